@@ -1,0 +1,319 @@
+//! What rules judge: the change set, and the cluster facts that they asked for, as plain data.
+//! A saved facts file is this, serialised; Secrets are masked before it is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::object::{ObjectKey, ObjectRef};
+use crate::source::{PathSegment, Position, Positions};
+
+/// What is going to be done to one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// It does not exist yet.
+    Create,
+    /// It exists and differs.
+    Update,
+    /// It is deleted and created anew.
+    Replace,
+    /// It is deleted.
+    Delete,
+    /// Nothing is written.
+    Noop,
+    /// It must exist already; nothing is written.
+    Exists,
+}
+
+impl Operation {
+    /// The operation as it is written in every output.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Replace => "replace",
+            Self::Delete => "delete",
+            Self::Noop => "noop",
+            Self::Exists => "exists",
+        }
+    }
+
+    /// Whether it writes to the cluster.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Create | Self::Update | Self::Replace | Self::Delete)
+    }
+}
+
+/// Whether the API server has seen the change in a dry-run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "state", content = "reason")]
+pub enum Verification {
+    /// It has, and accepted it.
+    Server,
+    /// Nothing to verify: nothing is written.
+    NotNeeded,
+    /// It could not; the reason says why. Never a reason to refuse.
+    NotVerified(String),
+    /// It refused; the findings of rule `server` say what.
+    Refused,
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// The object as the live side knows it.
+    pub object: ObjectRef,
+    /// Plural resource name, such as `deployments`; empty where the kind is not served yet.
+    pub resource: String,
+    /// Whether its kind is namespaced.
+    pub namespaced: bool,
+    /// What is done.
+    pub operation: Operation,
+    /// The manifest as it is sent; `None` for deletes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired: Option<Arc<Value>>,
+    /// The live object; `None` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<Arc<Value>>,
+    /// What the object becomes, as the server's dry-run answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Arc<Value>>,
+    /// Whether the server has seen it.
+    pub verification: Verification,
+    /// Places in the input; `None` for deletes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positions: Option<Arc<Positions>>,
+}
+
+impl Change {
+    /// What the object will be: the server's answer, or else the manifest.
+    #[must_use]
+    pub fn after(&self) -> Option<&Value> {
+        if self.operation == Operation::Delete {
+            return None;
+        }
+        self.result.as_deref().or(self.desired.as_deref()).or(self.live.as_deref())
+    }
+
+    /// Where a path of the manifest stands in the input.
+    #[must_use]
+    pub fn locate(&self, path: &[PathSegment]) -> Option<Position> {
+        self.positions.as_ref().map(|positions| positions.locate(path))
+    }
+}
+
+/// All changes of a run, sorted by object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChangeSet {
+    /// App name.
+    pub app: String,
+    /// The changes.
+    pub changes: Vec<Change>,
+}
+
+impl ChangeSet {
+    /// The change of one object.
+    #[must_use]
+    pub fn find(&self, key: &ObjectKey) -> Option<&Change> {
+        self.changes.iter().find(|change| change.object.key() == *key)
+    }
+
+    /// How many changes do `operation`.
+    #[must_use]
+    pub fn count(&self, operation: Operation) -> usize {
+        self.changes.iter().filter(|change| change.operation == operation).count()
+    }
+}
+
+/// The kind of cluster that the facts come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClusterSide {
+    /// An API server.
+    #[default]
+    Server,
+    /// A directory or git ref: no users, no permissions, no admission.
+    Directory,
+}
+
+/// The cluster, as far as rules need it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterFacts {
+    /// How the cluster is shown: `dir:./live`, a server's address.
+    pub description: String,
+    /// API server or directory.
+    pub side: ClusterSide,
+    /// Server version `(major, minor)`; `None` on a directory.
+    pub version: Option<(u32, u32)>,
+}
+
+/// One fact that a rule asks the cluster for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "need")]
+pub enum Need {
+    /// The live object: [`Answer::Object`].
+    Object {
+        /// Which.
+        object: ObjectRef,
+    },
+    /// What this user may do in a namespace, a SelfSubjectRulesReview: [`Answer::AccessRules`].
+    AccessRules {
+        /// The namespace.
+        namespace: String,
+    },
+    /// Whether this user may do one thing, a SelfSubjectAccessReview: [`Answer::Allowed`].
+    Access {
+        /// Verb, such as `create`.
+        verb: String,
+        /// API group.
+        group: String,
+        /// Plural resource, `*` for all.
+        resource: String,
+        /// Subresource, or empty.
+        subresource: String,
+        /// Namespace; empty for cluster-wide.
+        namespace: String,
+        /// Object name; empty for all.
+        name: String,
+    },
+    /// All stored objects of a kind, streamed page by page through the rule's `fold`: [`Answer::Folded`].
+    Objects {
+        /// API group.
+        group: String,
+        /// API version to read them in.
+        version: String,
+        /// Kind.
+        kind: String,
+        /// Plural resource.
+        resource: String,
+        /// Stop after this many objects; 0 for all.
+        limit: u64,
+    },
+}
+
+/// A set of needs; asked for together.
+pub type Needs = BTreeSet<Need>;
+
+/// One rule of a SelfSubjectRulesReview.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AccessRule {
+    /// Verbs.
+    pub verbs: Vec<String>,
+    /// API groups.
+    pub api_groups: Vec<String>,
+    /// Resources, `resource/subresource` for subresources.
+    pub resources: Vec<String>,
+    /// Object names; empty means all.
+    pub resource_names: Vec<String>,
+}
+
+/// The answer to a [`Need`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "answer")]
+pub enum Answer {
+    /// The object, or `None` where it does not exist.
+    Object {
+        /// The live object.
+        object: Option<Arc<Value>>,
+    },
+    /// The user's rules in the namespace.
+    AccessRules {
+        /// The rules.
+        rules: Vec<AccessRule>,
+        /// The server says that the list may lack some.
+        incomplete: bool,
+    },
+    /// Whether it is allowed.
+    Allowed {
+        /// Allowed.
+        allowed: bool,
+        /// Reason given by the server.
+        reason: String,
+    },
+    /// The states that the rules' `fold` ended with; a rule reads its own with [`Facts::folded`].
+    Folded {
+        /// A map from rule name to its state, as [`crate::Session::fold`] makes it.
+        state: Value,
+        /// How many objects went through.
+        examined: u64,
+        /// Whether the limit cut the stream short.
+        cut: bool,
+    },
+    /// The fact could not be had.
+    Unable {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A rule's own part of a folded stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Folded<'a> {
+    /// The stream went through.
+    State {
+        /// The state that the rule's `fold` ended with; `Null` where no page came.
+        state: &'a Value,
+        /// How many objects went through.
+        examined: u64,
+        /// Whether the limit cut the stream short.
+        cut: bool,
+    },
+    /// It could not be had.
+    Unable(&'a str),
+}
+
+/// Everything that a rule may look at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The change set.
+    pub changes: ChangeSet,
+    /// The cluster.
+    pub cluster: ClusterFacts,
+    /// What was asked and answered.
+    #[serde(with = "answers_as_list")]
+    pub answers: BTreeMap<Need, Answer>,
+}
+
+impl Facts {
+    /// The answer to a need; a need that nobody asked for is `Unable`.
+    #[must_use]
+    pub fn answer(&self, need: &Need) -> Answer {
+        self.answers
+            .get(need)
+            .cloned()
+            .unwrap_or_else(|| Answer::Unable { reason: "the fact was not asked for".to_owned() })
+    }
+
+    /// The part of a stream's answer that belongs to the rule called `rule`; `None` where nobody has asked yet.
+    #[must_use]
+    pub fn folded(&self, rule: &str, need: &Need) -> Option<Folded<'_>> {
+        Some(match self.answers.get(need)? {
+            Answer::Folded { state, examined, cut } => {
+                Folded::State { state: state.get(rule).unwrap_or(&Value::Null), examined: *examined, cut: *cut }
+            }
+            Answer::Unable { reason } => Folded::Unable(reason),
+            _ => Folded::Unable("the answer does not fit the question"),
+        })
+    }
+}
+
+mod answers_as_list {
+    use super::{Answer, BTreeMap, Need};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(answers: &BTreeMap<Need, Answer>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(answers)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Need, Answer>, D::Error> {
+        Ok(Vec::<(Need, Answer)>::deserialize(deserializer)?.into_iter().collect())
+    }
+}

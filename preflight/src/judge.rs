@@ -1,0 +1,431 @@
+//! From what the rules found to what the run does: severities, outcomes of rules, the overall outcome, the order of
+//! findings. Pure: the day on which waivers are judged is handed in.
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::{Finding, Severity, Verdict};
+use crate::registry;
+use crate::rule::{FailMode, Judgement, Mode, Settings};
+use crate::waiver::{self, Waiver};
+
+/// What the whole of the checks came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Nothing to say, or only things worth knowing.
+    Passed,
+    /// There are warnings.
+    Warned,
+    /// A rule could not get its facts, and none refused; nothing may be written.
+    Unable,
+    /// A rule or the server refused; nothing may be written.
+    Refused,
+}
+
+impl Outcome {
+    /// Whether nothing may be written.
+    #[must_use]
+    pub fn refuses(self) -> bool {
+        matches!(self, Self::Refused | Self::Unable)
+    }
+}
+
+/// What one rule came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleOutcome {
+    /// It has no meaning on this kind of cluster.
+    Skipped,
+    /// Nothing to say, or only things worth knowing.
+    Passed,
+    /// It warns.
+    Warned,
+    /// It could not get its facts, and refuses for that.
+    Unable,
+    /// It refuses.
+    Failed,
+}
+
+/// A rule's line in the report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleResult {
+    /// Rule.
+    pub name: String,
+    /// What it came to.
+    pub outcome: RuleOutcome,
+    /// Breaking findings that are not waived.
+    pub breaking: usize,
+    /// Unknown findings that are not waived.
+    pub unknown: usize,
+    /// Things worth knowing that are not waived.
+    pub changes: usize,
+    /// Waived findings.
+    pub waived: usize,
+    /// Facts that it could not get, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unable: Vec<String>,
+    /// Why it was skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+}
+
+/// What all rules came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunReport {
+    /// The overall outcome.
+    pub outcome: Outcome,
+    /// Each rule, in the order of the registry; `server` and `preflightWaivers` behind them where they have something.
+    pub rules: Vec<RuleResult>,
+    /// All findings, sorted: severity, file, line, rule, check, object, path, message.
+    pub findings: Vec<Finding>,
+}
+
+/// How one rule ended.
+#[derive(Debug)]
+pub enum Ending {
+    /// It came to a judgement.
+    Judged(Judgement),
+    /// It was not run; why.
+    Skipped(String),
+}
+
+/// One rule that was selected, and how it ended.
+#[derive(Debug)]
+pub struct Ended<'a> {
+    /// Rule.
+    pub name: &'a str,
+    /// Its settings.
+    pub settings: &'a Settings,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// Judges a run. `server` is what the API server refused, or could not say, in dry-runs: it refuses whatever rules
+/// and waivers say. `today` is the day in the user's time zone, `YYYY-MM-DD`.
+#[must_use]
+pub fn judge(ended: Vec<Ended<'_>>, server: Judgement, waivers: &[Waiver], today: &str) -> RunReport {
+    let strict = Settings::default();
+    let mut rules = Vec::new();
+    let mut findings = Vec::new();
+    let mut judged = Vec::new();
+    let server_speaks = !server.findings.is_empty() || !server.unable.is_empty();
+    let server =
+        server_speaks.then_some(Ended { name: registry::SERVER, settings: &strict, ending: Ending::Judged(server) });
+    for Ended { name, settings, ending } in ended.into_iter().chain(server) {
+        let (judgement, skipped) = match ending {
+            Ending::Judged(judgement) => (judgement, None),
+            Ending::Skipped(reason) => (Judgement::default(), Some(reason)),
+        };
+        if skipped.is_none() && judgement.unable.is_empty() {
+            judged.push(name);
+        }
+        let mut unable = judgement.unable;
+        unable.sort();
+        unable.dedup();
+        findings.extend(judgement.findings.into_iter().map(|finding| weigh(finding, settings)));
+        rules.push((RuleResult { unable, skipped, ..empty_result(name) }, settings.mode));
+    }
+    let remarks = waiver::apply(waivers, today, &judged, &mut findings);
+    if !remarks.is_empty() {
+        rules.push((empty_result(registry::WAIVERS), Mode::Warn));
+    }
+    findings.extend(remarks.into_iter().map(|finding| weigh(finding, &strict)));
+    for finding in findings.iter_mut().filter(|finding| finding.waived.is_some()) {
+        finding.severity = Severity::Info;
+    }
+    findings.sort_by(compare);
+    let rules: Vec<RuleResult> =
+        rules.into_iter().map(|(result, mode)| with_outcome(result, mode, &findings)).collect();
+    RunReport { outcome: overall(&rules), rules, findings }
+}
+
+/// Fills in severity and fingerprint. A [`Verdict::Change`] keeps the severity that its rule gave it, a warning at
+/// most: it never refuses.
+fn weigh(mut finding: Finding, settings: &Settings) -> Finding {
+    finding.severity = match (finding.verdict, settings.mode, settings.fail_mode) {
+        (Verdict::Change, _, _) => finding.severity.max(Severity::Warning),
+        (Verdict::Breaking, Mode::Error, _) | (Verdict::Unknown, Mode::Error, FailMode::Closed) => Severity::Error,
+        (Verdict::Unknown, Mode::Error, FailMode::Open) | (_, Mode::Warn, _) => Severity::Warning,
+    };
+    finding.fingerprint = finding.compute_fingerprint();
+    finding
+}
+
+fn empty_result(name: &str) -> RuleResult {
+    RuleResult {
+        name: name.to_owned(),
+        outcome: RuleOutcome::Passed,
+        breaking: 0,
+        unknown: 0,
+        changes: 0,
+        waived: 0,
+        unable: Vec::new(),
+        skipped: None,
+    }
+}
+
+fn with_outcome(mut result: RuleResult, mode: Mode, findings: &[Finding]) -> RuleResult {
+    let mut worst = Severity::Info;
+    for finding in findings.iter().filter(|finding| finding.rule == result.name) {
+        worst = worst.min(finding.severity);
+        match finding.verdict {
+            _ if finding.waived.is_some() => result.waived += 1,
+            Verdict::Breaking => result.breaking += 1,
+            Verdict::Unknown => result.unknown += 1,
+            Verdict::Change => result.changes += 1,
+        }
+    }
+    result.outcome = match (worst, mode) {
+        _ if result.skipped.is_some() => RuleOutcome::Skipped,
+        (Severity::Error, _) => RuleOutcome::Failed,
+        (_, Mode::Error) if !result.unable.is_empty() => RuleOutcome::Unable,
+        (Severity::Warning, _) => RuleOutcome::Warned,
+        (Severity::Info, _) if !result.unable.is_empty() => RuleOutcome::Warned,
+        (Severity::Info, _) => RuleOutcome::Passed,
+    };
+    result
+}
+
+fn overall(rules: &[RuleResult]) -> Outcome {
+    match rules.iter().map(|rule| rule.outcome).max() {
+        Some(RuleOutcome::Failed) => Outcome::Refused,
+        Some(RuleOutcome::Unable) => Outcome::Unable,
+        Some(RuleOutcome::Warned) => Outcome::Warned,
+        Some(RuleOutcome::Passed | RuleOutcome::Skipped) | None => Outcome::Passed,
+    }
+}
+
+/// Findings without a place come after those with one, so that a reader starts in the input.
+fn compare(left: &Finding, right: &Finding) -> std::cmp::Ordering {
+    fn key(finding: &Finding) -> impl Ord + '_ {
+        let place = finding.position.as_ref().map(|place| (place.file.as_str(), place.line, place.column));
+        let object = &finding.object;
+        (
+            (finding.severity, place.is_none(), place, &finding.rule, &finding.check),
+            (&object.group, &object.kind, &object.namespace, &object.name),
+            (finding.version.as_deref(), finding.path.as_deref(), &finding.message, &finding.fingerprint),
+        )
+    }
+    key(left).cmp(&key(right))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::object::ObjectRef;
+    use crate::source::Position;
+
+    fn finding(verdict: Verdict, name: &str) -> Finding {
+        let object = ObjectRef { kind: "Foo".into(), name: name.into(), ..ObjectRef::default() };
+        Finding::new("CRDUpgradeSafety", "scope", verdict, object, "m")
+    }
+
+    fn ended<'s>(settings: &'s Settings, findings: Vec<Finding>, unable: &[&str]) -> Ended<'s> {
+        let unable = unable.iter().map(ToString::to_string).collect();
+        Ended { name: "CRDUpgradeSafety", settings, ending: Ending::Judged(Judgement { findings, unable }) }
+    }
+
+    fn settings(mode: Mode, fail_mode: FailMode) -> Settings {
+        Settings { mode, fail_mode, ..Settings::default() }
+    }
+
+    #[test]
+    fn mode_and_fail_mode_decide_what_each_verdict_does() {
+        let mut table = String::new();
+        for (mode, fail_mode) in [
+            (Mode::Error, FailMode::Closed),
+            (Mode::Error, FailMode::Open),
+            (Mode::Warn, FailMode::Closed),
+            (Mode::Warn, FailMode::Open),
+        ] {
+            for (title, findings, unable) in [
+                ("nothing", vec![], &[][..]),
+                ("change", vec![finding(Verdict::Change, "a")], &[]),
+                ("unknown", vec![finding(Verdict::Unknown, "a")], &[]),
+                ("breaking", vec![finding(Verdict::Breaking, "a")], &[]),
+                ("unable", vec![], &["no list"]),
+                ("unable, unknown", vec![finding(Verdict::Unknown, "a")], &["no list"]),
+                ("unable, breaking", vec![finding(Verdict::Breaking, "a")], &["no list"]),
+            ] {
+                let settings = settings(mode, fail_mode);
+                let rule = ended(&settings, findings, unable);
+                let report = judge(vec![rule], Judgement::default(), &[], "2026-01-01");
+                let severity = report.findings.first().map(|finding| finding.severity);
+                let result = &report.rules[0];
+                let mode = format!("{mode:?} {fail_mode:?}");
+                let line = format!("{severity:?} {:?} {:?}", result.outcome, report.outcome);
+                table.push_str(&format!("{mode:<13}| {title:<17}| {line}\n"));
+            }
+        }
+        insta::assert_snapshot!(table, @r#"
+        Error Closed | nothing          | None Passed Passed
+        Error Closed | change           | Some(Info) Passed Passed
+        Error Closed | unknown          | Some(Error) Failed Refused
+        Error Closed | breaking         | Some(Error) Failed Refused
+        Error Closed | unable           | None Unable Unable
+        Error Closed | unable, unknown  | Some(Error) Failed Refused
+        Error Closed | unable, breaking | Some(Error) Failed Refused
+        Error Open   | nothing          | None Passed Passed
+        Error Open   | change           | Some(Info) Passed Passed
+        Error Open   | unknown          | Some(Warning) Warned Warned
+        Error Open   | breaking         | Some(Error) Failed Refused
+        Error Open   | unable           | None Unable Unable
+        Error Open   | unable, unknown  | Some(Warning) Unable Unable
+        Error Open   | unable, breaking | Some(Error) Failed Refused
+        Warn Closed  | nothing          | None Passed Passed
+        Warn Closed  | change           | Some(Info) Passed Passed
+        Warn Closed  | unknown          | Some(Warning) Warned Warned
+        Warn Closed  | breaking         | Some(Warning) Warned Warned
+        Warn Closed  | unable           | None Warned Warned
+        Warn Closed  | unable, unknown  | Some(Warning) Warned Warned
+        Warn Closed  | unable, breaking | Some(Warning) Warned Warned
+        Warn Open    | nothing          | None Passed Passed
+        Warn Open    | change           | Some(Info) Passed Passed
+        Warn Open    | unknown          | Some(Warning) Warned Warned
+        Warn Open    | breaking         | Some(Warning) Warned Warned
+        Warn Open    | unable           | None Warned Warned
+        Warn Open    | unable, unknown  | Some(Warning) Warned Warned
+        Warn Open    | unable, breaking | Some(Warning) Warned Warned
+        "#);
+    }
+
+    #[test]
+    fn a_refusal_outweighs_a_rule_that_was_unable() {
+        let strict = Settings::default();
+        let unable = |name| Ended {
+            name,
+            settings: &strict,
+            ending: Ending::Judged(Judgement { findings: vec![], unable: vec!["x".into(), "x".into()] }),
+        };
+        let broken = ended(&strict, vec![finding(Verdict::Breaking, "a")], &[]);
+        let report = judge(vec![broken, unable("PermissionValidation")], Judgement::default(), &[], "2026-01-01");
+        assert_eq!(report.outcome, Outcome::Refused);
+        assert_eq!(report.rules[1].unable, ["x"]);
+        let report = judge(vec![unable("PermissionValidation")], Judgement::default(), &[], "2026-01-01");
+        assert_eq!(report.outcome, Outcome::Unable);
+        assert!(report.outcome.refuses());
+    }
+
+    #[test]
+    fn a_change_never_refuses_whatever_severity_its_rule_gave_it() {
+        for (given, expected) in [
+            (Severity::Info, Severity::Info),
+            (Severity::Warning, Severity::Warning),
+            (Severity::Error, Severity::Warning),
+        ] {
+            let mut change = finding(Verdict::Change, "a");
+            change.severity = given;
+            let strict = Settings::default();
+            let rule = ended(&strict, vec![change], &[]);
+            let report = judge(vec![rule], Judgement::default(), &[], "2026-01-01");
+            assert_eq!(report.findings[0].severity, expected);
+        }
+    }
+
+    #[test]
+    fn the_server_refuses_under_any_mode_and_against_any_waiver() {
+        let mut refusal = finding(Verdict::Breaking, "a");
+        refusal.rule = registry::SERVER.into();
+        let server = Judgement { findings: vec![refusal], unable: vec![] };
+        let fingerprint = {
+            let report = judge(vec![], Judgement { findings: server.findings.clone(), unable: vec![] }, &[], "");
+            report.findings[0].fingerprint.clone()
+        };
+        let waiver = Waiver { fingerprint: Some(fingerprint), reason: "please".into(), ..Waiver::default() };
+        let lenient = settings(Mode::Warn, FailMode::Open);
+        let lenient = ended(&lenient, vec![], &[]);
+        let report = judge(vec![lenient], server, &[waiver], "2026-01-01");
+        assert_eq!(report.outcome, Outcome::Refused);
+        assert_eq!(report.findings[0].severity, Severity::Error);
+        assert!(report.findings[0].waived.is_none());
+        let names: Vec<_> = report.rules.iter().map(|rule| (rule.name.as_str(), rule.outcome)).collect();
+        assert_eq!(
+            names,
+            [
+                ("CRDUpgradeSafety", RuleOutcome::Passed),
+                ("server", RuleOutcome::Failed),
+                ("preflightWaivers", RuleOutcome::Warned),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_waived_finding_is_shown_and_does_not_refuse() {
+        let waiver = Waiver {
+            rule: Some("CRDUpgradeSafety".into()),
+            object: Some("Foo a".into()),
+            reason: "reviewed".into(),
+            owner: Some("platform".into()),
+            ..Waiver::default()
+        };
+        let findings = vec![finding(Verdict::Breaking, "a"), finding(Verdict::Unknown, "b")];
+        let open = settings(Mode::Error, FailMode::Open);
+        let report = judge(vec![ended(&open, findings, &[])], Judgement::default(), &[waiver], "2026-01-01");
+        assert_eq!(report.outcome, Outcome::Warned);
+        let result = &report.rules[0];
+        assert_eq!((result.breaking, result.unknown, result.waived), (0, 1, 1));
+        let waived = &report.findings[1];
+        assert_eq!((waived.object.name.as_str(), waived.severity), ("a", Severity::Info));
+        assert_eq!(waived.waived.as_deref(), Some("reviewed (owner: platform)"));
+    }
+
+    #[test]
+    fn findings_are_sorted_by_weight_and_place_whatever_order_they_come_in() {
+        let at = |verdict, name: &str, file: &str, line| {
+            finding(verdict, name).at(Some(Position { file: file.into(), line, column: 1 }))
+        };
+        let findings = vec![
+            finding(Verdict::Breaking, "nowhere"),
+            at(Verdict::Change, "info", "a.yaml", 1),
+            at(Verdict::Breaking, "later", "b.yaml", 2),
+            at(Verdict::Breaking, "line10", "a.yaml", 10),
+            at(Verdict::Unknown, "warned", "a.yaml", 1),
+            at(Verdict::Breaking, "line9-b", "a.yaml", 9),
+            at(Verdict::Breaking, "line9-a", "a.yaml", 9),
+        ];
+        let names = |findings: Vec<Finding>| {
+            let open = settings(Mode::Error, FailMode::Open);
+            let rule = ended(&open, findings, &[]);
+            let report = judge(vec![rule], Judgement::default(), &[], "2026-01-01");
+            report.findings.into_iter().map(|finding| finding.object.name).collect::<Vec<_>>()
+        };
+        let sorted = names(findings.clone());
+        assert_eq!(sorted, ["line9-a", "line9-b", "line10", "later", "nowhere", "warned", "info"]);
+        assert_eq!(names(findings.into_iter().rev().collect()), sorted);
+    }
+
+    #[test]
+    fn the_report_has_its_documented_shape() {
+        let strict = Settings::default();
+        let skipped = Ended {
+            name: "PermissionValidation",
+            settings: &strict,
+            ending: Ending::Skipped("needs an API server".into()),
+        };
+        let rule = ended(&strict, vec![finding(Verdict::Breaking, "a")], &[]);
+        let report = judge(vec![rule, skipped], Judgement::default(), &[], "2026-01-01");
+        let mut value = serde_json::to_value(&report).expect("a report is plain data");
+        assert_eq!(value["findings"][0]["fingerprint"].as_str().map(str::len), Some(16));
+        value["findings"][0]["fingerprint"] = json!("…");
+        assert_eq!(
+            value,
+            json!({
+                "outcome": "refused",
+                "rules": [
+                    {"name": "CRDUpgradeSafety", "outcome": "failed", "breaking": 1, "unknown": 0, "changes": 0, "waived": 0},
+                    {"name": "PermissionValidation", "outcome": "skipped", "breaking": 0, "unknown": 0, "changes": 0,
+                     "waived": 0, "skipped": "needs an API server"},
+                ],
+                "findings": [{
+                    "rule": "CRDUpgradeSafety", "check": "scope", "verdict": "breaking", "severity": "error",
+                    "object": {"group": "", "version": "", "kind": "Foo", "namespace": "", "name": "a"},
+                    "message": "m", "fingerprint": "…",
+                }],
+            })
+        );
+    }
+}

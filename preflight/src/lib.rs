@@ -1,0 +1,28 @@
+//! The judging half of pushback: a change set and the facts that its rules asked for go in, findings come out.
+//!
+//! Everything here is pure and synchronous: no I/O, no clock, no environment. That is what makes a
+//! verdict repeatable from a saved facts file, and a rule testable with plain data.
+
+pub mod facts;
+pub mod finding;
+pub mod judge;
+pub mod object;
+pub mod reference;
+pub mod registry;
+pub mod rule;
+pub mod rules;
+pub mod selection;
+pub mod session;
+pub mod settings;
+pub mod source;
+pub mod suggest;
+pub mod waiver;
+
+pub use facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation, Verification};
+pub use finding::{Finding, Severity, Verdict};
+pub use judge::{Outcome, RuleOutcome, RuleResult, RunReport};
+pub use object::{ObjectExt, ObjectKey, ObjectRef};
+pub use selection::Selection;
+pub use session::Session;
+pub use source::{PathSegment, Position, Positions};
+pub use waiver::Waiver;

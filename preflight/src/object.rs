@@ -1,0 +1,184 @@
+//! What an object is called, and the few fields that every Kubernetes object has.
+//! Identity is group, kind, namespace and name; the API version is an attribute.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// An object as it is named in one API version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ObjectRef {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version, such as `v1`.
+    pub version: String,
+    /// Kind, such as `Deployment`.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// An object's identity: the same object has the same key in every API version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ObjectKey {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// Reads the reference from an object's own fields; missing ones become empty.
+    #[must_use]
+    pub fn of(object: &Value) -> Self {
+        let (group, version) = split_api_version(object.text("/apiVersion"));
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: object.text("/kind").to_owned(),
+            namespace: object.namespace().to_owned(),
+            name: object.name().to_owned(),
+        }
+    }
+
+    /// `apps/v1`, or `v1` for the core group.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        join_api_version(&self.group, &self.version)
+    }
+
+    /// The identity without the API version.
+    #[must_use]
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey {
+            group: self.group.clone(),
+            kind: self.kind.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        }
+    }
+}
+
+/// `Deployment shop/web`, `Namespace shop`; the group is added where the kind alone is ambiguous to a reader
+/// (any group with a dot that is not one of Kubernetes' own).
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_object(f, &self.group, &self.kind, &self.namespace, &self.name)
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_object(f, &self.group, &self.kind, &self.namespace, &self.name)
+    }
+}
+
+fn write_object(f: &mut fmt::Formatter<'_>, group: &str, kind: &str, namespace: &str, name: &str) -> fmt::Result {
+    f.write_str(kind)?;
+    if group.contains('.') && !group.ends_with(".k8s.io") {
+        write!(f, ".{group}")?;
+    }
+    f.write_str(" ")?;
+    if !namespace.is_empty() {
+        write!(f, "{namespace}/")?;
+    }
+    f.write_str(name)
+}
+
+/// Splits `apps/v1` into group and version; `v1` has the empty group.
+#[must_use]
+pub fn split_api_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// Joins group and version the way `apiVersion` is written.
+#[must_use]
+pub fn join_api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// What a value is, without saying it; for messages.
+#[must_use]
+pub fn describe(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
+}
+
+/// The fields that every Kubernetes object has, read from a plain value.
+pub trait ObjectExt {
+    /// Text at a JSON pointer, or the empty string.
+    fn text(&self, pointer: &str) -> &str;
+    /// `metadata.name`, or the empty string.
+    fn name(&self) -> &str;
+    /// `metadata.namespace`, or the empty string.
+    fn namespace(&self) -> &str;
+    /// `metadata.uid`, or the empty string.
+    fn uid(&self) -> &str;
+    /// `metadata.resourceVersion`, or the empty string.
+    fn resource_version(&self) -> &str;
+    /// A label's value.
+    fn label(&self, key: &str) -> Option<&str>;
+    /// An annotation's value.
+    fn annotation(&self, key: &str) -> Option<&str>;
+    /// Whether `metadata.deletionTimestamp` is set.
+    fn is_terminating(&self) -> bool;
+    /// The map at `metadata.<field>` (`labels`, `annotations`), made where it is absent or null.
+    /// Returns `None` where the object, its metadata or the field is not a map.
+    fn metadata_map_mut(&mut self, field: &str) -> Option<&mut Map<String, Value>>;
+}
+
+impl ObjectExt for Value {
+    fn text(&self, pointer: &str) -> &str {
+        self.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    fn namespace(&self) -> &str {
+        self.text("/metadata/namespace")
+    }
+
+    fn uid(&self) -> &str {
+        self.text("/metadata/uid")
+    }
+
+    fn resource_version(&self) -> &str {
+        self.text("/metadata/resourceVersion")
+    }
+
+    fn label(&self, key: &str) -> Option<&str> {
+        self.get("metadata")?.get("labels")?.get(key)?.as_str()
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.get("metadata")?.get("annotations")?.get(key)?.as_str()
+    }
+
+    fn is_terminating(&self) -> bool {
+        !self.text("/metadata/deletionTimestamp").is_empty()
+    }
+
+    fn metadata_map_mut(&mut self, field: &str) -> Option<&mut Map<String, Value>> {
+        let metadata = self.as_object_mut()?.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+        let entry = metadata.as_object_mut()?.entry(field).or_insert(Value::Null);
+        if entry.is_null() {
+            *entry = Value::Object(Map::new());
+        }
+        entry.as_object_mut()
+    }
+}

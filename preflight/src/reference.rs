@@ -1,0 +1,105 @@
+//! The rule reference, made from the registry: one rule for `pushback rules NAME`, all of them for `docs/rules.md`.
+//! The checked-in page is compared with it, so that it cannot go stale.
+
+use crate::registry;
+use crate::rule::{RuleMeta, Setting, SettingKind};
+use crate::settings;
+
+/// The page about all rules, in Markdown.
+#[must_use]
+pub fn reference_markdown() -> String {
+    let mut page = String::from(include_str!("reference/head.md"));
+    page.push_str("\n| rule | what it says | by default | without an API server |\n|---|---|---|---|\n");
+    for meta in registry::metas() {
+        let RuleMeta { name, summary, .. } = meta;
+        let default = if meta.default { "on" } else { "off" };
+        let directory = if meta.on_directory { "runs" } else { "skipped" };
+        page.push_str(&format!("| [{name}](#{}) | {summary} | {default} | {directory} |\n", name.to_lowercase()));
+    }
+    page.push_str("\n## Settings of every rule\n\n");
+    settings_table(&[settings::COMMON], &mut page);
+    page.push_str(include_str!("reference/common.md"));
+    for meta in registry::metas() {
+        page.push('\n');
+        page.push_str(&rule_section(meta, &[meta.settings]));
+    }
+    page
+}
+
+/// All about one rule, in Markdown; the settings that every rule has are among its own.
+#[must_use]
+pub fn rule_markdown(meta: &RuleMeta) -> String {
+    rule_section(meta, &[settings::COMMON, meta.settings])
+}
+
+fn rule_section(meta: &RuleMeta, settings: &[&[Setting]]) -> String {
+    let mut page = format!("## {}\n\n{}.\n\n{}\n", meta.name, capital(meta.summary), meta.docs.trim());
+    page.push_str("\n### Checks\n\n| check | reported when |\n|---|---|\n");
+    for (name, doc) in meta.checks {
+        page.push_str(&format!("| `{name}` | {doc} |\n"));
+    }
+    if settings.iter().any(|settings| !settings.is_empty()) {
+        page.push_str("\n### Settings\n\n");
+        settings_table(settings, &mut page);
+    }
+    page.push_str(&format!("\n### What it needs from the cluster\n\n{}.\n", capital(meta.needs)));
+    page
+}
+
+fn settings_table(settings: &[&[Setting]], page: &mut String) {
+    fn rows(settings: &[Setting], prefix: &str, page: &mut String) {
+        for Setting { name, doc, kind } in settings {
+            match kind {
+                SettingKind::Choice(words) => {
+                    let default = words.first().copied().unwrap_or_default();
+                    let all = words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+                    page.push_str(&format!("| `{prefix}{name}` | {all} | `{default}` | {doc} |\n"));
+                }
+                SettingKind::Map(inner) => rows(inner, &format!("{prefix}{name}."), page),
+            }
+        }
+    }
+    page.push_str("| setting | values | default | meaning |\n|---|---|---|---|\n");
+    settings.iter().for_each(|settings| rows(settings, "", page));
+}
+
+fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `UPDATE_DOCS=1 cargo test -p pushback-preflight reference` rewrites the page.
+    #[test]
+    fn the_checked_in_reference_is_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/rules.md");
+        let page = reference_markdown();
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, &page).expect("docs/ can be written");
+        }
+        let checked_in = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(checked_in == page, "docs/rules.md is stale; run with UPDATE_DOCS=1 to rewrite it");
+    }
+
+    #[test]
+    fn one_rule_is_explained_with_all_settings_that_it_takes() {
+        for meta in registry::metas() {
+            let page = rule_markdown(meta);
+            for setting in settings::COMMON.iter().chain(meta.settings) {
+                assert!(page.contains(&format!("| `{}", setting.name)), "{}: {}", meta.name, setting.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_check_and_setting_is_in_the_reference() {
+        let page = reference_markdown();
+        for meta in registry::metas() {
+            assert!(meta.checks.iter().all(|(check, _)| page.contains(&format!("| `{check}` |"))), "{}", meta.name);
+        }
+        assert!(page.contains("| `versions.removed` | `error`, `warn` | `error` |"));
+    }
+}

@@ -1,0 +1,98 @@
+//! The one list of rules. Help, docs, completions and the selection of a run are made from it,
+//! so a rule that is in it is documented, selectable and explained, and no other rule exists.
+
+use crate::rule::{Rule, RuleMeta};
+use crate::rules::{CrdUpgradeSafety, PermissionValidation};
+use crate::suggest;
+
+/// Every rule, in the order in which they run and are listed.
+pub static RULES: &[&dyn Rule] = &[&CrdUpgradeSafety, &PermissionValidation];
+
+/// The name under which refusals of the API server are reported. No rule: it cannot be selected or waived.
+pub const SERVER: &str = "server";
+
+/// The name under which unused and expired waivers are reported. No rule either.
+pub const WAIVERS: &str = "preflightWaivers";
+
+/// A rule name that the registry does not know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown preflight rule \"{name}\"{}", suggest::hint(.suggestion.as_deref()))]
+pub struct UnknownRule {
+    /// The name as given.
+    pub name: String,
+    /// The nearest name that exists.
+    pub suggestion: Option<String>,
+}
+
+/// Finds a rule by its exact name.
+///
+/// # Errors
+/// [`UnknownRule`] with the nearest existing name.
+pub fn find(name: &str) -> Result<&'static dyn Rule, UnknownRule> {
+    find_in(RULES, name)
+}
+
+/// [`find`] in a list of rules of one's own.
+///
+/// # Errors
+/// [`UnknownRule`] with the nearest name in the list.
+pub fn find_in<'r>(rules: &[&'r dyn Rule], name: &str) -> Result<&'r dyn Rule, UnknownRule> {
+    rules.iter().copied().find(|rule| rule.meta().name == name).ok_or_else(|| UnknownRule {
+        name: name.to_owned(),
+        suggestion: suggest::nearest(name, rules.iter().map(|rule| rule.meta().name)).map(ToOwned::to_owned),
+    })
+}
+
+/// What is known of every rule, in order.
+pub fn metas() -> impl Iterator<Item = &'static RuleMeta> {
+    RULES.iter().map(|rule| rule.meta())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::rule::{Setting, SettingKind};
+
+    #[test]
+    fn every_rule_is_named_once_and_documented() {
+        let mut names = BTreeSet::from([SERVER, WAIVERS, "none"]);
+        for meta in metas() {
+            assert!(names.insert(meta.name), "{} is taken", meta.name);
+            assert!(!meta.summary.is_empty() && !meta.summary.ends_with('.'), "{}: summary", meta.name);
+            assert!(!meta.needs.is_empty(), "{}: needs", meta.name);
+            assert!(meta.docs.len() > 500, "{}: docs", meta.name);
+            let checks: BTreeSet<_> = meta.checks.iter().map(|(name, _)| name).collect();
+            assert_eq!(checks.len(), meta.checks.len(), "{}: a check is listed twice", meta.name);
+            assert!(meta.checks.iter().all(|(_, doc)| !doc.is_empty()), "{}: a check has no line", meta.name);
+        }
+    }
+
+    #[test]
+    fn every_setting_has_a_default_and_leaves_the_common_ones_alone() {
+        fn visit(rule: &str, settings: &[Setting]) {
+            for setting in settings {
+                assert!(!setting.doc.is_empty(), "{rule}: {} has no line", setting.name);
+                match setting.kind {
+                    SettingKind::Choice(words) => assert!(words.len() > 1, "{rule}: {} is no choice", setting.name),
+                    SettingKind::Map(inner) => visit(rule, inner),
+                }
+            }
+        }
+        for meta in metas() {
+            assert!(meta.settings.iter().all(|setting| !["mode", "failMode"].contains(&setting.name)));
+            visit(meta.name, meta.settings);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest_one() {
+        assert_eq!(find("CRDUpgradeSafety").map(|rule| rule.meta().name), Ok("CRDUpgradeSafety"));
+        assert_eq!(
+            find("CrdUpgradeSafty").map(|_| ()).expect_err("a slip").to_string(),
+            "unknown preflight rule \"CrdUpgradeSafty\"; did you mean \"CRDUpgradeSafety\"?"
+        );
+        assert_eq!(find("zzz").map(|_| ()).expect_err("a stranger").to_string(), "unknown preflight rule \"zzz\"");
+    }
+}

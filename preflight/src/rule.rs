@@ -1,0 +1,126 @@
+//! The seam that every preflight rule fits: what it is called and does, its settings, what it needs
+//! from the cluster, and its judgement.
+
+use std::fmt::Debug;
+
+use serde_json::{Map, Value};
+
+use crate::facts::{ChangeSet, Facts, Need, Needs};
+use crate::finding::Finding;
+
+/// What is known of a rule without running it; help, docs and `pushback rules` are made from it.
+#[derive(Debug)]
+pub struct RuleMeta {
+    /// Name, as Config and `--preflight` spell it.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Explanation in Markdown, with the source of each rule.
+    pub docs: &'static str,
+    /// The checks inside it: name and one line.
+    pub checks: &'static [(&'static str, &'static str)],
+    /// Settings beyond `mode` and `failMode`.
+    pub settings: &'static [Setting],
+    /// What it needs from the cluster, for `pushback rules NAME`.
+    pub needs: &'static str,
+    /// Whether it runs when no Config lists rules.
+    pub default: bool,
+    /// Whether it means anything on a directory or git ref.
+    pub on_directory: bool,
+}
+
+/// One setting of a rule.
+#[derive(Debug)]
+pub struct Setting {
+    /// Key in `config`.
+    pub name: &'static str,
+    /// One line.
+    pub doc: &'static str,
+    /// What it takes.
+    pub kind: SettingKind,
+}
+
+/// What a setting takes.
+#[derive(Debug)]
+pub enum SettingKind {
+    /// One of these words; the first is the default.
+    Choice(&'static [&'static str]),
+    /// A map of settings.
+    Map(&'static [Setting]),
+}
+
+/// Settings after validation: every key is known, every value allowed, defaults filled in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// `mode`.
+    pub mode: Mode,
+    /// `failMode`.
+    pub fail_mode: FailMode,
+    /// The rule's own settings.
+    pub values: Map<String, Value>,
+}
+
+impl Settings {
+    /// A choice, by its path of keys; defaults are filled in, so a declared one is always there.
+    #[must_use]
+    pub fn choice(&self, path: &[&str]) -> &str {
+        let (first, rest) = path.split_first().unwrap_or((&"", &[]));
+        rest.iter()
+            .fold(self.values.get(*first), |value, key| value?.get(*key))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+}
+
+/// What a rule's errors do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Breaking findings refuse.
+    #[default]
+    Error,
+    /// Nothing refuses.
+    Warn,
+}
+
+/// What `unknown` does under [`Mode::Error`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailMode {
+    /// It refuses.
+    #[default]
+    Closed,
+    /// It warns.
+    Open,
+}
+
+/// What a rule came to.
+#[derive(Debug, Default)]
+pub struct Judgement {
+    /// What it found; any order.
+    pub findings: Vec<Finding>,
+    /// Facts that it could not get: what for, and why. Not empty means that the rule's outcome is `unable`.
+    pub unable: Vec<String>,
+}
+
+/// A judgement, or the facts that it still takes.
+#[derive(Debug)]
+pub enum Checked {
+    /// Done.
+    Done(Judgement),
+    /// These facts are needed too. At most three rounds are gone.
+    More(Needs),
+}
+
+/// A preflight rule. Pure: the same facts and settings give the same judgement.
+pub trait Rule: Debug + Sync {
+    /// What it is.
+    fn meta(&self) -> &'static RuleMeta;
+
+    /// The facts that it wants for these changes.
+    fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs;
+
+    /// Judges.
+    fn check(&self, facts: &Facts, settings: &Settings) -> Checked;
+
+    /// Folds one page of a stream that it asked for with [`Need::Objects`] into its state (`Null` at first).
+    fn fold(&self, _need: &Need, _state: &mut Value, _page: &[Value]) {}
+}

@@ -1,0 +1,8 @@
+//! The rules, one file each (a folder beside it where a rule is large).
+//! Which of them exist is said in [`crate::registry`].
+
+pub mod crd_upgrade_safety;
+pub mod permission_validation;
+
+pub use crd_upgrade_safety::CrdUpgradeSafety;
+pub use permission_validation::PermissionValidation;

@@ -1,0 +1,192 @@
+//! A CustomResourceDefinition as the checks look at it: `v1`, and the older `v1beta1` with its fields for all versions.
+//! Reading never fails: what is missing or of the wrong type reads as absent, and the checks say what they could not read.
+
+use serde_json::Value;
+
+use crate::facts::Change;
+use crate::object::ObjectExt;
+use crate::source::PathSegment;
+
+/// Group of the kind CustomResourceDefinition.
+pub(super) const GROUP: &str = "apiextensions.k8s.io";
+
+/// Whether a change is about a CustomResourceDefinition.
+pub(super) fn is_crd(change: &Change) -> bool {
+    change.object.group == GROUP && change.object.kind == "CustomResourceDefinition"
+}
+
+/// How objects are converted between versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    None,
+    Webhook,
+}
+
+impl Strategy {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "None",
+            Self::Webhook => "Webhook",
+        }
+    }
+}
+
+/// A definition; borrowed from its value.
+#[derive(Clone, Debug)]
+pub(super) struct Crd<'a> {
+    value: &'a Value,
+    pub(super) versions: Vec<Version<'a>>,
+}
+
+/// One of its versions.
+#[derive(Clone, Debug)]
+pub(super) struct Version<'a> {
+    pub(super) name: &'a str,
+    pub(super) served: bool,
+    pub(super) storage: bool,
+    pub(super) deprecated: bool,
+    pub(super) schema: Option<&'a Value>,
+    pub(super) status: bool,
+    pub(super) scale: Option<&'a Value>,
+    pub(super) selectable_fields: Vec<&'a str>,
+    pub(super) printer_columns: Vec<&'a str>,
+}
+
+impl<'a> Crd<'a> {
+    /// Reads a definition. Versions without a name are left out.
+    pub(super) fn of(value: &'a Value) -> Self {
+        let null = &Value::Null;
+        let spec = value.get("spec").unwrap_or(null);
+        let common = Common {
+            schema: spec.pointer("/validation/openAPIV3Schema"),
+            subresources: spec.get("subresources"),
+            printer_columns: spec.get("additionalPrinterColumns"),
+        };
+        let mut versions: Vec<Version<'a>> = list(spec.get("versions"))
+            .filter(|version| version.get("name").is_some_and(Value::is_string))
+            .map(|version| Version::of(version, &common))
+            .collect();
+        // v1beta1 may name its only version outside the list.
+        if let (true, Some(name)) = (versions.is_empty(), spec.get("version").and_then(Value::as_str)) {
+            versions.push(Version { name, served: true, storage: true, ..Version::of(null, &common) });
+        }
+        Self { value, versions }
+    }
+
+    pub(super) fn version(&self, name: &str) -> Option<&Version<'a>> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
+    pub(super) fn group(&self) -> &'a str {
+        self.value.text("/spec/group")
+    }
+
+    pub(super) fn scope(&self) -> &'a str {
+        self.value.text("/spec/scope")
+    }
+
+    pub(super) fn kind(&self) -> &'a str {
+        self.value.text("/spec/names/kind")
+    }
+
+    pub(super) fn plural(&self) -> &'a str {
+        self.value.text("/spec/names/plural")
+    }
+
+    /// As the API server fills it in: `<kind>List` where it is not given.
+    pub(super) fn list_kind(&self) -> String {
+        match self.value.text("/spec/names/listKind") {
+            "" => format!("{}List", self.kind()),
+            given => given.to_owned(),
+        }
+    }
+
+    /// As the API server fills it in: the kind in lower case where it is not given.
+    pub(super) fn singular(&self) -> String {
+        match self.value.text("/spec/names/singular") {
+            "" => self.kind().to_lowercase(),
+            given => given.to_owned(),
+        }
+    }
+
+    pub(super) fn short_names(&self) -> Vec<&'a str> {
+        list(self.value.pointer("/spec/names/shortNames")).filter_map(Value::as_str).collect()
+    }
+
+    pub(super) fn strategy(&self) -> Strategy {
+        if self.value.text("/spec/conversion/strategy") == "Webhook" { Strategy::Webhook } else { Strategy::None }
+    }
+
+    /// `spec.preserveUnknownFields`; on by default in `v1beta1` only.
+    pub(super) fn preserves_unknown_fields(&self) -> bool {
+        let old_api = self.value.text("/apiVersion") == "apiextensions.k8s.io/v1beta1";
+        self.value.pointer("/spec/preserveUnknownFields").map_or(old_api, |value| value == &Value::Bool(true))
+    }
+
+    /// `status.storedVersions`; `None` where the definition has no status, as in a file.
+    fn listed_as_stored(&self) -> Option<Vec<&'a str>> {
+        let listed: Vec<&str> = list(self.value.pointer("/status/storedVersions")).filter_map(Value::as_str).collect();
+        (!listed.is_empty()).then_some(listed)
+    }
+
+    /// Whether `status.storedVersions` is known.
+    pub(super) fn knows_stored_versions(&self) -> bool {
+        self.listed_as_stored().is_some()
+    }
+
+    /// The versions that objects may be stored in: those listed, and the storage version itself, which every write
+    /// since this definition was applied has used, whatever the status says.
+    pub(super) fn stored_versions(&self) -> Vec<&'a str> {
+        let mut stored = self.listed_as_stored().unwrap_or_default();
+        let storage = self.versions.iter().filter(|version| version.storage).map(|version| version.name);
+        for name in storage {
+            if !stored.contains(&name) {
+                stored.push(name);
+            }
+        }
+        stored
+    }
+
+    /// Where a version stands in the definition; the list itself where it does not have it.
+    pub(super) fn path_of(&self, version: &str, rest: &[&str]) -> Vec<PathSegment> {
+        let mut path: Vec<PathSegment> = vec!["spec".into(), "versions".into()];
+        let index = list(self.value.pointer("/spec/versions")).position(|entry| entry.text("/name") == version);
+        if let Some(index) = index {
+            path.push(index.into());
+            path.extend(rest.iter().map(|key| PathSegment::from(*key)));
+        }
+        path
+    }
+}
+
+/// What `v1beta1` gives for all versions at once.
+struct Common<'a> {
+    schema: Option<&'a Value>,
+    subresources: Option<&'a Value>,
+    printer_columns: Option<&'a Value>,
+}
+
+impl<'a> Version<'a> {
+    fn of(value: &'a Value, common: &Common<'a>) -> Self {
+        let flag = |key: &str| value.get(key) == Some(&Value::Bool(true));
+        let subresources = value.get("subresources").or(common.subresources);
+        let columns = value.get("additionalPrinterColumns").or(common.printer_columns);
+        Self {
+            name: value.get("name").and_then(Value::as_str).unwrap_or_default(),
+            served: flag("served"),
+            storage: flag("storage"),
+            deprecated: flag("deprecated"),
+            schema: value.pointer("/schema/openAPIV3Schema").or(common.schema),
+            status: subresources.and_then(|all| all.get("status")).is_some_and(|status| !status.is_null()),
+            scale: subresources.and_then(|all| all.get("scale")).filter(|scale| !scale.is_null()),
+            selectable_fields: list(value.get("selectableFields"))
+                .filter_map(|field| field.get("jsonPath").and_then(Value::as_str))
+                .collect(),
+            printer_columns: list(columns).filter_map(|column| column.get("name").and_then(Value::as_str)).collect(),
+        }
+    }
+}
+
+fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    value.and_then(Value::as_array).into_iter().flatten()
+}

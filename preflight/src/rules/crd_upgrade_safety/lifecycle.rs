@@ -1,0 +1,389 @@
+//! The checks on a definition that changes in place: what it is called, the life of its versions, what every version
+//! offers beside its schema. Each says what clients or stored objects lose, and the way out.
+
+use serde_json::{Value, json};
+
+use super::Upgrade;
+use super::crd::{Strategy, Version};
+use super::schema_change::{Difference, Unknown, differences, digest};
+use crate::finding::{Finding, Severity, Verdict};
+use crate::rule::Settings;
+
+/// Places of differing schema nodes named in one message.
+const SHOWN: usize = 4;
+
+pub(super) fn check(upgrade: &Upgrade<'_>, settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if upgrade.new.versions.is_empty() {
+        let message = "the new definition lists no versions, so nothing can be compared".to_owned();
+        findings.push(upgrade.finding("unhandled", Verdict::Unknown, &["spec", "versions"], message));
+        return findings;
+    }
+    identity(upgrade, &mut findings);
+    versions(upgrade, settings, &mut findings);
+    storage(upgrade, &mut findings);
+    conversion(upgrade, &mut findings);
+    preserve_unknown_fields(upgrade, &mut findings);
+    for old in &upgrade.old.versions {
+        // What nobody is served and nothing is stored in can change as it likes.
+        if let Some(new) = upgrade.new.version(old.name) {
+            if old.served && new.served {
+                endpoints(upgrade, old, new, &mut findings);
+            }
+            if new.served || upgrade.old.stored_versions().contains(&old.name) {
+                schema(upgrade, old, new, &mut findings);
+            }
+        }
+    }
+    findings
+}
+
+/// What the kind is called and where its objects live.
+fn identity(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
+    use Verdict::{Breaking, Change};
+    let (old, new) = (&upgrade.old, &upgrade.new);
+    let mut compare = |check: &str, verdict: Verdict, keys: &[&str], what: &str, before: &str, after: &str| {
+        if before != after {
+            let message = format!("{what} changed from \"{before}\" to \"{after}\"");
+            let finding =
+                upgrade.finding(check, verdict, keys, message).values(Some(before.into()), Some(after.into()));
+            findings.push(match verdict {
+                Verdict::Breaking => Finding { effect: Some("unreadable".to_owned()), ..finding }
+                    .remedy("define a new kind beside this one and move the objects to it"),
+                _ => finding,
+            });
+        }
+    };
+    compare("scope", Breaking, &["spec", "scope"], "scope", old.scope(), new.scope());
+    compare("group", Breaking, &["spec", "group"], "group", old.group(), new.group());
+    compare("names", Breaking, &["spec", "names", "plural"], "plural name", old.plural(), new.plural());
+    compare("names", Breaking, &["spec", "names", "kind"], "kind", old.kind(), new.kind());
+    // Typed clients decode lists by this name; whether there are any is not known. A changed kind says enough.
+    if old.kind() == new.kind() {
+        let (before, after) = (old.list_kind(), new.list_kind());
+        compare("names", Verdict::Unknown, &["spec", "names", "listKind"], "list kind", &before, &after);
+        let (before, after) = (old.singular(), new.singular());
+        compare("names", Change, &["spec", "names", "singular"], "singular name", &before, &after);
+    }
+    for gone in missing(&old.short_names(), &new.short_names()) {
+        let message = format!("short name \"{gone}\" removed");
+        let finding = upgrade.finding("names", Change, &["spec", "names", "shortNames"], message);
+        findings.push(finding.values(Some(gone.into()), None));
+    }
+}
+
+/// Versions that are given up.
+fn versions(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mut Vec<Finding>) {
+    let stored = upgrade.old.stored_versions();
+    for name in stored.iter().filter(|name| upgrade.new.version(name).is_none()) {
+        let message = format!("stored version \"{name}\" removed");
+        let mut finding = upgrade
+            .finding_in("storedVersionRemoval", Verdict::Breaking, name, &[], message)
+            .values(Some((*name).into()), None)
+            .remedy(format!(
+                "keep \"{name}\" with `served: false`, rewrite all objects in another version, take \"{name}\" out of \
+                 status.storedVersions, and remove the version only then"
+            ));
+        finding.effect = Some("unreadable".to_owned());
+        findings.push(finding);
+    }
+    for old in &upgrade.old.versions {
+        let is_stored = stored.contains(&old.name);
+        match upgrade.new.version(old.name) {
+            // Said above: what is stored weighs more than what is served.
+            None if is_stored => {}
+            None if old.served => {
+                let message = format!("served version \"{}\" removed", old.name);
+                let finding = upgrade.finding_in("servedVersionRemoval", Verdict::Breaking, old.name, &[], message);
+                findings.push(given_up(upgrade, old, settings.choice(&["versions", "removed"]), finding));
+            }
+            None => {
+                let message = format!("version \"{}\" removed; it was neither served nor listed as stored", old.name);
+                findings.push(upgrade.finding_in("unservedVersionRemoval", Verdict::Change, old.name, &[], message));
+            }
+            Some(new) if old.served && !new.served => {
+                let message = format!("version \"{}\" is no longer served", old.name);
+                let finding =
+                    upgrade.finding_in("servedVersionUnserved", Verdict::Breaking, old.name, &["served"], message);
+                findings.push(given_up(upgrade, old, settings.choice(&["versions", "unserved"]), finding));
+            }
+            Some(new) if !old.deprecated && new.deprecated => {
+                let message = format!("version \"{}\" becomes deprecated", old.name);
+                findings.push(upgrade.finding_in(
+                    "versionDeprecated",
+                    Verdict::Change,
+                    old.name,
+                    &["deprecated"],
+                    message,
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// A version that clients can no longer use: announced by a deprecation, or settled by the settings, it warns.
+fn given_up(upgrade: &Upgrade<'_>, old: &Version<'_>, setting: &str, mut finding: Finding) -> Finding {
+    let name = old.name;
+    let is_stored = !upgrade.old.knows_stored_versions() || upgrade.old.stored_versions().contains(&name);
+    finding.old = Some(json!({"served": true}));
+    finding.effect = Some("rejected".to_owned());
+    finding.blocks = Some("read".to_owned());
+    if setting == "warn" || (old.deprecated && !is_stored) {
+        finding.verdict = Verdict::Change;
+        finding.severity = Severity::Warning;
+        return finding
+            .remedy(format!("make sure that no client uses \"{name}\" any more: it answers 404 from now on"));
+    }
+    let set = if finding.check == "servedVersionRemoval" { "removed" } else { "unserved" };
+    let way = if is_stored && old.deprecated && upgrade.old.knows_stored_versions() {
+        format!("rewrite all objects in another version and take \"{name}\" out of status.storedVersions first")
+    } else {
+        format!("keep serving \"{name}\" and mark it `deprecated: true` for a release")
+    };
+    finding.remedy(format!("{way}, or set `versions: {{{set}: warn}}` once no client uses it"))
+}
+
+/// Objects are stored in another version from now on.
+fn storage(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
+    let version_of = |versions: &[Version<'_>]| {
+        versions.iter().find(|version| version.storage).map(|version| version.name.to_owned())
+    };
+    let (Some(before), Some(after)) = (version_of(&upgrade.old.versions), version_of(&upgrade.new.versions)) else {
+        return;
+    };
+    let (Some(left), Some(entered)) = (upgrade.new.version(&before), upgrade.new.version(&after)) else {
+        // A storage version that is gone is reported as removed.
+        return;
+    };
+    if before == after {
+        return;
+    }
+    let moved = format!("storage version moved from \"{before}\" to \"{after}\"");
+    let differing = both_ways(left, entered);
+    let (verdict, message) = match upgrade.new.strategy() {
+        Strategy::None if !differing.is_empty() => {
+            let places = places(&differing);
+            let message = format!(
+                "unable to determine if objects survive: {moved}, conversion strategy None only rewrites apiVersion, \
+                 and the schemas differ: {places}"
+            );
+            (Verdict::Unknown, message)
+        }
+        _ => (Verdict::Change, format!("{moved}; status.storedVersions lists both until all objects are rewritten")),
+    };
+    let mut finding = upgrade
+        .finding_in("storageVersionChange", verdict, &after, &["storage"], message)
+        .values(Some(before.as_str().into()), Some(after.as_str().into()));
+    if verdict == Verdict::Unknown {
+        finding.effect = Some("pruned".to_owned());
+        finding.remedy = Some(format!(
+            "make the schemas of \"{before}\" and \"{after}\" equal, convert with a webhook, or leave the storage version"
+        ));
+    }
+    findings.push(finding);
+}
+
+/// Another way of conversion.
+fn conversion(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
+    let (before, after) = (upgrade.old.strategy(), upgrade.new.strategy());
+    if before == after {
+        return;
+    }
+    // Versions that meet in a conversion: those that clients use, and those that objects are stored in.
+    let stored = upgrade.old.stored_versions();
+    let meeting: Vec<&Version<'_>> = upgrade
+        .new
+        .versions
+        .iter()
+        .filter(|version| version.served || version.storage || stored.contains(&version.name))
+        .collect();
+    let changed = format!("conversion strategy changed from {} to {}", before.as_str(), after.as_str());
+    let differing = meeting
+        .iter()
+        .enumerate()
+        .flat_map(|(index, left)| meeting[index + 1..].iter().map(move |right| both_ways(left, right)))
+        .find(|differing| !differing.is_empty());
+    let keys = ["spec", "conversion", "strategy"];
+    let mut finding = match (after, differing) {
+        (Strategy::None, Some(differing)) => {
+            let message = format!(
+                "unable to determine if objects survive: {changed}, which only rewrites apiVersion, and the schemas of \
+                 the versions differ: {}",
+                places(&differing)
+            );
+            let mut finding = upgrade.finding("conversion", Verdict::Unknown, &keys, message);
+            finding.effect = Some("pruned".to_owned());
+            finding.remedy("keep the webhook until all objects are stored in one version and only that one is served")
+        }
+        (Strategy::Webhook, _) if meeting.len() > 1 => {
+            let message =
+                format!("{changed}: reading an object that is stored in another version now takes the webhook");
+            let mut finding = upgrade.finding("conversion", Verdict::Change, &keys, message);
+            finding.severity = Severity::Warning;
+            finding.remedy("have the webhook running before the definition is applied")
+        }
+        _ => upgrade.finding("conversion", Verdict::Change, &keys, changed),
+    };
+    finding.old = Some(before.as_str().into());
+    finding.new = Some(after.as_str().into());
+    findings.push(finding);
+}
+
+fn preserve_unknown_fields(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
+    if !upgrade.old.preserves_unknown_fields() || upgrade.new.preserves_unknown_fields() {
+        return;
+    }
+    let open = |version: &Version<'_>| {
+        let flag = version.schema.and_then(|schema| schema.get("x-kubernetes-preserve-unknown-fields"));
+        flag == Some(&Value::Bool(true))
+    };
+    let Some(version) = upgrade.new.versions.iter().find(|version| version.served && !open(version)) else {
+        return;
+    };
+    let keys = ["spec", "preserveUnknownFields"];
+    let message = "fields that no schema names are no longer kept".to_owned();
+    let mut finding = upgrade
+        .finding("preserveUnknownFields", Verdict::Breaking, &keys, message)
+        .values(Some(true.into()), Some(false.into()))
+        .remedy(
+            "name every field in the schemas, or set `x-kubernetes-preserve-unknown-fields: true` where they are open",
+        );
+    finding.effect = Some("pruned".to_owned());
+    finding.witness = witness_of_pruning(upgrade, version);
+    findings.push(finding);
+}
+
+/// An object with a field that no schema of the version names. `None` where the schema asks for more than a name, so that
+/// nobody is shown an object that was not valid before either.
+fn witness_of_pruning(upgrade: &Upgrade<'_>, version: &Version<'_>) -> Option<Value> {
+    let demands =
+        ["required", "minProperties", "maxProperties", "allOf", "anyOf", "oneOf", "not", "x-kubernetes-validations"];
+    let demanding = |schema: &Value| demands.iter().any(|keyword| schema.get(*keyword).is_some());
+    if version.schema.is_some_and(demanding) || upgrade.old.version(version.name)?.schema.is_some_and(demanding) {
+        return None;
+    }
+    let named = |name: &str| {
+        version.schema.is_some_and(|schema| schema.pointer("/properties").and_then(|all| all.get(name)).is_some())
+    };
+    let field = (1..).map(|number| format!("unknownField{number}")).find(|field| !named(field))?;
+    let mut witness = json!({
+        "apiVersion": format!("{}/{}", upgrade.new.group(), version.name),
+        "kind": upgrade.new.kind(),
+        "metadata": {"name": "witness"},
+    });
+    witness[field] = json!("is dropped");
+    Some(witness)
+}
+
+/// What a version offers beside its objects.
+fn endpoints(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, findings: &mut Vec<Finding>) {
+    let version = old.name;
+    let at = |check: &str, verdict: Verdict, keys: &[&str], message: String| {
+        upgrade.finding_in(check, verdict, version, keys, message)
+    };
+    let status = ["subresources", "status"];
+    if old.status && !new.status {
+        let mut finding = at("statusSubresource", Verdict::Breaking, &status, "status subresource removed".to_owned())
+            .values(Some(json!({})), None)
+            .remedy("keep `subresources.status`: controllers write status through it");
+        finding.effect = Some("rejected".to_owned());
+        finding.blocks = Some("edit".to_owned());
+        findings.push(finding);
+    } else if !old.status && new.status {
+        let message = "status subresource added: status in ordinary writes is ignored from now on".to_owned();
+        let mut finding = at("statusSubresource", Verdict::Change, &status, message).values(None, Some(json!({})));
+        finding.severity = Severity::Warning;
+        findings.push(finding.remedy("make sure that controllers write status through the subresource"));
+    }
+    scale(old, new, &at, findings);
+    for field in missing(&old.selectable_fields, &new.selectable_fields) {
+        let message = format!("field \"{field}\" can no longer be used in field selectors");
+        let mut finding = at("selectableFields", Verdict::Breaking, &["selectableFields"], message)
+            .values(Some(field.into()), None)
+            .remedy("keep the selectable field as long as clients select by it");
+        finding.effect = Some("rejected".to_owned());
+        finding.blocks = Some("read".to_owned());
+        findings.push(finding);
+    }
+    let columns = missing(&old.printer_columns, &new.printer_columns);
+    if !columns.is_empty() {
+        let names = columns.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        let message = format!("printer columns removed: {names}");
+        findings.push(at("additionalPrinterColumns", Verdict::Change, &["additionalPrinterColumns"], message));
+    }
+}
+
+fn scale(
+    old: &Version<'_>,
+    new: &Version<'_>,
+    at: &impl Fn(&str, Verdict, &[&str], String) -> Finding,
+    findings: &mut Vec<Finding>,
+) {
+    let keys = ["subresources", "scale"];
+    match (old.scale, new.scale) {
+        (Some(before), None) => {
+            let mut finding = at("scaleSubresource", Verdict::Breaking, &keys, "scale subresource removed".to_owned())
+                .values(Some(before.clone()), None)
+                .remedy("keep `subresources.scale`: autoscalers and `kubectl scale` use it");
+            finding.effect = Some("rejected".to_owned());
+            finding.blocks = Some("edit".to_owned());
+            findings.push(finding);
+        }
+        (Some(before), Some(after)) => {
+            for key in ["specReplicasPath", "statusReplicasPath", "labelSelectorPath"] {
+                let (was, is) = (before.get(key), after.get(key));
+                // A path that is added offers more; one that changes moves what autoscalers read and write.
+                if was.is_some() && was != is {
+                    let message =
+                        format!("unable to determine if scaling still works: {key} of the scale subresource changed");
+                    let path = [keys[0], keys[1], key];
+                    let finding = at("scaleSubresource", Verdict::Unknown, &path, message);
+                    findings.push(finding.values(was.cloned(), is.cloned()));
+                }
+            }
+        }
+        (None, _) => {}
+    }
+}
+
+/// The schema of one version, as far as this release goes.
+fn schema(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, findings: &mut Vec<Finding>) {
+    let before = if upgrade.old.preserves_unknown_fields() { Unknown::Kept } else { Unknown::Pruned };
+    let differing = differences(old.schema, new.schema, before);
+    let Some(first) = differing.first() else { return };
+    let message = format!(
+        "unable to determine if change to existing field is safe: version \"{}\" {}",
+        old.name,
+        places(&differing)
+    );
+    let keys = ["schema", "openAPIV3Schema"];
+    let mut finding = upgrade.finding_in("unhandled", Verdict::Unknown, old.name, &keys, message);
+    finding.path = first.path.strip_prefix("^.").map(ToOwned::to_owned);
+    // So that a waiver by fingerprint covers these differences and no later ones.
+    finding.new = Some(json!({"differences": differing.len(), "digest": digest(&differing)}));
+    finding.remedy = Some(
+        "leave the schema of this version and add a new version, or waive this finding after a review of the change"
+            .to_owned(),
+    );
+    findings.push(finding);
+}
+
+/// Differences between two versions of the same definition; a field that only one of them has is lost in the other,
+/// so here a new field is never harmless.
+fn both_ways(left: &Version<'_>, right: &Version<'_>) -> Vec<Difference> {
+    differences(left.schema, right.schema, Unknown::Kept)
+}
+
+fn places(differing: &[Difference]) -> String {
+    let shown: Vec<String> =
+        differing.iter().take(SHOWN).map(|found| format!("{} ({})", found.path, found.what)).collect();
+    let rest = differing.len().saturating_sub(SHOWN);
+    let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// What `before` has and `after` does not.
+fn missing<'a>(before: &[&'a str], after: &[&str]) -> Vec<&'a str> {
+    before.iter().filter(|item| !after.contains(item)).copied().collect()
+}

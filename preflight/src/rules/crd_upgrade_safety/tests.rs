@@ -1,0 +1,562 @@
+//! What CRDUpgradeSafety says about real definitions of projects, and about each single edit of a small one.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::facts::{Answer, Verification};
+use crate::finding::Severity;
+use crate::judge::{Outcome, RuleOutcome, RunReport};
+use crate::object::ObjectRef;
+use crate::selection::{ConfigRule, select};
+use crate::session::Session;
+use crate::source::{PathSegment, Position, Positions, PositionsBuilder};
+
+/// A small definition: `v1` stored and served, `v1beta1` served.
+fn foos() -> Value {
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name, "served": true, "storage": storage,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+            }}},
+            "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}},
+            "selectableFields": [{"jsonPath": ".spec.size"}],
+            "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+        })
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "foos.ex.com"},
+        "spec": {
+            "group": "ex.com", "scope": "Namespaced",
+            "names": {"kind": "Foo", "plural": "foos", "shortNames": ["fo"]},
+            "versions": [version("v1", true), version("v1beta1", false)],
+        },
+    })
+}
+
+/// [`foos`] as the live side has it.
+fn live(stored: &[&str]) -> Value {
+    let mut live = foos();
+    live["status"] = json!({"storedVersions": stored});
+    live
+}
+
+fn edited(edit: impl FnOnce(&mut Value)) -> Value {
+    let mut value = foos();
+    edit(&mut value);
+    value
+}
+
+/// Numbers all nodes in document order, so that each has a line of its own.
+fn positions(value: &Value) -> Positions {
+    fn visit(value: &Value, segment: &PathSegment, line: &mut u32, builder: &mut PositionsBuilder) {
+        *line += 1;
+        builder.open(segment, *line, 1);
+        match value {
+            Value::Object(map) => {
+                map.iter().for_each(|(key, value)| visit(value, &key.as_str().into(), line, builder));
+            }
+            Value::Array(list) => {
+                list.iter().enumerate().for_each(|(index, value)| visit(value, &index.into(), line, builder));
+            }
+            _ => {}
+        }
+        builder.close();
+    }
+    let mut builder = PositionsBuilder::new("crd.yaml".into());
+    visit(value, &"".into(), &mut 0, &mut builder);
+    builder.finish()
+}
+
+fn change(operation: Operation, live: Option<Value>, desired: Option<Value>) -> Change {
+    let object = ObjectRef::of(desired.as_ref().or(live.as_ref()).unwrap_or(&Value::Null));
+    Change {
+        object,
+        resource: "customresourcedefinitions".into(),
+        namespaced: false,
+        operation,
+        positions: desired.as_ref().map(|value| Arc::new(positions(value))),
+        desired: desired.map(Arc::new),
+        live: live.map(Arc::new),
+        result: None,
+        verification: Verification::NotVerified("test".into()),
+    }
+}
+
+fn update(live: Value, desired: Value) -> Change {
+    change(Operation::Update, Some(live), Some(desired))
+}
+
+/// Runs the rule; `objects` are what a listing of the kind answers with.
+fn run_with(changes: Vec<Change>, config: &Value, objects: Result<Vec<Value>, &str>) -> RunReport {
+    let flag = [NAME.to_owned()];
+    let rules = [ConfigRule { name: NAME, config }];
+    let selection = select(Some(&flag), Some(&rules)).expect("a valid config");
+    let changes = ChangeSet { app: "test".into(), changes };
+    let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
+    loop {
+        let needs = session.needs();
+        if needs.is_empty() {
+            break;
+        }
+        for need in needs {
+            let Need::Objects { limit, .. } = &need else { panic!("{need:?}") };
+            let answer = match &objects {
+                Ok(objects) => {
+                    let limit = usize::try_from(*limit).expect("a small limit");
+                    let seen = &objects[..objects.len().min(limit)];
+                    let mut state = Value::Null;
+                    seen.chunks(2).for_each(|page| session.fold(&need, &mut state, page));
+                    Answer::Folded { state, examined: seen.len() as u64, cut: seen.len() < objects.len() }
+                }
+                Err(reason) => Answer::Unable { reason: (*reason).into() },
+            };
+            session.answer([(need, answer)]);
+        }
+    }
+    let (report, _) = session.finish(Judgement::default(), &[], "2026-01-01");
+    for finding in &report.findings {
+        assert!(META.checks.iter().any(|(check, _)| *check == finding.check), "{} is not declared", finding.check);
+        assert!(!finding.message.ends_with('.') && !finding.message.contains(&finding.object.name), "{finding:?}");
+    }
+    report
+}
+
+fn run(change: Change) -> RunReport {
+    run_with(vec![change], &json!({}), Ok(vec![]))
+}
+
+/// `check verdict severity: message`, a line for each finding.
+fn lines(report: &RunReport) -> String {
+    let line = |finding: &Finding| {
+        let Finding { check, verdict, severity, message, .. } = finding;
+        format!("{check} {verdict:?} {severity:?}: {message}")
+    };
+    report.findings.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The findings for one edit of [`foos`].
+fn after(edit: impl FnOnce(&mut Value)) -> String {
+    lines(&run(update(live(&["v1"]), edited(edit))))
+}
+
+fn real(name: &str) -> Value {
+    let path = format!("{}/../tests/data/crds/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).expect("test data");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn real_upgrade(old: &str, new: &str, stored: &[&str]) -> RunReport {
+    let mut old = real(old);
+    old["status"] = json!({"storedVersions": stored});
+    run(update(old, real(new)))
+}
+
+#[test]
+fn strimzi_1_0_removes_the_version_that_topics_are_stored_in() {
+    let report = real_upgrade("strimzi-0.48.0-kafkatopics", "strimzi-1.0.0-kafkatopics", &["v1beta2"]);
+    insta::assert_snapshot!(lines(&report), @r#"
+    servedVersionRemoval Breaking Error: served version "v1alpha1" removed
+    servedVersionRemoval Breaking Error: served version "v1beta1" removed
+    storedVersionRemoval Breaking Error: stored version "v1beta2" removed
+    "#);
+    let stored = report.findings.iter().find(|finding| finding.check == "storedVersionRemoval").expect("found");
+    assert_eq!(
+        refusal_line(stored).as_deref(),
+        Some(
+            "CustomResourceDefinition kafkatopics.kafka.strimzi.io failed upgrade safety validation. \
+             \"NoStoredVersionRemoved\" validation failed: stored version \"v1beta2\" removed"
+        )
+    );
+    assert_eq!(report.outcome, Outcome::Refused);
+}
+
+#[test]
+fn gateway_api_unserves_a_version_that_it_had_deprecated() {
+    let (old, new) = ("gateway-api-1.1.1-experimental-referencegrants", "gateway-api-1.1.1-standard-referencegrants");
+    let report = real_upgrade(old, new, &["v1beta1"]);
+    insta::assert_snapshot!(lines(&report), @r#"servedVersionUnserved Change Warning: version "v1alpha2" is no longer served"#);
+    assert_eq!(report.outcome, Outcome::Warned);
+    // Objects may still be stored in it: then the deprecation alone is not enough.
+    assert_eq!(real_upgrade(old, new, &["v1alpha2", "v1beta1"]).outcome, Outcome::Refused);
+}
+
+#[test]
+fn karpenter_moves_its_storage_version_and_drops_its_webhook() {
+    let report = real_upgrade("karpenter-0.37.7-nodeclaims", "karpenter-1.0.9-nodeclaims", &["v1beta1"]);
+    insta::assert_snapshot!(lines(&report), @r#"
+    conversion Unknown Error: unable to determine if objects survive: conversion strategy changed from Webhook to None, which only rewrites apiVersion, and the schemas of the versions differ: ^.spec.expireAfter (removed), ^.spec.nodeClassRef.group (removed), ^.spec.nodeClassRef.apiVersion (added), ^.spec.nodeClassRef (required) and 4 more
+    unhandled Unknown Error: unable to determine if change to existing field is safe: version "v1" ^.spec.nodeClassRef.group (pattern)
+    storageVersionChange Unknown Error: unable to determine if objects survive: storage version moved from "v1beta1" to "v1", conversion strategy None only rewrites apiVersion, and the schemas differ: ^.spec.kubelet (removed), ^.spec.nodeClassRef.apiVersion (removed), ^.spec.nodeClassRef.group (added), ^.spec.nodeClassRef (required) and 4 more
+    "#);
+    let report = real_upgrade("karpenter-1.0.9-nodeclaims", "karpenter-1.10.1-nodeclaims", &["v1beta1", "v1"]);
+    insta::assert_snapshot!(lines(&report), @r#"
+    storedVersionRemoval Breaking Error: stored version "v1beta1" removed
+    unhandled Unknown Error: unable to determine if change to existing field is safe: version "v1" ^.spec.expireAfter (pattern), ^.spec.nodeClassRef.group (x-kubernetes-validations), ^.spec.nodeClassRef.kind (x-kubernetes-validations), ^.spec.nodeClassRef.name (x-kubernetes-validations) and 3 more
+    "#);
+}
+
+#[test]
+fn a_definition_compared_with_itself_has_no_findings() {
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/crds")).expect("test data") {
+        let name = entry.expect("an entry").file_name().into_string().expect("UTF-8");
+        let Some(name) = name.strip_suffix(".json") else { continue };
+        let report = run(update(real(name), real(name)));
+        assert_eq!((report.outcome, lines(&report).as_str()), (Outcome::Passed, ""), "{name}");
+    }
+}
+
+#[test]
+fn a_new_definition_passes() {
+    let report = run(change(Operation::Create, None, Some(foos())));
+    assert_eq!((report.outcome, report.rules[0].outcome), (Outcome::Passed, RuleOutcome::Passed));
+    assert!(report.findings.is_empty());
+}
+
+#[test]
+fn what_a_kind_is_called_and_where_it_lives_stays() {
+    let spec = |key: &'static str, value: &'static str| after(move |crd| crd["spec"][key] = value.into());
+    let names = |key: &'static str, value: Value| after(move |crd| crd["spec"]["names"][key] = value);
+    insta::assert_snapshot!(spec("scope", "Cluster"), @r#"scope Breaking Error: scope changed from "Namespaced" to "Cluster""#);
+    insta::assert_snapshot!(spec("group", "ex.org"), @r#"group Breaking Error: group changed from "ex.com" to "ex.org""#);
+    insta::assert_snapshot!(names("plural", json!("fooz")), @r#"names Breaking Error: plural name changed from "foos" to "fooz""#);
+    insta::assert_snapshot!(names("kind", json!("Fu")), @r#"names Breaking Error: kind changed from "Foo" to "Fu""#);
+    insta::assert_snapshot!(names("listKind", json!("Foos")), @r#"names Unknown Error: list kind changed from "FooList" to "Foos""#);
+    insta::assert_snapshot!(names("singular", json!("fu")), @r#"names Change Info: singular name changed from "foo" to "fu""#);
+    insta::assert_snapshot!(names("shortNames", json!(["f"])), @r#"names Change Info: short name "fo" removed"#);
+}
+
+#[test]
+fn names_that_the_server_fills_in_are_no_change() {
+    let mut old = live(&["v1"]);
+    old["spec"]["names"]["listKind"] = json!("FooList");
+    old["spec"]["names"]["singular"] = json!("foo");
+    old["spec"]["conversion"] = json!({"strategy": "None"});
+    assert_eq!(lines(&run(update(old, foos()))), "");
+}
+
+#[test]
+fn a_version_that_clients_use_is_not_given_up_unasked() {
+    let remove = |crd: &mut Value| crd["spec"]["versions"] = json!([crd["spec"]["versions"][0]]);
+    let unserve = |crd: &mut Value| crd["spec"]["versions"][1]["served"] = json!(false);
+    let judge = |deprecated: bool, stored: &[&str], config: Value, edit: &dyn Fn(&mut Value)| {
+        let mut old = live(stored);
+        old["spec"]["versions"][1]["deprecated"] = json!(deprecated);
+        let report = run_with(vec![update(old, edited(edit))], &config, Ok(vec![]));
+        format!("{:?} {}", report.outcome, lines(&report))
+    };
+    let warn = || json!({"versions": {"removed": "warn", "unserved": "warn"}});
+    insta::assert_snapshot!(judge(false, &["v1"], json!({}), &remove), @r#"Refused servedVersionRemoval Breaking Error: served version "v1beta1" removed"#);
+    insta::assert_snapshot!(judge(false, &["v1"], json!({}), &unserve), @r#"Refused servedVersionUnserved Breaking Error: version "v1beta1" is no longer served"#);
+    insta::assert_snapshot!(judge(true, &["v1"], json!({}), &remove), @r#"Warned servedVersionRemoval Change Warning: served version "v1beta1" removed"#);
+    insta::assert_snapshot!(judge(true, &["v1"], json!({}), &unserve), @r#"Warned servedVersionUnserved Change Warning: version "v1beta1" is no longer served"#);
+    insta::assert_snapshot!(judge(false, &["v1"], warn(), &remove), @r#"Warned servedVersionRemoval Change Warning: served version "v1beta1" removed"#);
+    insta::assert_snapshot!(judge(false, &["v1"], warn(), &unserve), @r#"Warned servedVersionUnserved Change Warning: version "v1beta1" is no longer served"#);
+    insta::assert_snapshot!(judge(true, &["v1beta1", "v1"], json!({}), &unserve), @r#"Refused servedVersionUnserved Breaking Error: version "v1beta1" is no longer served"#);
+    insta::assert_snapshot!(judge(true, &["v1beta1", "v1"], warn(), &remove), @r#"Refused storedVersionRemoval Breaking Error: stored version "v1beta1" removed"#);
+}
+
+#[test]
+fn without_a_status_only_the_storage_version_is_known_to_be_stored() {
+    let mut old = foos();
+    old["spec"]["versions"][1]["deprecated"] = json!(true);
+    let keep = |index: usize| edited(move |crd| crd["spec"]["versions"] = json!([crd["spec"]["versions"][index]]));
+    // Deprecated, but whether objects are stored in it is not known.
+    insta::assert_snapshot!(lines(&run(update(old.clone(), keep(0)))), @r#"servedVersionRemoval Breaking Error: served version "v1beta1" removed"#);
+    old["spec"]["versions"][1]["served"] = json!(false);
+    insta::assert_snapshot!(lines(&run(update(old, keep(0)))), @r#"unservedVersionRemoval Change Info: version "v1beta1" removed; it was neither served nor listed as stored"#);
+    let report = run(update(
+        foos(),
+        edited(|crd| {
+            crd["spec"]["versions"] = json!([crd["spec"]["versions"][1]]);
+            crd["spec"]["versions"][0]["storage"] = json!(true);
+        }),
+    ));
+    insta::assert_snapshot!(lines(&report), @r#"storedVersionRemoval Breaking Error: stored version "v1" removed"#);
+}
+
+#[test]
+fn a_version_that_becomes_deprecated_is_worth_knowing() {
+    insta::assert_snapshot!(after(|crd| crd["spec"]["versions"][1]["deprecated"] = json!(true)), @r#"versionDeprecated Change Info: version "v1beta1" becomes deprecated"#);
+}
+
+#[test]
+fn the_storage_version_moves_freely_only_between_equal_schemas() {
+    let flip = |crd: &mut Value| {
+        crd["spec"]["versions"][0]["storage"] = json!(false);
+        crd["spec"]["versions"][1]["storage"] = json!(true);
+    };
+    insta::assert_snapshot!(after(flip), @r#"storageVersionChange Change Info: storage version moved from "v1" to "v1beta1"; status.storedVersions lists both until all objects are rewritten"#);
+    // v1beta1 always lacked a field of v1: objects stored in v1 lose it now.
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    let mut old = live(&["v1"]);
+    let mut new = edited(flip);
+    for crd in [&mut old, &mut new] {
+        crd.pointer_mut(schema).expect("a schema")["color"] = json!({"type": "string"});
+    }
+    insta::assert_snapshot!(lines(&run(update(old.clone(), new.clone()))), @r#"storageVersionChange Unknown Error: unable to determine if objects survive: storage version moved from "v1" to "v1beta1", conversion strategy None only rewrites apiVersion, and the schemas differ: ^.spec.color (removed)"#);
+    let webhook = json!({"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://x"}}});
+    old["spec"]["conversion"] = webhook.clone();
+    new["spec"]["conversion"] = webhook;
+    insta::assert_snapshot!(lines(&run(update(old, new))), @r#"storageVersionChange Change Info: storage version moved from "v1" to "v1beta1"; status.storedVersions lists both until all objects are rewritten"#);
+}
+
+#[test]
+fn another_conversion_is_judged_by_the_schemas_that_meet_in_it() {
+    let webhook = || json!({"strategy": "Webhook"});
+    insta::assert_snapshot!(after(|crd| crd["spec"]["conversion"] = webhook()), @"conversion Change Warning: conversion strategy changed from None to Webhook: reading an object that is stored in another version now takes the webhook");
+    let dropped = |edit: &dyn Fn(&mut Value)| {
+        let (mut old, mut new) = (live(&["v1"]), foos());
+        old["spec"]["conversion"] = webhook();
+        edit(&mut old);
+        edit(&mut new);
+        lines(&run(update(old, new)))
+    };
+    insta::assert_snapshot!(dropped(&|_| {}), @"conversion Change Info: conversion strategy changed from Webhook to None");
+    let differ = |crd: &mut Value| {
+        crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = json!({});
+    };
+    insta::assert_snapshot!(dropped(&differ), @"conversion Unknown Error: unable to determine if objects survive: conversion strategy changed from Webhook to None, which only rewrites apiVersion, and the schemas of the versions differ: ^.spec.size (removed)");
+    // The other version is neither served nor stored: nothing is ever converted to it.
+    insta::assert_snapshot!(dropped(&|crd| {
+        differ(crd);
+        crd["spec"]["versions"][1]["served"] = json!(false);
+    }), @"conversion Change Info: conversion strategy changed from Webhook to None");
+}
+
+#[test]
+fn what_a_version_offers_stays() {
+    let version = |edit: fn(&mut Value)| after(move |crd| edit(&mut crd["spec"]["versions"][0]));
+    insta::assert_snapshot!(version(|v1| v1["subresources"] = json!({"status": {}})), @"scaleSubresource Breaking Error: scale subresource removed");
+    insta::assert_snapshot!(version(|v1| v1["subresources"]["status"] = Value::Null), @"statusSubresource Breaking Error: status subresource removed");
+    insta::assert_snapshot!(version(|v1| v1["subresources"]["scale"]["specReplicasPath"] = json!(".spec.n")), @"scaleSubresource Unknown Error: unable to determine if scaling still works: specReplicasPath of the scale subresource changed");
+    insta::assert_snapshot!(version(|v1| v1["subresources"]["scale"]["labelSelectorPath"] = json!(".status.s")), @"");
+    insta::assert_snapshot!(version(|v1| v1["selectableFields"] = json!([])), @r#"selectableFields Breaking Error: field ".spec.size" can no longer be used in field selectors"#);
+    insta::assert_snapshot!(version(|v1| v1["additionalPrinterColumns"] = json!([])), @r#"additionalPrinterColumns Change Info: printer columns removed: "Size""#);
+    let mut old = live(&["v1"]);
+    old["spec"]["versions"][0]["subresources"] = json!({});
+    insta::assert_snapshot!(lines(&run(update(old, foos()))), @"statusSubresource Change Warning: status subresource added: status in ordinary writes is ignored from now on");
+}
+
+#[test]
+fn fields_that_were_kept_without_a_schema_are_not_dropped_silently() {
+    let mut old = live(&["v1"]);
+    old["spec"]["preserveUnknownFields"] = json!(true);
+    let report = run(update(old.clone(), foos()));
+    insta::assert_snapshot!(lines(&report), @"preserveUnknownFields Breaking Error: fields that no schema names are no longer kept");
+    assert_eq!(
+        report.findings[0].witness,
+        Some(json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "witness"},
+                    "unknownField1": "is dropped"}))
+    );
+    // The witness must be valid before: where the schema requires more, there is none.
+    let mut demanding = foos();
+    old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["required"] = json!(["spec"]);
+    demanding["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["required"] = json!(["spec"]);
+    let report = run(update(old.clone(), demanding));
+    assert_eq!((report.outcome, report.findings[0].witness.as_ref()), (Outcome::Refused, None));
+    let open = edited(|crd| {
+        for index in 0..2 {
+            crd["spec"]["versions"][index]["schema"]["openAPIV3Schema"]["x-kubernetes-preserve-unknown-fields"] =
+                json!(true);
+        }
+    });
+    assert!(!lines(&run(update(old, open))).contains("preserveUnknownFields Breaking"));
+}
+
+#[test]
+fn a_schema_change_is_unknown_once_for_each_version() {
+    let size = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size";
+    let enumerate = |word: &'static str| {
+        edited(move |crd| *crd.pointer_mut(size).expect("a schema") = json!({"type": "string", "enum": [word]}))
+    };
+    let report = run(update(live(&["v1"]), enumerate("a")));
+    insta::assert_snapshot!(lines(&report), @r#"unhandled Unknown Error: unable to determine if change to existing field is safe: version "v1" ^.spec.size (type), ^.spec.size (enum)"#);
+    assert_eq!(report.findings[0].version.as_deref(), Some("v1"));
+    assert_eq!(report.findings[0].path.as_deref(), Some("spec.size"));
+    // A waiver for this change must not cover the next one.
+    let other = run(update(live(&["v1"]), enumerate("b")));
+    assert_ne!(report.findings[0].fingerprint, other.findings[0].fingerprint);
+    let warned = run_with(vec![update(live(&["v1"]), enumerate("a"))], &json!({"failMode": "open"}), Ok(vec![]));
+    assert_eq!((warned.outcome, warned.findings[0].severity), (Outcome::Warned, Severity::Warning));
+}
+
+#[test]
+fn the_schema_of_a_version_that_nobody_sees_may_change() {
+    let mut old = live(&["v1"]);
+    old["spec"]["versions"][1]["served"] = json!(false);
+    let new = edited(|crd| {
+        crd["spec"]["versions"][1]["served"] = json!(false);
+        crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"] = json!({});
+    });
+    assert_eq!(lines(&run(update(old.clone(), new.clone()))), "");
+    old["status"]["storedVersions"] = json!(["v1beta1", "v1"]);
+    assert!(lines(&run(update(old, new))).starts_with("unhandled Unknown"));
+}
+
+#[test]
+fn findings_point_at_the_exact_node_of_the_manifest() {
+    let place = |edit: &dyn Fn(&mut Value), path: &[PathSegment]| {
+        let new = edited(edit);
+        let expected = positions(&new).locate(path);
+        let report = run(update(live(&["v1"]), new));
+        assert_eq!(report.findings[0].position, Some(expected), "{}", lines(&report));
+    };
+    place(&|crd| crd["spec"]["scope"] = json!("Cluster"), &["spec".into(), "scope".into()]);
+    let version = |rest: &[&str]| -> Vec<PathSegment> {
+        let start: [PathSegment; 3] = ["spec".into(), "versions".into(), 1.into()];
+        start.into_iter().chain(rest.iter().map(|key| PathSegment::from(*key))).collect()
+    };
+    place(&|crd| crd["spec"]["versions"][1]["served"] = json!(false), &version(&["served"]));
+    place(
+        &|crd| crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["type"] = json!("string"),
+        &version(&["schema", "openAPIV3Schema"]),
+    );
+    // What is gone has no place of its own: the list that it was in.
+    place(&|crd| crd["spec"]["versions"] = json!([crd["spec"]["versions"][0]]), &["spec".into(), "versions".into()]);
+}
+
+#[test]
+fn places_follow_the_manifest_where_the_server_orders_versions_differently() {
+    let manifest = edited(|crd| crd["spec"]["versions"][1]["served"] = json!(false));
+    let mut answered = manifest.clone();
+    answered["spec"]["versions"].as_array_mut().expect("a list").reverse();
+    let mut change = update(live(&["v1"]), manifest.clone());
+    change.result = Some(Arc::new(answered));
+    let served = positions(&manifest).locate(&["spec".into(), "versions".into(), 1.into(), "served".into()]);
+    assert_eq!(run(change).findings[0].position, Some(served));
+}
+
+fn foo(name: &str) -> Value {
+    json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"namespace": "shop", "name": name}})
+}
+
+fn delete(object: Value) -> Change {
+    change(Operation::Delete, Some(object), None)
+}
+
+#[test]
+fn a_definition_is_deleted_only_when_no_object_goes_with_it() {
+    let judge = |changes: Vec<Change>, objects: Vec<Value>| {
+        let report = run_with(changes, &json!({}), Ok(objects));
+        format!("{:?} {}", report.outcome, lines(&report))
+    };
+    insta::assert_snapshot!(judge(vec![delete(live(&["v1"]))], vec![]), @"Passed crdDeletion Change Info: the definition is deleted; there is no Foo object");
+    insta::assert_snapshot!(judge(vec![delete(live(&["v1"]))], vec![foo("a")]), @"Refused crdDeletion Breaking Error: the definition is deleted, and 1 Foo object would be deleted with it");
+    insta::assert_snapshot!(
+        judge(vec![change(Operation::Replace, Some(live(&["v1"])), Some(foos()))], vec![foo("a"), foo("b")]),
+        @"Refused crdReplacement Breaking Error: the definition is deleted and created anew, and 2 Foo objects would be deleted with it"
+    );
+    insta::assert_snapshot!(judge(vec![delete(live(&["v1"])), delete(foo("a"))], vec![foo("a")]), @"Passed crdDeletion Change Info: the definition is deleted, and so is every Foo object by this change set");
+    insta::assert_snapshot!(judge(vec![delete(live(&["v1"])), delete(foo("a"))], vec![foo("a"), foo("b")]), @"Refused crdDeletion Breaking Error: the definition is deleted, and 1 Foo object would be deleted with it");
+    let many = (0..600).map(|number| foo(&format!("n{number:03}"))).collect();
+    insta::assert_snapshot!(judge(vec![delete(live(&["v1"]))], many), @"Refused crdDeletion Breaking Error: the definition is deleted, and at least 500 Foo objects would be deleted with it");
+}
+
+#[test]
+fn a_deletion_counts_and_names_what_is_lost() {
+    let objects = (0..7).rev().map(|number| foo(&format!("n{number}"))).collect();
+    let report = run_with(vec![delete(live(&["v1"]))], &json!({}), Ok(objects));
+    let lost = report.findings[0].live_objects.as_ref().expect("counted");
+    assert_eq!((lost.affected, lost.examined), (7, 7));
+    assert_eq!(lost.names, ["shop/n0", "shop/n1", "shop/n2", "shop/n3", "shop/n4"]);
+}
+
+#[test]
+fn a_deletion_without_a_list_of_objects_is_unable() {
+    let report = run_with(vec![delete(live(&["v1"]))], &json!({}), Err("forbidden"));
+    assert_eq!(report.outcome, Outcome::Unable);
+    assert_eq!(
+        report.rules[0].unable,
+        ["CustomResourceDefinition foos.ex.com: its objects could not be listed: forbidden"]
+    );
+    let mut unserved = live(&["v1"]);
+    for index in 0..2 {
+        unserved["spec"]["versions"][index]["served"] = json!(false);
+    }
+    assert_eq!(run(delete(unserved)).outcome, Outcome::Unable);
+}
+
+#[test]
+fn v1beta1_definitions_are_read_with_their_fields_for_all_versions() {
+    let old = json!({
+        "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "foos.ex.com"},
+        "spec": {
+            "group": "ex.com", "scope": "Namespaced", "names": {"kind": "Foo", "plural": "foos"}, "version": "v1",
+            "preserveUnknownFields": false,
+            "validation": {"openAPIV3Schema": {"type": "object"}}, "subresources": {"status": {}},
+        },
+        "status": {"storedVersions": ["v1"]},
+    });
+    let mut new = old.clone();
+    new["spec"]["versions"] = json!([{"name": "v1", "served": true, "storage": true}]);
+    assert_eq!(lines(&run(update(old.clone(), new.clone()))), "");
+    new["spec"]["versions"][0]["name"] = json!("v2");
+    insta::assert_snapshot!(lines(&run(update(old.clone(), new.clone()))), @r#"storedVersionRemoval Breaking Error: stored version "v1" removed"#);
+    new["spec"]["versions"][0]["name"] = json!("v1");
+    new["spec"]["subresources"] = json!({});
+    insta::assert_snapshot!(lines(&run(update(old, new))), @"statusSubresource Breaking Error: status subresource removed");
+}
+
+#[test]
+fn hostile_definitions_are_judged_without_a_panic() {
+    let values = [json!(null), json!([]), json!("x"), json!(-1), json!({}), json!([null, {"name": 7}, {"name": ""}])];
+    for pointer in [
+        "/spec",
+        "/spec/versions",
+        "/spec/names",
+        "/status",
+        "/spec/versions/0",
+        "/spec/conversion",
+        "/spec/versions/0/schema",
+        "/spec/versions/0/schema/openAPIV3Schema",
+        "/spec/versions/0/subresources",
+    ] {
+        for value in &values {
+            let mut broken = live(&["v1"]);
+            *broken.pointer_mut(pointer).unwrap_or(&mut Value::Null) = value.clone();
+            for change in [
+                update(live(&["v1"]), broken.clone()),
+                update(broken.clone(), foos()),
+                delete(broken.clone()),
+                change(Operation::Replace, Some(broken), Some(foos())),
+            ] {
+                run(change);
+            }
+        }
+    }
+}
+
+#[test]
+fn only_findings_with_a_published_validator_have_a_refusal_line() {
+    let report = run(update(live(&["v1"]), edited(|crd| crd["spec"]["scope"] = json!("Cluster"))));
+    assert_eq!(
+        refusal_line(&report.findings[0]).as_deref(),
+        Some(
+            "CustomResourceDefinition foos.ex.com failed upgrade safety validation. \"NoScopeChange\" validation \
+             failed: scope changed from \"Namespaced\" to \"Cluster\""
+        )
+    );
+    let report = run(update(live(&["v1"]), edited(|crd| crd["spec"]["group"] = json!("ex.org"))));
+    assert_eq!(refusal_line(&report.findings[0]), None);
+}
+
+#[test]
+fn a_fingerprint_stays_when_the_place_moves() {
+    let judge = |line: u32| {
+        let mut change = update(live(&["v1"]), edited(|crd| crd["spec"]["scope"] = json!("Cluster")));
+        let mut builder = PositionsBuilder::new("other.yaml".into());
+        builder.open(&"".into(), line, 1);
+        change.positions = Some(Arc::new(builder.finish()));
+        let finding = run(change).findings.remove(0);
+        (finding.fingerprint, finding.position)
+    };
+    let (first, second) = (judge(1), judge(50));
+    assert_eq!(first.0, second.0);
+    assert_eq!(second.1, Some(Position { file: "other.yaml".into(), line: 50, column: 1 }));
+}

@@ -1,0 +1,205 @@
+//! Rule PermissionValidation: whether this user may write everything in the change set, asked before the first write.
+//! Few questions: all rules of a namespace at once, single reviews only for what they leave open.
+
+mod escalation;
+mod questions;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::facts::{Change, ChangeSet, Facts, Needs, Operation};
+use crate::finding::{Finding, Verdict};
+use crate::object::join_api_version;
+use crate::rule::{Checked, Judgement, Rule, RuleMeta, Settings};
+use questions::{Access, Questions, Reply};
+
+const NAME: &str = "PermissionValidation";
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Where only a permission by name can help: how many objects are asked about one by one.
+const NAMES_ASKED: usize = 100;
+
+/// The rule.
+#[derive(Clone, Copy, Debug)]
+pub struct PermissionValidation;
+
+static META: RuleMeta = RuleMeta {
+    name: NAME,
+    summary: "this user may write everything in the change set",
+    docs: include_str!("permission_validation/docs.md"),
+    checks: &[
+        ("create", "an object may not be created"),
+        ("patch", "an object may not be applied"),
+        ("delete", "an object may not be deleted"),
+        ("resource", "the API resource of a kind is not known, so nothing can be asked about it"),
+        ("escalate", "a role grants more than this user has"),
+        ("bind", "a binding hands out a role that grants more than this user has"),
+    ],
+    settings: &[],
+    needs: "a SelfSubjectRulesReview for each namespace, a SelfSubjectAccessReview for what it leaves open, and the roles \
+            that bindings refer to",
+    default: true,
+    on_directory: false,
+};
+
+impl Rule for PermissionValidation {
+    fn meta(&self) -> &'static RuleMeta {
+        &META
+    }
+
+    fn plan(&self, changes: &ChangeSet, _settings: &Settings) -> Needs {
+        let mut namespaces: BTreeSet<&str> = BTreeSet::new();
+        let mut writes = false;
+        for change in changes.changes.iter().filter(|change| change.operation.writes()) {
+            writes = true;
+            if change.namespaced && !change.object.namespace.is_empty() {
+                namespaces.insert(&change.object.namespace);
+            }
+        }
+        if !writes {
+            return Needs::new();
+        }
+        if namespaces.is_empty() {
+            // What a user may do in the whole cluster shows in every namespace.
+            namespaces.insert("default");
+        }
+        namespaces.into_iter().map(questions::rules_in).chain([Access::everything().need()]).collect()
+    }
+
+    fn check(&self, facts: &Facts, _settings: &Settings) -> Checked {
+        let mut questions = Questions::new(facts);
+        if !facts.changes.changes.iter().any(|change| change.operation.writes())
+            || questions.ask(&Access::everything()) == Reply::Yes
+        {
+            return Checked::Done(Judgement::default());
+        }
+        let mut findings = writes(&facts.changes, &mut questions);
+        findings.extend(escalation::check(&facts.changes, &mut questions));
+        questions.close(findings)
+    }
+}
+
+/// The verbs that a change takes. Server-side apply of an object that does not exist is authorised as `patch` and then
+/// as `create` (`k8s.io/apiserver`, `endpoints/handlers/patch.go`).
+fn verbs(operation: Operation) -> &'static [&'static str] {
+    match operation {
+        Operation::Create => &["create", "patch"],
+        Operation::Update => &["patch"],
+        Operation::Replace => &["create", "delete", "patch"],
+        Operation::Delete => &["delete"],
+        Operation::Noop | Operation::Exists => &[],
+    }
+}
+
+fn writes(changes: &ChangeSet, questions: &mut Questions<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut requests: BTreeMap<(&str, &str, &str, &'static str), Vec<&Change>> = BTreeMap::new();
+    let mut nameless: BTreeMap<(&str, &str), Vec<&Change>> = BTreeMap::new();
+    for change in &changes.changes {
+        let Some(resource) = resource_of(change, changes) else {
+            if change.operation.writes() {
+                nameless.entry((&change.object.group, &change.object.kind)).or_default().push(change);
+            }
+            continue;
+        };
+        let namespace = if change.namespaced { change.object.namespace.as_str() } else { "" };
+        for verb in verbs(change.operation) {
+            requests.entry((namespace, &change.object.group, resource, verb)).or_default().push(change);
+        }
+    }
+    for ((_, kind), objects) in nameless {
+        let Some(first) = objects.first() else { continue };
+        let message = format!("unable to determine whether {kind} objects may be written: the resource is not known");
+        findings.push(
+            Finding::new(NAME, "resource", Verdict::Unknown, first.object.clone(), message + &count(objects.len()))
+                .at(first.locate(&[])),
+        );
+    }
+    for ((namespace, group, resource, verb), objects) in requests {
+        let request = Access { verb, group, resource, namespace, name: "" };
+        let refused = refused(&request, &objects, questions);
+        let Some(first) = refused.first() else { continue };
+        let api = join_group(group, &first.object.version);
+        let place = if namespace.is_empty() { String::new() } else { format!(" in namespace \"{namespace}\"") };
+        let core = format!("not permitted to \"{verb}\" {api}, Resource={resource}{place}{}", count(refused.len()));
+        let (verdict, message) = if may_be_granted_by(changes, namespace) {
+            let why = "the namespace is created here, and role bindings in it may grant this";
+            (Verdict::Unknown, format!("unable to determine: {core}, but {why}"))
+        } else {
+            (Verdict::Breaking, core)
+        };
+        let mut finding =
+            Finding::new(NAME, verb, verdict, first.object.clone(), message).at(first.locate(&[])).remedy(format!(
+                "have an administrator grant \"{verb}\" on {resource}{place}, or run as a user who has it"
+            ));
+        finding.blocks = Some(verb.to_owned());
+        finding.effect = Some("rejected".to_owned());
+        findings.push(finding);
+    }
+    findings
+}
+
+/// The objects for which the request is refused; empty also while answers are missing.
+fn refused<'c>(request: &Access<'_>, objects: &[&'c Change], questions: &mut Questions<'_>) -> Vec<&'c Change> {
+    let open: Vec<&Change> = objects
+        .iter()
+        .copied()
+        .filter(|change| !questions.granted_in_namespace(&request.named(&change.object.name)))
+        .collect();
+    if open.is_empty() || questions.ask(request) != Reply::No {
+        return Vec::new();
+    }
+    if !questions.names_may_matter(request) {
+        return open;
+    }
+    if open.len() > NAMES_ASKED {
+        let resource = request.resource;
+        questions.unable(format!("more than {NAMES_ASKED} {resource} would have to be asked about one by one"));
+    }
+    open.into_iter()
+        .take(NAMES_ASKED)
+        .filter(|change| questions.ask(&request.named(&change.object.name)) == Reply::No)
+        .collect()
+}
+
+/// The plural resource name; for a kind that is not served yet it comes from its definition in the change set.
+fn resource_of<'c>(change: &'c Change, changes: &'c ChangeSet) -> Option<&'c str> {
+    if !change.resource.is_empty() {
+        return Some(&change.resource);
+    }
+    changes
+        .changes
+        .iter()
+        .filter(|other| other.object.kind == "CustomResourceDefinition")
+        .filter_map(Change::after)
+        .find(|definition| {
+            let text = |pointer: &str| definition.pointer(pointer).and_then(serde_json::Value::as_str);
+            text("/spec/group") == Some(&change.object.group) && text("/spec/names/kind") == Some(&change.object.kind)
+        })
+        .and_then(|definition| definition.pointer("/spec/names/plural")?.as_str())
+}
+
+/// Whether the change set creates the namespace and binds roles in it: then what is refused now may be allowed later.
+fn may_be_granted_by(changes: &ChangeSet, namespace: &str) -> bool {
+    let creates = |change: &Change| change.operation == Operation::Create;
+    !namespace.is_empty()
+        && changes.changes.iter().any(|change| {
+            let object = &change.object;
+            creates(change) && object.group.is_empty() && object.kind == "Namespace" && object.name == namespace
+        })
+        && changes.changes.iter().any(|change| {
+            let object = &change.object;
+            creates(change) && object.group == RBAC && object.kind == "RoleBinding" && object.namespace == namespace
+        })
+}
+
+/// Group and version the way Kubernetes prints a resource: `apps/v1`, and `/v1` for the core group.
+fn join_group(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("/{version}") } else { join_api_version(group, version) }
+}
+
+fn count(objects: usize) -> String {
+    if objects == 1 { String::new() } else { format!(" ({objects} objects)") }
+}
+
+#[cfg(test)]
+mod tests;

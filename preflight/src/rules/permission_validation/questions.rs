@@ -1,0 +1,232 @@
+//! What the cluster has said about this user's permissions, and what is still to be asked.
+//! A question without an answer is noted, and the rule comes back with all of them at once.
+
+use std::collections::BTreeSet;
+
+use crate::facts::{AccessRule, Answer, Facts, Need, Needs};
+use crate::finding::Finding;
+use crate::object::ObjectRef;
+use crate::rule::{Checked, Judgement};
+
+/// One thing that the user wants to do. `resource` may be `pods/log`; `name` is empty for all objects,
+/// `namespace` for the whole cluster.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access<'a> {
+    pub(super) verb: &'a str,
+    pub(super) group: &'a str,
+    pub(super) resource: &'a str,
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+}
+
+/// What is known about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    Yes,
+    No,
+    /// It could not be asked; said in the judgement.
+    Unable,
+    /// Asked for; the answer comes in the next round.
+    Later,
+}
+
+impl<'a> Access<'a> {
+    /// Everything everywhere: who may do this may do all the rest.
+    pub(super) fn everything() -> Access<'static> {
+        Access { verb: "*", group: "*", resource: "*", namespace: "", name: "" }
+    }
+
+    pub(super) fn named(self, name: &'a str) -> Self {
+        Self { name, ..self }
+    }
+
+    pub(super) fn need(self) -> Need {
+        let (resource, subresource) = self.resource.split_once('/').unwrap_or((self.resource, ""));
+        Need::Access {
+            verb: self.verb.to_owned(),
+            group: self.group.to_owned(),
+            resource: resource.to_owned(),
+            subresource: subresource.to_owned(),
+            namespace: self.namespace.to_owned(),
+            name: self.name.to_owned(),
+        }
+    }
+}
+
+/// The question for all rules in a namespace.
+pub(super) fn rules_in(namespace: &str) -> Need {
+    Need::AccessRules { namespace: namespace.to_owned() }
+}
+
+/// Answers at hand, and questions that came up.
+#[derive(Debug)]
+pub(super) struct Questions<'f> {
+    facts: &'f Facts,
+    missing: Needs,
+    unable: BTreeSet<String>,
+}
+
+impl<'f> Questions<'f> {
+    pub(super) fn new(facts: &'f Facts) -> Self {
+        Self { facts, missing: Needs::new(), unable: BTreeSet::new() }
+    }
+
+    /// The judgement, or the questions that it still takes.
+    pub(super) fn close(self, findings: Vec<Finding>) -> Checked {
+        if self.missing.is_empty() {
+            Checked::Done(Judgement { findings, unable: self.unable.into_iter().collect() })
+        } else {
+            Checked::More(self.missing)
+        }
+    }
+
+    pub(super) fn unable(&mut self, reason: String) {
+        self.unable.insert(reason);
+    }
+
+    /// An access review.
+    pub(super) fn ask(&mut self, access: &Access<'_>) -> Reply {
+        match self.answer(access.need()) {
+            None => Reply::Later,
+            Some(Answer::Allowed { allowed: true, .. }) => Reply::Yes,
+            Some(Answer::Allowed { allowed: false, .. }) => Reply::No,
+            Some(answer) => {
+                let Access { verb, resource, .. } = access;
+                self.unable(format!("whether \"{verb}\" {resource} is permitted: {}", reason(answer)));
+                Reply::Unable
+            }
+        }
+    }
+
+    /// A live object: `Ok(None)` where it does not exist, `Err` while it is not known.
+    pub(super) fn object(&mut self, object: ObjectRef) -> Result<Option<&'f serde_json::Value>, Reply> {
+        let title = object.to_string();
+        match self.answer(Need::Object { object }) {
+            None => Err(Reply::Later),
+            Some(Answer::Object { object }) => Ok(object.as_deref()),
+            Some(answer) => {
+                self.unable(format!("{title}: {}", reason(answer)));
+                Err(Reply::Unable)
+            }
+        }
+    }
+
+    fn answer(&mut self, need: Need) -> Option<&'f Answer> {
+        let answer = self.facts.answers.get(&need);
+        if answer.is_none() {
+            self.missing.insert(need);
+        }
+        answer
+    }
+
+    /// Whether the rules of the namespace grant it. `false` proves nothing where they are incomplete.
+    pub(super) fn granted_in_namespace(&self, access: &Access<'_>) -> bool {
+        !access.namespace.is_empty()
+            && self.rules(access.namespace).is_some_and(|(rules, _)| rules.iter().any(|rule| grants(rule, access)))
+    }
+
+    /// As [`Self::ask`], but believes a complete list of rules, and so asks less: for permissions that come from RBAC
+    /// alone, as those behind `escalate` and `bind` do.
+    pub(super) fn hold(&mut self, access: &Access<'_>) -> Reply {
+        if self.granted_in_namespace(access) {
+            return Reply::Yes;
+        }
+        let known = if access.namespace.is_empty() {
+            // What is granted in the whole cluster is in every namespace's list.
+            self.reviews().find(|(_, complete)| *complete)
+        } else {
+            self.rules(access.namespace).filter(|(_, complete)| *complete)
+        };
+        match known {
+            Some((rules, _)) if !rules.iter().any(|rule| grants(rule, access)) => Reply::No,
+            _ => self.ask(access),
+        }
+    }
+
+    /// Whether somebody may hold this permission for single names only.
+    pub(super) fn names_may_matter(&self, access: &Access<'_>) -> bool {
+        let by_name = |rules: &[AccessRule]| {
+            rules.iter().any(|rule| !rule.resource_names.is_empty() && grants_kind(rule, access))
+        };
+        let known = if access.namespace.is_empty() {
+            self.reviews().find(|(_, complete)| *complete)
+        } else {
+            self.rules(access.namespace).filter(|(_, complete)| *complete)
+        };
+        known.is_none_or(|(rules, _)| by_name(rules))
+    }
+
+    fn rules(&self, namespace: &str) -> Option<(&'f [AccessRule], bool)> {
+        match self.facts.answers.get(&rules_in(namespace))? {
+            Answer::AccessRules { rules, incomplete } => Some((rules, !incomplete)),
+            _ => None,
+        }
+    }
+
+    fn reviews(&self) -> impl Iterator<Item = (&'f [AccessRule], bool)> {
+        self.facts.answers.values().filter_map(|answer| match answer {
+            Answer::AccessRules { rules, incomplete } => Some((rules.as_slice(), !incomplete)),
+            _ => None,
+        })
+    }
+}
+
+fn reason(answer: &Answer) -> &str {
+    match answer {
+        Answer::Unable { reason } => reason,
+        _ => "the answer does not fit the question",
+    }
+}
+
+/// Whether a rule grants it, as RBAC decides (`pkg/registry/rbac/validation/policy_comparator.go`): a `*` that is
+/// asked for is granted only by a `*`, and a rule with names only for these names.
+fn grants(rule: &AccessRule, access: &Access<'_>) -> bool {
+    let named = rule.resource_names.is_empty() || rule.resource_names.iter().any(|name| name == access.name);
+    named && grants_kind(rule, access)
+}
+
+fn grants_kind(rule: &AccessRule, access: &Access<'_>) -> bool {
+    let has = |list: &[String], wanted: &str| list.iter().any(|item| item == "*" || item == wanted);
+    let any_with_subresource = access.resource.split_once('/').map(|(_, subresource)| format!("*/{subresource}"));
+    has(&rule.verbs, access.verb)
+        && has(&rule.api_groups, access.group)
+        && (has(&rule.resources, access.resource)
+            || any_with_subresource.is_some_and(|pattern| rule.resources.contains(&pattern)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(verbs: &[&str], groups: &[&str], resources: &[&str], names: &[&str]) -> AccessRule {
+        let own = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+        AccessRule { verbs: own(verbs), api_groups: own(groups), resources: own(resources), resource_names: own(names) }
+    }
+
+    fn access<'a>(verb: &'a str, group: &'a str, resource: &'a str, name: &'a str) -> Access<'a> {
+        Access { verb, group, resource, namespace: "shop", name }
+    }
+
+    #[test]
+    fn a_rule_grants_what_rbac_would() {
+        let pods = rule(&["get", "create"], &[""], &["pods", "*/scale"], &[]);
+        assert!(grants(&pods, &access("get", "", "pods", "")));
+        assert!(grants(&pods, &access("get", "", "pods", "any")));
+        assert!(grants(&pods, &access("get", "", "replicationcontrollers/scale", "")));
+        assert!(!grants(&pods, &access("get", "", "pods/log", "")));
+        assert!(!grants(&pods, &access("delete", "", "pods", "")));
+        assert!(!grants(&pods, &access("get", "apps", "pods", "")));
+        assert!(!grants(&pods, &access("*", "", "pods", "")), "all verbs are more than some");
+        let everything = rule(&["*"], &["*"], &["*"], &[]);
+        assert!(grants(&everything, &access("*", "*", "*", "")));
+        assert!(grants(&everything, &access("get", "", "pods/log", "")));
+    }
+
+    #[test]
+    fn a_rule_with_names_grants_these_names_only() {
+        let one = rule(&["get"], &[""], &["secrets"], &["db"]);
+        assert!(grants(&one, &access("get", "", "secrets", "db")));
+        assert!(!grants(&one, &access("get", "", "secrets", "tls")));
+        assert!(!grants(&one, &access("get", "", "secrets", "")));
+    }
+}

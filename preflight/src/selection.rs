@@ -1,0 +1,434 @@
+//! Which rules run with which settings: the `--preflight` flag and the Config's `preflightRules`, resolved once.
+//! The whole table of combinations is a test at the end of this file.
+
+use std::iter;
+
+use serde_json::Value;
+
+use crate::registry::{self, UnknownRule};
+use crate::rule::{Rule, Settings};
+use crate::settings::{self, SettingError};
+use crate::source::PathSegment;
+use crate::suggest;
+
+/// The word that switches every rule off.
+pub const NONE: &str = "none";
+
+/// One entry of `preflightRules`.
+#[derive(Clone, Copy, Debug)]
+pub struct ConfigRule<'a> {
+    /// `name`.
+    pub name: &'a str,
+    /// `config` as written; `Null` or an empty map where absent.
+    pub config: &'a Value,
+}
+
+/// Who chose a rule, or that none runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody: it is in the default set.
+    Default,
+    /// The Config's `preflightRules`.
+    Config,
+    /// `--preflight`.
+    Flag,
+}
+
+/// A rule that runs.
+#[derive(Clone, Debug)]
+pub struct Selected {
+    /// The rule.
+    pub rule: &'static dyn Rule,
+    /// Its settings, validated, defaults filled in.
+    pub settings: Settings,
+    /// Who chose it.
+    pub origin: Origin,
+}
+
+/// The rules of a run, in the order of the registry.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// The rules; empty where the user wants none.
+    pub rules: Vec<Selected>,
+    /// Who decided which rules run.
+    pub origin: Origin,
+}
+
+impl Selection {
+    /// Whether somebody has switched all rules off, which is to be said loudly.
+    #[must_use]
+    pub fn is_switched_off(&self) -> bool {
+        self.rules.is_empty()
+    }
+}
+
+/// One thing wrong with the flag or the Config.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// The flag names a rule that does not exist.
+    #[error("--preflight: {0}")]
+    UnknownInFlag(UnknownRule),
+    /// The flag names a rule twice.
+    #[error("--preflight: rule \"{0}\" is named more than once")]
+    RepeatedInFlag(String),
+    /// The flag has an empty name, as in `A,,B`.
+    #[error("--preflight: a rule name is empty in \"{0}\"")]
+    EmptyInFlag(String),
+    /// The flag is given alone and with names: the one asks for the Config's rules, the other replaces them.
+    #[error("--preflight is given both alone and with rule names; give the names only, or no names at all")]
+    AloneAndWithNames,
+    /// The flag mixes `none` with rules.
+    #[error("--preflight: \"none\" switches all rules off and cannot be combined with other names")]
+    NoneWithNames,
+    /// The Config names a rule that does not exist.
+    #[error("{error}{}", if .error.name == NONE { "; to run no rule, write `preflightRules: []`" } else { "" })]
+    UnknownInConfig {
+        /// The entry, counted from 0 over all Config documents.
+        index: usize,
+        /// Which name.
+        error: UnknownRule,
+    },
+    /// The Config names a rule twice, in one document or in several.
+    #[error("preflight rule \"{name}\" is configured more than once")]
+    RepeatedInConfig {
+        /// The entry that repeats.
+        index: usize,
+        /// The entry that named it first.
+        first: usize,
+        /// The rule.
+        name: String,
+    },
+    /// A rule's `config` is wrong.
+    #[error("preflight rule \"{name}\": {error}")]
+    Setting {
+        /// The entry.
+        index: usize,
+        /// The rule.
+        name: String,
+        /// What is wrong; its path starts inside `config`.
+        error: SettingError,
+    },
+}
+
+impl SelectionError {
+    /// The entry of `preflightRules` that it is about; `None` for the flag.
+    #[must_use]
+    pub fn config_index(&self) -> Option<usize> {
+        match self {
+            Self::UnknownInConfig { index, .. }
+            | Self::RepeatedInConfig { index, .. }
+            | Self::Setting { index, .. } => Some(*index),
+            _ => None,
+        }
+    }
+
+    /// Where in that entry: `name`, or a path that begins with `config`; empty for the flag.
+    #[must_use]
+    pub fn path(&self) -> Vec<PathSegment> {
+        match self {
+            Self::UnknownInConfig { .. } | Self::RepeatedInConfig { .. } => vec!["name".into()],
+            Self::Setting { error, .. } => iter::once("config".into()).chain(error.path.iter().cloned()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Resolves flag and Config into the rules of a run.
+///
+/// `flag` is `None` without `--preflight`, else its raw values, where the empty string is a `--preflight` alone.
+/// `config` is `None` where no Config document has `preflightRules`, else all entries in input order.
+/// The Config is validated even where the flag switches its rules off.
+///
+/// # Errors
+/// Everything that is wrong, the flag's errors first.
+pub fn select(flag: Option<&[String]>, config: Option<&[ConfigRule<'_>]>) -> Result<Selection, Vec<SelectionError>> {
+    select_from(registry::RULES, flag, config)
+}
+
+/// [`select`] from a list of rules of one's own.
+///
+/// # Errors
+/// As [`select`].
+pub fn select_from(
+    rules: &[&'static dyn Rule],
+    flag: Option<&[String]>,
+    config: Option<&[ConfigRule<'_>]>,
+) -> Result<Selection, Vec<SelectionError>> {
+    let mut errors = Vec::new();
+    let named = read_flag(rules, flag.unwrap_or_default(), &mut errors);
+    let configured = read_config(rules, config.unwrap_or_default(), &mut errors);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let origin = match (&named, config) {
+        (Some(_), _) => Origin::Flag,
+        (None, Some(_)) => Origin::Config,
+        (None, None) => Origin::Default,
+    };
+    let runs = |name: &str| match (&named, origin) {
+        (Some(names), _) => names.iter().any(|wanted| wanted == name),
+        (None, Origin::Config) => configured.iter().any(|(configured, _)| *configured == name),
+        (None, _) => rules.iter().any(|rule| rule.meta().name == name && rule.meta().default),
+    };
+    let selected = rules
+        .iter()
+        .filter(|rule| runs(rule.meta().name))
+        .map(|rule| Selected {
+            rule: *rule,
+            settings: configured
+                .iter()
+                .find(|(name, _)| *name == rule.meta().name)
+                .map_or_else(|| settings::defaults(rule.meta()), |(_, settings)| settings.clone()),
+            origin,
+        })
+        .collect();
+    Ok(Selection { rules: selected, origin })
+}
+
+/// The names in the flag: `None` where it leaves the choice to the Config, an empty list for `none`.
+fn read_flag(rules: &[&'static dyn Rule], values: &[String], errors: &mut Vec<SelectionError>) -> Option<Vec<String>> {
+    let (alone, named): (Vec<&String>, Vec<&String>) = values.iter().partition(|value| value.trim().is_empty());
+    if named.is_empty() {
+        return None;
+    }
+    if !alone.is_empty() {
+        errors.push(SelectionError::AloneAndWithNames);
+    }
+    let mut names: Vec<String> = Vec::new();
+    for value in named {
+        for name in value.split(',').map(str::trim) {
+            if name.is_empty() {
+                errors.push(SelectionError::EmptyInFlag(value.clone()));
+            } else if names.iter().any(|earlier| earlier == name) {
+                errors.push(SelectionError::RepeatedInFlag(name.to_owned()));
+            } else {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    let known: Vec<&str> = rules.iter().map(|rule| rule.meta().name).chain([NONE]).collect();
+    for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+        let suggestion = suggest::nearest(name, known.iter().copied()).map(ToOwned::to_owned);
+        errors.push(SelectionError::UnknownInFlag(UnknownRule { name: name.clone(), suggestion }));
+    }
+    if names.iter().any(|name| name == NONE) {
+        if names.len() > 1 {
+            errors.push(SelectionError::NoneWithNames);
+        }
+        names.clear();
+    }
+    Some(names)
+}
+
+/// The entries of `preflightRules` with their settings.
+fn read_config<'c>(
+    rules: &[&'static dyn Rule],
+    entries: &[ConfigRule<'c>],
+    errors: &mut Vec<SelectionError>,
+) -> Vec<(&'c str, Settings)> {
+    let mut seen: Vec<(usize, &str)> = Vec::new();
+    let mut configured = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let first = seen.iter().find(|(_, name)| *name == entry.name).map(|(first, _)| *first);
+        if let Some(first) = first {
+            errors.push(SelectionError::RepeatedInConfig { index, first, name: entry.name.to_owned() });
+            continue;
+        }
+        seen.push((index, entry.name));
+        match registry::find_in(rules, entry.name).map(|rule| settings::parse(rule.meta(), entry.config)) {
+            Ok(Ok(settings)) => configured.push((entry.name, settings)),
+            Ok(Err(wrong)) => errors.extend(wrong.into_iter().map(|error| SelectionError::Setting {
+                index,
+                name: entry.name.to_owned(),
+                error,
+            })),
+            Err(error) => errors.push(SelectionError::UnknownInConfig { index, error }),
+        }
+    }
+    configured
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::facts::{ChangeSet, Facts, Needs};
+    use crate::rule::{Checked, FailMode, Judgement, Mode, RuleMeta};
+    use crate::source::display_path;
+
+    #[derive(Debug)]
+    struct Named(&'static RuleMeta);
+
+    impl Rule for Named {
+        fn meta(&self) -> &'static RuleMeta {
+            self.0
+        }
+        fn plan(&self, _: &ChangeSet, _: &Settings) -> Needs {
+            Needs::new()
+        }
+        fn check(&self, _: &Facts, _: &Settings) -> Checked {
+            Checked::Done(Judgement::default())
+        }
+    }
+
+    const fn meta(name: &'static str, default: bool) -> RuleMeta {
+        RuleMeta { name, summary: "", docs: "", checks: &[], settings: &[], needs: "", default, on_directory: true }
+    }
+
+    static A: Named = Named(&meta("Alpha", true));
+    static B: Named = Named(&meta("Bravo", true));
+    static C: Named = Named(&meta("Charlie", false));
+    static THREE: &[&dyn Rule] = &[&A, &B, &C];
+
+    type Entries = Vec<(&'static str, Value)>;
+
+    /// `Alpha warn open + Bravo @Flag`, `nothing @Config`, or the errors.
+    fn outcome(flag: Option<&[&str]>, config: Option<&[(&str, Value)]>) -> String {
+        let flag: Option<Vec<String>> = flag.map(|values| values.iter().map(ToString::to_string).collect());
+        let config: Option<Vec<ConfigRule<'_>>> =
+            config.map(|entries| entries.iter().map(|(name, config)| ConfigRule { name, config }).collect());
+        match select_from(THREE, flag.as_deref(), config.as_deref()) {
+            Err(errors) => errors.iter().map(|error| format!("error: {error}")).collect::<Vec<_>>().join(" | "),
+            Ok(selection) if selection.is_switched_off() => format!("nothing @{:?}", selection.origin),
+            Ok(selection) => {
+                assert!(selection.rules.iter().all(|selected| selected.origin == selection.origin));
+                let rules: Vec<String> = selection
+                    .rules
+                    .iter()
+                    .map(|selected| {
+                        let mode = if selected.settings.mode == Mode::Warn { " warn" } else { "" };
+                        let open = if selected.settings.fail_mode == FailMode::Open { " open" } else { "" };
+                        format!("{}{mode}{open}", selected.rule.meta().name)
+                    })
+                    .collect();
+                format!("{} @{:?}", rules.join(" + "), selection.origin)
+            }
+        }
+    }
+
+    #[test]
+    fn flag_and_config_together_decide_which_rules_run_with_which_settings() {
+        let flags: [(&str, Option<&[&str]>); 8] = [
+            ("no flag", None),
+            ("--preflight", Some(&[""])),
+            ("--preflight=Alpha", Some(&["Alpha"])),
+            // The two spellings reach this function as the same value.
+            ("--preflight Alpha", Some(&["Alpha"])),
+            ("--preflight=Alpha,Bravo", Some(&["Alpha,Bravo"])),
+            ("--preflight=Bravo --preflight=Alpha", Some(&["Bravo", "Alpha"])),
+            ("--preflight=none", Some(&["none"])),
+            ("--preflight=Charlie", Some(&["Charlie"])),
+        ];
+        let set = || json!({"mode": "warn", "failMode": "open"});
+        let configs: [(&str, Option<Entries>); 6] = [
+            ("no key", None),
+            ("[]", Some(vec![])),
+            ("Alpha with settings", Some(vec![("Alpha", set())])),
+            ("only Bravo", Some(vec![("Bravo", Value::Null)])),
+            ("Alpha twice", Some(vec![("Alpha", set()), ("Bravo", Value::Null), ("Alpha", Value::Null)])),
+            ("unknown name", Some(vec![("Brave", Value::Null)])),
+        ];
+        let mut table = String::new();
+        for (flag_title, flag) in &flags {
+            for (config_title, config) in &configs {
+                let result = outcome(*flag, config.as_deref());
+                table.push_str(&format!("{flag_title:<36}| {config_title:<20}| {result}\n"));
+            }
+        }
+        insta::assert_snapshot!(table, @r#"
+        no flag                             | no key              | Alpha + Bravo @Default
+        no flag                             | []                  | nothing @Config
+        no flag                             | Alpha with settings | Alpha warn open @Config
+        no flag                             | only Bravo          | Bravo @Config
+        no flag                             | Alpha twice         | error: preflight rule "Alpha" is configured more than once
+        no flag                             | unknown name        | error: unknown preflight rule "Brave"; did you mean "Bravo"?
+        --preflight                         | no key              | Alpha + Bravo @Default
+        --preflight                         | []                  | nothing @Config
+        --preflight                         | Alpha with settings | Alpha warn open @Config
+        --preflight                         | only Bravo          | Bravo @Config
+        --preflight                         | Alpha twice         | error: preflight rule "Alpha" is configured more than once
+        --preflight                         | unknown name        | error: unknown preflight rule "Brave"; did you mean "Bravo"?
+        --preflight=Alpha                   | no key              | Alpha @Flag
+        --preflight=Alpha                   | []                  | Alpha @Flag
+        --preflight=Alpha                   | Alpha with settings | Alpha warn open @Flag
+        --preflight=Alpha                   | only Bravo          | Alpha @Flag
+        --preflight=Alpha                   | Alpha twice         | error: preflight rule "Alpha" is configured more than once
+        --preflight=Alpha                   | unknown name        | error: unknown preflight rule "Brave"; did you mean "Bravo"?
+        --preflight Alpha                   | no key              | Alpha @Flag
+        --preflight Alpha                   | []                  | Alpha @Flag
+        --preflight Alpha                   | Alpha with settings | Alpha warn open @Flag
+        --preflight Alpha                   | only Bravo          | Alpha @Flag
+        --preflight Alpha                   | Alpha twice         | error: preflight rule "Alpha" is configured more than once
+        --preflight Alpha                   | unknown name        | error: unknown preflight rule "Brave"; did you mean "Bravo"?
+        --preflight=Alpha,Bravo             | no key              | Alpha + Bravo @Flag
+        --preflight=Alpha,Bravo             | []                  | Alpha + Bravo @Flag
+        --preflight=Alpha,Bravo             | Alpha with settings | Alpha warn open + Bravo @Flag
+        --preflight=Alpha,Bravo             | only Bravo          | Alpha + Bravo @Flag
+        --preflight=Alpha,Bravo             | Alpha twice         | error: preflight rule "Alpha" is configured more than once
+        --preflight=Alpha,Bravo             | unknown name        | error: unknown preflight rule "Brave"; did you mean "Bravo"?
+        --preflight=Bravo --preflight=Alpha | no key              | Alpha + Bravo @Flag
+        --preflight=Bravo --preflight=Alpha | []                  | Alpha + Bravo @Flag
+        --preflight=Bravo --preflight=Alpha | Alpha with settings | Alpha warn open + Bravo @Flag
+        --preflight=Bravo --preflight=Alpha | only Bravo          | Alpha + Bravo @Flag
+        --preflight=Bravo --preflight=Alpha | Alpha twice         | error: preflight rule "Alpha" is configured more than once
+        --preflight=Bravo --preflight=Alpha | unknown name        | error: unknown preflight rule "Brave"; did you mean "Bravo"?
+        --preflight=none                    | no key              | nothing @Flag
+        --preflight=none                    | []                  | nothing @Flag
+        --preflight=none                    | Alpha with settings | nothing @Flag
+        --preflight=none                    | only Bravo          | nothing @Flag
+        --preflight=none                    | Alpha twice         | error: preflight rule "Alpha" is configured more than once
+        --preflight=none                    | unknown name        | error: unknown preflight rule "Brave"; did you mean "Bravo"?
+        --preflight=Charlie                 | no key              | Charlie @Flag
+        --preflight=Charlie                 | []                  | Charlie @Flag
+        --preflight=Charlie                 | Alpha with settings | Charlie @Flag
+        --preflight=Charlie                 | only Bravo          | Charlie @Flag
+        --preflight=Charlie                 | Alpha twice         | error: preflight rule "Alpha" is configured more than once
+        --preflight=Charlie                 | unknown name        | error: unknown preflight rule "Brave"; did you mean "Bravo"?
+        "#);
+    }
+
+    #[test]
+    fn a_flag_that_contradicts_itself_is_an_error() {
+        let flag = |values: &[&str]| outcome(Some(values), None);
+        insta::assert_snapshot!(flag(&["Alpha,Alpha"]), @r#"error: --preflight: rule "Alpha" is named more than once"#);
+        insta::assert_snapshot!(flag(&["Alpha", "Bravo,Alpha"]), @r#"error: --preflight: rule "Alpha" is named more than once"#);
+        insta::assert_snapshot!(flag(&["none,Alpha"]), @r#"error: --preflight: "none" switches all rules off and cannot be combined with other names"#);
+        insta::assert_snapshot!(flag(&["none", "Alpha"]), @r#"error: --preflight: "none" switches all rules off and cannot be combined with other names"#);
+        insta::assert_snapshot!(flag(&["", "Alpha"]), @"error: --preflight is given both alone and with rule names; give the names only, or no names at all");
+        insta::assert_snapshot!(flag(&["Alpha,,Bravo"]), @r#"error: --preflight: a rule name is empty in "Alpha,,Bravo""#);
+        insta::assert_snapshot!(flag(&["alpha"]), @r#"error: --preflight: unknown preflight rule "alpha"; did you mean "Alpha"?"#);
+        insta::assert_snapshot!(flag(&["None"]), @r#"error: --preflight: unknown preflight rule "None"; did you mean "none"?"#);
+        insta::assert_snapshot!(flag(&["Alpha , Bravo"]), @"Alpha + Bravo @Flag");
+        insta::assert_snapshot!(flag(&["", ""]), @"Alpha + Bravo @Default");
+    }
+
+    #[test]
+    fn the_config_is_validated_even_where_the_flag_switches_its_rules_off() {
+        let config = [("Bravo", json!({"mode": "off", "x": 1})), ("none", Value::Null)];
+        insta::assert_snapshot!(outcome(Some(&["none"]), Some(&config)), @r#"error: preflight rule "Bravo": x: unknown setting; known settings: mode, failMode | error: preflight rule "Bravo": mode: expected "error" or "warn", got "off" | error: unknown preflight rule "none"; to run no rule, write `preflightRules: []`"#);
+        insta::assert_snapshot!(outcome(Some(&["Zulu"]), Some(&config[1..])), @r#"error: --preflight: unknown preflight rule "Zulu" | error: unknown preflight rule "none"; to run no rule, write `preflightRules: []`"#);
+    }
+
+    #[test]
+    fn an_error_in_the_config_carries_its_entry_and_path() {
+        let config = json!({"mode": "off"});
+        let rules = [("Bravo", &config), ("Bravo", &config), ("Brave", &config)];
+        let entries = rules.map(|(name, config)| ConfigRule { name, config });
+        let errors = select_from(THREE, Some(&["Zulu".to_owned()]), Some(&entries)).expect_err("all are wrong");
+        let places: Vec<_> = errors.iter().map(|error| (error.config_index(), display_path(&error.path()))).collect();
+        let place = |index, path: &str| (index, path.to_owned());
+        assert_eq!(
+            places,
+            [place(None, ""), place(Some(0), "config.mode"), place(Some(1), "name"), place(Some(2), "name")]
+        );
+    }
+
+    #[test]
+    fn without_flag_and_config_the_default_set_runs() {
+        let selection = select(None, None).expect("defaults are valid");
+        let names: Vec<_> = selection.rules.iter().map(|selected| selected.rule.meta().name).collect();
+        assert_eq!(names, ["CRDUpgradeSafety", "PermissionValidation"]);
+        assert_eq!(selection.origin, Origin::Default);
+    }
+}

@@ -1,0 +1,327 @@
+//! One run of the selected rules: says which facts they want, takes the answers, lets them judge, and closes with the
+//! report. The caller does the I/O between the calls; nothing here waits or reads.
+
+use serde_json::{Map, Value};
+
+use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
+use crate::judge::{self, Ended, Ending, RunReport};
+use crate::rule::{Checked, Judgement};
+use crate::selection::{Selected, Selection};
+use crate::waiver::Waiver;
+
+/// How often a rule may ask for facts.
+pub const ROUNDS: usize = 3;
+
+/// A run of rules.
+///
+/// ```text
+/// let mut session = Session::new(selection, facts);
+/// loop {
+///     let needs = session.needs();
+///     if needs.is_empty() { break }
+///     session.answer(gather(needs));      // streams go page by page through session.fold(…)
+/// }
+/// let (report, facts) = session.finish(server, &waivers, today);
+/// ```
+#[derive(Debug)]
+pub struct Session {
+    facts: Facts,
+    runs: Vec<Run>,
+    /// Asked for and not yet answered.
+    asked: Needs,
+}
+
+#[derive(Debug)]
+struct Run {
+    selected: Selected,
+    /// Everything that it has asked for.
+    wants: Needs,
+    rounds: usize,
+    ending: Option<Ending>,
+}
+
+impl Session {
+    /// Starts a run. `facts` holds the change set and the cluster; answers in it, as in a saved facts file,
+    /// are used and not asked for again.
+    #[must_use]
+    pub fn new(selection: Selection, facts: Facts) -> Self {
+        let runs = selection
+            .rules
+            .into_iter()
+            .map(|selected| Run {
+                ending: reason_to_skip(&selected, &facts.cluster).map(Ending::Skipped),
+                selected,
+                wants: Needs::new(),
+                rounds: 0,
+            })
+            .collect();
+        Self { facts, runs, asked: Needs::new() }
+    }
+
+    /// Starts a run without any answers.
+    #[must_use]
+    pub fn of(selection: Selection, changes: ChangeSet, cluster: ClusterFacts) -> Self {
+        Self::new(selection, Facts { changes, cluster, ..Facts::default() })
+    }
+
+    /// The facts that are to be gathered now, of all rules together; empty when every rule has judged.
+    /// What was asked for before and was not answered counts as not to be had.
+    pub fn needs(&mut self) -> Needs {
+        for need in std::mem::take(&mut self.asked) {
+            let reason = "it was asked for and not answered".to_owned();
+            self.facts.answers.entry(need).or_insert(Answer::Unable { reason });
+        }
+        for run in self.runs.iter_mut().filter(|run| run.ending.is_none()) {
+            run.advance(&self.facts);
+            let open = run.wants.iter().filter(|need| !self.facts.answers.contains_key(need)).cloned();
+            self.asked.extend(open);
+        }
+        self.asked.clone()
+    }
+
+    /// Takes answers.
+    pub fn answer(&mut self, answers: impl IntoIterator<Item = (Need, Answer)>) {
+        for (need, answer) in answers {
+            self.asked.remove(&need);
+            self.facts.answers.insert(need, answer);
+        }
+    }
+
+    /// Folds one page of a stream into its state, which starts as `Null` and becomes the `state` of
+    /// [`Answer::Folded`]. Each rule that asked for the stream has its own part of it, under its name.
+    pub fn fold(&self, need: &Need, state: &mut Value, page: &[Value]) {
+        if !state.is_object() {
+            *state = Value::Object(Map::new());
+        }
+        let Some(parts) = state.as_object_mut() else { return };
+        for run in self.runs.iter().filter(|run| run.wants.contains(need)) {
+            let part = parts.entry(run.selected.rule.meta().name).or_insert(Value::Null);
+            run.selected.rule.fold(need, part, page);
+        }
+    }
+
+    /// The facts so far.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Closes the run. `server` is what the API server refused or could not say in dry-runs; `today` is the day
+    /// that waivers are judged by, `YYYY-MM-DD`. A rule that has not judged yet is `unable`.
+    #[must_use]
+    pub fn finish(mut self, server: Judgement, waivers: &[Waiver], today: &str) -> (RunReport, Facts) {
+        let mut endings = Vec::new();
+        for run in &mut self.runs {
+            let ending = run.ending.take().unwrap_or_else(|| unable("it still waits for facts from the cluster"));
+            endings.push(Ended { name: run.selected.rule.meta().name, settings: &run.selected.settings, ending });
+        }
+        let report = judge::judge(endings, server, waivers, today);
+        (report, self.facts)
+    }
+}
+
+impl Run {
+    /// Lets the rule go on as far as the facts reach.
+    fn advance(&mut self, facts: &Facts) {
+        let rule = self.selected.rule;
+        if self.rounds == 0 {
+            self.wants = rule.plan(&facts.changes, &self.selected.settings);
+            self.rounds = 1;
+        }
+        while self.ending.is_none() && self.wants.iter().all(|need| facts.answers.contains_key(need)) {
+            match rule.check(facts, &self.selected.settings) {
+                Checked::Done(judgement) => self.ending = Some(Ending::Judged(judgement)),
+                Checked::More(_) if self.rounds == ROUNDS => {
+                    self.ending = Some(unable(&format!("it asked for facts more than {ROUNDS} times")));
+                }
+                Checked::More(needs) => {
+                    self.rounds += 1;
+                    self.wants.extend(needs);
+                }
+            }
+        }
+    }
+}
+
+fn reason_to_skip(selected: &Selected, cluster: &ClusterFacts) -> Option<String> {
+    let meta = selected.rule.meta();
+    (cluster.side == ClusterSide::Directory && !meta.on_directory)
+        .then(|| format!("needs an API server, and {} is none", display_or(&cluster.description, "a directory")))
+}
+
+fn display_or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
+    if text.is_empty() { otherwise } else { text }
+}
+
+fn unable(reason: &str) -> Ending {
+    Ending::Judged(Judgement { unable: vec![reason.to_owned()], ..Judgement::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::facts::{Folded, Needs};
+    use crate::judge::{Outcome, RuleOutcome};
+    use crate::rule::{Rule, RuleMeta, Settings};
+    use crate::selection::Origin;
+
+    const EMPTY: RuleMeta = RuleMeta {
+        name: "Curious",
+        summary: "",
+        docs: "",
+        checks: &[],
+        settings: &[],
+        needs: "",
+        default: true,
+        on_directory: true,
+    };
+    static ANYWHERE: RuleMeta = EMPTY;
+    static ON_SERVERS: RuleMeta = RuleMeta { on_directory: false, ..EMPTY };
+
+    /// Asks for one more namespace each time, so many times in all.
+    #[derive(Debug)]
+    struct Curious(&'static RuleMeta, usize);
+
+    fn access(number: usize) -> Need {
+        Need::AccessRules { namespace: format!("n{number}") }
+    }
+
+    fn stream() -> Need {
+        Need::Objects {
+            group: "ex.com".into(),
+            version: "v1".into(),
+            kind: "Foo".into(),
+            resource: "foos".into(),
+            limit: 0,
+        }
+    }
+
+    impl Rule for Curious {
+        fn meta(&self) -> &'static RuleMeta {
+            self.0
+        }
+        fn plan(&self, _: &ChangeSet, _: &Settings) -> Needs {
+            (0..self.1.min(1)).map(access).collect()
+        }
+        fn check(&self, facts: &Facts, _: &Settings) -> Checked {
+            match (0..self.1).find(|number| !facts.answers.contains_key(&access(*number))) {
+                Some(number) => Checked::More(Needs::from([access(number)])),
+                None => Checked::Done(Judgement::default()),
+            }
+        }
+    }
+
+    #[derive(Debug)]
+    struct Counting(&'static RuleMeta);
+
+    impl Rule for Counting {
+        fn meta(&self) -> &'static RuleMeta {
+            self.0
+        }
+        fn plan(&self, _: &ChangeSet, _: &Settings) -> Needs {
+            Needs::from([stream()])
+        }
+        fn check(&self, facts: &Facts, _: &Settings) -> Checked {
+            let unable = match facts.folded(self.0.name, &stream()) {
+                Some(Folded::State { state, .. }) => vec![format!("{}", state)],
+                other => vec![format!("{other:?}")],
+            };
+            Checked::Done(Judgement { findings: vec![], unable })
+        }
+        fn fold(&self, _: &Need, state: &mut Value, page: &[Value]) {
+            *state = json!(state.as_u64().unwrap_or_default() + page.len() as u64);
+        }
+    }
+
+    fn selection(rules: Vec<&'static dyn Rule>) -> Selection {
+        let rules = rules
+            .into_iter()
+            .map(|rule| Selected { rule, settings: Settings::default(), origin: Origin::Default })
+            .collect();
+        Selection { rules, origin: Origin::Default }
+    }
+
+    fn curious(rounds: usize) -> Selection {
+        selection(vec![Box::leak(Box::new(Curious(&ANYWHERE, rounds)))])
+    }
+
+    fn finish(session: Session) -> RunReport {
+        session.finish(Judgement::default(), &[], "2026-01-01").0
+    }
+
+    fn granted() -> Answer {
+        Answer::AccessRules { rules: vec![], incomplete: false }
+    }
+
+    #[test]
+    fn a_rule_may_ask_three_times_and_no_more() {
+        for (rounds, asked, outcome) in
+            [(0, 0, Outcome::Passed), (1, 1, Outcome::Passed), (3, 3, Outcome::Passed), (4, 3, Outcome::Unable)]
+        {
+            let mut session = Session::new(curious(rounds), Facts::default());
+            let mut times = 0;
+            loop {
+                let needs = session.needs();
+                if needs.is_empty() {
+                    break;
+                }
+                times += 1;
+                session.answer(needs.into_iter().map(|need| (need, granted())));
+            }
+            assert_eq!((times, finish(session).outcome), (asked, outcome), "{rounds} rounds");
+        }
+    }
+
+    #[test]
+    fn a_question_without_an_answer_cannot_be_had_and_the_run_ends() {
+        let mut session = Session::new(curious(2), Facts::default());
+        assert_eq!(session.needs(), Needs::from([access(0)]));
+        assert_eq!(session.needs(), Needs::from([access(1)]));
+        assert!(session.needs().is_empty());
+        assert!(matches!(session.facts().answer(&access(0)), Answer::Unable { .. }));
+    }
+
+    #[test]
+    fn saved_answers_are_not_asked_for_again() {
+        let facts = Facts { answers: (0..2).map(|number| (access(number), granted())).collect(), ..Facts::default() };
+        let mut session = Session::new(curious(3), facts);
+        assert_eq!(session.needs(), Needs::from([access(2)]));
+    }
+
+    #[test]
+    fn a_rule_that_was_never_asked_for_its_needs_is_unable() {
+        let report = finish(Session::new(curious(1), Facts::default()));
+        assert_eq!((report.outcome, report.rules[0].outcome), (Outcome::Unable, RuleOutcome::Unable));
+    }
+
+    #[test]
+    fn a_rule_that_needs_a_server_is_skipped_on_a_directory_with_the_reason() {
+        static RULE: Curious = Curious(&ON_SERVERS, 1);
+        let cluster =
+            ClusterFacts { description: "dir:./live".into(), side: ClusterSide::Directory, ..ClusterFacts::default() };
+        let mut session = Session::of(selection(vec![&RULE]), ChangeSet::default(), cluster);
+        assert!(session.needs().is_empty());
+        let report = finish(session);
+        assert_eq!((report.outcome, report.rules[0].outcome), (Outcome::Passed, RuleOutcome::Skipped));
+        assert_eq!(report.rules[0].skipped.as_deref(), Some("needs an API server, and dir:./live is none"));
+    }
+
+    #[test]
+    fn rules_that_share_a_stream_each_fold_their_own_state() {
+        static ONE: RuleMeta = RuleMeta { name: "One", ..EMPTY };
+        static TWO: RuleMeta = RuleMeta { name: "Two", ..EMPTY };
+        static RULES: (Counting, Counting) = (Counting(&ONE), Counting(&TWO));
+        let mut session = Session::new(selection(vec![&RULES.0, &RULES.1]), Facts::default());
+        assert_eq!(session.needs(), Needs::from([stream()]));
+        let mut state = Value::Null;
+        session.fold(&stream(), &mut state, &[json!({}), json!({})]);
+        session.fold(&stream(), &mut state, &[json!({})]);
+        assert_eq!(state, json!({"One": 3, "Two": 3}));
+        session.answer([(stream(), Answer::Folded { state, examined: 3, cut: false })]);
+        assert!(session.needs().is_empty());
+        let report = finish(session);
+        assert_eq!([&report.rules[0].unable, &report.rules[1].unable], [&["3"], &["3"]]);
+    }
+}

@@ -1,0 +1,194 @@
+//! Reads the `config` of a rule strictly: every key must be known, every value allowed; defaults are filled in.
+//! An error carries its path inside `config`, so that the caller can point at the line.
+
+use serde_json::{Map, Value};
+
+use crate::object::describe;
+use crate::rule::{FailMode, Mode, RuleMeta, Setting, SettingKind, Settings};
+use crate::source::{PathSegment, display_path};
+use crate::suggest;
+
+/// The settings that every rule has.
+pub static COMMON: &[Setting] = &[
+    Setting {
+        name: "mode",
+        doc: "what breaking changes do: `error` refuses, `warn` only warns",
+        kind: SettingKind::Choice(&["error", "warn"]),
+    },
+    Setting {
+        name: "failMode",
+        doc: "what a change does that cannot be proved either way, under `mode: error`: `closed` refuses, `open` warns",
+        kind: SettingKind::Choice(&["closed", "open"]),
+    },
+];
+
+/// One thing wrong with a `config`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", place(.path))]
+pub struct SettingError {
+    /// Where, inside `config`; empty for `config` itself. For an unknown key, the path of that key.
+    pub path: Vec<PathSegment>,
+    /// What, with the words that are allowed and a suggestion.
+    pub message: String,
+}
+
+fn place(path: &[PathSegment]) -> String {
+    if path.is_empty() { String::new() } else { format!("{}: ", display_path(path)) }
+}
+
+/// Validates `config` against what the rule declares. `Null` is an empty `config`.
+///
+/// # Errors
+/// Everything that is wrong with it, in the order in which it is written.
+pub fn parse(meta: &RuleMeta, config: &Value) -> Result<Settings, Vec<SettingError>> {
+    let declared: Vec<&Setting> = COMMON.iter().chain(meta.settings).collect();
+    let mut errors = Vec::new();
+    let mut values = match config {
+        Value::Null => read_map(&declared, &Map::new(), &mut Vec::new(), &mut errors),
+        Value::Object(map) => read_map(&declared, map, &mut Vec::new(), &mut errors),
+        other => {
+            errors.push(SettingError { path: Vec::new(), message: format!("expected a map, got {}", describe(other)) });
+            Map::new()
+        }
+    };
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mode = if values.remove("mode") == Some("warn".into()) { Mode::Warn } else { Mode::Error };
+    let fail_mode = if values.remove("failMode") == Some("open".into()) { FailMode::Open } else { FailMode::Closed };
+    Ok(Settings { mode, fail_mode, values })
+}
+
+/// The settings of a rule that nobody configured.
+#[must_use]
+pub fn defaults(meta: &RuleMeta) -> Settings {
+    parse(meta, &Value::Null).unwrap_or_default()
+}
+
+fn read_map(
+    declared: &[&Setting],
+    given: &Map<String, Value>,
+    path: &mut Vec<PathSegment>,
+    errors: &mut Vec<SettingError>,
+) -> Map<String, Value> {
+    for key in given.keys().filter(|key| declared.iter().all(|setting| setting.name != key.as_str())) {
+        let suggestion = suggest::nearest(key, declared.iter().map(|setting| setting.name));
+        path.push(key.as_str().into());
+        errors.push(SettingError {
+            path: path.clone(),
+            message: format!("unknown setting{}{}", suggest::hint(suggestion), known(declared, suggestion)),
+        });
+        path.pop();
+    }
+    let mut values = Map::new();
+    for setting in declared {
+        path.push(setting.name.into());
+        let value = read_value(setting, given.get(setting.name), path, errors);
+        path.pop();
+        values.insert(setting.name.to_owned(), value);
+    }
+    values
+}
+
+fn read_value(
+    setting: &Setting,
+    given: Option<&Value>,
+    path: &mut Vec<PathSegment>,
+    errors: &mut Vec<SettingError>,
+) -> Value {
+    match (&setting.kind, given) {
+        (SettingKind::Choice(words), None) => words.first().copied().unwrap_or_default().into(),
+        (SettingKind::Choice(words), Some(Value::String(word))) if words.contains(&word.as_str()) => {
+            word.as_str().into()
+        }
+        (SettingKind::Choice(words), Some(value)) => {
+            let (got, suggestion) = match value {
+                Value::String(word) => (format!("\"{word}\""), suggest::nearest(word, words.iter().copied())),
+                other => (describe(other).to_owned(), None),
+            };
+            let message = format!("expected {}, got {got}{}", list(words), suggest::hint(suggestion));
+            errors.push(SettingError { path: path.clone(), message });
+            Value::Null
+        }
+        (SettingKind::Map(inner), None) => {
+            Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), &Map::new(), path, errors))
+        }
+        (SettingKind::Map(inner), Some(Value::Object(map))) => {
+            Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), map, path, errors))
+        }
+        (SettingKind::Map(_), Some(other)) => {
+            let message = format!("expected a map, got {}", describe(other));
+            errors.push(SettingError { path: path.clone(), message });
+            Value::Null
+        }
+    }
+}
+
+/// The settings that exist, where nothing is near enough to be suggested.
+fn known(declared: &[&Setting], suggestion: Option<&str>) -> String {
+    if suggestion.is_some() {
+        return String::new();
+    }
+    let names: Vec<&str> = declared.iter().map(|setting| setting.name).collect();
+    format!("; known settings: {}", names.join(", "))
+}
+
+fn list(words: &[&str]) -> String {
+    words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry;
+
+    fn read(config: &Value) -> Result<Settings, Vec<String>> {
+        let meta = registry::find("CRDUpgradeSafety").expect("it is registered").meta();
+        parse(meta, config).map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn defaults_are_strict_and_filled_in() {
+        for config in [Value::Null, json!({}), json!({"versions": {}})] {
+            let settings = read(&config).expect("valid");
+            assert_eq!((settings.mode, settings.fail_mode), (Mode::Error, FailMode::Closed));
+            assert_eq!(settings.choice(&["versions", "removed"]), "error");
+            assert_eq!(settings.choice(&["versions", "unserved"]), "error");
+        }
+    }
+
+    #[test]
+    fn what_is_given_replaces_the_default_and_nothing_else() {
+        let settings =
+            read(&json!({"mode": "warn", "failMode": "open", "versions": {"removed": "warn"}})).expect("valid");
+        assert_eq!((settings.mode, settings.fail_mode), (Mode::Warn, FailMode::Open));
+        assert_eq!(settings.choice(&["versions", "removed"]), "warn");
+        assert_eq!(settings.choice(&["versions", "unserved"]), "error");
+    }
+
+    #[test]
+    fn everything_wrong_is_reported_with_its_path() {
+        let config = json!({"failmode": "open", "mode": "warning", "versions": {"served": 1, "removed": true}});
+        assert_eq!(
+            read(&config).expect_err("invalid"),
+            [
+                "failmode: unknown setting; did you mean \"failMode\"?",
+                "mode: expected \"error\" or \"warn\", got \"warning\"; did you mean \"warn\"?",
+                "versions.served: unknown setting; did you mean \"unserved\"?",
+                "versions.removed: expected \"error\" or \"warn\", got a boolean",
+            ]
+        );
+        assert_eq!(read(&json!(["mode"])).expect_err("invalid"), ["expected a map, got a list"]);
+        assert_eq!(read(&json!({"versions": "warn"})).expect_err("invalid"), ["versions: expected a map, got text"]);
+        assert_eq!(
+            read(&json!({"mode": null})).expect_err("invalid"),
+            ["mode: expected \"error\" or \"warn\", got nothing"]
+        );
+        assert_eq!(
+            read(&json!({"x": 1})).expect_err("invalid"),
+            ["x: unknown setting; known settings: mode, failMode, versions"]
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! "did you mean": the known word that is nearest to a misspelt one.
+//! One function, so that rules, settings and flags suggest alike.
+
+/// How alike two words must be (Jaro-Winkler, 0 to 1) before one is suggested for the other.
+const ALIKE: f64 = 0.8;
+
+/// The candidate most like `word`, if any is alike enough. Letter case does not count.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = word.to_lowercase();
+    let mut best: Option<(f64, &str)> = None;
+    for candidate in candidates {
+        let likeness = strsim::jaro_winkler(&wanted, &candidate.to_lowercase());
+        if likeness >= ALIKE && best.is_none_or(|(so_far, _)| likeness > so_far) {
+            best = Some((likeness, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// `; did you mean "X"?`, or nothing: the tail of an error message.
+#[must_use]
+pub fn hint(suggestion: Option<&str>) -> String {
+    suggestion.map(|name| format!("; did you mean \"{name}\"?")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_recognised_and_a_stranger_is_not() {
+        let known = ["CRDUpgradeSafety", "PermissionValidation"];
+        assert_eq!(nearest("crdupgradesafety", known), Some("CRDUpgradeSafety"));
+        assert_eq!(nearest("CRDUpgrade", known), Some("CRDUpgradeSafety"));
+        assert_eq!(nearest("PermisionValidaton", known), Some("PermissionValidation"));
+        assert_eq!(nearest("Kubeconform", known), None);
+        assert_eq!(nearest("", known), None);
+        assert_eq!(nearest("warning", ["error", "warn"]), Some("warn"));
+        assert_eq!(nearest("close", ["closed", "open"]), Some("closed"));
+    }
+}

@@ -1,0 +1,348 @@
+//! Waivers: findings that somebody has looked at and answers for. A waived finding is shown, never hidden;
+//! a waiver that has expired or covers nothing is a finding itself, so that the list does not rot.
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::{Finding, Severity, Verdict};
+use crate::object::ObjectRef;
+use crate::registry;
+use crate::source::Position;
+use crate::suggest;
+
+/// One entry of `preflightWaivers`, or one `--waive FINGERPRINT=REASON`. What is left out matches anything.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Waiver {
+    /// Rule; `None` for a waiver from the command line.
+    pub rule: Option<String>,
+    /// Check, `*` for any characters.
+    pub check: Option<String>,
+    /// `Kind name` for objects without a namespace, `Kind namespace/name` for the others; the kind may carry its
+    /// group (`Kafka.kafka.strimzi.io`); `*` for any characters in each part; `*` alone for every object.
+    pub object: Option<String>,
+    /// Field path, `*` for any characters.
+    pub path: Option<String>,
+    /// Fingerprint.
+    pub fingerprint: Option<String>,
+    /// Why.
+    pub reason: String,
+    /// Who answers for it.
+    pub owner: Option<String>,
+    /// The last day on which it holds, `2026-12-31`.
+    pub expires: Option<String>,
+    /// Where the entry stands.
+    pub position: Option<Position>,
+}
+
+/// Whether a waiver counts on a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Valid,
+    Expired,
+    /// `expires` is not a date: then nobody knows, and it does not waive.
+    NoDate,
+}
+
+/// A `--waive` that is not `FINGERPRINT=REASON`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WaiveError {
+    /// There is no `=`, or nothing behind it.
+    #[error("expected FINGERPRINT=REASON, and a reason is never empty")]
+    NoReason,
+    /// What stands before the `=` is no fingerprint.
+    #[error("expected the fingerprint of a finding, 16 hexadecimal digits, before the \"=\"")]
+    NoFingerprint,
+}
+
+impl Waiver {
+    /// Reads `--waive FINGERPRINT=REASON`.
+    ///
+    /// # Errors
+    /// [`WaiveError`] where one of the two is missing.
+    pub fn from_flag(text: &str) -> Result<Self, WaiveError> {
+        let (fingerprint, reason) = text.split_once('=').ok_or(WaiveError::NoReason)?;
+        let (fingerprint, reason) = (fingerprint.trim(), reason.trim());
+        if fingerprint.len() != 16 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(WaiveError::NoFingerprint);
+        }
+        if reason.is_empty() {
+            return Err(WaiveError::NoReason);
+        }
+        let fingerprint = Some(fingerprint.to_ascii_lowercase());
+        Ok(Self { fingerprint, reason: reason.to_owned(), ..Self::default() })
+    }
+
+    /// Whether it is about this finding. Says nothing about its date.
+    #[must_use]
+    pub fn matches(&self, finding: &Finding) -> bool {
+        let within = |pattern: &Option<String>, text: &str| pattern.as_deref().is_none_or(|glob| matches(glob, text));
+        finding.rule != registry::SERVER
+            && finding.rule != registry::WAIVERS
+            && self.rule.as_deref().is_none_or(|rule| rule == finding.rule)
+            && within(&self.check, &finding.check)
+            && within(&self.path, finding.path.as_deref().unwrap_or_default())
+            && self.fingerprint.as_deref().is_none_or(|fingerprint| fingerprint == finding.fingerprint)
+            && self.object.as_deref().is_none_or(|pattern| matches_object(pattern, &finding.object))
+            // A waiver that names neither rule nor fingerprint would waive everything.
+            && (self.rule.is_some() || self.fingerprint.is_some())
+    }
+
+    /// The reason as it is shown, with who answers for it.
+    #[must_use]
+    pub fn explanation(&self) -> String {
+        let owner = self.owner.as_deref().map(|owner| format!(" (owner: {owner})")).unwrap_or_default();
+        format!("{}{owner}", self.reason)
+    }
+
+    fn standing(&self, today: &str) -> Standing {
+        match self.expires.as_deref() {
+            None => Standing::Valid,
+            Some(day) if !is_date(day) => Standing::NoDate,
+            Some(day) if day < today => Standing::Expired,
+            Some(_) => Standing::Valid,
+        }
+    }
+
+    /// What it is called in a message: what it waives.
+    fn title(&self) -> String {
+        let parts = [&self.rule, &self.check, &self.object, &self.path, &self.fingerprint];
+        parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Marks the findings that a valid waiver covers, and returns what is to be said about the waivers themselves.
+///
+/// Fingerprints must be filled in. `judged` names the rules that came to a judgement: whether a waiver of any other
+/// rule is needed is not known, so it is not called unused.
+pub(crate) fn apply(waivers: &[Waiver], today: &str, judged: &[&str], findings: &mut [Finding]) -> Vec<Finding> {
+    let mut remarks = Vec::new();
+    for waiver in waivers {
+        let standing = waiver.standing(today);
+        let mut used = false;
+        for finding in findings.iter_mut().filter(|finding| waiver.matches(finding)) {
+            used = true;
+            if standing == Standing::Valid && finding.waived.is_none() {
+                finding.waived = Some(waiver.explanation());
+            }
+        }
+        remarks.extend(remark(waiver, standing, used, judged));
+    }
+    remarks
+}
+
+fn remark(waiver: &Waiver, standing: Standing, used: bool, judged: &[&str]) -> Option<Finding> {
+    let rule = waiver.rule.as_deref();
+    let (check, message, remedy) = match (standing, rule) {
+        (_, Some(registry::SERVER)) => (
+            "notWaivable",
+            "what the API server refuses cannot be waived".to_owned(),
+            "change the manifest; the server would refuse the write anyway",
+        ),
+        (_, Some(name)) if registry::find(name).is_err() => {
+            let nearest = suggest::nearest(name, registry::metas().map(|meta| meta.name));
+            let message = format!("waives a rule that does not exist: \"{name}\"{}", suggest::hint(nearest));
+            ("unknownRule", message, "correct the name, or remove the waiver")
+        }
+        (Standing::NoDate, _) => {
+            let given = waiver.expires.as_deref().unwrap_or_default();
+            let message = format!("waives nothing: \"{given}\" is not a date");
+            ("expired", message, "write the last day on which it holds, such as 2026-12-31")
+        }
+        (Standing::Expired, _) => {
+            let day = waiver.expires.as_deref().unwrap_or_default();
+            let message = format!("expired after {day} and waives nothing any more");
+            ("expired", message, "look at the finding again, then remove the waiver or give it a new date")
+        }
+        (Standing::Valid, _) if !used && rule.is_none_or(|rule| judged.contains(&rule)) => {
+            ("unused", "covers no finding".to_owned(), "remove it, or correct what it matches")
+        }
+        (Standing::Valid, _) => return None,
+    };
+    let object = ObjectRef {
+        group: "pushback.dev".to_owned(),
+        version: "v1alpha1".to_owned(),
+        kind: "PreflightWaiver".to_owned(),
+        namespace: String::new(),
+        name: waiver.title(),
+    };
+    let mut finding = Finding::new(registry::WAIVERS, check, Verdict::Change, object, message)
+        .at(waiver.position.clone())
+        .remedy(remedy);
+    finding.severity = Severity::Warning;
+    Some(finding)
+}
+
+fn matches_object(pattern: &str, object: &ObjectRef) -> bool {
+    if pattern.trim() == "*" {
+        return true;
+    }
+    let Some((kind, rest)) = pattern.trim().split_once(char::is_whitespace) else { return false };
+    let (namespace, name) = rest.trim().split_once('/').unwrap_or(("", rest.trim()));
+    let kind_matches = matches(kind, &object.kind) || matches(kind, &format!("{}.{}", object.kind, object.group));
+    kind_matches && matches(namespace, &object.namespace) && matches(name, &object.name)
+}
+
+/// Whether `text` matches `glob`, in which `*` stands for any characters, also none.
+/// Linear in practice: after a mismatch only the last `*` is tried again.
+fn matches(glob: &str, text: &str) -> bool {
+    let (glob, text) = (glob.as_bytes(), text.as_bytes());
+    let (mut glob_at, mut text_at) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while text_at < text.len() {
+        match glob.get(glob_at) {
+            Some(b'*') => {
+                retry = Some((glob_at + 1, text_at));
+                glob_at += 1;
+            }
+            Some(byte) if *byte == text[text_at] => {
+                glob_at += 1;
+                text_at += 1;
+            }
+            _ => {
+                let Some((after_star, from)) = retry else { return false };
+                retry = Some((after_star, from + 1));
+                glob_at = after_star;
+                text_at = from + 1;
+            }
+        }
+    }
+    glob[glob_at..].iter().all(|byte| *byte == b'*')
+}
+
+/// Whether it is written `YYYY-MM-DD` with a month and a day that can be. Such dates compare as text.
+fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let shape = bytes.len() == 10
+        && bytes.iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    shape && ("01"..="12").contains(&&text[5..7]) && ("01"..="31").contains(&&text[8..10])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: &str, group: &str, namespace: &str, name: &str) -> ObjectRef {
+        ObjectRef {
+            group: group.into(),
+            version: "v1".into(),
+            kind: kind.into(),
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+
+    fn finding(check: &str) -> Finding {
+        let object = object("CustomResourceDefinition", "apiextensions.k8s.io", "", "foos.ex.com");
+        let mut finding = Finding::new("CRDUpgradeSafety", check, Verdict::Breaking, object, "m").path("spec.scope");
+        finding.fingerprint = finding.compute_fingerprint();
+        finding
+    }
+
+    fn waiver(rule: &str) -> Waiver {
+        Waiver { rule: Some(rule.into()), reason: "known".into(), ..Waiver::default() }
+    }
+
+    #[test]
+    fn stars_match_any_characters_and_everything_else_is_literal() {
+        for (glob, text) in [("*", ""), ("a*c", "abbc"), ("*.ex.com", "foos.ex.com"), ("a*b*c", "a-b-b-c"), ("", "")] {
+            assert!(matches(glob, text), "{glob} {text}");
+        }
+        for (glob, text) in [("a", "ab"), ("a*c", "abcd"), ("?", "a"), ("", "a"), ("[0]", "0")] {
+            assert!(!matches(glob, text), "{glob} {text}");
+        }
+        assert!(!matches("*a*a*a*a*a*a*a*a*b", &"a".repeat(2000)));
+    }
+
+    /// The definition of a glob, in exponential time.
+    fn matches_by_definition(glob: &[u8], text: &[u8]) -> bool {
+        match (glob.split_first(), text.split_first()) {
+            (None, None) => true,
+            (Some((b'*', rest)), _) => (0..=text.len()).any(|from| matches_by_definition(rest, &text[from..])),
+            (Some((byte, glob)), Some((other, text))) => byte == other && matches_by_definition(glob, text),
+            _ => false,
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn globs_match_by_definition(glob in "[ab*]{0,7}", text in "[ab]{0,9}") {
+            assert_eq!(matches(&glob, &text), matches_by_definition(glob.as_bytes(), text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn an_object_is_matched_part_by_part() {
+        let web = object("Deployment", "apps", "shop", "web");
+        for pattern in
+            ["Deployment shop/web", "Deployment */web", "Dep* shop/*", "*", "* */*", "Deployment.apps shop/web"]
+        {
+            assert!(matches_object(pattern, &web), "{pattern}");
+        }
+        // Without a namespace only objects that have none are meant.
+        for pattern in ["Deployment web", "Deployment", "Deployment shop/we", "StatefulSet shop/web", "* *", ""] {
+            assert!(!matches_object(pattern, &web), "{pattern}");
+        }
+        assert!(matches_object("Namespace shop", &object("Namespace", "", "", "shop")));
+    }
+
+    #[test]
+    fn every_given_part_must_match() {
+        let scope = finding("scope");
+        assert!(waiver("CRDUpgradeSafety").matches(&scope));
+        assert!(!waiver("PermissionValidation").matches(&scope));
+        assert!(Waiver { check: Some("sc*".into()), ..waiver("CRDUpgradeSafety") }.matches(&scope));
+        assert!(!Waiver { check: Some("enum".into()), ..waiver("CRDUpgradeSafety") }.matches(&scope));
+        assert!(!Waiver { path: Some("spec.names".into()), ..waiver("CRDUpgradeSafety") }.matches(&scope));
+        let by_fingerprint = Waiver { fingerprint: Some(scope.fingerprint.clone()), ..Waiver::default() };
+        assert!(by_fingerprint.matches(&scope));
+        assert!(!by_fingerprint.matches(&finding("names")));
+        assert!(!Waiver::default().matches(&scope), "a waiver of nothing in particular must not waive everything");
+    }
+
+    #[test]
+    fn the_flag_takes_a_fingerprint_and_a_reason() {
+        let scope = finding("scope");
+        let waiver = Waiver::from_flag(&format!("{}=looked at, a = b", scope.fingerprint)).expect("well formed");
+        assert!(waiver.matches(&scope));
+        assert_eq!(waiver.explanation(), "looked at, a = b");
+        assert_eq!(Waiver::from_flag("0123456789abcdef"), Err(WaiveError::NoReason));
+        assert_eq!(Waiver::from_flag("0123456789abcdef= "), Err(WaiveError::NoReason));
+        assert_eq!(Waiver::from_flag("scope=fine"), Err(WaiveError::NoFingerprint));
+        assert_eq!(Waiver::from_flag("*=fine"), Err(WaiveError::NoFingerprint));
+    }
+
+    #[test]
+    fn a_waiver_holds_until_the_end_of_its_last_day() {
+        let dated = |expires: &str| Waiver { expires: Some(expires.into()), ..waiver("CRDUpgradeSafety") };
+        let check = |expires: &str| {
+            let mut findings = [finding("scope")];
+            let remarks = apply(&[dated(expires)], "2026-06-30", &["CRDUpgradeSafety"], &mut findings);
+            (findings[0].waived.is_some(), remarks.iter().map(|remark| remark.check.clone()).collect::<Vec<_>>())
+        };
+        assert_eq!(check("2026-06-30"), (true, vec![]));
+        assert_eq!(check("2027-01-01"), (true, vec![]));
+        assert_eq!(check("2026-06-29"), (false, vec!["expired".to_owned()]));
+        for no_date in ["soon", "2026-13-01", "2026-6-1", "2026-06-00", "９９９９-01-01", ""] {
+            assert_eq!(check(no_date), (false, vec!["expired".to_owned()]), "{no_date}");
+        }
+    }
+
+    #[test]
+    fn an_unused_waiver_is_reported_only_if_its_rule_was_judged() {
+        let remarks = |waiver: Waiver, judged: &[&str]| {
+            let mut findings = [finding("scope")];
+            let remarks = apply(&[waiver], "2026-06-30", judged, &mut findings);
+            remarks.iter().map(|remark| remark.check.clone()).collect::<Vec<_>>()
+        };
+        let unused = Waiver { check: Some("enum".into()), ..waiver("CRDUpgradeSafety") };
+        assert_eq!(remarks(unused.clone(), &["CRDUpgradeSafety"]), ["unused"]);
+        assert!(remarks(unused, &[]).is_empty());
+        assert_eq!(remarks(waiver("CRDUpgradeSafty"), &[]), ["unknownRule"]);
+        assert_eq!(remarks(waiver("server"), &[]), ["notWaivable"]);
+        let stranger = Waiver { fingerprint: Some("0000000000000000".into()), ..Waiver::default() };
+        assert_eq!(remarks(stranger, &[]), ["unused"]);
+    }
+}

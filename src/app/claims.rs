@@ -1,0 +1,51 @@
+//! What other apps own where nothing is stamped: in a directory, the records alone say whose an object is.
+
+use std::collections::BTreeMap;
+
+use pushback_preflight::{ObjectExt, ObjectKey};
+
+use super::identity::RECORD_LABEL;
+use super::record::{AppName, config_map_kind, observe};
+use crate::cluster::{Cluster, ClusterError, ListQuery, list_all};
+
+/// An app that has an object in its inventory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The app.
+    pub app: AppName,
+    /// Its label value.
+    pub label_value: String,
+}
+
+/// What the records of all apps but one say.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    /// Whose each object is.
+    pub owners: BTreeMap<ObjectKey, Claim>,
+    /// Records that cannot be read, and why: nobody knows what their apps own.
+    pub unreadable: Vec<String>,
+}
+
+/// Reads the inventories of all apps but `own`.
+///
+/// # Errors
+/// The records cannot be listed.
+pub async fn of_others(cluster: &dyn Cluster, own: &AppName) -> Result<Claims, ClusterError> {
+    let records = list_all(cluster, &ListQuery::new(config_map_kind(), None, RECORD_LABEL)).await?;
+    let mut claims = Claims::default();
+    for record in &records.items {
+        let app = AppName { name: record.name().to_owned(), namespace: record.namespace().to_owned() };
+        match observe(cluster, &app).await {
+            Ok(observed) if observed.app == *own => {}
+            Ok(observed) => {
+                let label_value = observed.record.map(|record| record.label_value().to_owned()).unwrap_or_default();
+                let claim = Claim { app: observed.app, label_value };
+                let owned = observed.inventory.iter().map(|(key, _)| (key.clone(), claim.clone()));
+                claims.owners.extend(owned);
+            }
+            Err(_) if app == *own => {}
+            Err(error) => claims.unreadable.push(error.to_string()),
+        }
+    }
+    Ok(claims)
+}

@@ -1,0 +1,127 @@
+//! History: one ConfigMap a change, as kapp writes them, with the run's findings and waivers in a key of our own.
+
+use pushback_preflight::Finding;
+use serde_json::{Value, json};
+
+use super::identity::HISTORY_LABEL;
+use super::record::{AppError, AppName, config_map_kind};
+use crate::cluster::{Address, Cluster, DeleteOptions, ListQuery, Patch, list_all};
+
+/// How many entries stay.
+pub const KEEP: usize = 200;
+/// Findings of a history entry beyond this size are cut: a ConfigMap holds one MiB.
+const FINDINGS_BYTES: usize = 256 * 1024;
+
+/// What a change did, kapp's `lastChange`.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeSummary {
+    /// Start, RFC 3339; empty on a directory, which keeps no times.
+    pub started_at: String,
+    /// End; empty while it runs.
+    pub finished_at: String,
+    /// Whether it succeeded; `None` while it runs.
+    pub successful: Option<bool>,
+    /// `update: Op: 1 create, …`.
+    pub description: String,
+    /// Namespaces of the app, `(cluster)` for cluster-scoped objects.
+    pub namespaces: Vec<String>,
+}
+
+impl ChangeSummary {
+    /// kapp's JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut change = serde_json::Map::new();
+        for (key, time) in [("startedAt", &self.started_at), ("finishedAt", &self.finished_at)] {
+            if !time.is_empty() {
+                change.insert(key.to_owned(), json!(time));
+            }
+        }
+        if let Some(successful) = self.successful {
+            change.insert("successful".to_owned(), json!(successful));
+        }
+        change.insert("description".to_owned(), json!(self.description));
+        change.insert("namespaces".to_owned(), json!(self.namespaces));
+        Value::Object(change)
+    }
+}
+
+/// Starts a history entry; its name.
+///
+/// # Errors
+/// The cluster's.
+pub async fn start(
+    cluster: &dyn Cluster,
+    app: &AppName,
+    label_value: &str,
+    summary: &ChangeSummary,
+    run: &str,
+    findings: &[Finding],
+) -> Result<String, AppError> {
+    let mut labels = serde_json::Map::new();
+    labels.insert(HISTORY_LABEL.to_owned(), json!(""));
+    // A label's value ends at 63 characters; kapp leaves the legacy label out for longer names.
+    if app.name.len() <= 63 {
+        labels.insert("kapp.k14s.io/app-change-app".to_owned(), json!(app.name));
+    }
+    labels.insert("kapp.k14s.io/app-change-app-label".to_owned(), json!(label_value));
+    let mut shown = findings;
+    let mut findings_text = serde_json::to_string(shown).unwrap_or_default();
+    while findings_text.len() > FINDINGS_BYTES {
+        shown = &shown[..shown.len() / 2];
+        findings_text = serde_json::to_string(shown).unwrap_or_default();
+    }
+    let own = json!({"run": run, "findings": findings.len()});
+    let body = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "generateName": format!("{}-change-", app.name.chars().take(230).collect::<String>()),
+            "namespace": app.namespace, "labels": labels,
+        },
+        "data": {
+            "spec": summary.to_json().to_string(),
+            "pushback": own.to_string(),
+            "findings": findings_text,
+        },
+    });
+    let address = Address::new(config_map_kind(), &app.namespace, "");
+    let written = cluster.create(&address, &body, false).await.map_err(AppError::cluster("write the app's history"))?;
+    Ok(pushback_preflight::ObjectExt::name(&*written.object).to_owned())
+}
+
+/// Writes how a change ended.
+///
+/// # Errors
+/// The cluster's.
+pub async fn finish(cluster: &dyn Cluster, app: &AppName, name: &str, summary: &ChangeSummary) -> Result<(), AppError> {
+    let address = Address::new(config_map_kind(), &app.namespace, name);
+    let patch = Patch::Merge(json!({"data": {"spec": summary.to_json().to_string()}}));
+    cluster.patch(&address, &patch, false).await.map_err(AppError::cluster("write the app's history"))?;
+    Ok(())
+}
+
+/// Deletes the oldest entries beyond `keep`; the whole history with 0. Best effort: returns how many went.
+pub async fn trim(cluster: &dyn Cluster, app: &AppName, label_value: &str, keep: usize) -> usize {
+    let selector = format!("{HISTORY_LABEL}=,kapp.k14s.io/app-change-app-label={label_value}");
+    let query = ListQuery::new(config_map_kind(), Some(&app.namespace), &selector);
+    let Ok(page) = list_all(cluster, &query).await else { return 0 };
+    let mut entries: Vec<_> = page.items.iter().map(|item| (created(item), item)).collect();
+    entries.sort_by(|left, right| right.0.cmp(&left.0));
+    let mut deleted = 0;
+    for (_, entry) in entries.into_iter().skip(keep) {
+        let name = pushback_preflight::ObjectExt::name(&**entry);
+        let address = Address::new(config_map_kind(), &app.namespace, name);
+        let gone = cluster.delete(&address, &DeleteOptions::default()).await;
+        deleted += usize::from(gone.is_ok());
+    }
+    deleted
+}
+
+/// Order of age. Creation is told in whole seconds, the start of a change in parts of them; a directory keeps no
+/// times, and its names count up.
+fn created(entry: &Value) -> (String, Option<jiff::Timestamp>, String) {
+    use pushback_preflight::ObjectExt;
+    let spec: Value = serde_json::from_str(entry.text("/data/spec")).unwrap_or_default();
+    let started = spec.text("/startedAt").parse().ok();
+    (entry.text("/metadata/creationTimestamp").to_owned(), started, entry.name().to_owned())
+}

@@ -1,0 +1,91 @@
+//! kapp's labels and annotations: how an app's objects are found, and whose they are.
+
+use md5::{Digest, Md5};
+use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef};
+use serde_json::Value;
+
+/// Label of every object of an app; its value is the app's.
+pub const APP_LABEL: &str = "kapp.k14s.io/app";
+/// Label that tells which object of the app a child belongs to.
+pub const ASSOCIATION_LABEL: &str = "kapp.k14s.io/association";
+/// Annotation that says who made the object.
+pub const IDENTITY_ANNOTATION: &str = "kapp.k14s.io/identity";
+/// Label of an object that was left behind on purpose.
+pub const ORPHANED_LABEL: &str = "kapp.k14s.io/orphaned";
+/// Label of app records.
+pub const RECORD_LABEL: &str = "kapp.k14s.io/is-app";
+/// Label of history entries.
+pub const HISTORY_LABEL: &str = "kapp.k14s.io/is-app-change";
+/// Label of inventory shards.
+pub const INVENTORY_LABEL: &str = "pushback.dev/inventory";
+/// Label of a ConfigMap that carries a Config document.
+pub const CONFIG_LABEL: &str = "kapp.k14s.io/config";
+
+/// kapp's own bookkeeping of what it applied last. Useless to us, and it may hold Secret values in clear text.
+pub const ORIGINAL_ANNOTATIONS: [&str; 4] = [
+    "kapp.k14s.io/original",
+    "kapp.k14s.io/original-diff",
+    "kapp.k14s.io/original-diff-full",
+    "kapp.k14s.io/original-diff-md5",
+];
+
+/// Value of [`ASSOCIATION_LABEL`].
+#[must_use]
+pub fn association(key: &ObjectKey) -> String {
+    let digest = Md5::digest(format!("{}/{}/{}/{}", key.namespace, key.group, key.kind, key.name));
+    format!("v1.{}", hex(&digest))
+}
+
+/// Value of [`IDENTITY_ANNOTATION`].
+#[must_use]
+pub fn identity(object: &ObjectRef) -> String {
+    format!("v1;{}/{}/{}/{};{}", object.namespace, object.group, object.kind, object.name, object.api_version())
+}
+
+/// Whether a live object was made by kapp or us, and not copied or generated from one that was:
+/// a controller's child carries the labels of its parent's template, but not its own identity.
+#[must_use]
+pub fn has_own_identity(live: &Value) -> bool {
+    let object = ObjectRef::of(live);
+    let Some((head, _)) = live.annotation(IDENTITY_ANNOTATION).and_then(|value| value.rsplit_once(';')) else {
+        return false;
+    };
+    head == format!("v1;{}/{}/{}/{}", object.namespace, object.group, object.kind, object.name)
+}
+
+/// Lower-case hexadecimal.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn deployment() -> ObjectRef {
+        ObjectRef {
+            group: "apps".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            namespace: "kd-a".to_owned(),
+            name: "web".to_owned(),
+        }
+    }
+
+    #[test]
+    fn labels_and_annotations_have_the_values_that_kapp_gives_them() {
+        assert_eq!(association(&deployment().key()), "v1.80eded8d5897781ff498ac91dda46ebf");
+        assert_eq!(identity(&deployment()), "v1;kd-a/apps/Deployment/web;apps/v1");
+    }
+
+    #[test]
+    fn a_copied_identity_is_not_an_objects_own() {
+        let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "kd-a",
+            "name": "web", "annotations": {IDENTITY_ANNOTATION: "v1;kd-a/apps/Deployment/web;apps/v1beta1"}}});
+        assert!(has_own_identity(&object));
+        object["metadata"]["name"] = json!("copy");
+        assert!(!has_own_identity(&object));
+    }
+}

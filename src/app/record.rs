@@ -1,0 +1,523 @@
+//! The app's record: kapp's ConfigMap, read and written so that kapp still understands it,
+//! with our own part in data keys beside kapp's. A deploy by kapp takes them out: it writes its own key and no other.
+
+use std::sync::Arc;
+
+use pushback_preflight::ObjectExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::identity::{APP_LABEL, HISTORY_LABEL, INVENTORY_LABEL, RECORD_LABEL};
+use super::inventory::Inventory;
+use super::lock::LockEntry;
+use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind};
+
+/// What kapp appends to the record's name when it is asked for fully qualified names.
+pub const QUALIFIED_SUFFIX: &str = ".apps.k14s.io";
+/// kapp's data key.
+const SPEC_KEY: &str = "spec";
+/// Our data key.
+const OWN_KEY: &str = "pushback";
+/// The lock has a key of its own, so that renewing it stays a small write.
+const LOCK_KEY: &str = "pushback-lock";
+/// A small inventory.
+const INVENTORY_KEY: &str = "pushback-inventory";
+/// Layout of our part that this version writes, and the newest that it reads.
+const SCHEMA: u32 = 1;
+
+/// Which app.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppName {
+    /// Name.
+    pub name: String,
+    /// Namespace of its record.
+    pub namespace: String,
+}
+
+/// How far a run came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Objects are being written; the inventory is the union of before and after.
+    Applying,
+    /// The app is being deleted.
+    Deleting,
+    /// Everything was done.
+    #[default]
+    Done,
+    /// The run ended early; the inventory is the union of before and after.
+    Interrupted,
+}
+
+/// Our part of the record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnPart {
+    /// Layout that it was written in.
+    pub schema: u32,
+    /// Oldest layout that a reader must know to write it.
+    pub minimum_reader: u32,
+    /// How far the last run came.
+    pub phase: Phase,
+    /// The last run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub run: String,
+    /// uid of the record itself: a record restored from a backup has another one, and its uids are void.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub record_uid: String,
+    /// `lastChangeName` as we left it; another one means that kapp has deployed since.
+    #[serde(default)]
+    pub last_change_name: String,
+    /// When that change started. Without history no change has a name, and only this tells them apart.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_change_started: String,
+    /// Names of the inventory shards; empty where the inventory is in the record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<String>,
+}
+
+/// A record as it was read.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The ConfigMap.
+    pub address: Address,
+    /// Its uid.
+    pub uid: String,
+    /// Its resourceVersion: the write that takes the lock carries it.
+    pub resource_version: String,
+    /// kapp's part, unknown keys included.
+    pub spec: Map<String, Value>,
+    /// Our part.
+    pub own: Option<OwnPart>,
+    /// Who works on the app.
+    pub lock: Option<LockEntry>,
+    inline_inventory: Option<String>,
+}
+
+/// Everything that the cluster knows about an app.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Which app.
+    pub app: AppName,
+    /// Its record; `None` for a new app.
+    pub record: Option<Record>,
+    /// What it owns; empty where that is not known.
+    pub inventory: Inventory,
+    /// Why the inventory's uids and digests may not be used, where they may not.
+    pub inventory_void: Option<String>,
+}
+
+/// Why an app cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The cluster refused.
+    #[error("failed to {action}: {error}")]
+    Cluster {
+        /// What was tried.
+        action: String,
+        /// Why it failed.
+        error: ClusterError,
+    },
+    /// A ConfigMap of that name is something else.
+    #[error("ConfigMap {namespace}/{name} is not an app record: it has no label {RECORD_LABEL}")]
+    NotARecord {
+        /// Namespace.
+        namespace: String,
+        /// Name.
+        name: String,
+    },
+    /// The record cannot be read.
+    #[error("the record ConfigMap {namespace}/{name} is damaged: {reason}")]
+    Damaged {
+        /// Namespace.
+        namespace: String,
+        /// Name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A newer version of pushback wrote it.
+    #[error(
+        "the app was last written by a newer pushback (record layout {found}, this version writes {SCHEMA}); use that version or a later one"
+    )]
+    Newer {
+        /// Layout.
+        found: u32,
+    },
+    /// Another run holds the lock.
+    #[error("another run holds the lock of app {app}: {holder}")]
+    Locked {
+        /// App.
+        app: String,
+        /// Holder, host, process, run, since when.
+        holder: String,
+    },
+    /// The record changed while it was looked at: observe again.
+    #[error("the record of app {app} was changed by another run")]
+    Changed {
+        /// App.
+        app: String,
+    },
+}
+
+impl AppError {
+    pub(super) fn cluster(action: impl Into<String>) -> impl FnOnce(ClusterError) -> Self {
+        let action = action.into();
+        move |error| Self::Cluster { action, error }
+    }
+}
+
+/// The kind of records, shards and history.
+#[must_use]
+pub fn config_map_kind() -> Arc<Kind> {
+    Arc::new(Kind {
+        version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        plural: "configmaps".to_owned(),
+        namespaced: true,
+        ..Kind::default()
+    })
+}
+
+/// Reads an app's record and inventory.
+///
+/// # Errors
+/// The record cannot be read, is not one, or is too new.
+pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, AppError> {
+    let plain = app.name.strip_suffix(QUALIFIED_SUFFIX).unwrap_or(&app.name);
+    let app = AppName { name: plain.to_owned(), namespace: app.namespace.clone() };
+    let qualified = Address::new(config_map_kind(), &app.namespace, &format!("{plain}{QUALIFIED_SUFFIX}"));
+    let unqualified = Address::new(config_map_kind(), &app.namespace, plain);
+    let (first, second) = futures::join!(cluster.get(&qualified), cluster.get(&unqualified));
+    let read = AppError::cluster("read the app's record");
+    let (address, found) = match (first, second) {
+        (Ok(Some(found)), _) => (qualified, Some(found)),
+        // Who may read only one name by RBAC uses that one; any other failure must not make a second record.
+        (Err(error), _) if error.kind != ErrorKind::Forbidden => return Err(read(error)),
+        (_, Ok(found)) => (unqualified, found),
+        (_, Err(error)) => return Err(read(error)),
+    };
+    let Some(found) = found else {
+        return Ok(Observed { app, record: None, inventory: Inventory::default(), inventory_void: None });
+    };
+    let record = Record::parse(address, &found)?;
+    if let Some(own) = &record.own
+        && own.minimum_reader > SCHEMA
+    {
+        return Err(AppError::Newer { found: own.schema });
+    }
+    let (inventory, inventory_void) = read_inventory(cluster, &record).await?;
+    Ok(Observed { app, record: Some(record), inventory, inventory_void })
+}
+
+/// Reads the record alone, to see who holds the lock.
+///
+/// # Errors
+/// The record cannot be read.
+pub async fn reread(cluster: &dyn Cluster, address: &Address) -> Result<Option<Record>, AppError> {
+    let found = cluster.get(address).await.map_err(AppError::cluster("read the app's record"))?;
+    found.map(|found| Record::parse(address.clone(), &found)).transpose()
+}
+
+async fn read_inventory(cluster: &dyn Cluster, record: &Record) -> Result<(Inventory, Option<String>), AppError> {
+    let mut inventory = Inventory::default();
+    let Some(own) = &record.own else {
+        return Ok((inventory, Some("the app was deployed by kapp".to_owned())));
+    };
+    let mut texts = Vec::new();
+    if own.shards.is_empty() {
+        texts.push(record.inline_inventory.clone().unwrap_or_else(|| "[]".to_owned()));
+    } else {
+        let addresses: Vec<_> =
+            own.shards.iter().map(|name| Address::new(config_map_kind(), &record.address.namespace, name)).collect();
+        let shards = futures::future::join_all(addresses.iter().map(|address| cluster.get(address))).await;
+        for shard in shards {
+            match shard.map_err(AppError::cluster("read the app's inventory"))? {
+                Some(shard) => texts.push(shard.text("/data/entries").to_owned()),
+                None => return Ok((Inventory::default(), Some("a part of the inventory is missing".to_owned()))),
+            }
+        }
+    }
+    for text in texts {
+        if inventory.add_shard(&text).is_err() {
+            return Ok((Inventory::default(), Some("the inventory is damaged".to_owned())));
+        }
+    }
+    let void = if own.last_change_name != record.last_change_name()
+        || own.last_change_started != record.last_change().text("/startedAt")
+    {
+        Some("kapp has deployed the app since".to_owned())
+    } else if !own.record_uid.is_empty() && own.record_uid != record.uid {
+        Some("the record was copied or restored".to_owned())
+    } else {
+        None
+    };
+    Ok((inventory, void))
+}
+
+impl Record {
+    fn parse(address: Address, found: &Value) -> Result<Self, AppError> {
+        let (namespace, name) = (address.namespace.clone(), address.name.clone());
+        if found.label(RECORD_LABEL).is_none() {
+            return Err(AppError::NotARecord { namespace, name });
+        }
+        let damaged = |reason: String| AppError::Damaged { namespace: namespace.clone(), name: name.clone(), reason };
+        let data = |key: &str| found.get("data").and_then(|data| data.get(key)).and_then(Value::as_str);
+        let spec = match serde_json::from_str(data(SPEC_KEY).unwrap_or_default()) {
+            Ok(Value::Object(spec)) => spec,
+            Ok(_) => return Err(damaged("data.spec is no JSON object".to_owned())),
+            Err(error) => return Err(damaged(format!("data.spec is no JSON: {error}"))),
+        };
+        let own = data(OWN_KEY)
+            .map(serde_json::from_str::<OwnPart>)
+            .transpose()
+            .map_err(|error| damaged(format!("data.{OWN_KEY}: {error}")))?;
+        // A lock that cannot be read is nobody's: it would block the app for ever.
+        let lock = data(LOCK_KEY).and_then(|text| serde_json::from_str(text).ok());
+        Ok(Self {
+            uid: found.uid().to_owned(),
+            resource_version: found.resource_version().to_owned(),
+            spec,
+            own,
+            lock,
+            inline_inventory: data(INVENTORY_KEY).map(str::to_owned),
+            address,
+        })
+    }
+
+    /// The app's label value.
+    #[must_use]
+    pub fn label_value(&self) -> &str {
+        self.spec.get("labelValue").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// kapp's `lastChangeName`.
+    #[must_use]
+    pub fn last_change_name(&self) -> &str {
+        self.spec.get("lastChangeName").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// kapp's `lastChange`, null where there is none.
+    #[must_use]
+    pub fn last_change(&self) -> &Value {
+        self.spec.get("lastChange").unwrap_or(&Value::Null)
+    }
+
+    /// kapp's `usedGKs`: `None` for records of very old versions, which means any kind.
+    #[must_use]
+    pub fn used_kinds(&self) -> Option<Vec<(String, String)>> {
+        let kinds = self.spec.get("usedGKs")?.as_array()?;
+        Some(kinds.iter().map(|kind| (kind.text("/Group").to_owned(), kind.text("/Kind").to_owned())).collect())
+    }
+
+    /// Namespaces of the last change, `(cluster)` left out.
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<String> {
+        let namespaces = self.last_change().get("namespaces").and_then(Value::as_array);
+        namespaces
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .filter(|namespace| !namespace.starts_with('('))
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+/// kapp's part for an app, from what was there before.
+#[must_use]
+pub fn spec_for(
+    before: Option<&Map<String, Value>>,
+    label_value: &str,
+    kinds: &[(String, String, String)],
+) -> Map<String, Value> {
+    let mut spec = before.cloned().unwrap_or_default();
+    spec.insert("labelKey".to_owned(), json!(APP_LABEL));
+    spec.insert("labelValue".to_owned(), json!(label_value));
+    let unique = |pairs: Vec<Value>| {
+        let mut seen = std::collections::BTreeSet::new();
+        pairs.into_iter().filter(|pair| seen.insert(pair.to_string())).collect::<Vec<_>>()
+    };
+    let mut versions: Vec<Value> = Vec::new();
+    for (group, version, _) in kinds {
+        match version.as_str() {
+            // Of what could not be read now, the versions of before are all that is known.
+            "" => versions.extend(
+                before
+                    .and_then(|before| before.get("usedGVs")?.as_array())
+                    .into_iter()
+                    .flatten()
+                    .filter(|used| used.text("/Group") == group)
+                    .cloned(),
+            ),
+            version => versions.push(json!({"Group": group, "Version": version})),
+        }
+    }
+    let group_kinds = kinds.iter().map(|(group, _, kind)| json!({"Group": group, "Kind": kind})).collect();
+    spec.insert("usedGVs".to_owned(), Value::Array(unique(versions)));
+    spec.insert("usedGKs".to_owned(), Value::Array(unique(group_kinds)));
+    spec
+}
+
+/// What a write puts into the record.
+#[derive(Clone, Debug)]
+pub(super) struct RecordWrite {
+    pub(super) spec: Map<String, Value>,
+    pub(super) own: OwnPart,
+    /// `None` takes the lock out.
+    pub(super) lock: Option<LockEntry>,
+    /// `None`: the inventory is in shards.
+    pub(super) inline_inventory: Option<String>,
+}
+
+impl RecordWrite {
+    fn data(&self) -> Value {
+        json!({
+            SPEC_KEY: json_text(&self.spec),
+            OWN_KEY: json_text(&self.own),
+            LOCK_KEY: self.lock.as_ref().map(json_text),
+            INVENTORY_KEY: self.inline_inventory,
+        })
+    }
+
+    /// Creates the record; `Changed` where one appeared meanwhile.
+    pub(super) async fn create(
+        &self,
+        cluster: &dyn Cluster,
+        app: &AppName,
+        address: &Address,
+    ) -> Result<Record, AppError> {
+        let mut data = self.data();
+        if let Some(data) = data.as_object_mut() {
+            data.retain(|_, value| !value.is_null());
+        }
+        let body = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": address.name, "namespace": address.namespace,
+                "labels": {RECORD_LABEL: ""},
+                "annotations": {"kapp.k14s.io/app-changes-use-app-label": ""},
+            },
+            "data": data,
+        });
+        match cluster.create(address, &body, false).await {
+            Ok(written) => Record::parse(address.clone(), &written.object),
+            // Another run was first; or it was us, and the answer was lost. Looking again tells.
+            Err(error) if error.kind == ErrorKind::AlreadyExists || error.ambiguous => {
+                Err(AppError::Changed { app: app.name.clone() })
+            }
+            Err(error) => Err(AppError::Cluster { action: "create the app's record".to_owned(), error }),
+        }
+    }
+
+    /// Writes over a record in the state that was read; `Changed` where it moved on.
+    pub(super) async fn update(
+        &self,
+        cluster: &dyn Cluster,
+        app: &AppName,
+        before: &Record,
+    ) -> Result<Record, AppError> {
+        patch(cluster, app, before, &self.data()).await
+    }
+}
+
+/// Renews or takes out the lock alone.
+pub(super) async fn write_lock(
+    cluster: &dyn Cluster,
+    app: &AppName,
+    before: &Record,
+    lock: Option<&LockEntry>,
+) -> Result<Record, AppError> {
+    patch(cluster, app, before, &json!({LOCK_KEY: lock.map(json_text)})).await
+}
+
+fn json_text<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+async fn patch(cluster: &dyn Cluster, app: &AppName, before: &Record, data: &Value) -> Result<Record, AppError> {
+    let patch = json!({
+        "metadata": {"resourceVersion": before.resource_version, "uid": before.uid},
+        "data": data,
+    });
+    match cluster.patch(&before.address, &crate::cluster::Patch::Merge(patch), false).await {
+        Ok(written) => Record::parse(before.address.clone(), &written.object),
+        Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::NotFound) => {
+            Err(AppError::Changed { app: app.name.clone() })
+        }
+        Err(error) => Err(AppError::Cluster { action: "write the app's record".to_owned(), error }),
+    }
+}
+
+/// Writes the shards of an inventory under new names. Empty where it fits the record.
+pub(super) async fn write_shards(
+    cluster: &dyn Cluster,
+    app: &AppName,
+    label_value: &str,
+    run: &str,
+    shards: &[String],
+) -> Result<Vec<String>, AppError> {
+    let mut names = Vec::new();
+    for (number, entries) in shards.iter().enumerate() {
+        // Room for the suffix: an app's name may be as long as an object's.
+        let stem: String = app.name.chars().take(200).collect();
+        let name = format!("{stem}-inventory-{run}-{number}");
+        let address = Address::new(config_map_kind(), &app.namespace, &name);
+        let body = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": app.namespace, "labels": {INVENTORY_LABEL: label_value}},
+            "data": {"entries": entries},
+        });
+        cluster
+            .apply(&address, &body, crate::cluster::ApplyOptions { force: true, ..Default::default() })
+            .await
+            .map_err(AppError::cluster("write the app's inventory"))?;
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// Deletes all shards of an app but those to keep, those of killed runs included. Best effort.
+pub(super) async fn delete_all_shards(
+    cluster: &dyn Cluster,
+    namespace: &str,
+    label_value: &str,
+    known: &[String],
+    keep: &[String],
+) {
+    let selector = format!("{INVENTORY_LABEL}={label_value}");
+    let query = crate::cluster::ListQuery::new(config_map_kind(), Some(namespace), &selector);
+    let mut names = known.to_vec();
+    if let Ok(page) = crate::cluster::list_all(cluster, &query).await {
+        names.extend(page.items.iter().map(|shard| shard.name().to_owned()));
+    }
+    names.sort();
+    names.dedup();
+    names.retain(|name| !keep.contains(name));
+    delete_shards(cluster, namespace, &names).await;
+}
+
+/// Deletes shards that no pointer leads to any more. Best effort: a leftover is found by its label when the app is
+/// deleted.
+pub(super) async fn delete_shards(cluster: &dyn Cluster, namespace: &str, names: &[String]) {
+    for name in names {
+        let address = Address::new(config_map_kind(), namespace, name);
+        let _ = cluster.delete(&address, &crate::cluster::DeleteOptions::default()).await;
+    }
+}
+
+impl OwnPart {
+    /// Notes which change of kapp's part was the last when this was written.
+    pub(super) fn note_last_change(&mut self, spec: &Map<String, Value>) {
+        self.last_change_name = spec.get("lastChangeName").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let change = spec.get("lastChange").unwrap_or(&Value::Null);
+        change.text("/startedAt").clone_into(&mut self.last_change_started);
+    }
+
+    pub(super) fn new(phase: Phase, run: &str) -> Self {
+        Self { schema: SCHEMA, minimum_reader: SCHEMA, phase, run: run.to_owned(), ..Self::default() }
+    }
+}
+
+/// Labels that mark ConfigMaps as bookkeeping, which belongs to no app's objects.
+pub const BOOKKEEPING_LABELS: [&str; 3] = [RECORD_LABEL, HISTORY_LABEL, INVENTORY_LABEL];

@@ -1,0 +1,339 @@
+//! A run's hold on an app: takes the lock with the inventory of everything that may come to exist,
+//! renews it in the background, and ends with the inventory of what does exist.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+
+use super::history;
+use super::inventory::Inventory;
+use super::lock::LockEntry;
+use super::record::{
+    AppError, AppName, Observed, OwnPart, Phase, Record, RecordWrite, config_map_kind, delete_all_shards,
+    delete_shards, observe, reread, spec_for, write_lock, write_shards,
+};
+use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
+use crate::surroundings::{Surroundings, boot_clock};
+
+/// Before its end by this share of the lease, nothing is written any more: a write that is under way must
+/// reach the server while the lease still holds.
+const MARGIN_DIVISOR: u32 = 5;
+
+/// How long a look at the lock may be out of date.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a session is opened with.
+#[derive(Clone, Debug)]
+pub struct Opening<'a> {
+    /// What was observed; its resourceVersion guards the write that takes the lock.
+    pub observed: &'a Observed,
+    /// The app's label value.
+    pub label_value: &'a str,
+    /// What exists now and what may exist after.
+    pub inventory: &'a Inventory,
+    /// Group, version and kind of all objects before and after.
+    pub kinds: &'a [(String, String, String)],
+    /// Run id.
+    pub run: &'a str,
+    /// `Applying` or `Deleting`.
+    pub phase: Phase,
+    /// The lease.
+    pub lease: Duration,
+}
+
+/// The lock was lost: nothing may be written any more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the app's lock was lost: it could not be renewed in time, or another run took it over")]
+pub struct LockLost;
+
+/// A held lock.
+#[derive(Debug)]
+pub struct Session {
+    cluster: Arc<dyn Cluster>,
+    app: AppName,
+    label_value: String,
+    run: String,
+    shared: Arc<Shared>,
+    renewal: Option<tokio::task::JoinHandle<()>>,
+    old_shards: Vec<String>,
+    local_lock: Option<LocalLock>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    record: Mutex<Record>,
+    /// On the boot clock, in milliseconds: until then writing is safe.
+    safe_until: AtomicU64,
+    lost: AtomicBool,
+}
+
+impl Session {
+    /// Takes the lock and writes the inventory, shards first.
+    ///
+    /// # Errors
+    /// [`AppError::Changed`] where the record is no longer what was observed: observe and plan again.
+    pub async fn open(
+        cluster: Arc<dyn Cluster>,
+        surroundings: &Surroundings,
+        opening: Opening<'_>,
+        local_lock: Option<LocalLock>,
+    ) -> Result<Self, AppError> {
+        let app = opening.observed.app.clone();
+        let before = opening.observed.record.as_ref();
+        // A directory is locked by a file; a lock in the record would be a difference in the tree.
+        let lock = local_lock.is_none().then(|| LockEntry::new(surroundings, opening.run, opening.lease));
+        let run = if local_lock.is_none() { opening.run } else { "" };
+        let shards = opening.inventory.to_shards();
+        let inline = Inventory::fits_record(&shards);
+        let mut own = OwnPart::new(opening.phase, run);
+        if !inline {
+            own.shards =
+                write_shards(&*cluster, &app, opening.label_value, &format!("{}u", opening.run), &shards).await?;
+        }
+        if let Some(before) = before {
+            own.note_last_change(&before.spec);
+        }
+        own.record_uid = before.map(|record| record.uid.clone()).unwrap_or_default();
+        let new_shards = own.shards.clone();
+        let lease = lock.as_ref().map(LockEntry::lease);
+        let taken_at = boot_clock();
+        let write = RecordWrite {
+            spec: spec_for(before.map(|record| &record.spec), opening.label_value, opening.kinds),
+            own,
+            lock,
+            inline_inventory: inline.then(|| shards.concat()),
+        };
+        let taken = match before {
+            Some(before) => write.update(&*cluster, &app, before).await,
+            None => {
+                let address = Address::new(config_map_kind(), &app.namespace, &app.name);
+                write.create(&*cluster, &app, &address).await
+            }
+        };
+        let record = match taken {
+            Ok(record) => record,
+            Err(error) => {
+                // Where the answer was lost, the record may have been written, and lead to them.
+                if let Ok(seen) = observe(&*cluster, &app).await
+                    && seen.record.and_then(|record| record.own).is_none_or(|own| own.shards != new_shards)
+                {
+                    delete_shards(&*cluster, &app.namespace, &new_shards).await;
+                }
+                return Err(error);
+            }
+        };
+        let old_shards =
+            before.and_then(|record| record.own.as_ref()).map(|own| own.shards.clone()).unwrap_or_default();
+        if before.is_some_and(|record| record.own.is_none()) {
+            // kapp has taken out the pointer to what was there.
+            delete_all_shards(&*cluster, &app.namespace, opening.label_value, &[], &new_shards).await;
+        } else {
+            delete_shards(&*cluster, &app.namespace, &old_shards).await;
+        }
+        let safe = lease.map_or(u64::MAX, |lease| safe_until(taken_at, lease));
+        let shared = Arc::new(Shared {
+            record: Mutex::new(record),
+            safe_until: AtomicU64::new(safe),
+            lost: AtomicBool::new(false),
+        });
+        let mut renewal = None;
+        if let Some(lease) = lease {
+            let keep = Renewal {
+                cluster: Arc::clone(&cluster),
+                app: app.clone(),
+                run: opening.run.to_owned(),
+                lease,
+                shared: Arc::clone(&shared),
+            };
+            // A server that was slow to answer has used up some of the lease.
+            if boot_clock().saturating_sub(taken_at) > lease / 3 {
+                keep.once().await;
+            }
+            renewal = Some(tokio::spawn(keep.run()));
+        }
+        Ok(Self {
+            cluster,
+            app,
+            label_value: opening.label_value.to_owned(),
+            run: opening.run.to_owned(),
+            shared,
+            renewal,
+            old_shards: new_shards,
+            local_lock,
+        })
+    }
+
+    /// Whether the lock still holds, with a margin for the write that is about to start. Asked before every write.
+    ///
+    /// # Errors
+    /// [`LockLost`] where it does not.
+    pub fn may_write(&self) -> Result<(), LockLost> {
+        self.time_left().map(drop).ok_or(LockLost)
+    }
+
+    /// Returns when nothing may be written any more; what is under way is to be cut off then.
+    pub async fn until_lost(&self) -> LockLost {
+        // In steps: the timer stands still while the machine is suspended, and the lease may be renewed or lost.
+        while let Some(left) = self.time_left() {
+            tokio::time::sleep(left.min(LOOK)).await;
+        }
+        LockLost
+    }
+
+    /// For how long writing is safe if nothing happens; `None` where it is not.
+    fn time_left(&self) -> Option<Duration> {
+        let left = self.shared.safe_until.load(Ordering::Acquire).checked_sub(millis(boot_clock()))?;
+        (left > 0 && !self.shared.lost.load(Ordering::Acquire)).then_some(Duration::from_millis(left))
+    }
+
+    /// Writes the final inventory and frees the lock.
+    ///
+    /// # Errors
+    /// The lock was lost ([`AppError::Changed`]) or the cluster refused.
+    pub async fn close(
+        mut self,
+        phase: Phase,
+        inventory: &Inventory,
+        kinds: &[(String, String, String)],
+        last_change: Option<(&str, &Value)>,
+    ) -> Result<(), AppError> {
+        self.stop_renewal();
+        let shards = inventory.to_shards();
+        let inline = Inventory::fits_record(&shards);
+        let run = if self.local_lock.is_some() { "" } else { self.run.as_str() };
+        let mut own = OwnPart::new(phase, run);
+        if !inline {
+            own.shards = write_shards(&*self.cluster, &self.app, &self.label_value, &self.run, &shards).await?;
+        }
+        let mut record = self.shared.record.lock().await.clone();
+        for attempt in 0.. {
+            let mut spec: Map<String, Value> = spec_for(Some(&record.spec), &self.label_value, kinds);
+            if let Some((name, change)) = last_change {
+                spec.insert("lastChangeName".to_owned(), name.into());
+                spec.insert("lastChange".to_owned(), change.clone());
+            }
+            let mut own = own.clone();
+            own.note_last_change(&spec);
+            own.record_uid.clone_from(&record.uid);
+            let write = RecordWrite { spec, own, lock: None, inline_inventory: inline.then(|| shards.concat()) };
+            match write.update(&*self.cluster, &self.app, &record).await {
+                Ok(_) => break,
+                // Somebody else edited the record; as long as the lock is ours, so is the last word.
+                Err(AppError::Changed { .. }) if attempt < 5 => {
+                    let seen = reread(&*self.cluster, &record.address).await?;
+                    record =
+                        seen.filter(|seen| self.holds(seen)).ok_or(AppError::Changed { app: self.app.name.clone() })?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        delete_shards(&*self.cluster, &self.app.namespace, &self.old_shards).await;
+        Ok(())
+    }
+
+    /// Deletes the record with everything that belongs to it: the app is gone.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn close_deleted(mut self) -> Result<(), AppError> {
+        self.stop_renewal();
+        history::trim(&*self.cluster, &self.app, &self.label_value, 0).await;
+        // Before the record: once that is gone, nobody finds them any more.
+        delete_all_shards(&*self.cluster, &self.app.namespace, &self.label_value, &self.old_shards, &[]).await;
+        let record = self.shared.record.lock().await.clone();
+        let options = DeleteOptions { uid: record.uid.clone(), ..DeleteOptions::default() };
+        let deleted = self.cluster.delete(&record.address, &options).await;
+        if let Err(error) = deleted
+            && error.kind != ErrorKind::NotFound
+        {
+            return Err(AppError::Cluster { action: "delete the app's record".to_owned(), error });
+        }
+        Ok(())
+    }
+
+    fn holds(&self, record: &Record) -> bool {
+        match &record.lock {
+            Some(lock) => lock.run == self.run,
+            None => self.local_lock.is_some(),
+        }
+    }
+
+    fn stop_renewal(&mut self) {
+        if let Some(renewal) = self.renewal.take() {
+            renewal.abort();
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.stop_renewal();
+    }
+}
+
+/// Keeps a lock alive.
+#[derive(Debug)]
+struct Renewal {
+    cluster: Arc<dyn Cluster>,
+    app: AppName,
+    run: String,
+    lease: Duration,
+    shared: Arc<Shared>,
+}
+
+impl Renewal {
+    /// Renews the lock every third of the lease, until it is aborted or the lock is lost.
+    async fn run(self) {
+        loop {
+            tokio::time::sleep(self.lease / 3).await;
+            self.once().await;
+            if self.shared.lost.load(Ordering::Acquire) {
+                return;
+            }
+        }
+    }
+
+    /// One renewal. A request that hangs is given up in time for another.
+    async fn once(&self) {
+        // Not reached: tried again until the lease runs out, and `may_write` watches that.
+        let _ = tokio::time::timeout(self.lease / 3, self.attempt()).await;
+    }
+
+    async fn attempt(&self) {
+        // Held over the request: `close` must see the resourceVersion that this write leaves.
+        let mut record = self.shared.record.lock().await;
+        loop {
+            let Some(lock) = &record.lock else { return };
+            let lock = LockEntry { renewals: lock.renewals + 1, ..lock.clone() };
+            let started = boot_clock();
+            match write_lock(&*self.cluster, &self.app, &record, Some(&lock)).await {
+                Ok(renewed) => {
+                    *record = renewed;
+                    self.shared.safe_until.store(safe_until(started, self.lease), Ordering::Release);
+                    return;
+                }
+                // Somebody else edited the record, or an answer of our own was lost.
+                Err(AppError::Changed { .. }) => match reread(&*self.cluster, &record.address).await {
+                    Ok(Some(seen)) if seen.lock.as_ref().is_some_and(|lock| lock.run == self.run) => *record = seen,
+                    Ok(_) => {
+                        self.shared.lost.store(true, Ordering::Release);
+                        return;
+                    }
+                    Err(_) => return,
+                },
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+fn safe_until(taken_at: Duration, lease: Duration) -> u64 {
+    millis(taken_at + lease - lease / MARGIN_DIVISOR)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,7 @@
+//! Writes the plan in the order of its graph, waits until objects are ready or gone, and prunes.
+
+mod children;
+pub mod engine;
+pub mod readiness;
+mod watch;
+mod write;

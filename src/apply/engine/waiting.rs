@@ -1,0 +1,440 @@
+//! Waiting: judges what was written, by what the watches see, until it is ready, gone, failed or late.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Operation};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Engine, Progress};
+use crate::app::identity::APP_LABEL;
+use crate::apply::children::{Below, Children, has_children};
+use crate::apply::readiness::{self, State, Status};
+use crate::apply::watch::Seen;
+use crate::cluster::{Address, ClusterError, Kind, ListQuery, list_all};
+use crate::config::{Config, WaitRule, matcher};
+use crate::plan::Planned;
+use crate::report::event::{Event, Millis};
+
+/// Between two looks at an object that no watch sees.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What was asked for beside the watches.
+#[derive(Debug)]
+pub(super) enum Look {
+    /// One object.
+    Object(usize, Result<Option<Arc<Value>>, ClusterError>),
+    /// All StorageClasses; empty where they may not be read.
+    StorageClasses(Vec<Arc<Value>>),
+}
+
+impl<'a> Engine<'a> {
+    /// Whether a written (or unchanged) object is ready.
+    pub(super) fn judge(&mut self, node: usize) {
+        let planned = &self.plan.objects[node];
+        if !self.server || !planned.wait || !self.options.wait {
+            return self.complete(node);
+        }
+        let Some(object) = self.nodes[node].object.clone() else { return self.complete(node) };
+        let wait_rule = self.wait_rule(&object);
+        let status = self.assess(node, &object, wait_rule);
+        let idle = status.state == State::Ready && wait_rule.is_none() && is_unbound_claim(&object);
+        self.nodes[node].idle = idle;
+        let state = if idle && self.somebody_may_come() { State::Unblocked } else { status.state };
+        match state {
+            State::Ready => self.complete(node),
+            State::Failed => self.never_ready(node, status.message, status.reasons),
+            State::InProgress | State::Unblocked => {
+                let unblocked = state == State::Unblocked || !blocks_dependents(planned, wait_rule);
+                self.nodes[node].progress = Progress::Waiting;
+                self.watch(node, &object);
+                self.progress(node, status.message, status.reasons);
+                if unblocked {
+                    self.release(node);
+                }
+            }
+        }
+    }
+
+    fn assess(&mut self, node: usize, object: &Value, wait_rule: Option<&WaitRule>) -> Status {
+        let planned = &self.plan.objects[node];
+        let state = &mut self.nodes[node];
+        let waited = state.written_at.map(|at| at.elapsed()).unwrap_or_default();
+        let unchanged = planned.change.operation == Operation::Noop;
+        let since_write = if unchanged { waited + readiness::SETTLED } else { waited };
+        if let Some(rule) = wait_rule {
+            state.ages.observe(object, rule, since_write);
+        }
+        let below = if planned.strategies.disable_associated_wait {
+            Below::default()
+        } else if is_claim(&planned.change.object) {
+            self.children.pods_in(object.namespace())
+        } else {
+            self.children.of(object)
+        };
+        let context = readiness::Context {
+            wait_rule,
+            condition_ages: Some(&state.ages),
+            minimum_generation: state.generation,
+            since_write,
+            status_subresource: Some(planned.kind.subresources.iter().any(|name| name == "status")),
+            related: below.related(self.storage_classes.as_deref().unwrap_or_default()),
+        };
+        readiness::assess(object, &context)
+    }
+
+    fn wait_rule(&self, object: &Value) -> Option<&'a WaitRule> {
+        let config: &'a Config = self.config;
+        config.wait_rules.iter().find(|rule| matcher::matches_any(&rule.matchers, object))
+    }
+
+    /// Whether anything is under way that may yet use a claim.
+    fn somebody_may_come(&self) -> bool {
+        self.nodes.iter().any(|node| match node.progress {
+            Progress::Pending | Progress::Writing => true,
+            Progress::Waiting => !node.idle,
+            _ => false,
+        })
+    }
+
+    /// Sees to it that changes of an object, and of what explains them, are heard of.
+    fn watch(&mut self, node: usize, object: &Value) {
+        let planned = &self.plan.objects[node];
+        let namespace = &planned.change.object.namespace;
+        let labelled = object.label(APP_LABEL) == Some(self.plan.label_value.as_str());
+        if labelled && planned.kind.offers("list") {
+            self.watches.ensure(&planned.kind, namespace);
+        } else {
+            // Somebody else's: the watch is for objects of the app.
+            self.nodes[node].unwatched = true;
+        }
+        if planned.strategies.disable_associated_wait {
+            return;
+        }
+        if has_children(&planned.change.object) {
+            Children::kinds().iter().for_each(|kind| self.watches.ensure(kind, namespace));
+        }
+        if is_claim(&planned.change.object) {
+            self.watches.ensure(&Children::pod_kind(), namespace);
+            if self.storage_classes.is_none() {
+                self.storage_classes = Some(Vec::new());
+                let cluster = Arc::clone(&self.writer.cluster);
+                self.looks.spawn(async move {
+                    let query = ListQuery::new(storage_class_kind(), None, "");
+                    Look::StorageClasses(list_all(&*cluster, &query).await.map(|page| page.items).unwrap_or_default())
+                });
+            }
+        }
+    }
+
+    pub(super) fn judge_deletion(&mut self, node: usize) {
+        let message = self.nodes[node].object.as_deref().map(readiness::deletion_blockers).unwrap_or_default();
+        let message = if message.is_empty() { "being deleted".to_owned() } else { message };
+        self.progress(node, message, Vec::new());
+    }
+
+    /// Tells what changed about an object that is waited for.
+    fn progress(&mut self, node: usize, message: String, reasons: Vec<String>) {
+        let state = &mut self.nodes[node];
+        if state.announced && state.message == message && state.reasons == reasons {
+            return;
+        }
+        state.announced = true;
+        state.message.clone_from(&message);
+        state.reasons.clone_from(&reasons);
+        self.events.send(Event::WaitProgress {
+            object: self.plan.objects[node].change.object.clone(),
+            wanted: wanted(state.deleting),
+            message,
+            reasons,
+            elapsed: since(state.written_at),
+        });
+    }
+
+    pub(super) fn complete(&mut self, node: usize) {
+        if self.nodes[node].announced {
+            self.tell_done(node, "ok", String::new(), Vec::new());
+        }
+        if self.plan.objects[node].change.operation == Operation::Noop {
+            self.done.add(Operation::Noop);
+        }
+        self.nodes[node].progress = Progress::Done;
+        self.release(node);
+    }
+
+    fn release(&mut self, node: usize) {
+        if !std::mem::replace(&mut self.nodes[node].released, true) {
+            let ready = self.order.complete(node);
+            self.queue.extend(ready);
+        }
+    }
+
+    fn never_ready(&mut self, node: usize, message: String, reasons: Vec<String>) {
+        let state = &mut self.nodes[node];
+        state.message.clone_from(&message);
+        state.reasons.clone_from(&reasons);
+        self.tell_done(node, "failed", message.clone(), reasons);
+        self.give_up_on(node, Progress::NeverReady(message));
+    }
+
+    fn time_out(&mut self, node: usize) {
+        let state = &self.nodes[node];
+        self.tell_done(node, "timeout", state.message.clone(), state.reasons.clone());
+        self.give_up_on(node, Progress::TimedOut);
+    }
+
+    fn give_up_on(&mut self, node: usize, progress: Progress) {
+        self.nodes[node].progress = progress;
+        self.skip_dependents(node);
+        if self.options.exit_early_on_wait_error {
+            self.stop();
+        }
+    }
+
+    /// Tells how waiting for an object ended.
+    pub(super) fn tell_done(&self, node: usize, outcome: &str, message: String, reasons: Vec<String>) {
+        let state = &self.nodes[node];
+        self.events.send(Event::WaitDone {
+            object: self.plan.objects[node].change.object.clone(),
+            wanted: wanted(state.deleting),
+            outcome: outcome.to_owned(),
+            message,
+            reasons,
+            elapsed: since(state.written_at),
+        });
+    }
+
+    pub(super) fn skip_dependents(&mut self, node: usize) {
+        let because = self.plan.objects[node].change.object.to_string();
+        for dependent in self.order.dependents_of(node) {
+            if self.nodes[dependent].progress == Progress::Pending {
+                self.nodes[dependent].progress = Progress::Skipped(format!("it waits for {because}"));
+            }
+        }
+    }
+
+    /// Looks at what the watch saw while the write's answer was on its way.
+    pub(super) fn catch_up(&mut self, node: usize) {
+        let state = &mut self.nodes[node];
+        let (seen, gone) = (state.seen.take(), std::mem::take(&mut state.gone));
+        if let Some(seen) = seen {
+            self.on_object(seen);
+        }
+        if !gone.is_empty() {
+            self.on_gone(node, &gone);
+        }
+    }
+
+    pub(super) fn on_seen(&mut self, seen: Seen) {
+        match seen {
+            Seen::Applied(object) => self.on_object(object),
+            Seen::Deleted(object) => {
+                self.children.remove(&object);
+                if let Some(&node) = self.by_key.get(&ObjectRef::of(&object).key()) {
+                    self.on_gone(node, object.uid());
+                }
+            }
+            Seen::All { kind, namespace, objects, listed_at } => self.on_list(&kind, &namespace, objects, listed_at),
+            Seen::Hidden { kind, namespace } => {
+                for (state, planned) in self.nodes.iter_mut().zip(&self.plan.objects) {
+                    let object = &planned.change.object;
+                    state.unwatched |=
+                        *planned.kind == *kind && (namespace.is_empty() || object.namespace == namespace);
+                }
+            }
+        }
+    }
+
+    fn on_list(&mut self, kind: &Kind, namespace: &str, objects: Vec<Arc<Value>>, listed_at: Instant) {
+        let uids: BTreeSet<&str> = objects.iter().map(|object| object.uid()).collect();
+        self.children.keep_listed(kind, namespace, &uids);
+        let listed: BTreeSet<ObjectKey> = objects.iter().map(|object| ObjectRef::of(object).key()).collect();
+        let by_key: &BTreeMap<ObjectKey, usize> = &self.by_key;
+        let missing: Vec<usize> = by_key
+            .values()
+            .copied()
+            .filter(|&node| {
+                let (state, planned) = (&self.nodes[node], &self.plan.objects[node]);
+                let object = &planned.change.object;
+                state.progress == Progress::Waiting
+                    && !state.unwatched
+                    && *planned.kind == *kind
+                    && (namespace.is_empty() || object.namespace == namespace)
+                    // What was written after the list began may be missing in it.
+                    && state.written_at.is_some_and(|at| at < listed_at)
+                    && !listed.contains(&object.key())
+            })
+            .collect();
+        objects.into_iter().for_each(|object| self.on_object(object));
+        for node in missing {
+            let uid = self.nodes[node].object.as_deref().map(ObjectExt::uid).unwrap_or_default().to_owned();
+            self.on_gone(node, &uid);
+        }
+    }
+
+    fn on_object(&mut self, object: Arc<Value>) {
+        self.children.insert(&object);
+        let Some(&node) = self.by_key.get(&ObjectRef::of(&object).key()) else { return };
+        let state = &mut self.nodes[node];
+        match state.progress {
+            Progress::Waiting => {}
+            Progress::Writing => {
+                state.seen = Some(object);
+                return;
+            }
+            _ => return,
+        }
+        if let Some(known) = state.object.as_deref() {
+            // The watch may be behind the write's answer: then it shows what was there before.
+            if is_older(&object, known) {
+                return;
+            }
+            if !known.uid().is_empty() && known.uid() != object.uid() {
+                let uid = known.uid().to_owned();
+                return self.on_gone(node, &uid);
+            }
+        }
+        state.object = Some(object);
+        if state.deleting { self.judge_deletion(node) } else { self.judge(node) }
+    }
+
+    fn on_gone(&mut self, node: usize, uid: &str) {
+        let state = &mut self.nodes[node];
+        if state.progress == Progress::Writing {
+            uid.clone_into(&mut state.gone);
+        }
+        if state.progress != Progress::Waiting || state.object.as_deref().map(ObjectExt::uid) != Some(uid) {
+            return;
+        }
+        if state.deleting {
+            state.object = None;
+            return self.complete(node);
+        }
+        // A Job that removes itself once it is finished has been seen to be finished, or has not.
+        self.never_ready(node, "it was deleted by somebody else while it was waited for".to_owned(), Vec::new());
+    }
+
+    pub(super) fn on_look(&mut self, look: Look) {
+        match look {
+            Look::Object(node, Ok(Some(object))) => {
+                self.nodes[node].looked_at = Some(Instant::now());
+                self.on_object(object);
+            }
+            Look::Object(node, Ok(None)) => {
+                let uid = self.nodes[node].object.as_deref().map(ObjectExt::uid).unwrap_or_default().to_owned();
+                self.on_gone(node, &uid);
+            }
+            // Looked at again after a while.
+            Look::Object(node, Err(_)) => self.nodes[node].looked_at = Some(Instant::now()),
+            Look::StorageClasses(classes) => {
+                self.storage_classes = Some(classes);
+                for node in 0..self.nodes.len() {
+                    let state = &self.nodes[node];
+                    let claim = is_claim(&self.plan.objects[node].change.object);
+                    if claim && !state.deleting && state.progress == Progress::Waiting {
+                        self.judge(node);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_tick(&mut self, deadline: Instant) {
+        let now = Instant::now();
+        let limit = self.options.wait_resource_timeout;
+        // Time is up for the run as a whole: what has not started does not start.
+        if now >= deadline {
+            self.stop();
+        }
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].progress != Progress::Waiting {
+                continue;
+            }
+            let late = !limit.is_zero() && self.nodes[node].written_at.is_some_and(|at| now >= at + limit);
+            if now >= deadline || late {
+                self.time_out(node);
+                continue;
+            }
+            if self.nodes[node].unwatched {
+                self.look_at(node, now);
+            }
+            if !self.nodes[node].deleting {
+                // Grace windows pass without an event.
+                self.judge(node);
+            }
+        }
+    }
+
+    /// Asks for an object that no watch sees, unless that was done a moment ago.
+    fn look_at(&mut self, node: usize, now: Instant) {
+        let state = &mut self.nodes[node];
+        if state.looked_at.is_some_and(|at| now < at + LOOK) {
+            return;
+        }
+        // Until the answer comes nothing more is asked; a request has a time limit of its own.
+        state.looked_at = Some(now + Duration::from_secs(600));
+        let planned = &self.plan.objects[node];
+        let object = &planned.change.object;
+        let address = Address::new(Arc::clone(&planned.kind), &object.namespace, &object.name);
+        let cluster = Arc::clone(&self.writer.cluster);
+        self.looks.spawn(async move { Look::Object(node, cluster.get(&address).await) });
+    }
+}
+
+/// Whether a state of an object is from before another one. resourceVersions of one kind can be compared where they
+/// are numbers; where they are not, nothing is known to be older.
+fn is_older(object: &Value, than: &Value) -> bool {
+    let number = |object: &Value| object.resource_version().parse::<u128>().ok();
+    matches!((number(object), number(than)), (Some(object), Some(than)) if object < than)
+}
+
+fn is_claim(object: &ObjectRef) -> bool {
+    object.group.is_empty() && object.kind == "PersistentVolumeClaim"
+}
+
+fn is_unbound_claim(object: &Value) -> bool {
+    is_claim(&ObjectRef::of(object)) && object.text("/status/phase") != "Bound"
+}
+
+fn storage_class_kind() -> Arc<Kind> {
+    Arc::new(Kind {
+        group: "storage.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        kind: "StorageClass".to_owned(),
+        plural: "storageclasses".to_owned(),
+        ..Kind::default()
+    })
+}
+
+/// Whether what depends on an object waits until it is ready, and not just until it is written.
+fn blocks_dependents(planned: &Planned, wait_rule: Option<&WaitRule>) -> bool {
+    let object = &planned.change.object;
+    // A claim may wait for its first consumer, which may be a dependent; a custom resource's controller may be one too.
+    wait_rule.is_some() || (!is_claim(object) && !matcher::is_custom_group(&object.group))
+}
+
+fn wanted(deleting: bool) -> String {
+    if deleting { "deleted" } else { "ready" }.to_owned()
+}
+
+fn since(at: Option<Instant>) -> Millis {
+    at.map(|at| at.elapsed()).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_state_is_older_only_where_both_versions_are_numbers() {
+        let at = |version: &str| json!({"metadata": {"resourceVersion": version}});
+        assert!(is_older(&at("9"), &at("10")));
+        assert!(!is_older(&at("10"), &at("10")));
+        assert!(!is_older(&at("a"), &at("b")));
+        assert!(!is_older(&at(""), &at("10")));
+    }
+}

@@ -1,0 +1,210 @@
+//! Which rule a kind has, and the rules of the kinds that run no pods.
+//! A kind that is not listed here is judged by its conditions.
+
+use pushback_preflight::ObjectExt;
+use serde_json::Value;
+
+use super::conditions::{describe, detail, find, is_true, list};
+use super::pods::{job, owned_by, pod};
+use super::workloads::{daemon_set, deployment, replica_set, stateful_set};
+use super::{
+    Context, OBSERVATION_WINDOW, SLOW_OBSERVATION_WINDOW, Status, generation, not_observed, observed_generation,
+};
+
+/// The state by the rule of a kind; `None` where it has none.
+pub(super) fn assess(group: &str, kind: &str, object: &Value, context: &Context<'_>) -> Option<Status> {
+    Some(match (group, kind) {
+        ("apps" | "extensions", "Deployment") => deployment(object, context),
+        ("apps" | "extensions", "ReplicaSet") => replica_set(object, context),
+        ("apps", "StatefulSet") => stateful_set(object, context),
+        ("apps" | "extensions", "DaemonSet") => daemon_set(object, context),
+        ("", "Pod") => pod(object, context),
+        ("batch", "Job") => job(object, context),
+        ("", "Service") => service(object),
+        ("", "PersistentVolumeClaim") => claim(object, context),
+        ("", "Namespace") => namespace(object),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => custom_resource_definition(object),
+        ("apiregistration.k8s.io", "APIService") => api_service(object),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(object, context),
+        ("gateway.networking.k8s.io", kind) => return gateway(kind, object, context),
+        // There as soon as they are stored. An Ingress without an address is one without a controller for its class,
+        // which is no business of the app; jobs of a CronJob come when their time has come.
+        ("", "ConfigMap" | "Secret")
+        | ("batch", "CronJob")
+        | ("networking.k8s.io" | "extensions", "Ingress")
+        | ("policy", "PodDisruptionBudget") => Status::ready("ready"),
+        _ => return None,
+    })
+}
+
+/// The kinds whose controller reports by `ReconcileSucceeded` and the like.
+pub(super) fn is_kapp_controller(group: &str, kind: &str) -> bool {
+    matches!(
+        (group, kind),
+        ("kappctrl.k14s.io", "App") | ("packaging.carvel.dev", "PackageInstall" | "PackageRepository")
+    )
+}
+
+pub(super) fn kapp_controller(object: &Value) -> Status {
+    if observed_generation(object).is_none() || observed_generation(object) != generation(object) {
+        return Status::in_progress(not_observed(object));
+    }
+    for kind in ["ReconcileFailed", "DeleteFailed"] {
+        if let Some(condition) = find(object, kind).filter(|condition| condition.is("True")) {
+            let said = object.text("/status/usefulErrorMessage");
+            let said = if said.is_empty() { detail(&condition) } else { super::conditions::short(said) };
+            return Status::failed(format!("{kind}: {said}"));
+        }
+    }
+    for kind in ["Deleting", "Reconciling"] {
+        if is_true(object, kind) {
+            return Status::in_progress(kind.to_lowercase());
+        }
+    }
+    if is_true(object, "ReconcileSucceeded") {
+        return Status::ready("reconciled");
+    }
+    let is_off = |field: &str| object.pointer(field) == Some(&Value::Bool(true));
+    if is_off("/spec/paused") || is_off("/spec/canceled") {
+        return Status::ready("paused");
+    }
+    Status::in_progress("not reconciled yet")
+}
+
+fn service(object: &Value) -> Status {
+    let kind = object.text("/spec/type");
+    if kind == "ExternalName" {
+        return Status::ready("ready");
+    }
+    if object.text("/spec/clusterIP").is_empty() {
+        return Status::in_progress("no cluster IP yet");
+    }
+    if kind == "LoadBalancer" && list(object, "/status/loadBalancer/ingress").is_empty() {
+        return Status::in_progress("no load balancer address yet");
+    }
+    Status::ready("ready")
+}
+
+/// A claim never holds up what depends on it: the pod that mounts it may be the consumer that it waits for.
+fn claim(object: &Value, context: &Context<'_>) -> Status {
+    let phase = object.text("/status/phase");
+    match phase {
+        "Bound" => return Status::ready("bound"),
+        "Lost" => return Status::unblocked("its volume is lost"),
+        _ => {}
+    }
+    if waits_for_consumer(object, context) && !has_consumer(object, context) {
+        return Status::ready("waits for its first consumer");
+    }
+    let phase = if phase.is_empty() { "pending".to_owned() } else { phase.to_lowercase() };
+    Status::unblocked(phase)
+}
+
+fn waits_for_consumer(claim: &Value, context: &Context<'_>) -> bool {
+    let class_name = claim.text("/spec/storageClassName");
+    let class = context.related.storage_classes.iter().find(|class| class.name() == class_name);
+    if let Some(class) = class.filter(|_| !class_name.is_empty()) {
+        return class.text("/volumeBindingMode") == "WaitForFirstConsumer";
+    }
+    super::reasons::events_of(claim, context.related.events)
+        .any(|event| event.text("/reason") == "WaitForFirstConsumer")
+}
+
+fn has_consumer(claim: &Value, context: &Context<'_>) -> bool {
+    let mounts = |pod: &Value| {
+        // A generic ephemeral volume's claim is owned by its pod.
+        pod.namespace() == claim.namespace()
+            && (owned_by(claim, pod)
+                || list(pod, "/spec/volumes")
+                    .iter()
+                    .any(|volume| volume.text("/persistentVolumeClaim/claimName") == claim.name()))
+    };
+    claim.annotation("volume.kubernetes.io/selected-node").is_some()
+        || context.related.pods.iter().any(|pod| !pod.is_terminating() && mounts(pod))
+}
+
+fn namespace(object: &Value) -> Status {
+    match object.text("/status/phase") {
+        "Terminating" => Status::in_progress("being deleted"),
+        _ => Status::ready("active"),
+    }
+}
+
+fn custom_resource_definition(object: &Value) -> Status {
+    let names = find(object, "NamesAccepted");
+    let established = find(object, "Established");
+    if let Some(condition) = names.filter(|condition| condition.is("False")) {
+        return Status::failed(describe(&condition));
+    }
+    if let Some(condition) = established.filter(|condition| condition.is("False") && condition.reason != "Installing") {
+        return Status::failed(describe(&condition));
+    }
+    let is_accepted = names.is_some_and(|condition| condition.is("True"));
+    if is_accepted && established.is_some_and(|condition| condition.is("True")) {
+        return Status::ready("established");
+    }
+    Status::in_progress("not established yet")
+}
+
+fn api_service(object: &Value) -> Status {
+    match find(object, "Available") {
+        Some(condition) if condition.is("True") => Status::ready("available"),
+        Some(condition) => Status::in_progress(describe(&condition)),
+        None => Status::in_progress("not available yet"),
+    }
+}
+
+/// An autoscaler that finds no metrics scales nothing, but the app runs: that is said and not waited for.
+fn autoscaler(object: &Value, context: &Context<'_>) -> Status {
+    if let Some(condition) = find(object, "AbleToScale").filter(|condition| !condition.is("True")) {
+        return Status::unblocked(describe(&condition));
+    }
+    if let Some(condition) = find(object, "ScalingActive").filter(|condition| !condition.is("True")) {
+        return Status::ready(describe(&condition));
+    }
+    let is_unobserved = super::conditions::all(object).next().is_none();
+    if is_unobserved && context.since_write < SLOW_OBSERVATION_WINDOW {
+        return Status::unblocked("not seen by the autoscaler yet");
+    }
+    Status::ready("ready")
+}
+
+/// Gateway API: its kinds have no `Ready` condition; routes report per parent.
+fn gateway(kind: &str, object: &Value, context: &Context<'_>) -> Option<Status> {
+    let wanted = match kind {
+        "Gateway" => "Programmed",
+        "GatewayClass" => "Accepted",
+        kind if kind.ends_with("Route") => return Some(route(object, context)),
+        _ => return None,
+    };
+    Some(match find(object, wanted) {
+        Some(condition) if condition.is("True") => Status::ready(wanted.to_lowercase()),
+        Some(condition) => Status::unblocked(describe(&condition)),
+        None => Status::unblocked(format!("not {} yet", wanted.to_lowercase())),
+    })
+}
+
+fn route(object: &Value, context: &Context<'_>) -> Status {
+    let parents = list(object, "/status/parents");
+    // A parent that nobody reports for may belong to no controller at all; that is not known from here.
+    if parents.is_empty() && !list(object, "/spec/parentRefs").is_empty() && context.since_write < OBSERVATION_WINDOW {
+        return Status::unblocked("not seen by a gateway yet");
+    }
+    for parent in parents {
+        let conditions = list(parent, "/conditions").iter().map(super::conditions::Condition::of);
+        let is_current = |observed: Option<i64>| observed.is_none() || observed == generation(object);
+        for condition in conditions.filter(|condition| matches!(condition.kind, "Accepted" | "ResolvedRefs")) {
+            if !is_current(condition.observed_generation) {
+                return Status::unblocked(not_observed(object));
+            }
+            if !condition.is("True") {
+                return Status::unblocked(format!(
+                    "gateway {}: {}",
+                    parent.text("/parentRef/name"),
+                    describe(&condition)
+                ));
+            }
+        }
+    }
+    Status::ready("accepted")
+}

@@ -1,0 +1,172 @@
+//! Pods and Jobs, and what the state of a container says: which causes heal, and which never do.
+//! Only what cannot heal is a failure; a crash loop may end as soon as a database is up.
+
+use pushback_preflight::ObjectExt;
+use serde_json::Value;
+
+use super::conditions::{all, detail, find, is_true, list, short};
+use super::{Context, GRACE, Status, number};
+
+/// Whether `object` is controlled or owned by `owner`.
+pub(super) fn owned_by(object: &Value, owner: &Value) -> bool {
+    let uid = owner.uid();
+    !uid.is_empty() && list(object, "/metadata/ownerReferences").iter().any(|reference| reference.text("/uid") == uid)
+}
+
+/// One container of a pod, with what its status says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Container<'a> {
+    pub(super) name: &'a str,
+    pub(super) is_init: bool,
+    pub(super) status: &'a Value,
+}
+
+impl<'a> Container<'a> {
+    /// Containers that have a status, init containers first, as they run.
+    pub(super) fn all(pod: &'a Value) -> impl Iterator<Item = Self> {
+        let of = |pointer: &str, is_init: bool| {
+            list(pod, pointer).iter().map(move |status| Self { name: status.text("/name"), is_init, status })
+        };
+        of("/status/initContainerStatuses", true).chain(of("/status/containerStatuses", false))
+    }
+
+    /// The reason and message that it waits with.
+    pub(super) fn waiting(&self) -> Option<(&'a str, &'a str)> {
+        let waiting = self.status.pointer("/state/waiting")?;
+        Some((waiting.text("/reason"), waiting.text("/message")))
+    }
+
+    /// How it ended: now, or the last time.
+    pub(super) fn terminated(&self) -> Option<&'a Value> {
+        let ended = |pointer: &str| self.status.pointer(pointer).filter(|value| value.is_object());
+        ended("/state/terminated").or_else(|| ended("/lastState/terminated"))
+    }
+
+    /// `image:tag`, as the pod's spec has it.
+    pub(super) fn image(&self, pod: &'a Value) -> &'a str {
+        let field = if self.is_init { "/spec/initContainers" } else { "/spec/containers" };
+        list(pod, field)
+            .iter()
+            .find(|container| container.text("/name") == self.name)
+            .map_or_else(|| self.status.text("/image"), |container| container.text("/image"))
+    }
+
+    /// Whether it waits for something that does not come by waiting.
+    pub(super) fn is_hopeless(&self) -> bool {
+        match self.waiting() {
+            Some(("InvalidImageName" | "ErrImageNeverPull", _)) => true,
+            // A ConfigMap or Secret that is missing as a whole may be on its way, and so may the kubelet's cache of it.
+            Some(("CreateContainerConfigError", message)) => message.contains("couldn't find key"),
+            _ => false,
+        }
+    }
+}
+
+/// What no waiting heals in a pod that is still wanted.
+pub(super) fn terminal_pod_failure(pod: &Value) -> Option<String> {
+    if pod.is_terminating() {
+        return None;
+    }
+    let container = Container::all(pod).find(Container::is_hopeless)?;
+    let (reason, message) = container.waiting()?;
+    let what = if message.is_empty() { container.image(pod).to_owned() } else { short(message) };
+    Some(format!("pod {}: {reason}: {what}", pod.name()))
+}
+
+pub(super) fn pod(object: &Value, context: &Context<'_>) -> Status {
+    if context.since_write >= GRACE
+        && let Some(failure) = terminal_pod_failure(object)
+    {
+        return Status::failed(failure);
+    }
+    match object.text("/status/phase") {
+        "Succeeded" => Status::ready("succeeded"),
+        "Failed" => Status::failed(pod_failure(object)),
+        "Running" if is_true(object, "Ready") => Status::ready("running and ready"),
+        "Running" => {
+            let containers: Vec<_> = Container::all(object).filter(|container| !container.is_init).collect();
+            let is_ready = |container: &&Container<'_>| container.status.get("ready") == Some(&Value::Bool(true));
+            Status::in_progress(format!(
+                "{}/{} containers ready",
+                containers.iter().filter(is_ready).count(),
+                containers.len()
+            ))
+        }
+        // A node that does not answer may come back.
+        "Unknown" => Status::in_progress("the node does not report"),
+        "Pending" => {
+            let is_unschedulable = find(object, "PodScheduled").filter(|condition| condition.is("False"));
+            match is_unschedulable {
+                Some(condition) => Status::in_progress(format!("not scheduled: {}", detail(&condition))),
+                None => Status::in_progress(waiting_word(object).unwrap_or_else(|| "pending".to_owned())),
+            }
+        }
+        "" => Status::in_progress("no phase yet"),
+        other => Status::in_progress(format!("phase {}", short(other))),
+    }
+}
+
+fn waiting_word(pod: &Value) -> Option<String> {
+    let (reason, _) =
+        Container::all(pod).filter_map(|container| container.waiting()).find(|(reason, _)| !reason.is_empty())?;
+    Some(format!("pending: {reason}"))
+}
+
+/// Why a pod failed: what it says itself, or else how its containers ended.
+pub(super) fn pod_failure(pod: &Value) -> String {
+    let (reason, message) = (pod.text("/status/reason"), short(pod.text("/status/message")));
+    let said: Vec<&str> = [reason, &message].into_iter().filter(|text| !text.is_empty()).collect();
+    if !said.is_empty() {
+        return format!("failed: {}", said.join(": "));
+    }
+    let ends = Container::all(pod).filter_map(|container| {
+        let terminated = container.status.pointer("/state/terminated")?;
+        let code = number(terminated, "/exitCode").filter(|&code| code != 0)?;
+        Some(format!("container {} {}", container.name, exit(terminated, code)))
+    });
+    match ends.collect::<Vec<_>>() {
+        ends if ends.is_empty() => "failed".to_owned(),
+        ends => format!("failed: {}", ends.join(", ")),
+    }
+}
+
+/// `exit 1`, or `OOMKilled, exit 137` where the kubelet knows more than `Error`.
+pub(super) fn exit(terminated: &Value, code: i64) -> String {
+    match terminated.text("/reason") {
+        "" | "Error" => format!("exit {code}"),
+        reason => format!("{reason}, exit {code}"),
+    }
+}
+
+pub(super) fn job(object: &Value, context: &Context<'_>) -> Status {
+    for condition in all(object).filter(|condition| condition.is("True")) {
+        match condition.kind {
+            "Complete" => return Status::ready("complete"),
+            // FailureTarget comes first, while the last pods end; nothing leads back from it.
+            "Failed" | "FailureTarget" => return Status::failed(format!("failed: {}", detail(&condition))),
+            "Suspended" if object.pointer("/spec/suspend") == Some(&Value::Bool(true)) => {
+                return Status::ready("suspended");
+            }
+            _ => {}
+        }
+    }
+    if context.since_write >= GRACE {
+        let pods = context.related.pods.iter().filter(|pod| owned_by(pod, object));
+        if let Some(failure) = pods.filter_map(|pod| terminal_pod_failure(pod)).min() {
+            return Status::failed(failure);
+        }
+    }
+    if object.text("/status/startTime").is_empty() {
+        return Status::in_progress("not started yet");
+    }
+    let count = |field: &str| number(object, &format!("/status/{field}")).unwrap_or_default();
+    let completions = number(object, "/spec/completions").unwrap_or(1);
+    let mut message = format!("{}/{completions} succeeded, {} active", count("succeeded"), count("active"));
+    if count("failed") > 0 {
+        message.push_str(&format!(", {} failed", count("failed")));
+    }
+    if is_true(object, "SuccessCriteriaMet") {
+        message.push_str(", success criteria met");
+    }
+    Status::in_progress(message)
+}

@@ -1,0 +1,111 @@
+//! Readiness row by row: the rules of kstatus, the waiters of kapp, and the causes that are found below.
+//! Every row is a small object and what is said about it.
+
+mod causes;
+mod kapp;
+mod kstatus;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Long after the write: nothing is held back any more.
+fn settled() -> Context<'static> {
+    Context { since_write: Duration::from_secs(60), ..Context::default() }
+}
+
+/// An object of a kind, with what is given on top of it.
+fn object(api_version: &str, kind: &str, rest: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": api_version, "kind": kind,
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u", "generation": 2}
+    });
+    merge(&mut object, rest);
+    object
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+fn condition(kind: &str, status: &str, reason: &str) -> Value {
+    json!({"type": kind, "status": status, "reason": reason})
+}
+
+/// A row of a table: what the object adds to the kind's minimum, the state, and a part of the message.
+type Row = (Value, State, &'static str);
+
+fn check_rows(api_version: &str, kind: &str, base: &Value, rows: &[Row]) {
+    for (number, (rest, state, message)) in rows.iter().enumerate() {
+        let mut value = object(api_version, kind, base.clone());
+        merge(&mut value, rest.clone());
+        let status = assess(&value, &settled());
+        assert_eq!(status.state, *state, "{kind} row {number}: {status:?}\n{value:#}");
+        assert!(status.message.contains(message), "{kind} row {number}: {status:?} lacks {message:?}");
+    }
+}
+
+#[test]
+fn nothing_in_an_object_makes_it_panic() {
+    let odd = [json!(null), json!([]), json!("x"), json!(-1), json!({"a": [null]}), json!(i64::MIN), json!(u64::MAX)];
+    let kinds = [
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "ReplicaSet"),
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1", "DaemonSet"),
+        ("v1", "Pod"),
+        ("v1", "Service"),
+        ("v1", "PersistentVolumeClaim"),
+        ("batch/v1", "Job"),
+        ("autoscaling/v2", "HorizontalPodAutoscaler"),
+        ("gateway.networking.k8s.io/v1", "HTTPRoute"),
+        ("kappctrl.k14s.io/v1alpha1", "App"),
+    ];
+    for (api_version, kind) in kinds {
+        for value in &odd {
+            for rest in [
+                json!({"metadata": value}),
+                json!({"spec": value, "status": value}),
+                json!({"status": {"observedGeneration": 2, "conditions": [value], "containerStatuses": [value], "replicas": value}}),
+                json!({"spec": {"replicas": value}, "status": {"observedGeneration": 2, "replicas": value}}),
+            ] {
+                let value = object(api_version, kind, rest);
+                let events = [Arc::new(value.clone())];
+                let related =
+                    Related { pods: &events, replica_sets: &events, events: &events, storage_classes: &events };
+                assert!(!assess(&value, &Context { related, ..settled() }).message.is_empty());
+                let _ = deletion_blockers(&value);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_terminating_object_waits_for_is_named() {
+    let finalizers = json!({"metadata": {"finalizers": ["ex.com/a", "ex.com/b"]}});
+    assert_eq!(deletion_blockers(&finalizers), "finalizers ex.com/a, ex.com/b");
+    assert_eq!(
+        deletion_blockers(&json!({"metadata": {"finalizers": ["kubernetes.io/pvc-protection"]}})),
+        "finalizer kubernetes.io/pvc-protection"
+    );
+    assert_eq!(deletion_blockers(&json!({})), "");
+    let namespace = json!({"status": {"conditions": [
+        {"type": "NamespaceDeletionContentFailure", "status": "False", "message": "all is well"},
+        {"type": "NamespaceContentRemaining", "status": "True", "message": "some resources are remaining: pods. has 1 resource instances"},
+        {"type": "NamespaceFinalizersRemaining", "status": "True", "message": "finalizers remain: ex.com/a in 1 instances"},
+    ]}});
+    assert_eq!(
+        deletion_blockers(&namespace),
+        "some resources are remaining: pods. has 1 resource instances; finalizers remain: ex.com/a in 1 instances"
+    );
+}

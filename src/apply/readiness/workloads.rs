@@ -1,0 +1,233 @@
+//! Deployments, ReplicaSets, StatefulSets and DaemonSets: counts of pods, once the controller has seen our write.
+//! The rules are those of kstatus and kapp together; where these wait for ever or too short, the comment says so.
+
+use std::sync::Arc;
+
+use pushback_preflight::ObjectExt;
+use serde_json::Value;
+
+use super::conditions::{detail, find, is_true};
+use super::pods::{owned_by, terminal_pod_failure};
+use super::{Context, GRACE, OBSERVATION_WINDOW, Status, generation, not_observed, number, observed_generation};
+
+const MINIMUM_AVAILABLE: &str = "kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available";
+
+/// A checked count: what is short, or how many there are of how many.
+fn short_of(have: i64, want: i64, what: &str) -> Option<Status> {
+    (have < want).then(|| Status::in_progress(format!("{have}/{want} {what}")))
+}
+
+/// Without an observation the counts are those of nothing; kstatus takes missing ones for a match at zero replicas.
+fn unobserved(object: &Value) -> Option<Status> {
+    let is_unobserved = generation(object).is_some() && observed_generation(object).is_none();
+    is_unobserved.then(|| Status::in_progress(not_observed(object)))
+}
+
+fn count(object: &Value, field: &str) -> i64 {
+    number(object, &format!("/status/{field}")).unwrap_or_default()
+}
+
+fn wanted(object: &Value) -> i64 {
+    number(object, "/spec/replicas").unwrap_or(1)
+}
+
+/// Pods whose failure no waiting heals fail their owner, after a grace in which someone may repair the cause.
+fn doomed<'a>(pods: impl Iterator<Item = &'a Arc<Value>>, context: &Context<'_>) -> Option<Status> {
+    if context.since_write < GRACE {
+        return None;
+    }
+    pods.filter_map(|pod| terminal_pod_failure(pod)).min().map(Status::failed)
+}
+
+pub(super) fn deployment(object: &Value, context: &Context<'_>) -> Status {
+    if let Some(status) = unobserved(object) {
+        return status;
+    }
+    if object.pointer("/spec/paused") == Some(&Value::Bool(true)) {
+        return Status::ready("paused");
+    }
+    let progressing = find(object, "Progressing");
+    if let Some(condition) = progressing {
+        // Right after a write that changes no pod (replicas), the verdict may still be about the state before it.
+        let is_late = condition.reason == "ProgressDeadlineExceeded" && context.since_write >= OBSERVATION_WINDOW;
+        // Any other failure (a webhook that refused the ReplicaSet) is tried again by the controller.
+        let is_stuck = condition.is("False") && context.since_write >= GRACE;
+        if is_late || is_stuck {
+            return Status::failed(format!("not progressing: {}", detail(&condition)));
+        }
+    }
+    let replicas = wanted(object);
+    let newest = newest_replica_set(object, context.related.replica_sets);
+    let pods = context.related.pods.iter().filter(|pod| newest.is_some_and(|newest| owned_by(pod, newest)));
+    if let Some(status) = doomed(pods, context) {
+        return status;
+    }
+    if let Some(minimum) = object.annotation(MINIMUM_AVAILABLE) {
+        return minimum_available(minimum, replicas, newest);
+    }
+    let (total, updated, available) =
+        (count(object, "replicas"), count(object, "updatedReplicas"), count(object, "availableReplicas"));
+    let ready = count(object, "readyReplicas");
+    let short = short_of(total, replicas, "created")
+        .or_else(|| short_of(updated, replicas, "updated"))
+        .or_else(|| extra(total, replicas))
+        .or_else(|| short_of(available, updated, "available"))
+        .or_else(|| short_of(ready, replicas, "ready"));
+    if let Some(status) = short {
+        return status;
+    }
+    let unavailable = count(object, "unavailableReplicas");
+    if unavailable > 0 {
+        return Status::in_progress(format!("{unavailable} unavailable"));
+    }
+    let has_deadline =
+        number(object, "/spec/progressDeadlineSeconds").is_some_and(|seconds| seconds != i64::from(i32::MAX));
+    let is_rolled_out =
+        progressing.is_some_and(|condition| condition.is("True") && condition.reason == "NewReplicaSetAvailable");
+    if has_deadline && !is_rolled_out {
+        return Status::in_progress("the new ReplicaSet is not available yet");
+    }
+    if !is_true(object, "Available") {
+        return Status::in_progress("not available yet");
+    }
+    Status::ready(format!("{ready}/{replicas} ready"))
+}
+
+fn extra(total: i64, replicas: i64) -> Option<Status> {
+    let extra = total.saturating_sub(replicas);
+    let pods = if extra == 1 { "pod" } else { "pods" };
+    (extra > 0).then(|| Status::in_progress(format!("{extra} old {pods} to end")))
+}
+
+/// kapp's annotation: done once the newest ReplicaSet has so many available, at least one and at most all.
+fn minimum_available(minimum: &str, replicas: i64, newest: Option<&Value>) -> Status {
+    let parsed = match minimum.strip_suffix('%') {
+        // Rounded up, as Kubernetes rounds what must be available.
+        Some(percent) => percent
+            .parse::<u32>()
+            .ok()
+            .map(|percent| i64::from(percent).saturating_mul(replicas).saturating_add(99) / 100),
+        None => minimum.parse::<u32>().ok().map(i64::from),
+    };
+    let Some(parsed) = parsed else {
+        return Status::failed(format!(
+            "annotation {MINIMUM_AVAILABLE}: expected a number or a percentage, found {minimum:?}"
+        ));
+    };
+    let needed = parsed.max(1).min(replicas);
+    let Some(newest) = newest else { return Status::in_progress("no ReplicaSet yet") };
+    let available = count(newest, "availableReplicas");
+    match short_of(available, needed, "available (minimum)") {
+        Some(status) => status,
+        None => Status::ready(format!("{available}/{replicas} available")),
+    }
+}
+
+/// The ReplicaSet of the Deployment's own revision, or else the one of the highest revision.
+pub(super) fn newest_replica_set<'a>(deployment: &Value, replica_sets: &'a [Arc<Value>]) -> Option<&'a Value> {
+    const REVISION: &str = "deployment.kubernetes.io/revision";
+    let revision = |object: &Value| object.annotation(REVISION).and_then(|text| text.parse::<i64>().ok());
+    let current = revision(deployment);
+    let owned = replica_sets.iter().map(Arc::as_ref).filter(|replica_set| owned_by(replica_set, deployment));
+    owned.max_by_key(|replica_set| {
+        let own = revision(replica_set);
+        (own.is_some() && own == current, own)
+    })
+}
+
+pub(super) fn replica_set(object: &Value, context: &Context<'_>) -> Status {
+    if let Some(status) = unobserved(object) {
+        return status;
+    }
+    if let Some(status) = doomed(context.related.pods.iter().filter(|pod| owned_by(pod, object)), context) {
+        return status;
+    }
+    if let Some(failure) = find(object, "ReplicaFailure").filter(|condition| condition.is("True")) {
+        return Status::in_progress(format!("cannot create pods: {}", detail(&failure)));
+    }
+    let replicas = wanted(object);
+    let short = short_of(count(object, "fullyLabeledReplicas"), replicas, "labelled")
+        .or_else(|| short_of(count(object, "availableReplicas"), replicas, "available"))
+        .or_else(|| short_of(count(object, "readyReplicas"), replicas, "ready"))
+        .or_else(|| extra(count(object, "replicas"), replicas));
+    short.unwrap_or_else(|| Status::ready(format!("{}/{replicas} ready", count(object, "readyReplicas"))))
+}
+
+pub(super) fn stateful_set(object: &Value, context: &Context<'_>) -> Status {
+    if let Some(status) = unobserved(object) {
+        return status;
+    }
+    let replicas = wanted(object);
+    let update_revision = object.text("/status/updateRevision");
+    let is_on_delete = object.text("/spec/updateStrategy/type") == "OnDelete";
+    let current = context.related.pods.iter().filter(|pod| {
+        owned_by(pod, object) && pod.label("controller-revision-hash").is_none_or(|hash| hash == update_revision)
+    });
+    if let Some(status) = doomed(current, context) {
+        return status;
+    }
+    let ready = count(object, "readyReplicas");
+    let short = short_of(count(object, "replicas"), replicas, "created")
+        .or_else(|| short_of(ready, replicas, "ready"))
+        .or_else(|| extra(count(object, "replicas"), replicas));
+    if let Some(status) = short {
+        return status;
+    }
+    if number(object, "/spec/minReadySeconds").unwrap_or_default() > 0
+        && let Some(status) = short_of(count(object, "availableReplicas"), replicas, "available")
+    {
+        return status;
+    }
+    // The user deletes the pods, so how many are of the new revision cannot be waited for; that they run can.
+    if is_on_delete {
+        return Status::ready(format!("{ready}/{replicas} ready, pods are updated when they are deleted"));
+    }
+    let updated = count(object, "updatedReplicas");
+    if let Some(partition) =
+        number(object, "/spec/updateStrategy/rollingUpdate/partition").filter(|&partition| partition != 0)
+    {
+        let wanted = replicas.saturating_sub(partition).max(0);
+        return short_of(updated, wanted, "updated (partition)")
+            .unwrap_or_else(|| Status::ready(format!("{ready}/{replicas} ready, {updated} updated by the partition")));
+    }
+    let short = short_of(updated, replicas, "updated")
+        .or_else(|| short_of(count(object, "currentReplicas"), replicas, "of the current revision"));
+    if let Some(status) = short {
+        return status;
+    }
+    if object.text("/status/currentRevision") != update_revision {
+        return Status::in_progress("the update revision is not the current one yet");
+    }
+    Status::ready(format!("{ready}/{replicas} ready"))
+}
+
+pub(super) fn daemon_set(object: &Value, context: &Context<'_>) -> Status {
+    if generation(object).is_none() || observed_generation(object).is_none() {
+        return Status::in_progress(not_observed(object));
+    }
+    let Some(desired) = number(object, "/status/desiredNumberScheduled") else {
+        return Status::in_progress("no count of nodes yet");
+    };
+    let template = object.annotation("deprecated.daemonset.template.generation");
+    let current = context.related.pods.iter().filter(|pod| {
+        owned_by(pod, object) && pod.label("pod-template-generation").is_none_or(|label| Some(label) == template)
+    });
+    if let Some(status) = doomed(current, context) {
+        return status;
+    }
+    // With OnDelete the user deletes the pods; kstatus and kapp would wait for that for ever.
+    let is_on_delete = object.text("/spec/updateStrategy/type") == "OnDelete";
+    let updated = if is_on_delete { desired } else { count(object, "updatedNumberScheduled") };
+    let ready = count(object, "numberReady");
+    let short = short_of(count(object, "currentNumberScheduled"), desired, "scheduled")
+        .or_else(|| short_of(updated, desired, "updated"))
+        .or_else(|| short_of(count(object, "numberAvailable"), desired, "available"))
+        .or_else(|| short_of(ready, desired, "ready"));
+    if let Some(status) = short {
+        return status;
+    }
+    match count(object, "numberUnavailable") {
+        0 => Status::ready(format!("{ready}/{desired} ready")),
+        unavailable => Status::in_progress(format!("{unavailable} unavailable")),
+    }
+}

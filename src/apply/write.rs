@@ -1,0 +1,566 @@
+//! One write: what is sent for each operation, what is tried again, and what a conflict means.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pushback_preflight::source::display_path;
+use pushback_preflight::{ObjectExt, Operation, Verification};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, has_own_identity};
+use crate::app::session::Session;
+use crate::cluster::{
+    Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, NAMESPACE_TERMINATING, Patch, Propagation,
+};
+use crate::config::mask::Masker;
+use crate::plan::{Planned, annotations, compare, diff};
+use crate::report::event::{Event, Events};
+
+/// How long the server may take to serve a changed definition; longer, and the object itself is wrong.
+const DEFINITION_LAG: Duration = Duration::from_secs(15);
+
+/// How often an update is repeated after a conflict that changed nothing of ours.
+const CONFLICTS: u32 = 5;
+
+/// Between two looks at an object that is on its way out.
+const GONE_POLL: Duration = Duration::from_millis(250);
+
+/// How long an error is tried that passes in a moment, or never: a kind that is not served yet, a namespace that is
+/// not there.
+const MOMENT: Duration = Duration::from_secs(60);
+
+/// What a write came to.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// The object afterwards; `None` where it is gone.
+    pub(super) object: Option<Arc<Value>>,
+    /// It is being deleted, and still there.
+    pub(super) terminating: bool,
+    /// Remark for people.
+    pub(super) message: String,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Why a write failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The server refused, or nothing helped in time.
+    Cluster(ClusterError),
+    /// The object is no longer what was planned for.
+    Changed(String),
+    /// The old object does not go.
+    Stuck(String),
+    /// The run was stopped before the next attempt.
+    Stopped(String),
+    /// The lock is lost.
+    LockLost,
+}
+
+impl Failure {
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Cluster(error) => error.message.clone(),
+            Self::Changed(message) | Self::Stuck(message) | Self::Stopped(message) => message.clone(),
+            Self::LockLost => crate::app::session::LockLost.to_string(),
+        }
+    }
+}
+
+/// What writing needs beside the object.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) cluster: Arc<dyn Cluster>,
+    /// `None` where nothing is to be written: then nothing can be.
+    pub(super) session: Option<Arc<Session>>,
+    pub(super) events: Events,
+    /// What no message may show.
+    pub(super) masker: Masker,
+    /// How long one object's write may be tried.
+    pub(super) timeout: Duration,
+    /// True once nothing is to be tried again.
+    pub(super) gave_up: watch::Receiver<bool>,
+}
+
+impl Writer {
+    /// Writes one object. What is under way when the lock is lost is cut off: until its answer comes, a request may
+    /// be repeated for longer than the lock holds.
+    pub(super) async fn write(&self, planned: &Planned) -> Result<Done, Failure> {
+        let Some(session) = &self.session else { return self.attempts(planned).await };
+        tokio::select! {
+            written = self.attempts(planned) => written,
+            _ = session.until_lost() => Err(Failure::LockLost),
+        }
+    }
+
+    async fn attempts(&self, planned: &Planned) -> Result<Done, Failure> {
+        let object = &planned.change.object;
+        let started = Instant::now();
+        let mut kind = Arc::clone(&planned.kind);
+        let mut delay = Duration::from_millis(250);
+        for attempt in 1.. {
+            let address = Address::new(Arc::clone(&kind), &object.namespace, &object.name);
+            let failure = match self.once(planned, &address, started + self.timeout).await {
+                Ok(done) => return Ok(done),
+                Err(failure) => failure,
+            };
+            let Failure::Cluster(error) = &failure else { return Err(failure) };
+            let patience = match lags_behind(error, planned) {
+                true => Patience::Lag,
+                false => patience(error, planned.change.operation, planned.kind_from_set),
+            };
+            let limit = match patience {
+                Patience::None => return Err(failure),
+                Patience::Moment => self.timeout.min(MOMENT),
+                Patience::Lag => self.timeout.min(DEFINITION_LAG),
+                Patience::Long => self.timeout,
+            };
+            if Instant::now() + delay >= started + limit {
+                return Err(failure);
+            }
+            self.events.send(Event::Retry {
+                request: format!("{} {object}", planned.change.operation.as_str()),
+                reason: error.message.clone(),
+                attempt,
+                delay: delay.into(),
+            });
+            if self.pause(delay).await.is_break() {
+                return Err(Failure::Stopped(failure.message()));
+            }
+            delay = (delay * 2).min(Duration::from_secs(5));
+            if error.kind == ErrorKind::UnknownKind
+                && let Ok(kinds) = self.cluster.rediscover(&object.group).await
+                && let Some(served) = kinds.find(&object.group, &object.version, &object.kind)
+            {
+                kind = Arc::clone(served);
+            }
+        }
+        Err(Failure::Changed("not tried".to_owned()))
+    }
+
+    /// Waits, unless or until the run is stopped.
+    async fn pause(&self, delay: Duration) -> ControlFlow<()> {
+        let mut gave_up = self.gave_up.clone();
+        let stopped = async {
+            if gave_up.wait_for(|gave_up| *gave_up).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(delay) => ControlFlow::Continue(()),
+            () = stopped => ControlFlow::Break(()),
+        }
+    }
+
+    /// One try; what it says is without masked values.
+    async fn once(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
+        let change = &planned.change;
+        let objects: Vec<&Value> = change.desired.as_deref().into_iter().chain(change.live.as_deref()).collect();
+        match self.once_unmasked(planned, address, deadline).await {
+            Ok(mut done) => {
+                done.warnings.iter_mut().for_each(|text| *text = self.masker.hide(&objects, text));
+                Ok(done)
+            }
+            Err(Failure::Cluster(mut error)) => {
+                error.rewrite(|text| self.masker.hide(&objects, text));
+                Err(Failure::Cluster(error))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn once_unmasked(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
+        match planned.change.operation {
+            Operation::Create => self.create(planned, address, deadline).await,
+            Operation::Update => self.update(planned, address).await,
+            Operation::Replace => self.replace(planned, address, deadline).await,
+            Operation::Delete if planned.strategies.orphan => self.orphan(planned, address).await,
+            Operation::Delete => self.delete(planned, address, Propagation::Background).await,
+            Operation::Exists => self.exists(address).await,
+            Operation::Noop => Ok(unchanged(planned.change.live.clone())),
+        }
+    }
+
+    /// Asked before every single request that writes.
+    fn allowed(&self) -> Result<(), Failure> {
+        match &self.session {
+            Some(session) => session.may_write().map_err(|_| Failure::LockLost),
+            None => Err(Failure::LockLost),
+        }
+    }
+
+    async fn create(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
+        // The old object may still be on its way out.
+        if planned.change.live.is_some() {
+            self.wait_until_gone(planned, address, deadline).await?;
+        }
+        self.write_new(planned, address).await
+    }
+
+    /// Creates an object, and never takes over one that somebody else has created since the plan was made.
+    async fn write_new(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
+        self.allowed()?;
+        let body = planned.change.desired.as_deref().unwrap_or(&Value::Null);
+        let only_new = if self.cluster.capabilities().server { compare::only_new(body) } else { body.clone() };
+        let written = match self.cluster.apply(address, &only_new, options(planned)).await {
+            Err(error) if error.kind == ErrorKind::Conflict => {
+                let Some(seen) = self.cluster.get(address).await.map_err(Failure::Cluster)? else {
+                    return Err(Failure::Cluster(error));
+                };
+                if seen.is_terminating() || seen.label(APP_LABEL) != body.label(APP_LABEL) || !has_own_identity(&seen) {
+                    return Err(Failure::Changed("somebody else has created it since the plan was made".to_owned()));
+                }
+                // It is ours: an earlier attempt got through, and its answer was lost.
+                self.allowed()?;
+                self.cluster.apply(address, &compare::guard(body, &seen), options(planned)).await
+            }
+            other => other,
+        };
+        let written = written.map_err(Failure::Cluster)?;
+        Ok(Done {
+            object: Some(written.object),
+            terminating: false,
+            message: String::new(),
+            warnings: written.warnings,
+        })
+    }
+
+    async fn update(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
+        let body = planned.change.desired.as_deref().unwrap_or(&Value::Null);
+        let mut live = planned.change.live.clone();
+        for attempt in 0..=CONFLICTS {
+            if let Some(rewrite) = live.as_deref().and_then(|live| planned.takeover.as_ref()?.rewrite(live)) {
+                self.allowed()?;
+                match self.cluster.patch(address, &rewrite, false).await {
+                    Ok(written) => live = Some(written.object),
+                    Err(error) if error.kind == ErrorKind::Conflict && attempt < CONFLICTS => {
+                        live = Some(self.seen_again(planned, address).await?);
+                        continue;
+                    }
+                    Err(error) => return Err(Failure::Cluster(error)),
+                }
+            }
+            let guarded = live.as_deref().map_or_else(|| body.clone(), |live| compare::guard(body, live));
+            self.allowed()?;
+            let error = match self.cluster.apply(address, &guarded, options(planned)).await {
+                Ok(written) => {
+                    return Ok(Done {
+                        object: Some(written.object),
+                        terminating: false,
+                        message: String::new(),
+                        warnings: written.warnings,
+                    });
+                }
+                Err(error) => error,
+            };
+            let moved = matches!(error.kind, ErrorKind::Conflict);
+            if !moved || attempt == CONFLICTS {
+                return Err(Failure::Cluster(error));
+            }
+            let seen = self.seen_again(planned, address).await?;
+            if planned.change.verification == Verification::Server {
+                match self.same_intent(planned, address, body, &seen).await? {
+                    Intent::Same => {}
+                    Intent::Other(what) => {
+                        return Err(Failure::Changed(format!("it was changed since it was planned: {what}")));
+                    }
+                }
+            }
+            live = Some(seen);
+        }
+        Err(Failure::Changed("it changes all the time".to_owned()))
+    }
+
+    /// The object as it is now, where it is still the one that was planned for.
+    async fn seen_again(&self, planned: &Planned, address: &Address) -> Result<Arc<Value>, Failure> {
+        let Some(seen) = self.cluster.get(address).await.map_err(Failure::Cluster)? else {
+            return Err(Failure::Changed("it was deleted meanwhile".to_owned()));
+        };
+        if planned.change.live.as_deref().is_some_and(|planned| planned.uid() != seen.uid()) {
+            return Err(Failure::Changed("it was deleted and created anew meanwhile".to_owned()));
+        }
+        if seen.label(APP_LABEL) != planned.change.live.as_deref().and_then(|live| live.label(APP_LABEL)) {
+            return Err(Failure::Changed("it belongs to another app since it was planned".to_owned()));
+        }
+        Ok(seen)
+    }
+
+    /// Whether the update would still do what was planned, and no more.
+    async fn same_intent(
+        &self,
+        planned: &Planned,
+        address: &Address,
+        body: &Value,
+        seen: &Value,
+    ) -> Result<Intent, Failure> {
+        let dry_run = ApplyOptions { dry_run: true, force: true, strict: true };
+        let answer =
+            self.cluster.apply(address, &compare::guard(body, seen), dry_run).await.map_err(Failure::Cluster)?;
+        let now = diff::diff(seen, &answer.object, &diff::DiffOptions::default());
+        // Where no value is left to change, ownership may be: the write is repeated all the same.
+        if now.is_empty() || now == planned.fields {
+            return Ok(Intent::Same);
+        }
+        // Places only: the keys of a list's items are values, and this text knows no mask.
+        let mut paths: Vec<String> = now
+            .iter()
+            .filter(|change| !planned.fields.contains(change))
+            .map(|change| display_path(&change.path))
+            .collect();
+        paths.dedup();
+        Ok(Intent::Other(paths.join(", ")))
+    }
+
+    async fn replace(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
+        let done = self.delete(planned, address, Propagation::Background).await?;
+        if done.terminating {
+            self.wait_until_gone(planned, address, deadline).await?;
+        }
+        self.write_new(planned, address).await
+    }
+
+    async fn delete(&self, planned: &Planned, address: &Address, propagation: Propagation) -> Result<Done, Failure> {
+        let live = planned.change.live.as_deref().unwrap_or(&Value::Null);
+        let (uid, mut resource_version) = (live.uid().to_owned(), live.resource_version().to_owned());
+        for attempt in 0..=CONFLICTS {
+            let options = DeleteOptions {
+                uid: uid.clone(),
+                resource_version: resource_version.clone(),
+                propagation,
+                ..DeleteOptions::default()
+            };
+            self.allowed()?;
+            match self.cluster.delete(address, &options).await {
+                Ok(last) => {
+                    let pending = last.filter(|last| is_pending(last));
+                    return Ok(Done {
+                        terminating: pending.is_some(),
+                        object: pending,
+                        message: String::new(),
+                        warnings: Vec::new(),
+                    });
+                }
+                Err(error) if error.kind == ErrorKind::Conflict && !uid.is_empty() && attempt < CONFLICTS => {
+                    let Some(seen) = self.still_ours(planned, address).await? else { return Ok(gone_already()) };
+                    seen.resource_version().clone_into(&mut resource_version);
+                }
+                Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::UnknownKind) => {
+                    return Ok(Done { object: None, terminating: false, message: String::new(), warnings: Vec::new() });
+                }
+                Err(error) => return Err(Failure::Cluster(error)),
+            }
+        }
+        Err(Failure::Changed("it changes all the time".to_owned()))
+    }
+
+    /// After a conflict over an object that is to go: its present state, or `None` where it is gone. One that has
+    /// come to another app, or is to stay on its owner's wish, is no longer what was planned.
+    async fn still_ours(&self, planned: &Planned, address: &Address) -> Result<Option<Arc<Value>>, Failure> {
+        let live = planned.change.live.as_deref().unwrap_or(&Value::Null);
+        let seen = self.cluster.get(address).await.map_err(Failure::Cluster)?;
+        // Another uid: ours is gone, and the name has a new owner.
+        let Some(seen) = seen.filter(|seen| seen.uid() == live.uid()) else { return Ok(None) };
+        if seen.label(APP_LABEL) != live.label(APP_LABEL) {
+            return Err(Failure::Changed("it does not belong to this app any more".to_owned()));
+        }
+        if annotations::read_live(&seen).orphan != annotations::read_live(live).orphan {
+            return Err(Failure::Changed("its delete-strategy was changed since it was planned".to_owned()));
+        }
+        Ok(Some(seen))
+    }
+
+    /// Lets go of an object: it stays, without the app's label.
+    async fn orphan(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
+        if !self.cluster.capabilities().server {
+            return Ok(unchanged(None));
+        }
+        let live = planned.change.live.as_deref().unwrap_or(&Value::Null);
+        let mut resource_version = live.resource_version().to_owned();
+        for attempt in 0..=CONFLICTS {
+            let patch = Patch::Merge(json!({"metadata": {
+                "uid": live.uid(), "resourceVersion": resource_version,
+                "labels": {APP_LABEL: null, ORPHANED_LABEL: ""},
+            }}));
+            self.allowed()?;
+            match self.cluster.patch(address, &patch, false).await {
+                Ok(_) => {
+                    return Ok(Done {
+                        object: None,
+                        terminating: false,
+                        message: "it stays, and no longer belongs to the app".to_owned(),
+                        warnings: Vec::new(),
+                    });
+                }
+                Err(error) if error.kind == ErrorKind::Conflict && attempt < CONFLICTS => {
+                    let Some(seen) = self.still_ours(planned, address).await? else { return Ok(gone_already()) };
+                    seen.resource_version().clone_into(&mut resource_version);
+                }
+                Err(error) if error.kind == ErrorKind::NotFound => return Ok(unchanged(None)),
+                Err(error) => return Err(Failure::Cluster(error)),
+            }
+        }
+        Err(Failure::Changed("it changes all the time".to_owned()))
+    }
+
+    async fn exists(&self, address: &Address) -> Result<Done, Failure> {
+        match self.cluster.get(address).await {
+            Ok(Some(object)) => Ok(unchanged(Some(object))),
+            Ok(None) => Err(Failure::Cluster(ClusterError::new(
+                ErrorKind::NotFound,
+                "it does not exist (annotation kapp.k14s.io/exists waits for somebody else to create it)",
+            ))),
+            Err(error) => Err(Failure::Cluster(error)),
+        }
+    }
+
+    /// Waits until the old object of a replacement is gone, and says what keeps it.
+    async fn wait_until_gone(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<(), Failure> {
+        let uid = planned.change.live.as_deref().map(ObjectExt::uid).unwrap_or_default();
+        let started = Instant::now();
+        let wanted = "deleted".to_owned();
+        let mut told = String::new();
+        loop {
+            let Some(seen) = self.cluster.get(address).await.map_err(Failure::Cluster)?.filter(|it| it.uid() == uid)
+            else {
+                if !told.is_empty() {
+                    self.events.send(Event::WaitDone {
+                        object: planned.change.object.clone(),
+                        wanted,
+                        outcome: "ok".to_owned(),
+                        message: String::new(),
+                        reasons: Vec::new(),
+                        elapsed: started.elapsed().into(),
+                    });
+                }
+                return Ok(());
+            };
+            let blockers = super::readiness::deletion_blockers(&seen);
+            let held = if blockers.is_empty() { String::new() } else { format!(": {blockers}") };
+            if Instant::now() >= deadline {
+                return Err(Failure::Stuck(format!("the old object is not gone in time{held}")));
+            }
+            let message = format!("the old object is being deleted{held}");
+            if told != message {
+                self.events.send(Event::WaitProgress {
+                    object: planned.change.object.clone(),
+                    wanted: wanted.clone(),
+                    message: message.clone(),
+                    reasons: Vec::new(),
+                    elapsed: started.elapsed().into(),
+                });
+                told.clone_from(&message);
+            }
+            if self.pause(GONE_POLL).await.is_break() {
+                return Err(Failure::Stopped(message));
+            }
+        }
+    }
+}
+
+enum Intent {
+    Same,
+    Other(String),
+}
+
+fn gone_already() -> Done {
+    Done { message: "it was gone already".to_owned(), ..unchanged(None) }
+}
+
+fn unchanged(object: Option<Arc<Value>>) -> Done {
+    Done { object, terminating: false, message: String::new(), warnings: Vec::new() }
+}
+
+/// What the server has not seen yet is sent strictly: an unknown field is refused here instead of in dry-run,
+/// and nothing of the object is written then either.
+fn options(planned: &Planned) -> ApplyOptions {
+    let strict = matches!(planned.change.verification, Verification::NotVerified(_));
+    ApplyOptions { dry_run: false, force: true, strict }
+}
+
+/// Whether a deleted object is still there: the server showed it with a deletion timestamp that something holds up.
+fn is_pending(last: &Value) -> bool {
+    let held = last.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let grace = last.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+    last.is_terminating() && (held || grace > 0 || last.text("/kind") == "Namespace")
+}
+
+/// For how long an error is worth another attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// Time cures nothing.
+    None,
+    /// What is missing comes in a moment, or never.
+    Moment,
+    /// The server catches up in seconds.
+    Lag,
+    /// As long as the user gives.
+    Long,
+}
+
+/// The server still judges a custom resource by the definition that this run has just replaced, or any object by the
+/// policy, quota or role.
+fn lags_behind(error: &ClusterError, planned: &Planned) -> bool {
+    match error.kind {
+        ErrorKind::Invalid | ErrorKind::UnknownKind | ErrorKind::NotFound if planned.kind_changes => true,
+        ErrorKind::Denied | ErrorKind::Invalid | ErrorKind::Forbidden => {
+            !planned.after.is_empty() && error.reason != NAMESPACE_TERMINATING
+        }
+        _ => false,
+    }
+}
+
+fn patience(error: &ClusterError, operation: Operation, kind_from_set: bool) -> Patience {
+    match error.kind {
+        // An internal error may be a defect that no repetition cures; a server that is away comes back.
+        ErrorKind::Server if error.status == 500 => Patience::Moment,
+        ErrorKind::WebhookUnavailable
+        | ErrorKind::Busy
+        | ErrorKind::Unreachable
+        | ErrorKind::Timeout
+        | ErrorKind::Server => Patience::Long,
+        // Somebody else is to create it, whenever that may be.
+        ErrorKind::NotFound if operation == Operation::Exists => Patience::Long,
+        // A CRD is established, and a namespace seen, before every server knows of it.
+        ErrorKind::UnknownKind if kind_from_set => Patience::Moment,
+        ErrorKind::NotFound | ErrorKind::Conflict if operation == Operation::Create => Patience::Moment,
+        ErrorKind::NotFound if operation == Operation::Replace => Patience::Moment,
+        ErrorKind::Denied | ErrorKind::Forbidden if error.reason == NAMESPACE_TERMINATING => Patience::Moment,
+        _ => Patience::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(kind: ErrorKind, status: u16, reason: &str) -> ClusterError {
+        ClusterError { status, reason: reason.to_owned(), ..ClusterError::new(kind, "test") }
+    }
+
+    #[test]
+    fn only_what_time_may_cure_is_tried_again_and_no_longer_than_that_takes() {
+        use Operation::{Create, Delete, Exists, Update};
+        let cases = [
+            // A server that is away comes back; a defect in it does not go by itself.
+            (error(ErrorKind::Unreachable, 0, ""), Update, false, Patience::Long),
+            (error(ErrorKind::WebhookUnavailable, 500, ""), Create, false, Patience::Long),
+            (error(ErrorKind::Server, 503, ""), Delete, false, Patience::Long),
+            (error(ErrorKind::Server, 500, ""), Update, false, Patience::Moment),
+            // Somebody else's object takes its time; a namespace or kind of one's own does not.
+            (error(ErrorKind::NotFound, 404, ""), Exists, false, Patience::Long),
+            (error(ErrorKind::NotFound, 404, ""), Create, false, Patience::Moment),
+            (error(ErrorKind::NotFound, 404, ""), Update, false, Patience::None),
+            (error(ErrorKind::UnknownKind, 404, ""), Create, true, Patience::Moment),
+            (error(ErrorKind::UnknownKind, 404, ""), Create, false, Patience::None),
+            (error(ErrorKind::Denied, 403, NAMESPACE_TERMINATING), Create, false, Patience::Moment),
+            (error(ErrorKind::Denied, 403, "Forbidden"), Create, false, Patience::None),
+            (error(ErrorKind::Forbidden, 403, "Forbidden"), Create, false, Patience::None),
+            (error(ErrorKind::Invalid, 422, "Invalid"), Create, true, Patience::None),
+        ];
+        for (error, operation, kind_from_set, expected) in cases {
+            assert_eq!(patience(&error, operation, kind_from_set), expected, "{error:?} {operation:?}");
+        }
+    }
+}

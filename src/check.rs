@@ -1,0 +1,44 @@
+//! Gathers the facts that the selected rules need, all together and concurrently, and lets them judge.
+
+mod gather;
+
+use pushback_preflight::facts::{ClusterFacts, ClusterSide, Facts};
+use pushback_preflight::judge::RunReport;
+use pushback_preflight::rule::Judgement;
+use pushback_preflight::selection::Selection;
+use pushback_preflight::session::Session;
+use pushback_preflight::waiver::Waiver;
+
+use crate::cluster::{Cluster, Kinds};
+use crate::plan::Plan;
+
+/// Runs the selected rules over a plan.
+///
+/// Facts that cannot be had make a rule `unable`; they never fail the run here.
+pub async fn run(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    plan: &Plan,
+    selection: Selection,
+    waivers: &[Waiver],
+    today: &str,
+) -> (RunReport, Facts) {
+    let server = cluster.capabilities().server;
+    let version = cluster.version().await.ok().flatten().map(|version| (version.major, version.minor));
+    let facts = ClusterFacts {
+        description: cluster.description(),
+        side: if server { ClusterSide::Server } else { ClusterSide::Directory },
+        version,
+    };
+    let mut session = Session::of(selection, plan.change_set(), facts);
+    loop {
+        let needs = session.needs();
+        if needs.is_empty() {
+            break;
+        }
+        let answers = gather::gather(cluster, kinds, &session, needs).await;
+        session.answer(answers);
+    }
+    let refused = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
+    session.finish(refused, waivers, today)
+}

@@ -1,0 +1,180 @@
+//! Answers needs from the cluster: objects, access reviews, streams folded page by page.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SelfSubjectRulesReview,
+    SelfSubjectRulesReviewSpec,
+};
+use pushback_preflight::facts::AccessRule;
+use pushback_preflight::session::Session;
+use pushback_preflight::{Answer, Need, Needs, ObjectRef};
+use serde_json::Value;
+
+use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery};
+
+/// Needs that are answered at the same time; the cluster bounds its requests itself.
+const CONCURRENCY: usize = 32;
+/// Objects a page of a stream: custom resources can be large, and a page is all that is held.
+const PAGE: u32 = 250;
+
+/// Answers every need; one that cannot be answered is `Unable`, with the reason.
+pub(super) async fn gather(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    session: &Session,
+    needs: Needs,
+) -> Vec<(Need, Answer)> {
+    futures::stream::iter(needs)
+        .map(|need| async move {
+            let answer = match one(cluster, kinds, session, &need).await {
+                Ok(answer) => answer,
+                Err(reason) => Answer::Unable { reason },
+            };
+            (need, answer)
+        })
+        .buffer_unordered(CONCURRENCY)
+        .collect()
+        .await
+}
+
+async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Need) -> Result<Answer, String> {
+    match need {
+        Need::Object { object } => live(cluster, kinds, object).await,
+        Need::AccessRules { namespace } => access_rules(cluster, namespace).await,
+        Need::Access { verb, group, resource, subresource, namespace, name } => {
+            let attributes = ResourceAttributes {
+                verb: Some(verb.clone()),
+                group: Some(group.clone()),
+                resource: Some(resource.clone()),
+                subresource: some(subresource),
+                namespace: some(namespace),
+                name: some(name),
+                ..ResourceAttributes::default()
+            };
+            access(cluster, attributes).await
+        }
+        Need::Objects { group, version, kind, limit, .. } => {
+            stream(cluster, kinds, session, need, (group, version, kind), *limit).await
+        }
+    }
+}
+
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+async fn live(cluster: &dyn Cluster, kinds: &Kinds, object: &ObjectRef) -> Result<Answer, String> {
+    let served = kinds.find(&object.group, &object.version, &object.kind);
+    let Some(kind) = served.or_else(|| kinds.preferred(&object.group, &object.kind)) else {
+        return match kinds.broken_group(&object.group) {
+            Some(reason) => Err(format!("group {} could not be read: {reason}", object.group)),
+            None => Ok(Answer::Object { object: None }),
+        };
+    };
+    let address = Address::new(Arc::clone(kind), &object.namespace, &object.name);
+    let object = cluster.get(&address).await.map_err(|error| format!("failed to read {address}: {error}"))?;
+    Ok(Answer::Object { object })
+}
+
+async fn access_rules(cluster: &dyn Cluster, namespace: &str) -> Result<Answer, String> {
+    let review = SelfSubjectRulesReview {
+        spec: SelfSubjectRulesReviewSpec { namespace: Some(namespace.to_owned()) },
+        ..SelfSubjectRulesReview::default()
+    };
+    let answered = post(cluster, "SelfSubjectRulesReview", "selfsubjectrulesreviews", &review).await?;
+    let review: SelfSubjectRulesReview =
+        serde_json::from_value(answered).map_err(|error| format!("the server's answer is no rules review: {error}"))?;
+    let status = review.status.ok_or("the server's answer has no status")?;
+    let rules = status
+        .resource_rules
+        .into_iter()
+        .map(|rule| AccessRule {
+            verbs: rule.verbs,
+            api_groups: rule.api_groups.unwrap_or_default(),
+            resources: rule.resources.unwrap_or_default(),
+            resource_names: rule.resource_names.unwrap_or_default(),
+        })
+        .collect();
+    Ok(Answer::AccessRules { rules, incomplete: status.incomplete })
+}
+
+async fn access(cluster: &dyn Cluster, attributes: ResourceAttributes) -> Result<Answer, String> {
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let answered = post(cluster, "SelfSubjectAccessReview", "selfsubjectaccessreviews", &review).await?;
+    let review: SelfSubjectAccessReview = serde_json::from_value(answered)
+        .map_err(|error| format!("the server's answer is no access review: {error}"))?;
+    let status = review.status.ok_or("the server's answer has no status")?;
+    Ok(Answer::Allowed { allowed: status.allowed, reason: status.reason.unwrap_or_default() })
+}
+
+async fn post<T: serde::Serialize>(cluster: &dyn Cluster, kind: &str, plural: &str, body: &T) -> Result<Value, String> {
+    let review = Kind {
+        group: "authorization.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        ..Kind::default()
+    };
+    let body = serde_json::to_value(body).map_err(|error| error.to_string())?;
+    let address = Address::new(Arc::new(review), "", "");
+    let written =
+        cluster.create(&address, &body, false).await.map_err(|error| format!("failed to ask for access: {error}"))?;
+    Ok((*written.object).clone())
+}
+
+async fn stream(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    session: &Session,
+    need: &Need,
+    (group, version, kind): (&str, &str, &str),
+    limit: u64,
+) -> Result<Answer, String> {
+    let fail = |error: ClusterError| format!("failed to list {kind}: {error}");
+    let mut state = Value::Null;
+    let mut examined = 0_u64;
+    let mut restarts = 0;
+    let served = kinds.find(group, version, kind).or_else(|| kinds.preferred(group, kind));
+    let Some(served) = served else {
+        return match kinds.broken_group(group) {
+            Some(reason) => Err(format!("group {group} could not be read: {reason}")),
+            None => Ok(Answer::Folded { state, examined, cut: false }),
+        };
+    };
+    let mut query = ListQuery::new(Arc::clone(served), None, "");
+    query.limit = PAGE;
+    loop {
+        let page = match cluster.list(&query).await {
+            Ok(page) => page,
+            // Folding is not undone: a list that expired under way starts with a fresh state.
+            Err(error) if error.kind == ErrorKind::Expired && restarts < 3 => {
+                restarts += 1;
+                state = Value::Null;
+                examined = 0;
+                query.continue_token.clear();
+                continue;
+            }
+            Err(error) if matches!(error.kind, ErrorKind::UnknownKind) => break,
+            Err(error) => return Err(fail(error)),
+        };
+        let items: Vec<Value> = page.items.iter().map(|item| (**item).clone()).collect();
+        examined += items.len() as u64;
+        session.fold(need, &mut state, &items);
+        if page.continue_token.is_empty() {
+            break;
+        }
+        if limit > 0 && examined >= limit {
+            return Ok(Answer::Folded { state, examined, cut: true });
+        }
+        query.continue_token = page.continue_token;
+    }
+    Ok(Answer::Folded { state, examined, cut: false })
+}

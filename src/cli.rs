@@ -1,0 +1,98 @@
+//! The command line: what is asked for, and the one way through the rooms that answers it.
+
+pub mod apply;
+pub mod arguments;
+pub mod check;
+pub mod completion;
+pub mod connect;
+pub mod delete;
+pub mod diff;
+pub mod error;
+pub mod input;
+pub mod inspect;
+pub mod list;
+pub mod outcome;
+pub mod pipeline;
+pub mod record_run;
+pub mod rules;
+pub mod run;
+pub mod signals;
+pub mod version;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::exit::ExitCode;
+pub use arguments::GlobalArgs;
+
+/// Applies Kubernetes manifests as one app, and pushes back before anything is written when the change is not safe.
+#[derive(Debug, Parser)]
+#[command(name = "pushback", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(flatten)]
+    global: GlobalArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Apply manifests as an app: plan, preflight, write in order, wait, prune
+    #[command(visible_alias = "deploy")]
+    Apply(apply::ApplyArgs),
+    /// Delete an app with everything that it owns
+    Delete(delete::DeleteArgs),
+    /// Show what apply would change, and stop there
+    Diff(diff::DiffCommandArgs),
+    /// Plan and run the preflight rules; exit with 10 when apply would be refused
+    Check(check::CheckArgs),
+    /// Show an app's objects and how they are
+    Inspect(inspect::InspectArgs),
+    /// List the apps of a namespace
+    #[command(visible_alias = "ls")]
+    List(list::ListArgs),
+    /// List the preflight rules, or explain one
+    Rules(rules::RulesArgs),
+    /// Print the version
+    Version,
+    /// Print a shell's completion script
+    Completion(completion::CompletionArgs),
+}
+
+/// Parses the command line and runs it.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return run::not_parsed(error, &std::env::args_os().collect::<Vec<_>>()),
+    };
+    let Cli { global, command } = cli;
+    run::start_logging(global.verbose);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return run::fail(&global, &error::CommandError::usage(format!("failed to start: {error}")));
+        }
+    };
+    let code = runtime.block_on(async {
+        match command {
+            Command::Apply(arguments) => apply::run(&global, arguments).await,
+            Command::Delete(arguments) => delete::run(&global, arguments).await,
+            Command::Diff(arguments) => diff::run(&global, arguments).await,
+            Command::Check(arguments) => check::run(&global, arguments).await,
+            Command::Inspect(arguments) => run::simple(&global, inspect::run(&global, arguments).await),
+            Command::List(arguments) => run::simple(&global, list::run(&global, arguments).await),
+            Command::Rules(arguments) => run::simple(&global, rules::run(&global, &arguments)),
+            Command::Version => run::simple(&global, version::run()),
+            Command::Completion(arguments) => run::simple(&global, completion::run(&arguments)),
+        }
+    });
+    // Watches and retries that are still under way have nobody left to tell.
+    runtime.shutdown_background();
+    code
+}
+
+/// The whole command line, for completion scripts and tests.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
+}

@@ -1,0 +1,173 @@
+//! `pushback apply`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, PlanArgs, PreflightArgs, WriteArgs};
+use super::error::CommandError;
+use super::outcome::End;
+use super::pipeline::{self, Setup};
+use super::record_run::{self, Ended};
+use super::run::Run;
+use super::{input, signals};
+use crate::app::record::{AppError, Phase};
+use crate::exit::ExitCode;
+use crate::manifest::Manifest;
+use crate::plan::Plan;
+use crate::report::DiffStyle;
+
+/// How often a plan is made anew before anything is written, when somebody else changes what it stands on.
+const ROUNDS: u32 = 4;
+
+const ANOTHER_RUN: &str = "another run was at work on the app; planning again";
+
+/// Apply manifests as an app.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback apply -a shop -f shop/                            to the cluster of the kubeconfig
+  pushback apply -a shop -f shop/ --cluster dir:rendered     into a folder of YAML
+  kustomize build . | pushback apply -a shop -f - --yes      from standard input
+
+Exit codes: 0 done, 1 wrong input, 10 refused before anything was written, 12 another run holds the
+app, 13 no cluster, 20 partly written, 21 an object has failed, 22 waiting timed out.")]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    app: AppArgs,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    plan: PlanArgs,
+    #[command(flatten)]
+    diff: DiffArgs,
+    /// Stop after the plan, as `pushback diff` does
+    #[arg(long, help_heading = "Diff")]
+    diff_run: bool,
+    #[command(flatten)]
+    preflight: PreflightArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// Runs the command.
+pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
+    let ApplyArgs { app, input, plan, diff, diff_run, preflight, write } = arguments;
+    if diff_run {
+        return super::diff::run(global, super::diff::DiffCommandArgs { app, input, plan, diff, preflight }).await;
+    }
+    let style = if diff.diff_changes { DiffStyle::Text } else { DiffStyle::Fields };
+    let apply = Apply { global, app, input, plan, diff, preflight, write };
+    super::run::complete(global, Run::start(global, style), async |run| apply.run(run).await).await
+}
+
+struct Apply<'a> {
+    global: &'a GlobalArgs,
+    app: AppArgs,
+    input: InputArgs,
+    plan: PlanArgs,
+    diff: DiffArgs,
+    preflight: PreflightArgs,
+    write: WriteArgs,
+}
+
+impl Apply<'_> {
+    async fn run(&self, run: &mut Run) -> Result<End, CommandError> {
+        let given = input::read(&self.input)?;
+        let setup = pipeline::set_up(run, self.global, "apply", &self.app, given.config, &self.preflight).await?;
+        pipeline::require_writable(&setup)?;
+        run.warn_input(&given.input.warnings);
+        let patience = self.write.lock_wait.unwrap_or(self.write.lock_lease + Duration::from_secs(5));
+        let mut local_lock = None;
+        let mut confirmed: Option<Vec<crate::report::event::PlannedLine>> = None;
+        for round in 1..=ROUNDS {
+            record_run::lock_locally(run, &setup, patience, &mut local_lock).await?;
+            let stop = run.stop.clone();
+            let manifests = given.input.manifests.clone();
+            let prepared = self.prepare(run, &setup, manifests, patience, round == 1);
+            let Some(plan) = pipeline::until_stopped(stop, prepared).await? else {
+                run.warn("plan-again", ANOTHER_RUN);
+                continue;
+            };
+            let view = crate::plan::View { config: &setup.config, text: false };
+            let lines = crate::plan::planned_lines(&plan, &view).1;
+            if confirmed.as_ref() != Some(&lines) {
+                pipeline::show_plan(run, &setup, &plan, self.diff.diff_changes);
+            }
+            let report =
+                pipeline::until_stopped(run.stop.clone(), pipeline::judge(run, &setup, &plan, &self.preflight)).await?;
+            if report.outcome.refuses() {
+                if round < ROUNDS && pipeline::has_moved(&setup, &pipeline::record_state(&plan.observed)).await {
+                    run.warn("plan-again", ANOTHER_RUN);
+                    continue;
+                }
+                return Ok(record_run::refused(&report));
+            }
+            if plan.has_changes() && confirmed.as_ref() != Some(&lines) {
+                run.confirm(self.global, "Apply these changes?").await?;
+                confirmed = Some(lines);
+            }
+            if let Some(code) = signals::exit_code(*run.stop.borrow()) {
+                return Err(CommandError::stopped(code));
+            }
+            let writing = record_run::Writing {
+                run,
+                setup: &setup,
+                write: &self.write,
+                findings: &report.findings,
+                phase: Phase::Applying,
+            };
+            match writing.carry_out(&plan, &mut local_lock).await {
+                Ok(Ended::Done(outcome)) => return Ok(self.end(&plan, *outcome)),
+                Ok(Ended::PlanAgain) if round < ROUNDS => {
+                    run.warn("plan-again", "the cluster has changed since the plan was made; planning again");
+                }
+                Err(AppError::Changed { .. }) if round < ROUNDS => {
+                    run.warn("plan-again", ANOTHER_RUN);
+                }
+                Ok(Ended::PlanAgain) => {
+                    return Err(AppError::Changed { app: setup.app.name.clone() }.into());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(AppError::Changed { app: setup.app.name.clone() }.into())
+    }
+
+    /// Looks and plans; `None` where another run has written meanwhile, so that what was seen is half its work.
+    async fn prepare(
+        &self,
+        run: &Run,
+        setup: &Setup,
+        manifests: Vec<Manifest>,
+        patience: Duration,
+        first: bool,
+    ) -> Result<Option<Plan>, CommandError> {
+        let observed = pipeline::look(run, setup, Some(patience)).await?;
+        let before = pipeline::record_state(&observed);
+        match pipeline::plan_apply(run, setup, observed, manifests, &self.input, &self.plan, false).await {
+            Ok((plan, warnings)) => {
+                if first {
+                    run.warn_input(&warnings);
+                }
+                Ok(Some(plan))
+            }
+            Err(_) if pipeline::has_moved(setup, &before).await => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn end(&self, plan: &Plan, outcome: crate::apply::engine::Outcome) -> End {
+        let changed = outcome.done.writes() > 0;
+        let mut end = End::engine(outcome);
+        if end.code == ExitCode::Success {
+            if !plan.has_changes() {
+                end.outcome = "unchanged";
+            }
+            if self.write.apply_exit_status {
+                end.code = if changed { ExitCode::Changes } else { ExitCode::NoChanges };
+            }
+        }
+        end
+    }
+}

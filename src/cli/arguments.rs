@@ -1,0 +1,306 @@
+//! Arguments that several commands share. kapp's flag names where kapp has the flag.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, ValueEnum};
+
+use crate::report::theme::ColorChoice;
+
+/// Arguments of every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalArgs {
+    /// The cluster: `kube`, `dir:PATH` (a folder of YAML) or `git:REF[:PATH]` (read only)
+    #[arg(long, global = true, default_value = "kube", env = "PUSHBACK_CLUSTER", hide_env_values = true)]
+    pub cluster: String,
+    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the service account of a Pod]
+    #[arg(long, global = true, env = "PUSHBACK_KUBECONFIG", hide_env = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Kubeconfig context
+    #[arg(long, global = true, env = "PUSHBACK_KUBECONFIG_CONTEXT", hide_env = true, value_name = "NAME")]
+    pub kubeconfig_context: Option<String>,
+    /// Act as this user
+    #[arg(long = "as", global = true, value_name = "USER", hide_short_help = true)]
+    pub as_user: Option<String>,
+    /// Act as a member of this group; can be given more than once
+    #[arg(long, global = true, value_name = "GROUP", requires = "as_user", hide_short_help = true)]
+    pub as_group: Vec<String>,
+    /// Time that one request gets
+    #[arg(long, global = true, value_parser = duration, default_value = "30s", value_name = "DURATION", hide_short_help = true)]
+    pub request_timeout: Duration,
+    /// Output: rows that move (tty), lines (plain), JSON objects (json) [default: tty on a terminal, else plain]
+    #[arg(long, short = 'o', global = true, value_name = "FORMAT")]
+    pub output: Option<OutputFormat>,
+    /// Colours: auto, always or never
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_parser = color)]
+    pub color: ColorChoice,
+    /// Answer questions with yes
+    #[arg(long, short = 'y', global = true)]
+    pub yes: bool,
+    /// Cut nothing, and log what is sent (-vv: more, -vvv: everything but bodies)
+    #[arg(long, short = 'v', global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// Output formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// Rows that move.
+    Tty,
+    /// A line for each change of state.
+    Plain,
+    /// JSON.
+    Json,
+}
+
+/// Which app.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "App")]
+pub struct AppArgs {
+    /// App name
+    #[arg(long, short = 'a', value_name = "NAME", value_parser = app_name)]
+    pub app: String,
+    #[command(flatten)]
+    pub namespace: NamespaceArgs,
+}
+
+/// Which namespace.
+#[derive(Clone, Debug, Args)]
+pub struct NamespaceArgs {
+    /// Namespace of the app's record, and of objects that name none [default: the context's, or default]
+    #[arg(long, short = 'n', env = "PUSHBACK_NAMESPACE", hide_env = true, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// Namespace of the app's record alone
+    #[arg(long, value_name = "NAME")]
+    pub app_namespace: Option<String>,
+}
+
+/// What is applied.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Input")]
+pub struct InputArgs {
+    /// File, directory (read recursively), https URL, or - for standard input; can be given more than once
+    #[arg(long = "file", short = 'f', value_name = "PATH")]
+    pub files: Vec<String>,
+    /// File with Config documents, which may also stand among the manifests; can be given more than once
+    #[arg(long, value_name = "FILE")]
+    pub config: Vec<String>,
+    /// Put all namespaced objects into this namespace
+    #[arg(long, value_name = "NAME")]
+    pub into_ns: Option<String>,
+    /// Map namespaces, A=B; where given, every namespaced object must be mapped
+    #[arg(long, value_name = "A=B", value_parser = mapping, value_delimiter = ',')]
+    pub map_ns: Vec<(String, String)>,
+    /// Allow http URLs
+    #[arg(long, hide_short_help = true)]
+    pub allow_http: bool,
+    /// Allow an input without any object: everything that the app owns is deleted
+    #[arg(long, hide_short_help = true)]
+    pub dangerous_allow_empty_list_of_resources: bool,
+}
+
+/// How it is planned.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Plan")]
+pub struct PlanArgs {
+    /// Delete nothing that is gone from the input
+    #[arg(long, short = 'p')]
+    pub patch: bool,
+    /// Send unchanged objects to the server too
+    #[arg(long, hide_short_help = true)]
+    pub recheck: bool,
+    /// How objects without an update-strategy annotation are updated: empty, fallback-on-replace, always-replace, skip
+    #[arg(long, default_value = "", value_name = "STRATEGY", hide_short_help = true,
+          value_parser = ["", "fallback-on-replace", "always-replace", "skip"])]
+    pub apply_default_update_strategy: String,
+    /// Add the app's label to selectors of new objects, as kapp does
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
+          default_missing_value = "true", require_equals = true, hide_short_help = true)]
+    pub default_label_scoping_rules: bool,
+    /// Take over objects that belong to other apps
+    #[arg(long, hide_short_help = true)]
+    pub dangerous_override_ownership_of_existing_resources: bool,
+    /// Take over objects of these apps only
+    #[arg(long, value_name = "APPS", value_delimiter = ',', hide_short_help = true)]
+    pub ownership_override_allowed_apps: Vec<String>,
+}
+
+/// How changes are shown.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Diff")]
+pub struct DiffArgs {
+    /// Show changes as text, with the lines around them
+    #[arg(long, short = 'c')]
+    pub diff_changes: bool,
+    /// Exit with 3 where there are changes and with 2 where there are none
+    #[arg(long)]
+    pub diff_exit_status: bool,
+}
+
+/// Which preflight rules run.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Preflight")]
+pub struct PreflightArgs {
+    /// Run exactly these rules, or none; alone: what the Config lists [default: the Config's preflightRules,
+    /// or the default set]
+    #[arg(long, value_name = "RULES", num_args = 0..=1, default_missing_value = "", action = ArgAction::Append)]
+    pub preflight: Option<Vec<String>>,
+    /// Accept one finding for this run, FINGERPRINT=REASON; recorded in the app's history
+    #[arg(long, value_name = "FINGERPRINT=REASON", value_parser = waiver)]
+    pub waive: Vec<(String, String)>,
+    /// Write a report, FORMAT=PATH (json); can be given more than once
+    #[arg(long, value_name = "FORMAT=PATH")]
+    pub report: Vec<String>,
+    /// Write the facts that the rules judged, Secrets masked
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub facts_out: Option<PathBuf>,
+}
+
+/// How it is applied.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Apply and wait")]
+pub struct WriteArgs {
+    /// Wait until objects are ready, and deleted ones gone
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
+          default_missing_value = "true", require_equals = true)]
+    pub wait: bool,
+    /// How long to wait in all
+    #[arg(long, value_parser = duration, default_value = "15m", value_name = "DURATION")]
+    pub wait_timeout: Duration,
+    /// How long to wait for one object; 0s: no limit of its own
+    #[arg(long, value_parser = duration, default_value = "0s", value_name = "DURATION")]
+    pub wait_resource_timeout: Duration,
+    /// How long to try one write that may yet succeed
+    #[arg(long, value_parser = duration, default_value = "15m", value_name = "DURATION", hide_short_help = true)]
+    pub apply_timeout: Duration,
+    /// Exit with 3 where something was changed and with 2 where nothing was
+    #[arg(long)]
+    pub apply_exit_status: bool,
+    /// Start no more writes after one has failed
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
+          default_missing_value = "true", require_equals = true, hide_short_help = true)]
+    pub exit_early_on_apply_error: bool,
+    /// Start no more writes after an object has failed to become ready
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
+          default_missing_value = "true", require_equals = true, hide_short_help = true)]
+    pub exit_early_on_wait_error: bool,
+    /// How long to wait for another run of the same app [default: the lease and 5 seconds]
+    #[arg(long, value_parser = duration, value_name = "DURATION")]
+    pub lock_wait: Option<Duration>,
+    /// How long the app's lock holds without being renewed
+    #[arg(long, value_parser = lease, default_value = "15s", value_name = "DURATION", hide_short_help = true)]
+    pub lock_lease: Duration,
+    /// How many changes the app's history keeps; 0: none is recorded
+    #[arg(long, default_value_t = 200, value_name = "COUNT", hide_short_help = true)]
+    pub app_changes_max_to_keep: usize,
+}
+
+/// `1h30m`, `90s`, `1.5s`, `500ms`; a number alone is refused, because nobody knows its unit.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let expected = || format!("{text:?} is no duration, expected for example 30s, 5m or 1h30m");
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let mut total = 0.0_f64;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(expected)?;
+        let (number, after) = rest.split_at(digits);
+        let unit_end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit_end);
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return Err(expected()),
+        };
+        total += number.parse::<f64>().map_err(|_| expected())? * seconds;
+        rest = after;
+    }
+    if text.is_empty() || !(0.0..=31_536_000.0).contains(&total) {
+        return Err(expected());
+    }
+    Ok(Duration::from_secs_f64(total))
+}
+
+/// A lease has to outlive the requests that renew it.
+fn lease(text: &str) -> Result<Duration, String> {
+    let lease = duration(text)?;
+    if lease < Duration::from_secs(1) { Err("a lease takes at least 1s".to_owned()) } else { Ok(lease) }
+}
+
+fn mapping(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), to.to_owned())),
+        _ => Err("expected A=B, for example staging=prod".to_owned()),
+    }
+}
+
+fn waiver(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((fingerprint, reason)) if !fingerprint.is_empty() && !reason.trim().is_empty() => {
+            Ok((fingerprint.to_owned(), reason.to_owned()))
+        }
+        _ => Err("expected FINGERPRINT=REASON; findings show their fingerprint, and a reason must be given".to_owned()),
+    }
+}
+
+fn color(text: &str) -> Result<ColorChoice, String> {
+    match text {
+        "auto" => Ok(ColorChoice::Auto),
+        "always" | "true" => Ok(ColorChoice::Always),
+        "never" | "false" => Ok(ColorChoice::Never),
+        _ => Err("expected auto, always or never".to_owned()),
+    }
+}
+
+/// The app's name is the name of its record, a ConfigMap.
+fn app_name(text: &str) -> Result<String, String> {
+    if text.starts_with("label:") {
+        return Err("apps that are defined by a label selector are not supported yet".to_owned());
+    }
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let edges = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    if text.len() <= 240 && text.chars().all(plain) && edges(text.chars().next()) && edges(text.chars().last()) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected lower-case letters, digits, - and ., at most 240, with a letter or digit at both ends".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_writes_them() {
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        for wrong in ["", "30", "s", "-1s", "1d", "1s2", "9999999h", "..s"] {
+            assert!(duration(wrong).is_err(), "{wrong} is no duration");
+        }
+    }
+
+    #[test]
+    fn a_lease_too_short_to_be_renewed_is_refused() {
+        assert_eq!(lease("1s"), Ok(Duration::from_secs(1)));
+        assert!(lease("0").is_err() && lease("999ms").is_err());
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        crate::cli::command().debug_assert();
+    }
+
+    #[test]
+    fn an_app_name_must_be_the_name_of_a_config_map() {
+        assert!(app_name("shop.apps").is_ok());
+        for wrong in ["", "Shop", "-shop", "a b", "label:x=y"] {
+            assert!(app_name(wrong).is_err(), "{wrong} is no app name");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `pushback check`: plan and preflight, nothing written.
+
+use clap::Args;
+
+use super::arguments::{AppArgs, GlobalArgs, InputArgs, OutputFormat, PlanArgs, PreflightArgs};
+use super::error::CommandError;
+use super::outcome::End;
+use super::run::Run;
+use super::{input, pipeline, record_run};
+use crate::exit::ExitCode;
+use crate::report::output::Output;
+use crate::report::{Counts, DiffStyle};
+
+/// Plan and run the preflight rules.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback check -a shop -f shop/                            against the cluster of the kubeconfig
+  pushback check -a shop -f shop/ --cluster git:origin/main:shop   in a pull request, without a cluster
+  pushback check -a shop -f shop/ --report json=report.json
+
+Exits with 10 where apply would be refused.")]
+pub struct CheckArgs {
+    #[command(flatten)]
+    app: AppArgs,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    plan: PlanArgs,
+    #[command(flatten)]
+    preflight: PreflightArgs,
+}
+
+/// Runs the command.
+pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
+    let as_report = global.output == Some(OutputFormat::Json);
+    let started = if as_report { Run::start_for_report(global) } else { Run::start(global, DiffStyle::Fields) };
+    super::run::complete(global, started, async |run| check(global, run, arguments).await).await
+}
+
+async fn check(global: &GlobalArgs, run: &mut Run, arguments: CheckArgs) -> Result<End, CommandError> {
+    let CheckArgs { app, input, plan, preflight } = arguments;
+    let given = input::read(&input)?;
+    let setup = pipeline::set_up(run, global, "check", &app, given.config, &preflight).await?;
+    run.warn_input(&given.input.warnings);
+    let stop = run.stop.clone();
+    let work = async {
+        let observed = pipeline::look(run, &setup, None).await?;
+        let (plan, warnings) =
+            pipeline::plan_apply(run, &setup, observed, given.input.manifests, &input, &plan, true).await?;
+        run.warn_input(&warnings);
+        pipeline::show_plan(run, &setup, &plan, false);
+        let report = pipeline::judge(run, &setup, &plan, &preflight).await?;
+        Ok((plan, report))
+    };
+    let (plan, report) = pipeline::until_stopped(stop, work).await?;
+    if global.output == Some(OutputFormat::Json) {
+        let mut output = Output::standard();
+        output.data(&pipeline::check_report(&setup, &plan, &report).to_json());
+        output.finish().map_err(|error| CommandError::usage(format!("failed to write the report: {error}")))?;
+    }
+    if report.outcome.refuses() {
+        return Ok(record_run::refused(&report));
+    }
+    Ok(End::new(ExitCode::Success, "passed", Counts::default()))
+}

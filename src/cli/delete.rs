@@ -1,0 +1,116 @@
+//! `pushback delete`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::arguments::{AppArgs, GlobalArgs, PreflightArgs, WriteArgs};
+use super::error::CommandError;
+use super::outcome::End;
+use super::record_run::{self, Ended};
+use super::run::Run;
+use super::{input, pipeline, signals};
+use crate::app::record::{AppError, Phase};
+use crate::exit::ExitCode;
+use crate::plan;
+use crate::report::event::Event;
+use crate::report::{Counts, DiffStyle};
+
+const ROUNDS: u32 = 4;
+
+/// Delete an app with everything that it owns.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback delete -a shop
+  pushback delete -a shop --yes --wait=false
+
+Objects whose delete-strategy is orphan stay. An app that does not exist is no error.")]
+pub struct DeleteArgs {
+    #[command(flatten)]
+    app: AppArgs,
+    /// File with Config documents: order, waits, preflight rules; can be given more than once
+    #[arg(long, value_name = "FILE")]
+    config: Vec<String>,
+    #[command(flatten)]
+    preflight: PreflightArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// Runs the command.
+pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
+    let started = Run::start(global, DiffStyle::None);
+    super::run::complete(global, started, async |run| delete(global, run, &arguments).await).await
+}
+
+async fn delete(global: &GlobalArgs, run: &mut Run, arguments: &DeleteArgs) -> Result<End, CommandError> {
+    let config = input::read_config_only(&arguments.config)?;
+    let setup = pipeline::set_up(run, global, "delete", &arguments.app, config, &arguments.preflight).await?;
+    pipeline::require_writable(&setup)?;
+    let write = &arguments.write;
+    let patience = write.lock_wait.unwrap_or(write.lock_lease + Duration::from_secs(5));
+    let mut local_lock = None;
+    let options = plan::Options::default();
+    let mut confirmed: Option<Vec<crate::report::event::PlannedLine>> = None;
+    for _ in 0..ROUNDS {
+        record_run::lock_locally(run, &setup, patience, &mut local_lock).await?;
+        let stop = run.stop.clone();
+        let work = async {
+            let observed = pipeline::look(run, &setup, Some(patience)).await?;
+            if observed.record.is_none() {
+                return Ok(None);
+            }
+            let label_value = pipeline::label_value(run, &setup, &observed);
+            let request = plan::Request {
+                cluster: &*setup.cluster,
+                kinds: &setup.kinds,
+                config: &setup.config,
+                observed,
+                label_value,
+                options: &options,
+            };
+            let plan = plan::build_delete(request).await?;
+            pipeline::show_plan(run, &setup, &plan, false);
+            let report = pipeline::judge(run, &setup, &plan, &arguments.preflight).await?;
+            Ok(Some((plan, report)))
+        };
+        let Some((plan, report)) = pipeline::until_stopped(stop, work).await? else {
+            run.events.send(Event::Diagnostic {
+                code: "no-app".to_owned(),
+                message: format!("app {} does not exist in namespace {}", setup.app.name, setup.app.namespace),
+            });
+            return Ok(End::new(ExitCode::Success, "unchanged", Counts::default()));
+        };
+        if report.outcome.refuses() {
+            return Ok(record_run::refused(&report));
+        }
+        let view = plan::View { config: &setup.config, text: false };
+        let lines = plan::planned_lines(&plan, &view).1;
+        if confirmed.as_ref() != Some(&lines) {
+            run.confirm(global, "Delete the app and these objects?").await?;
+            confirmed = Some(lines);
+        }
+        if let Some(code) = signals::exit_code(*run.stop.borrow()) {
+            return Err(CommandError::stopped(code));
+        }
+        let writing =
+            record_run::Writing { run, setup: &setup, write, findings: &report.findings, phase: Phase::Deleting };
+        match writing.carry_out(&plan, &mut local_lock).await {
+            Ok(Ended::Done(outcome)) => return Ok(end(*outcome, write.apply_exit_status)),
+            Ok(Ended::PlanAgain) | Err(AppError::Changed { .. }) => {
+                run.warn("plan-again", "the app has changed since it was looked at; looking again");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(AppError::Changed { app: setup.app.name.clone() }.into())
+}
+
+fn end(outcome: crate::apply::engine::Outcome, exit_status: bool) -> End {
+    let mut end = End::engine(outcome);
+    if end.code == ExitCode::Success && exit_status {
+        end.code = ExitCode::Changes;
+    }
+    end
+}

@@ -1,0 +1,71 @@
+//! `pushback diff`: apply that stops at the plan.
+
+use clap::Args;
+use pushback_preflight::judge::{self, Outcome};
+use pushback_preflight::rule::Judgement;
+
+use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, PlanArgs, PreflightArgs};
+use super::error::CommandError;
+use super::outcome::End;
+use super::run::Run;
+use super::{input, pipeline, record_run};
+use crate::exit::ExitCode;
+use crate::report::{Counts, DiffStyle};
+
+/// Show what apply would change.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback diff -a shop -f shop/                 against the cluster of the kubeconfig
+  pushback diff -a shop -f shop/ -c              as text
+  pushback diff -a shop -f shop/ --diff-exit-status
+
+What the server refuses is shown too, and exits with 10. The preflight rules are run by `pushback check`.")]
+pub struct DiffCommandArgs {
+    #[command(flatten)]
+    pub(super) app: AppArgs,
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+    #[command(flatten)]
+    pub(super) plan: PlanArgs,
+    #[command(flatten)]
+    pub(super) diff: DiffArgs,
+    #[command(flatten)]
+    pub(super) preflight: PreflightArgs,
+}
+
+/// Runs the command.
+pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
+    let style = if arguments.diff.diff_changes { DiffStyle::Text } else { DiffStyle::Fields };
+    super::run::complete(global, Run::start(global, style), async |run| show(global, run, arguments).await).await
+}
+
+async fn show(global: &GlobalArgs, run: &mut Run, arguments: DiffCommandArgs) -> Result<End, CommandError> {
+    let DiffCommandArgs { app, input, plan, diff, preflight } = arguments;
+    let given = input::read(&input)?;
+    let setup = pipeline::set_up(run, global, "diff", &app, given.config, &preflight).await?;
+    run.warn_input(&given.input.warnings);
+    let stop = run.stop.clone();
+    let work = async {
+        let observed = pipeline::look(run, &setup, None).await?;
+        pipeline::plan_apply(run, &setup, observed, given.input.manifests, &input, &plan, true).await
+    };
+    let (plan, warnings) = pipeline::until_stopped(stop, work).await?;
+    run.warn_input(&warnings);
+    pipeline::show_plan(run, &setup, &plan, diff.diff_changes);
+    let server = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
+    let report = judge::judge(Vec::new(), server, &[], &run.surroundings.today());
+    pipeline::show_findings(run, &report.findings);
+    if matches!(report.outcome, Outcome::Refused | Outcome::Unable) {
+        let mut end = record_run::refused(&report);
+        end.error = report.rules.iter().flat_map(|rule| rule.unable.clone()).collect::<Vec<_>>().join("\n");
+        return Ok(end);
+    }
+    let (code, word) = match (plan.has_changes(), diff.diff_exit_status) {
+        (true, true) => (ExitCode::Changes, "changes"),
+        (false, true) => (ExitCode::NoChanges, "unchanged"),
+        (true, false) => (ExitCode::Success, "changes"),
+        (false, false) => (ExitCode::Success, "unchanged"),
+    };
+    Ok(End::new(code, word, Counts::default()))
+}

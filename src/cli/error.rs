@@ -1,0 +1,126 @@
+//! Why a command ended without doing its work: the exit code, what to say, and what to do about it.
+
+use crate::app::record::AppError;
+use crate::cluster::{ClusterError, ErrorKind};
+use crate::exit::ExitCode;
+use crate::manifest::InputError;
+use crate::plan::PlanError;
+
+/// An error that ends a command.
+#[derive(Clone, Debug)]
+pub struct CommandError {
+    /// Exit code.
+    pub code: ExitCode,
+    /// What is wrong; several where the input has several errors.
+    pub errors: Vec<InputError>,
+}
+
+impl CommandError {
+    fn one(code: ExitCode, message: impl Into<String>, hints: Vec<String>) -> Self {
+        let error = InputError { message: message.into(), position: Default::default(), hints };
+        Self { code, errors: vec![error] }
+    }
+
+    /// Wrong arguments, config or input.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::one(ExitCode::Usage, message, Vec::new())
+    }
+
+    /// The same with a hint.
+    pub fn usage_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::one(ExitCode::Usage, message, vec![hint.into()])
+    }
+
+    /// The user said stop before anything was written.
+    pub fn stopped(code: ExitCode) -> Self {
+        Self::one(code, "interrupted before anything was written", Vec::new())
+    }
+
+    /// The first message.
+    pub fn message(&self) -> String {
+        let lines: Vec<String> = self.errors.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    }
+
+    /// All hints, once each.
+    pub fn hints(&self) -> Vec<String> {
+        let mut hints: Vec<String> = Vec::new();
+        for hint in self.errors.iter().flat_map(|error| &error.hints) {
+            if !hints.contains(hint) {
+                hints.push(hint.clone());
+            }
+        }
+        hints
+    }
+}
+
+impl std::fmt::Display for CommandError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message())
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+impl From<Vec<InputError>> for CommandError {
+    fn from(errors: Vec<InputError>) -> Self {
+        Self { code: ExitCode::Usage, errors }
+    }
+}
+
+impl From<ClusterError> for CommandError {
+    fn from(error: ClusterError) -> Self {
+        let (code, hint) = match error.kind {
+            // A namespace or context that does not exist is the user's to name; the cluster did answer.
+            ErrorKind::Configuration | ErrorKind::Unsupported | ErrorKind::NotFound => (ExitCode::Usage, None),
+            ErrorKind::Unauthorized => (ExitCode::Unreachable, Some("log in again, or check the kubeconfig's user")),
+            ErrorKind::Forbidden => (ExitCode::Unreachable, Some("ask for the permission, or use a user that has it")),
+            ErrorKind::Locked => (ExitCode::Locked, Some("wait for it with --lock-wait")),
+            _ => (ExitCode::Unreachable, None),
+        };
+        Self::one(code, error.message, hint.map(str::to_owned).into_iter().collect())
+    }
+}
+
+impl From<AppError> for CommandError {
+    fn from(error: AppError) -> Self {
+        let message = error.to_string();
+        match error {
+            AppError::Cluster { error, .. } => {
+                let missing_namespace = error.kind == ErrorKind::NotFound;
+                let mut converted = Self::from(error);
+                if missing_namespace {
+                    converted.errors[0].hints.push(
+                        "create the namespace first, or keep the app's record in another one (--app-namespace)"
+                            .to_owned(),
+                    );
+                }
+                converted.errors[0].message = message;
+                converted
+            }
+            AppError::Locked { .. } => Self::one(
+                ExitCode::Locked,
+                message,
+                vec!["wait for it with --lock-wait; a lock that is not renewed expires by itself".to_owned()],
+            ),
+            AppError::Changed { .. } => {
+                Self::one(ExitCode::Locked, message, vec!["run again when the other run is done".to_owned()])
+            }
+            AppError::NotARecord { .. } => Self::one(
+                ExitCode::Usage,
+                message,
+                vec!["choose another app name, or another namespace for the record (--app-namespace)".to_owned()],
+            ),
+            AppError::Damaged { .. } | AppError::Newer { .. } => Self::one(ExitCode::Usage, message, Vec::new()),
+        }
+    }
+}
+
+impl From<PlanError> for CommandError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Input(errors) | PlanError::Ownership(errors) => Self::from(errors),
+            PlanError::Cluster(error) => Self::from(error),
+        }
+    }
+}

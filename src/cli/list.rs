@@ -1,0 +1,83 @@
+//! `pushback list`: the apps of a namespace.
+
+use clap::Args;
+use pushback_preflight::ObjectExt;
+use serde_json::{Value, json};
+
+use super::arguments::{GlobalArgs, NamespaceArgs, OutputFormat};
+use super::error::CommandError;
+use super::pipeline::reach_quietly;
+use crate::app::identity::RECORD_LABEL;
+use crate::app::record::config_map_kind;
+use crate::cluster::{ListQuery, list_all};
+use crate::report::json::terminal_safe_json;
+use crate::report::table::Table;
+
+/// List apps.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pushback list\n  pushback list -A -o json")]
+pub struct ListArgs {
+    #[command(flatten)]
+    namespace: NamespaceArgs,
+    /// Apps of all namespaces
+    #[arg(long, short = 'A')]
+    all_namespaces: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The cluster's.
+pub async fn run(global: &GlobalArgs, arguments: ListArgs) -> anyhow::Result<String> {
+    let (cluster, _, namespaces) = reach_quietly(global, &arguments.namespace).await?;
+    let namespace = (!arguments.all_namespaces).then_some(namespaces.record.as_str());
+    let query = ListQuery::new(config_map_kind(), namespace, RECORD_LABEL);
+    let page = list_all(&*cluster, &query).await.map_err(CommandError::from)?;
+    let mut apps: Vec<Value> = page.items.iter().map(|record| app(record)).collect();
+    apps.sort_by_key(|app| (app.text("/namespace").to_owned(), app.text("/name").to_owned()));
+    if global.output == Some(OutputFormat::Json) {
+        let text = serde_json::to_string_pretty(&json!({"schemaVersion": 1, "apps": apps}))?;
+        return Ok(terminal_safe_json(&text) + "\n");
+    }
+    let mut table = Table::new(&["NAMESPACE", "NAME", "NAMESPACES", "LAST CHANGE", "AT"]);
+    for app in &apps {
+        let spaces = app
+            .get("namespaces")
+            .and_then(Value::as_array)
+            .map(|names| names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","));
+        let state = match app.get("successful").and_then(Value::as_bool) {
+            Some(true) => "succeeded",
+            Some(false) => "failed",
+            None => "unfinished",
+        };
+        table.row(&[
+            app.text("/namespace"),
+            app.text("/name"),
+            &spaces.unwrap_or_default(),
+            state,
+            &to_the_second(app.text("/finishedAt")),
+        ]);
+    }
+    Ok(if apps.is_empty() { "no apps\n".to_owned() } else { table.text() })
+}
+
+/// `2026-11-21T10:23:10Z`; a time that cannot be read stays as it is.
+fn to_the_second(time: &str) -> String {
+    match time.parse::<jiff::Timestamp>() {
+        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        Err(_) => time.to_owned(),
+    }
+}
+
+fn app(record: &Value) -> Value {
+    let spec: Value = serde_json::from_str(record.text("/data/spec")).unwrap_or(Value::Null);
+    json!({
+        "namespace": record.namespace(),
+        "name": record.name().strip_suffix(".apps.k14s.io").unwrap_or(record.name()),
+        "label": spec.text("/labelValue"),
+        "namespaces": spec.pointer("/lastChange/namespaces"),
+        "successful": spec.pointer("/lastChange/successful"),
+        "startedAt": spec.pointer("/lastChange/startedAt"),
+        "finishedAt": spec.pointer("/lastChange/finishedAt"),
+    })
+}

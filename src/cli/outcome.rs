@@ -1,0 +1,99 @@
+//! From how a run went to how it ends: outcome, exit code, what to do next.
+
+use std::time::Duration;
+
+use super::error::CommandError;
+use super::signals;
+use crate::apply::engine::{Outcome, Progress, Stop};
+use crate::exit::ExitCode;
+use crate::report::event::{Counts, Event, UnfinishedLine};
+
+/// The end of a run.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// Exit code.
+    pub code: ExitCode,
+    /// One word.
+    pub outcome: &'static str,
+    /// What was done.
+    pub done: Counts,
+    /// The error; empty where there is none.
+    pub error: String,
+    /// What to do next.
+    pub hints: Vec<String>,
+    /// What is left.
+    pub unfinished: Vec<UnfinishedLine>,
+}
+
+impl End {
+    /// An end without anything left.
+    pub fn new(code: ExitCode, outcome: &'static str, done: Counts) -> Self {
+        Self { code, outcome, done, error: String::new(), hints: Vec::new(), unfinished: Vec::new() }
+    }
+
+    /// The end of a run that an error ended before anything was written.
+    pub fn error(error: &CommandError) -> Self {
+        let outcome = match error.code {
+            ExitCode::Refused => "refused",
+            ExitCode::Locked => "locked",
+            ExitCode::Interrupted | ExitCode::Terminated => "interrupted",
+            _ => "failed",
+        };
+        Self { error: error.message(), hints: error.hints(), ..Self::new(error.code, outcome, Counts::default()) }
+    }
+
+    /// The last event of a run.
+    pub fn event(self, requests: u64, elapsed: Duration) -> Event {
+        Event::RunEnd {
+            outcome: self.outcome.to_owned(),
+            exit_code: self.code.code(),
+            done: self.done,
+            error: self.error,
+            hints: self.hints,
+            unfinished: self.unfinished,
+            requests,
+            elapsed: elapsed.into(),
+        }
+    }
+
+    /// The end of an engine's run.
+    pub fn engine(outcome: Outcome) -> Self {
+        let any = |test: &dyn Fn(&Progress) -> bool| outcome.progress.iter().any(test);
+        let write_failed = any(&|progress| matches!(progress, Progress::WriteFailed(_)));
+        let never_ready = any(&|progress| matches!(progress, Progress::NeverReady(_)));
+        let timed_out = any(&|progress| matches!(progress, Progress::TimedOut));
+        let resume = "run the same command again: it goes on where this run stopped".to_owned();
+        let (code, word, error, hints) = if outcome.lock_lost {
+            let error = crate::app::session::LockLost.to_string();
+            (ExitCode::Partial, "failed", error, vec![resume])
+        } else if let Some(code) = signals::exit_code(outcome.stop) {
+            let signal = if outcome.stop == Stop::Interrupted { "SIGINT" } else { "SIGTERM" };
+            (code, "interrupted", format!("stopped by {signal}"), vec![resume])
+        } else if write_failed {
+            let count = outcome.progress.iter().filter(|progress| matches!(progress, Progress::WriteFailed(_))).count();
+            let objects = if count == 1 { "1 object" } else { &format!("{count} objects") };
+            (ExitCode::Partial, "failed", format!("{objects} could not be written"), vec![resume])
+        } else if never_ready {
+            let hint = "correct the manifest and run again; `pushback inspect` shows the app".to_owned();
+            (ExitCode::Failed, "failed", "an object has failed and will not become ready".to_owned(), vec![hint])
+        } else if timed_out {
+            let hints = vec![
+                "run again to go on waiting, or give more time with --wait-timeout".to_owned(),
+                "an object that need not be waited for can carry the annotation kapp.k14s.io/disable-wait: \"\""
+                    .to_owned(),
+            ];
+            (ExitCode::TimedOut, "timed out", "waiting timed out".to_owned(), hints)
+        } else if any(&|progress| *progress != Progress::Done) {
+            let hint = "please report it; running again is safe".to_owned();
+            (
+                ExitCode::Defect,
+                "failed",
+                "a defect in pushback: the run ended before all was done".to_owned(),
+                vec![hint],
+            )
+        } else {
+            (ExitCode::Success, "succeeded", String::new(), Vec::new())
+        };
+        Self { code, outcome: word, done: outcome.done, error, hints, unfinished: outcome.unfinished }
+    }
+}

@@ -1,0 +1,381 @@
+//! The one way: input → app → cluster → plan → preflight. Every command that changes something walks it,
+//! and stops at its own room.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pushback_preflight::judge::RunReport;
+use pushback_preflight::selection::Selection;
+use pushback_preflight::waiver::Waiver;
+use pushback_preflight::{Answer, Facts, Finding};
+
+use super::arguments::{AppArgs, GlobalArgs, InputArgs, NamespaceArgs, PlanArgs, PreflightArgs};
+use super::connect::{Connected, Namespaces, connect};
+use super::error::CommandError;
+use super::input;
+use super::run::Run;
+use super::signals;
+use crate::app::lock;
+use crate::app::record::{AppName, Observed, observe};
+use crate::apply::engine::Stop;
+use crate::check;
+use crate::cluster::{Cluster, Kinds};
+use crate::config::Config;
+use crate::exit::ExitCode;
+use crate::manifest::{InputWarning, Manifest};
+use crate::plan::desired::{self, Placement};
+use crate::plan::{self, Plan, UpdateStrategy};
+use crate::report::event::{Event, RuleLine};
+use crate::report::json_report::{self, ReportError, ReportSpec};
+use crate::report::words;
+
+/// What a command has before it looks at the app.
+#[derive(Debug)]
+pub struct Setup {
+    /// The cluster.
+    pub cluster: Arc<dyn Cluster>,
+    /// Its kinds.
+    pub kinds: Arc<Kinds>,
+    /// Config, defaults included.
+    pub config: Config,
+    /// The app.
+    pub app: AppName,
+    /// Where objects go.
+    pub namespaces: Namespaces,
+    /// The rules that run.
+    pub selection: Selection,
+    /// Waivers.
+    pub waivers: Vec<Waiver>,
+    /// Reports to write.
+    pub reports: Vec<ReportSpec>,
+}
+
+/// Reads arguments and Config, connects, and tells that the run starts.
+///
+/// # Errors
+/// Wrong arguments or input, or no cluster.
+pub async fn set_up(
+    run: &mut Run,
+    global: &GlobalArgs,
+    command: &str,
+    app: &AppArgs,
+    config: Config,
+    preflight: &PreflightArgs,
+) -> Result<Setup, CommandError> {
+    let selection = input::select(preflight, &config)?;
+    let waivers = input::waivers(preflight, &config);
+    let reports = reports(&preflight.report)?;
+    let (connected, kinds) = reach(run, global).await?;
+    let namespaces = connected.namespaces(&app.namespace);
+    let name = namespaces.app(&app.app);
+    run.events.send(Event::RunStart {
+        command: command.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        app: name.name.clone(),
+        namespace: name.namespace.clone(),
+        cluster: connected.cluster.description(),
+        run: run.id.clone(),
+    });
+    for (group, reason) in kinds.broken() {
+        run.warn("broken-group", format!("API group {group} could not be read: {reason}"));
+    }
+    Ok(Setup { cluster: connected.cluster, kinds, config, app: name, namespaces, selection, waivers, reports })
+}
+
+/// Refuses a cluster that cannot be written, before anybody is shown a plan that nobody can carry out.
+///
+/// # Errors
+/// It is a git ref.
+pub fn require_writable(setup: &Setup) -> Result<(), CommandError> {
+    if setup.cluster.capabilities().writable {
+        return Ok(());
+    }
+    let message = format!("{} is read only", setup.cluster.description());
+    let hint =
+        "`pushback check` and `pushback diff` answer from a git ref; to write, name a folder: --cluster dir:PATH";
+    Err(CommandError::usage_with_hint(message, hint))
+}
+
+/// Reads `--report` flags, and sees to it that every report can be written before anything is done.
+fn reports(flags: &[String]) -> Result<Vec<ReportSpec>, CommandError> {
+    let mut reports: Vec<ReportSpec> = Vec::new();
+    for flag in flags {
+        let report: ReportSpec = flag.parse().map_err(|error: ReportError| CommandError::usage(error.to_string()))?;
+        report.prepare().map_err(|error| CommandError::usage(error.to_string()))?;
+        if reports.iter().any(|other| same_file(&other.path, &report.path)) {
+            return Err(CommandError::usage(format!("two reports go to {}", report.path.display())));
+        }
+        reports.push(report);
+    }
+    Ok(reports)
+}
+
+/// Whether two paths lead to one file, which need not exist yet.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let named = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
+        path.canonicalize().ok().or_else(named).unwrap_or_else(|| path.to_owned())
+    };
+    real(one) == real(other)
+}
+
+/// Connects, and reads the kinds.
+async fn reach(run: &mut Run, global: &GlobalArgs) -> Result<(Connected, Arc<Kinds>), CommandError> {
+    let notices = run.notices();
+    run.planning("connecting to the cluster");
+    let work = async {
+        let connected = connect(global, Some(notices)).await?;
+        let kinds = connected.cluster.kinds().await?;
+        Ok((connected, kinds))
+    };
+    let stop = run.stop.clone();
+    let (connected, kinds) = until_stopped(stop, work).await?;
+    run.uses(&connected.cluster);
+    Ok((connected, kinds))
+}
+
+/// The same for commands without a run: cluster, kinds, namespaces.
+///
+/// # Errors
+/// No cluster.
+pub async fn reach_quietly(
+    global: &GlobalArgs,
+    namespace: &NamespaceArgs,
+) -> Result<(Arc<dyn Cluster>, Arc<Kinds>, Namespaces), CommandError> {
+    let connected = connect(global, None).await?;
+    let kinds = connected.cluster.kinds().await?;
+    let namespaces = connected.namespaces(namespace);
+    Ok((connected.cluster, kinds, namespaces))
+}
+
+/// Runs work that has written nothing yet; a signal ends it at once.
+///
+/// # Errors
+/// The work's, or [`ExitCode::Interrupted`].
+pub async fn until_stopped<T>(
+    mut stop: tokio::sync::watch::Receiver<Stop>,
+    work: impl Future<Output = Result<T, CommandError>>,
+) -> Result<T, CommandError> {
+    let stopped = async {
+        loop {
+            if let Some(code) = signals::exit_code(*stop.borrow_and_update()) {
+                return code;
+            }
+            if stop.changed().await.is_err() {
+                std::future::pending::<ExitCode>().await;
+            }
+        }
+    };
+    tokio::select! {
+        result = work => result,
+        code = stopped => Err(CommandError::stopped(code)),
+    }
+}
+
+/// Looks at the app. With `patience`, waits until no other run holds its lock.
+///
+/// # Errors
+/// The record cannot be read; the lock is held for too long.
+pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Result<Observed, CommandError> {
+    run.planning(format!("reading app {}", setup.app.name));
+    let mut observed = observe(&*setup.cluster, &setup.app).await?;
+    let Some(patience) = patience else { return Ok(observed) };
+    let Some(record) = observed.record.clone().filter(|record| record.lock.is_some()) else { return Ok(observed) };
+    let before = record.resource_version.clone();
+    let events = run.events.clone();
+    let on_wait = |holder: &lock::LockEntry| {
+        events.send(Event::Diagnostic {
+            code: "lock-waiting".to_owned(),
+            message: format!("waiting for the app's lock, held by {}", holder.describe()),
+        });
+    };
+    let (cluster, around) = (&*setup.cluster, &run.surroundings);
+    let freed = lock::wait_until_free(cluster, &setup.app, record, around, &run.id, patience, on_wait).await?;
+    if freed.is_none_or(|record| record.resource_version != before) {
+        // Whoever held it has written: everything is looked at anew.
+        observed = observe(&*setup.cluster, &setup.app).await?;
+    }
+    Ok(observed)
+}
+
+/// Whether another run has written since the app was looked at: what was planned then need not make sense.
+/// Where that cannot be told, no.
+pub async fn has_moved(setup: &Setup, before: &RecordState) -> bool {
+    // In a directory the lock is held from before the look.
+    setup.cluster.capabilities().server
+        && observe(&*setup.cluster, &setup.app).await.is_ok_and(|now| record_state(&now) != *before)
+}
+
+/// uid and resourceVersion of an app's record; `None` where there is none.
+pub type RecordState = Option<(String, String)>;
+
+/// The state of the record that was observed.
+pub fn record_state(observed: &Observed) -> RecordState {
+    observed.record.as_ref().map(|record| (record.uid.clone(), record.resource_version.clone()))
+}
+
+/// The app's label value: the record's, or a new one.
+pub fn label_value(run: &Run, setup: &Setup, observed: &Observed) -> String {
+    match &observed.record {
+        Some(record) => record.label_value().to_owned(),
+        None if setup.cluster.capabilities().server => run.surroundings.new_app_label(),
+        // Nothing is stamped in a directory, and nothing there may differ from run to run.
+        None => setup.app.name.clone(),
+    }
+}
+
+/// Plans an apply.
+///
+/// # Errors
+/// Wrong input, or the cluster.
+pub async fn plan_apply(
+    run: &Run,
+    setup: &Setup,
+    observed: Observed,
+    manifests: Vec<Manifest>,
+    input: &InputArgs,
+    arguments: &PlanArgs,
+    tolerate_forbidden: bool,
+) -> Result<(Plan, Vec<InputWarning>), CommandError> {
+    let placement = Placement {
+        default_namespace: setup.namespaces.objects.clone(),
+        into_namespace: input.into_ns.clone(),
+        map_namespaces: input.map_ns.clone(),
+    };
+    let mut warnings = Vec::new();
+    let mut wanted = desired::prepare(manifests, &setup.kinds, &placement, &mut warnings)?;
+    let default_strategy = UpdateStrategy::of(&arguments.apply_default_update_strategy);
+    for wanted in wanted.iter_mut().filter(|wanted| wanted.strategies.update == UpdateStrategy::Apply) {
+        wanted.strategies.update = default_strategy;
+    }
+    let options = plan::Options {
+        no_prune: arguments.patch,
+        recheck: arguments.recheck,
+        override_ownership: arguments.dangerous_override_ownership_of_existing_resources
+            || !arguments.ownership_override_allowed_apps.is_empty(),
+        override_allowed_apps: arguments.ownership_override_allowed_apps.clone(),
+        default_label_scoping: arguments.default_label_scoping_rules,
+        nonce: run.surroundings.new_app_label(),
+        tolerate_forbidden,
+    };
+    run.planning(format!("comparing {} with the cluster", words::counted(wanted.len(), "object")));
+    let label_value = label_value(run, setup, &observed);
+    let request = plan::Request {
+        cluster: &*setup.cluster,
+        kinds: &setup.kinds,
+        config: &setup.config,
+        observed,
+        label_value,
+        options: &options,
+    };
+    Ok((plan::build(request, wanted).await?, warnings))
+}
+
+/// Shows a plan.
+pub fn show_plan(run: &Run, setup: &Setup, plan: &Plan, as_text: bool) {
+    for warning in &plan.warnings {
+        run.events.send(Event::Warning {
+            code: warning.code.to_owned(),
+            message: warning.message.clone(),
+            object: warning.object.map(|index| plan.objects[index].change.object.clone()),
+            position: None,
+        });
+    }
+    let view = plan::View { config: &setup.config, text: as_text };
+    let (counts, changes) = plan::planned_lines(plan, &view);
+    run.events.send(Event::Plan { counts, changes, elapsed: run.elapsed().into() });
+}
+
+/// Runs preflight over a plan, shows what it came to, and writes the reports.
+///
+/// # Errors
+/// A report cannot be written.
+pub async fn judge(
+    run: &Run,
+    setup: &Setup,
+    plan: &Plan,
+    preflight: &PreflightArgs,
+) -> Result<RunReport, CommandError> {
+    let started = run.elapsed();
+    if setup.selection.is_switched_off() {
+        run.warn("preflight-off", "no preflight rule runs: they are switched off");
+    }
+    run.planning("running preflight");
+    let (report, facts) = check::run(
+        &*setup.cluster,
+        &setup.kinds,
+        plan,
+        setup.selection.clone(),
+        &setup.waivers,
+        &run.surroundings.today(),
+    )
+    .await;
+    show_findings(run, &report.findings);
+    run.events.send(Event::Preflight {
+        outcome: word(&report.outcome),
+        rules: report.rules.iter().map(rule_line).collect(),
+        elapsed: run.elapsed().saturating_sub(started).into(),
+    });
+    if let Some(path) = &preflight.facts_out {
+        write_facts(path, facts, &setup.config)?;
+    }
+    for spec in &setup.reports {
+        spec.write(&check_report(setup, plan, &report)).map_err(|error| CommandError::usage(error.to_string()))?;
+    }
+    Ok(report)
+}
+
+/// The check report of a run.
+pub fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> json_report::CheckReport {
+    let mut changes = crate::report::Counts::default();
+    plan.objects.iter().for_each(|planned| changes.add(planned.change.operation));
+    json_report::CheckReport {
+        rules: report.rules.iter().map(rule_line).collect(),
+        changes,
+        findings: report.findings.clone(),
+        ..json_report::CheckReport::new(&setup.app.name, &setup.cluster.description(), &word(&report.outcome))
+    }
+}
+
+/// Shows findings.
+pub fn show_findings(run: &Run, findings: &[Finding]) {
+    for finding in findings {
+        run.events.send(Event::Finding { finding: Box::new(finding.clone()) });
+    }
+}
+
+fn rule_line(rule: &pushback_preflight::judge::RuleResult) -> RuleLine {
+    RuleLine {
+        name: rule.name.clone(),
+        outcome: word(&rule.outcome),
+        breaking: rule.breaking,
+        unknown: rule.unknown,
+        changes: rule.changes,
+        waived: rule.waived,
+        reasons: rule.unable.iter().chain(&rule.skipped).cloned().collect(),
+    }
+}
+
+/// An outcome's word in every output.
+pub fn word<T: serde::Serialize>(outcome: &T) -> String {
+    serde_json::to_value(outcome).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn write_facts(path: &Path, mut facts: Facts, config: &Config) -> Result<(), CommandError> {
+    let masker = crate::config::mask::Masker::new(&config.diff_mask_rules);
+    let mut numbers = crate::config::mask::MaskNumbers::default();
+    let changes = facts.changes.changes.iter_mut();
+    let of_changes = changes.flat_map(|change| [&mut change.desired, &mut change.live, &mut change.result]).flatten();
+    let of_answers = facts.answers.values_mut().filter_map(|answer| match answer {
+        Answer::Object { object } => object.as_mut(),
+        _ => None,
+    });
+    for object in of_changes.chain(of_answers) {
+        masker.mask(Arc::make_mut(object), &mut numbers);
+    }
+    let text = serde_json::to_string_pretty(&facts).map_err(|error| CommandError::usage(error.to_string()))?;
+    json_report::replace(path, text.as_bytes())
+        .map_err(|error| CommandError::usage(format!("failed to write {}: {error}", path.display())))
+}

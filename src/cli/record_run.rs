@@ -1,0 +1,304 @@
+//! The writing half of a run: lock and inventory, history, the engine, the final record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pushback_preflight::judge::RunReport;
+use pushback_preflight::{Finding, Operation, Severity, registry};
+use tokio::time::Instant;
+
+use super::arguments::WriteArgs;
+use super::error::CommandError;
+use super::outcome::End;
+use super::pipeline::{Setup, until_stopped};
+use super::run::Run;
+use crate::app::history::{self, ChangeSummary};
+use crate::app::inventory::Inventory;
+use crate::app::record::{AppError, Phase};
+use crate::app::session::{Opening, Session};
+use crate::apply::engine::{Engine, Options, Outcome, Progress, Stop};
+use crate::cluster::{ErrorKind, LocalLock};
+use crate::exit::ExitCode;
+use crate::plan::{Plan, entry};
+use crate::report::Counts;
+use crate::report::event::Event;
+
+/// How long the cluster gets to take the record after the user said stop.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How writing ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// It ran.
+    Done(Box<Outcome>),
+    /// Nothing was written, because the cluster is no longer what was planned for.
+    PlanAgain,
+}
+
+/// The end of a run that preflight refused.
+pub fn refused(report: &RunReport) -> End {
+    let refusing = |finding: &&Finding| finding.severity == Severity::Error && finding.waived.is_none();
+    let mut end = End::new(ExitCode::Refused, "refused", Counts::default());
+    let hint = if report.findings.iter().filter(refusing).any(|finding| finding.rule != registry::SERVER) {
+        "correct what the findings name, or accept one with --waive FINGERPRINT=REASON or a preflightWaivers entry"
+    } else if report.findings.iter().any(|finding| refusing(&finding)) {
+        "correct what the findings name"
+    } else if report.rules.iter().any(|rule| rule.name == registry::SERVER && !rule.unable.is_empty()) {
+        "repair what the server could not ask, or have its backend in the same input"
+    } else {
+        "remove what keeps the rule from its facts, or name the rules to run without it (--preflight)"
+    };
+    end.hints = vec![hint.to_owned()];
+    end
+}
+
+/// Takes this machine's lock for the app, where the cluster keeps none and this run does not hold it already:
+/// a session that ends lets it go.
+///
+/// # Errors
+/// It is held for too long, or the user said stop.
+pub async fn lock_locally(
+    run: &Run,
+    setup: &Setup,
+    patience: Duration,
+    held: &mut Option<LocalLock>,
+) -> Result<(), CommandError> {
+    if held.is_some() {
+        return Ok(());
+    }
+    let deadline = Instant::now() + patience;
+    let take = async {
+        loop {
+            match setup.cluster.local_lock(&setup.app.namespace, &setup.app.name).await {
+                Ok(lock) => return Ok(lock),
+                Err(error) if error.kind == ErrorKind::Locked && Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    };
+    *held = until_stopped(run.stop.clone(), take).await?;
+    Ok(())
+}
+
+/// What a run writes with.
+#[derive(Debug)]
+pub struct Writing<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// Cluster and Config.
+    pub setup: &'a Setup,
+    /// Flags.
+    pub write: &'a WriteArgs,
+    /// Findings, for the history.
+    pub findings: &'a [Finding],
+    /// `Applying` or `Deleting`.
+    pub phase: Phase,
+}
+
+impl Writing<'_> {
+    /// Carries a plan out.
+    ///
+    /// # Errors
+    /// [`AppError::Changed`] where the lock could not be taken as planned; the cluster's errors before the first write.
+    pub async fn carry_out(&self, plan: &Plan, local_lock: &mut Option<LocalLock>) -> Result<Ended, AppError> {
+        let settled = plan.observed.record.as_ref().is_some_and(|record| {
+            record.own.as_ref().is_some_and(|own| own.phase == Phase::Done) && record.lock.is_none()
+        }) && plan.observed.inventory_void.is_none()
+            && !plan.forgets;
+        if self.phase == Phase::Applying && !plan.has_changes() && settled {
+            // Nothing to write, not even the record: only readiness is judged.
+            let outcome = self.engine(plan, None).await;
+            return Ok(Ended::Done(Box::new(outcome)));
+        }
+        let union = plan.union_inventory();
+        let opening = Opening {
+            observed: &plan.observed,
+            label_value: &plan.label_value,
+            inventory: &union,
+            kinds: &plan.kinds(true),
+            run: &self.run.id,
+            phase: self.phase,
+            lease: self.write.lock_lease,
+        };
+        let lock = local_lock.take();
+        let session = Session::open(Arc::clone(&self.setup.cluster), &self.run.surroundings, opening, lock).await?;
+        let session = Arc::new(session);
+        let summary = self.summary(plan);
+        let history = self.start_history(plan, &summary).await;
+        let outcome = self.engine(plan, Some(Arc::clone(&session))).await;
+        let succeeded = outcome.progress.iter().all(|progress| *progress == Progress::Done);
+        let summary = ChangeSummary { successful: Some(succeeded), finished_at: self.now(), ..summary };
+        let finishing = self.finish(plan, session, union, &outcome, history.as_deref(), summary);
+        if outcome.stop == Stop::No {
+            finishing.await;
+        } else if tokio::time::timeout(FAREWELL, finishing).await.is_err() {
+            self.run
+                .warn("record", "the cluster does not answer, so the app's lock is not released: it expires by itself");
+        }
+        if outcome.plan_again { Ok(Ended::PlanAgain) } else { Ok(Ended::Done(Box::new(outcome))) }
+    }
+
+    /// History, record and lock, after the last write.
+    async fn finish(
+        &self,
+        plan: &Plan,
+        session: Arc<Session>,
+        union: Inventory,
+        outcome: &Outcome,
+        history: Option<&str>,
+        summary: ChangeSummary,
+    ) {
+        // Without the lock the record is another run's, and a server that is away would only be waited for.
+        if outcome.lock_lost {
+            return;
+        }
+        let cluster = &*self.setup.cluster;
+        let app = &plan.observed.app;
+        if let Some(name) = history
+            && let Err(error) = history::finish(cluster, app, name, &summary).await
+        {
+            self.run.warn("history", error.to_string());
+        }
+        self.close(plan, session, union, outcome, history, &summary).await;
+        let keep = self.write.app_changes_max_to_keep;
+        if (history.is_some() || keep == 0) && plan.observed.record.is_some() {
+            history::trim(cluster, app, &plan.label_value, keep).await;
+        }
+    }
+
+    async fn engine(&self, plan: &Plan, session: Option<Arc<Session>>) -> Outcome {
+        let options = Options {
+            wait: self.write.wait,
+            apply_timeout: self.write.apply_timeout,
+            wait_timeout: self.write.wait_timeout,
+            wait_resource_timeout: self.write.wait_resource_timeout,
+            exit_early_on_apply_error: self.write.exit_early_on_apply_error,
+            exit_early_on_wait_error: self.write.exit_early_on_wait_error,
+        };
+        let cluster = Arc::clone(&self.setup.cluster);
+        let engine = Engine::new(plan, &self.setup.config, &options, cluster, session, self.run.events.clone());
+        engine.run(self.run.stop.clone()).await
+    }
+
+    async fn start_history(&self, plan: &Plan, summary: &ChangeSummary) -> Option<String> {
+        if !plan.has_changes() || self.write.app_changes_max_to_keep == 0 || self.phase == Phase::Deleting {
+            return None;
+        }
+        let cluster = &*self.setup.cluster;
+        let run = if cluster.capabilities().server { self.run.id.as_str() } else { "" };
+        match history::start(cluster, &plan.observed.app, &plan.label_value, summary, run, self.findings).await {
+            Ok(name) => Some(name),
+            Err(error) => {
+                self.run.warn("history", error.to_string());
+                None
+            }
+        }
+    }
+
+    /// The final record. What fails here leaves the union behind, which the next run puts right.
+    async fn close(
+        &self,
+        plan: &Plan,
+        session: Arc<Session>,
+        union: Inventory,
+        outcome: &Outcome,
+        history: Option<&str>,
+        summary: &ChangeSummary,
+    ) {
+        let Some(session) = Arc::into_inner(session) else {
+            self.run.warn("record", "a write is still under way; the next run finishes the record");
+            return;
+        };
+        let complete = outcome.progress.iter().all(|progress| *progress == Progress::Done);
+        let closed = if self.phase == Phase::Deleting && complete {
+            session.close_deleted().await
+        } else {
+            let finished = written(plan, outcome);
+            let inventory = final_inventory(plan, union, outcome);
+            let phase = if finished { Phase::Done } else { Phase::Interrupted };
+            let change = summary.to_json();
+            // Without history the change has no name; how it ended is told all the same.
+            let unnamed = plan.has_changes() && self.write.app_changes_max_to_keep == 0;
+            let last_change = history.or(unnamed.then_some("")).map(|name| (name, &change));
+            session.close(phase, &inventory, &plan.kinds(!finished), last_change).await
+        };
+        if let Err(error) = closed {
+            self.run.events.send(Event::Warning {
+                code: "record".to_owned(),
+                message: format!("{error}; the next run puts the record right"),
+                object: None,
+                position: None,
+            });
+        }
+    }
+
+    fn now(&self) -> String {
+        if self.setup.cluster.capabilities().server { self.run.surroundings.now() } else { String::new() }
+    }
+
+    fn summary(&self, plan: &Plan) -> ChangeSummary {
+        let mut counts = Counts::default();
+        plan.objects.iter().for_each(|planned| counts.add(planned.change.operation));
+        let Counts { create, update, replace, delete, noop, exists } = counts;
+        let reconcile = create + update + replace;
+        ChangeSummary {
+            started_at: self.now(),
+            description: format!(
+                "update: Op: {create} create, {delete} delete, {} update, {noop} noop, {exists} exists / \
+                 Wait to: {reconcile} reconcile, {delete} delete, {noop} noop",
+                update + replace
+            ),
+            namespaces: plan.namespaces(),
+            ..ChangeSummary::default()
+        }
+    }
+}
+
+/// Whether every write was done; an object that is not ready yet is written all the same.
+fn written(plan: &Plan, outcome: &Outcome) -> bool {
+    outcome.progress.iter().zip(&plan.objects).all(|(progress, planned)| match progress {
+        Progress::Done => true,
+        Progress::Waiting | Progress::TimedOut | Progress::NeverReady(_) => {
+            planned.change.operation != Operation::Delete
+        }
+        Progress::Pending | Progress::Skipped(_) | Progress::Stopped(_) => !planned.change.operation.writes(),
+        Progress::Writing | Progress::WriteFailed(_) => false,
+    })
+}
+
+/// What exists after the run, as far as it is known.
+fn final_inventory(plan: &Plan, mut inventory: Inventory, outcome: &Outcome) -> Inventory {
+    for ((planned, progress), object) in plan.objects.iter().zip(&outcome.progress).zip(&outcome.objects) {
+        let key = planned.change.object.key();
+        let waited =
+            matches!(progress, Progress::Done | Progress::Waiting | Progress::TimedOut | Progress::NeverReady(_));
+        match planned.change.operation {
+            Operation::Create | Operation::Update | Operation::Replace if waited => {
+                if let Some(object) = object {
+                    inventory.insert(key, entry(planned, object));
+                }
+            }
+            // The record must not claim what was never made.
+            Operation::Create
+                if matches!(progress, Progress::Pending | Progress::Skipped(_))
+                    && inventory.get(&key).is_some_and(|entry| entry.uid.is_empty()) =>
+            {
+                inventory.remove(&key);
+            }
+            Operation::Delete if *progress == Progress::Done => {
+                inventory.remove(&key);
+            }
+            Operation::Noop if !planned.manifest_digest.is_empty() => {
+                // An object that was compared by the server and found equal is known from now on.
+                let known = inventory.get(&key).is_some_and(|entry| !entry.live_digest.is_empty());
+                if let (false, Some(live)) = (known, planned.change.live.as_deref()) {
+                    inventory.insert(key, entry(planned, live));
+                }
+            }
+            _ => {}
+        }
+    }
+    inventory
+}

@@ -1,0 +1,178 @@
+//! A folder of YAML (`dir:PATH`, read and written) or a git ref (`git:REF[:PATH]`, read only) as a cluster.
+//! The manifest is the object: nothing is defaulted or stamped, and a write that changes nothing touches no file.
+
+mod discovery;
+mod edit;
+mod folder;
+mod git;
+mod index;
+mod json_patch;
+mod kinds_table;
+mod layout;
+mod lock;
+mod present;
+mod read;
+mod selector;
+mod source;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use serde_json::Value;
+
+use self::folder::Folder;
+use self::git::GitTree;
+use self::source::Source;
+use self::store::Store;
+use super::{
+    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, ListQuery, LocalLock,
+    Page, Patch, ServerVersion, WatchEvent, Written,
+};
+
+/// A folder, or a git ref, as a cluster.
+///
+/// Objects are found in any layout of `.yaml`, `.yml` and `.json` files; documents that are no Kubernetes objects are
+/// left alone. Objects without a namespace are in `default`. A new object gets a file of its own,
+/// `<namespace or _cluster>/<kind>[.<group>]_<name>.yaml`; an update replaces the document where it stands, and every
+/// byte outside it stays. App records live in `.pushback/<namespace>/<name>.yaml` and are listed only by their labels.
+///
+/// `uid` and `resourceVersion` are made when an object is read: a digest of its identity, and one of its content.
+#[derive(Debug)]
+pub struct DirectoryCluster {
+    store: Arc<Store>,
+    description: String,
+    /// `None` for a git ref.
+    root: Option<PathBuf>,
+    lock_directory: Option<PathBuf>,
+}
+
+impl DirectoryCluster {
+    /// Opens a folder. One that does not exist is an empty cluster, and is made at the first write. Files are read
+    /// when they are first needed.
+    ///
+    /// # Errors
+    /// `Configuration` where the path is not a folder.
+    pub fn open(path: &Path) -> Result<Self, ClusterError> {
+        let source = Source::Folder(Folder::new(path)?);
+        let description = format!("dir:{}", folder::shown(path));
+        let root = Some(path.to_owned());
+        Ok(Self { store: Arc::new(Store::new(source)), description, root, lock_directory: None })
+    }
+
+    /// Opens a git ref (branch, tag, commit) of the repository that `repository_dir` is in, or a folder in it: `sub_path`
+    /// counts from the top of the repository, and is empty for all of it.
+    ///
+    /// # Errors
+    /// `Configuration` where there is no git, no repository, no such ref or no such folder.
+    pub fn open_git(repository_dir: &Path, reference: &str, sub_path: &str) -> Result<Self, ClusterError> {
+        let tree = GitTree::open(repository_dir, reference, sub_path)?;
+        let description = format!("git:{}", tree.label());
+        let store = Arc::new(Store::new(Source::Git(tree)));
+        Ok(Self { store, description, root: None, lock_directory: None })
+    }
+
+    /// Keeps the locks of apps somewhere else than in the user's cache folder.
+    #[must_use]
+    pub fn with_lock_directory(mut self, path: &Path) -> Self {
+        self.lock_directory = Some(path.to_owned());
+        self
+    }
+
+    /// Files are read and written on a thread that may wait for them. A write is finished even if nobody waits for it.
+    async fn blocking<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<R, ClusterError> + Send + 'static,
+    ) -> Result<R, ClusterError> {
+        let store = Arc::clone(&self.store);
+        in_background(move || work(&store)).await
+    }
+}
+
+async fn in_background<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R, ClusterError> + Send + 'static,
+) -> Result<R, ClusterError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(ClusterError::new(ErrorKind::Server, "the run is being ended")),
+        },
+    }
+}
+
+#[async_trait]
+impl Cluster for DirectoryCluster {
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { server: false, writable: self.root.is_some() }
+    }
+
+    async fn version(&self) -> Result<Option<ServerVersion>, ClusterError> {
+        Ok(None)
+    }
+
+    async fn kinds(&self) -> Result<Arc<Kinds>, ClusterError> {
+        self.blocking(Store::kinds).await
+    }
+
+    /// Every write of a definition is heard at once, so there is nothing to read anew.
+    async fn rediscover(&self, _group: &str) -> Result<Arc<Kinds>, ClusterError> {
+        self.blocking(Store::kinds).await
+    }
+
+    async fn get(&self, address: &Address) -> Result<Option<Arc<Value>>, ClusterError> {
+        let address = address.clone();
+        self.blocking(move |store| store.get(&address)).await
+    }
+
+    /// All on one page.
+    async fn list(&self, query: &ListQuery) -> Result<Page, ClusterError> {
+        let query = query.clone();
+        self.blocking(move |store| store.list(&query)).await
+    }
+
+    async fn create(&self, address: &Address, body: &Value, dry_run: bool) -> Result<Written, ClusterError> {
+        let (address, body) = (address.clone(), body.clone());
+        self.blocking(move |store| store.create(&address, &body, dry_run)).await
+    }
+
+    async fn apply(&self, address: &Address, body: &Value, options: ApplyOptions) -> Result<Written, ClusterError> {
+        let (address, body) = (address.clone(), body.clone());
+        self.blocking(move |store| store.apply(&address, &body, options.dry_run)).await
+    }
+
+    async fn patch(&self, address: &Address, patch: &Patch, dry_run: bool) -> Result<Written, ClusterError> {
+        let (address, patch) = (address.clone(), patch.clone());
+        self.blocking(move |store| store.patch(&address, &patch, dry_run)).await
+    }
+
+    async fn delete(&self, address: &Address, options: &DeleteOptions) -> Result<Option<Arc<Value>>, ClusterError> {
+        let (address, options) = (address.clone(), options.clone());
+        self.blocking(move |store| store.delete(&address, &options)).await
+    }
+
+    async fn watch(
+        &self,
+        _query: &ListQuery,
+        _resource_version: &str,
+    ) -> Result<BoxStream<'static, Result<WatchEvent, ClusterError>>, ClusterError> {
+        let message = format!("{} cannot be watched: nothing changes in it by itself", self.description);
+        Err(ClusterError::new(ErrorKind::Unsupported, message))
+    }
+
+    async fn local_lock(&self, namespace: &str, app: &str) -> Result<Option<LocalLock>, ClusterError> {
+        // A git ref is never written.
+        let Some(root) = self.root.clone() else { return Ok(None) };
+        let (directory, namespace, app) = (self.lock_directory.clone(), namespace.to_owned(), app.to_owned());
+        let acquire = move || lock::acquire(directory.as_deref(), &root, &namespace, &app);
+        Ok(Some(LocalLock::new(in_background(acquire).await?)))
+    }
+}

@@ -1,0 +1,377 @@
+//! The files below a folder: reading them all, replacing one as a whole, removing one.
+//! Nothing outside the folder is written, whatever names or symbolic links say.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+
+use super::layout::RECORDS;
+use crate::cluster::{ClusterError, ErrorKind};
+use crate::manifest::yaml::Limits;
+use crate::surroundings::reason;
+
+/// A file as it was read.
+#[derive(Debug)]
+pub(super) struct SourceFile {
+    /// Path below the root.
+    pub path: PathBuf,
+    /// Content.
+    pub bytes: Vec<u8>,
+}
+
+/// A folder that is read and written.
+#[derive(Debug)]
+pub(super) struct Folder {
+    root: PathBuf,
+}
+
+/// What a walk has seen, and what it must still look at.
+#[derive(Default)]
+struct Walk {
+    folders: VecDeque<PathBuf>,
+    links: VecDeque<PathBuf>,
+    seen: BTreeSet<PathBuf>,
+    /// Real path → path below the root, so that a file with two names is read once.
+    files: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Folder {
+    /// # Errors
+    /// `Configuration` where the path is something other than a folder. One that does not exist is empty.
+    pub(super) fn new(root: &Path) -> Result<Self, ClusterError> {
+        match fs::metadata(root) {
+            Ok(metadata) if !metadata.is_dir() => {
+                let message = format!("{} is not a folder", shown(root));
+                Err(ClusterError::new(ErrorKind::Configuration, message))
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(not_readable(root, &error)),
+            _ => Ok(Self { root: root.to_owned() }),
+        }
+    }
+
+    /// Path of a file as people see it.
+    pub(super) fn shown(&self, path: &Path) -> String {
+        shown(&self.root.join(path))
+    }
+
+    /// Every YAML and JSON file, sorted by path. Names that start with a dot are left out, except the app records.
+    pub(super) fn read_all(&self) -> Result<Vec<SourceFile>, ClusterError> {
+        let root = match self.root.canonicalize() {
+            Ok(root) => root,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(not_readable(&self.root, &error)),
+        };
+        let mut walk = Walk::default();
+        walk.folders.push_back(PathBuf::new());
+        loop {
+            // Links come last: a file that has a name of its own keeps it.
+            if let Some(folder) = walk.folders.pop_front() {
+                self.walk_folder(&mut walk, &folder)?;
+            } else if let Some(link) = walk.links.pop_front() {
+                self.walk_link(&mut walk, &root, link);
+            } else {
+                break;
+            }
+        }
+        let mut files: Vec<(PathBuf, PathBuf)> = walk.files.into_iter().map(|(real, path)| (path, real)).collect();
+        files.sort();
+        let read = |(path, real): (PathBuf, PathBuf)| {
+            let place = self.root.join(&path);
+            // Before anything of it is read: it may be as large as the disk.
+            let size = fs::metadata(&real).map_err(|error| not_readable(&place, &error))?.len();
+            check_size(&shown(&place), size)?;
+            let bytes = fs::read(&real).map_err(|error| not_readable(&place, &error))?;
+            Ok(SourceFile { path, bytes })
+        };
+        files.into_iter().map(read).collect()
+    }
+
+    fn walk_folder(&self, walk: &mut Walk, folder: &Path) -> Result<(), ClusterError> {
+        let place = self.root.join(folder);
+        let failed = |error: io::Error| not_readable(&place, &error);
+        let real = place.canonicalize().map_err(failed)?;
+        if !walk.seen.insert(real.clone()) {
+            return Ok(());
+        }
+        for entry in fs::read_dir(&place).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            let records = folder.as_os_str().is_empty() && name == RECORDS;
+            if name.as_encoded_bytes().starts_with(b".") && !records {
+                continue;
+            }
+            let path = folder.join(&name);
+            let kind = entry.file_type().map_err(failed)?;
+            if kind.is_dir() {
+                walk.folders.push_back(path);
+            } else if kind.is_symlink() {
+                walk.links.push_back(path);
+            } else if kind.is_file() && is_manifest(&path) {
+                walk.files.insert(real.join(name), path);
+            }
+        }
+        Ok(())
+    }
+
+    /// A link to nothing holds nothing. A folder outside is not walked: a link to `/` would be a long walk.
+    fn walk_link(&self, walk: &mut Walk, root: &Path, link: PathBuf) {
+        let Ok(real) = self.root.join(&link).canonicalize() else { return };
+        let Ok(metadata) = fs::metadata(&real) else { return };
+        if metadata.is_dir() && real.starts_with(root) {
+            walk.folders.push_back(link);
+        } else if metadata.is_file() && is_manifest(&link) {
+            walk.files.entry(real).or_insert(link);
+        }
+    }
+
+    /// One file; `None` where it does not exist.
+    pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ClusterError> {
+        match fs::read(self.root.join(path)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(not_readable(&self.root.join(path), &error)),
+        }
+    }
+
+    /// What stands at a path, if anything.
+    pub(super) fn metadata(&self, path: &Path) -> Option<fs::Metadata> {
+        fs::symlink_metadata(self.root.join(path)).ok()
+    }
+
+    /// Writes a file as a whole: readers see the old or the new content, also after a power cut. An existing file
+    /// keeps its permissions; a new `private` one is its owner's alone.
+    pub(super) fn write(&self, path: &Path, text: &str, private: bool) -> Result<(), ClusterError> {
+        let failed = |error: io::Error| not_writable(&self.root.join(path), &error);
+        let real = self.resolve(path, true)?;
+        let parent = real.parent().unwrap_or(&self.root);
+        let permissions = fs::metadata(&real).ok().map(|metadata| metadata.permissions());
+        let (temporary, mut file) = temporary_file(parent, private || permissions.is_some()).map_err(failed)?;
+        let written = file
+            .write_all(text.as_bytes())
+            .and_then(|()| permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions)))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| fs::rename(&temporary, &real));
+        if let Err(error) = written {
+            let _ = fs::remove_file(&temporary);
+            return Err(failed(error));
+        }
+        sync_folder(parent).map_err(failed)
+    }
+
+    /// Removes a file, and with `and_folders` the folders that it leaves empty. The root stays.
+    pub(super) fn remove(&self, path: &Path, and_folders: bool) -> Result<(), ClusterError> {
+        let place = self.root.join(path);
+        let failed = |error: io::Error| not_writable(&place, &error);
+        let real = self.resolve(path, false)?;
+        fs::remove_file(&real).map_err(failed)?;
+        if fs::symlink_metadata(&place).is_ok_and(|metadata| metadata.is_symlink()) {
+            fs::remove_file(&place).map_err(failed)?;
+        }
+        sync_folder(real.parent().unwrap_or(&self.root)).map_err(failed)?;
+        let mut folder = path.parent().filter(|_| and_folders);
+        while let Some(name) = folder.filter(|name| !name.as_os_str().is_empty()) {
+            // Fails where something else is in it, and that is the question.
+            if fs::remove_dir(self.root.join(name)).is_err() {
+                break;
+            }
+            folder = name.parent();
+        }
+        Ok(())
+    }
+
+    /// The real place of a path below the root, with its folders made where `create` says so.
+    fn resolve(&self, path: &Path, create: bool) -> Result<PathBuf, ClusterError> {
+        let failed = |error: io::Error| not_writable(&self.root.join(path), &error);
+        if create {
+            fs::create_dir_all(&self.root).map_err(failed)?;
+        }
+        let root = self.root.canonicalize().map_err(failed)?;
+        let mut place = root.clone();
+        let mut parts = path.components().peekable();
+        while let Some(part) = parts.next() {
+            let Component::Normal(name) = part else { return Err(self.outside(path)) };
+            place.push(name);
+            match fs::symlink_metadata(&place) {
+                Ok(metadata) if metadata.is_symlink() => {
+                    place = place.canonicalize().map_err(failed)?;
+                    if !place.starts_with(&root) {
+                        return Err(self.outside(path));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
+                    if parts.peek().is_some() {
+                        fs::create_dir(&place).map_err(failed)?;
+                    }
+                }
+                Err(error) => return Err(failed(error)),
+                Ok(_) => {}
+            }
+        }
+        Ok(place)
+    }
+
+    fn outside(&self, path: &Path) -> ClusterError {
+        let message =
+            format!("{}: leads out of the folder through a symbolic link, and is not written", self.shown(path));
+        ClusterError::new(ErrorKind::Unsupported, message)
+    }
+}
+
+/// A path for messages, without control characters.
+pub(super) fn shown(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+/// A file that the loader would refuse is not read.
+pub(super) fn check_size(shown: &str, size: u64) -> Result<(), ClusterError> {
+    let limit = Limits::default().bytes;
+    if usize::try_from(size).is_ok_and(|size| size <= limit) {
+        return Ok(());
+    }
+    let message = format!("{shown}: larger than {} MiB, the limit of one file", limit >> 20);
+    Err(ClusterError::new(ErrorKind::Configuration, message))
+}
+
+/// By its ending.
+pub(super) fn is_manifest(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    ["yaml", "yml", "json"].iter().any(|known| ending.eq_ignore_ascii_case(known))
+}
+
+/// A new file beside the one that it will replace. Its name starts with a dot, so that a left-over is never read.
+fn temporary_file(folder: &Path, private: bool) -> io::Result<(PathBuf, File)> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, if private { 0o600 } else { 0o666 });
+    #[cfg(not(unix))]
+    let _ = private;
+    let mut number = 0_u32;
+    loop {
+        let path = folder.join(format!(".pushback-{}-{number}.tmp", std::process::id()));
+        match options.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
+            other => return other.map(|file| (path, file)),
+        }
+    }
+}
+
+/// Makes a rename last. Only Unix can open a folder for that.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+fn not_readable(path: &Path, error: &io::Error) -> ClusterError {
+    ClusterError::new(ErrorKind::Configuration, format!("{}: cannot be read: {}", shown(path), reason(error)))
+}
+
+fn not_writable(path: &Path, error: &io::Error) -> ClusterError {
+    let kind = match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Forbidden,
+        _ => ErrorKind::Server,
+    };
+    ClusterError::new(kind, format!("{}: cannot be written: {}", shown(path), reason(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(folder: &Folder) -> Vec<String> {
+        let files = folder.read_all().unwrap();
+        files.into_iter().map(|file| file.path.to_string_lossy().replace('\\', "/")).collect()
+    }
+
+    fn put(root: &Path, path: &str) {
+        fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        fs::write(root.join(path), "a: 1\n").unwrap();
+    }
+
+    #[test]
+    fn manifests_are_found_at_any_depth_and_dot_names_are_not() {
+        let directory = tempfile::tempdir().unwrap();
+        for path in [
+            "z.yaml",
+            "a/b/c.yml",
+            "a/d.JSON",
+            "a/readme.md",
+            ".git/x.yaml",
+            ".hidden.yaml",
+            "a/.pushback/x.yaml",
+            ".pushback/n/app.yaml",
+        ] {
+            put(directory.path(), path);
+        }
+        let folder = Folder::new(directory.path()).unwrap();
+        assert_eq!(paths(&folder), [".pushback/n/app.yaml", "a/b/c.yml", "a/d.JSON", "z.yaml"]);
+    }
+
+    #[test]
+    fn a_folder_that_does_not_exist_is_empty_and_a_file_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(paths(&Folder::new(&directory.path().join("absent/deep")).unwrap()).is_empty());
+        put(directory.path(), "a.yaml");
+        assert_eq!(Folder::new(&directory.path().join("a.yaml")).unwrap_err().kind, ErrorKind::Configuration);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_read_once_and_never_lead_a_write_outside() {
+        use std::os::unix::fs::symlink;
+        let directory = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        put(outside.path(), "secret.yaml");
+        put(root, "real/a.yaml");
+        put(root, "..data/b.yaml");
+        symlink(root, root.join("real/loop")).unwrap();
+        symlink(root.join("real/a.yaml"), root.join("0.yaml")).unwrap();
+        symlink(root.join("..data/b.yaml"), root.join("b.yaml")).unwrap();
+        symlink(root.join("absent.yaml"), root.join("dangling.yaml")).unwrap();
+        symlink(outside.path(), root.join("out")).unwrap();
+        symlink(outside.path().join("secret.yaml"), root.join("out.yaml")).unwrap();
+        let folder = Folder::new(root).unwrap();
+        assert_eq!(paths(&folder), ["b.yaml", "out.yaml", "real/a.yaml"]);
+
+        for path in ["out.yaml", "out/new.yaml", "../new.yaml"] {
+            assert_eq!(folder.write(Path::new(path), "x", false).unwrap_err().kind, ErrorKind::Unsupported, "{path}");
+        }
+        assert_eq!(folder.remove(Path::new("out.yaml"), false).unwrap_err().kind, ErrorKind::Unsupported);
+        assert_eq!(fs::read_to_string(outside.path().join("secret.yaml")).unwrap(), "a: 1\n");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+
+        folder.write(Path::new("b.yaml"), "b: 2\n", false).unwrap();
+        assert_eq!(fs::read_to_string(root.join("..data/b.yaml")).unwrap(), "b: 2\n");
+        assert!(fs::symlink_metadata(root.join("b.yaml")).unwrap().is_symlink());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_are_kept_and_new_private_files_are_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let folder = Folder::new(directory.path()).unwrap();
+        let mode = |path: &str| fs::metadata(directory.path().join(path)).unwrap().permissions().mode() & 0o777;
+        folder.write(Path::new("a/secret.yaml"), "x", true).unwrap();
+        assert_eq!(mode("a/secret.yaml"), 0o600);
+        fs::set_permissions(directory.path().join("a/secret.yaml"), fs::Permissions::from_mode(0o640)).unwrap();
+        folder.write(Path::new("a/secret.yaml"), "y", true).unwrap();
+        assert_eq!(mode("a/secret.yaml"), 0o640);
+        assert_eq!(fs::read_dir(directory.path().join("a")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn removing_the_last_file_removes_its_folders_but_not_the_root() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = Folder::new(directory.path()).unwrap();
+        put(directory.path(), "a/b/c.yaml");
+        put(directory.path(), "a/keep.txt");
+        folder.remove(Path::new("a/b/c.yaml"), true).unwrap();
+        assert!(!directory.path().join("a/b").exists() && directory.path().join("a/keep.txt").exists());
+        put(directory.path(), "d.yaml");
+        folder.remove(Path::new("d.yaml"), true).unwrap();
+        assert!(directory.path().exists());
+    }
+}

@@ -1,0 +1,247 @@
+//! The files of a git ref, read through the `git` program: its objects, never a checkout.
+//! The ref is resolved once, so that all answers are of one commit.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::folder::{SourceFile, check_size, is_manifest, shown};
+use crate::cluster::{ClusterError, ErrorKind};
+
+/// git's own words, so that they are not said twice.
+const NO_REPOSITORY: &str = "not a git repository";
+
+/// A folder in a commit.
+#[derive(Debug)]
+pub(super) struct GitTree {
+    repository: PathBuf,
+    /// `main`, or `main:deploy/live`.
+    label: String,
+    /// Object name of the tree.
+    tree: String,
+}
+
+impl GitTree {
+    /// # Errors
+    /// `Configuration` where there is no git, no repository, no such ref or no such folder in it.
+    pub(super) fn open(repository: &Path, reference: &str, sub_path: &str) -> Result<Self, ClusterError> {
+        let refused = |message: String| Err(ClusterError::new(ErrorKind::Configuration, message));
+        // Git would take it for an option. A colon would choose a path, a space or control character names nothing.
+        if reference.is_empty() || reference.starts_with('-') || sub_path.starts_with('-') || reference.contains(':') {
+            return refused(format!("{reference:?} with path {sub_path:?} is not a git ref and folder"));
+        }
+        let parts: Vec<&str> = sub_path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        if parts.contains(&"..") {
+            return refused(format!("{sub_path:?} leads out of the repository"));
+        }
+        let label = if parts.is_empty() { reference.to_owned() } else { format!("{reference}:{}", parts.join("/")) };
+        let mut opened = Self { repository: repository.to_owned(), label, tree: String::new() };
+        opened.run(&["rev-parse", "--git-dir"]).map_err(|error| opened.failed(NO_REPOSITORY, &error))?;
+        let commit = format!("{reference}^{{tree}}");
+        let mut tree =
+            opened.resolve(&commit).map_err(|error| opened.failed("the repository has no such ref", &error))?;
+        if !parts.is_empty() {
+            let folder = format!("{tree}:{}", parts.join("/"));
+            tree = opened.resolve(&folder).map_err(|error| opened.failed("the ref has no such folder", &error))?;
+            let kind = opened.run(&["cat-file", "-t", &tree]).unwrap_or_default();
+            if kind.trim_ascii() != b"tree" {
+                return refused(format!("git {}: it is a file, not a folder", opened.label));
+            }
+        }
+        opened.tree = tree;
+        Ok(opened)
+    }
+
+    /// `main:deploy/live`.
+    pub(super) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Path of a file as people see it.
+    pub(super) fn shown(&self, path: &Path) -> String {
+        let separator = if self.label.contains(':') { '/' } else { ':' };
+        format!("{}{separator}{}", self.label, shown(path))
+    }
+
+    /// Every YAML and JSON file, sorted by path. Symbolic links and submodules have no content of their own here.
+    pub(super) fn read_all(&self) -> Result<Vec<SourceFile>, ClusterError> {
+        let listing = self
+            .run(&["ls-tree", "-r", "-z", "--full-tree", &self.tree])
+            .map_err(|error| self.failed("cannot be listed", &error))?;
+        let mut blobs: Vec<(PathBuf, String)> = Vec::new();
+        for entry in listing.split(|byte| *byte == 0) {
+            let entry = String::from_utf8_lossy(entry);
+            let Some((head, path)) = entry.split_once('\t') else { continue };
+            let fields: Vec<&str> = head.split(' ').collect();
+            if let [mode, "blob", object] = fields[..]
+                && mode.starts_with("100")
+                && is_manifest(Path::new(path))
+                && is_visible(path)
+            {
+                blobs.push((PathBuf::from(path), object.to_owned()));
+            }
+        }
+        blobs.sort();
+        self.read_blobs(blobs).map_err(|error| self.failed("cannot be read", &error))
+    }
+
+    /// All contents from one process. Names go in from a thread of their own, or both sides could wait for each other.
+    fn read_blobs(&self, blobs: Vec<(PathBuf, String)>) -> io::Result<Vec<SourceFile>> {
+        let mut child = self
+            .command(&["cat-file", "--batch"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("git has no pipes"));
+        };
+        let names: String = blobs.iter().map(|(_, object)| format!("{object}\n")).collect();
+        let writer = std::thread::spawn(move || input.write_all(names.as_bytes()));
+        let mut output = BufReader::new(output);
+        let mut files = Vec::with_capacity(blobs.len());
+        let read = || {
+            for (path, object) in blobs {
+                let mut head = String::new();
+                output.read_line(&mut head)?;
+                let size: Option<u64> =
+                    head.trim_end().strip_prefix(&format!("{object} blob ")).and_then(|size| size.parse().ok());
+                let size = size.ok_or_else(|| io::Error::other(format!("object {object} is missing")))?;
+                check_size(&shown(&path), size).map_err(|error| io::Error::other(error.message))?;
+                let mut bytes = Vec::new();
+                output.by_ref().take(size).read_to_end(&mut bytes)?;
+                let mut end = [0];
+                output.read_exact(&mut end)?;
+                files.push(SourceFile { path, bytes });
+            }
+            Ok(())
+        };
+        let result: io::Result<()> = read();
+        if result.is_err() {
+            let _ = child.kill();
+        }
+        let _ = writer.join();
+        let _ = child.wait();
+        result.map(|()| files)
+    }
+
+    fn resolve(&self, revision: &str) -> io::Result<String> {
+        let output = self.run(&["rev-parse", "--verify", "--quiet", revision])?;
+        let object = String::from_utf8_lossy(&output).trim().to_owned();
+        let valid = object.len() >= 40 && object.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if valid { Ok(object) } else { Err(io::Error::other("git named no object")) }
+    }
+
+    /// Standard output of a git command that succeeded.
+    fn run(&self, arguments: &[&str]) -> io::Result<Vec<u8>> {
+        let output = self.command(arguments).stdin(Stdio::null()).output()?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let words = String::from_utf8_lossy(&output.stderr);
+        let line = words.lines().next().unwrap_or_default().trim_start_matches("fatal: ").to_owned();
+        Err(io::Error::other(line))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("git");
+        command.arg("--no-pager").arg("-C").arg(&self.repository).args(arguments);
+        command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+        command
+    }
+
+    fn failed(&self, what: &str, error: &io::Error) -> ClusterError {
+        let reason = error.to_string();
+        let message = if error.kind() == io::ErrorKind::NotFound {
+            "the git program is not installed, or not on the PATH".to_owned()
+        } else if reason.is_empty() || reason.starts_with(what) {
+            format!("git {}: {what}", self.label)
+        } else {
+            format!("git {}: {what}: {}", self.label, shown(Path::new(&reason)))
+        };
+        ClusterError::new(ErrorKind::Configuration, message)
+    }
+}
+
+/// The same names as in a folder: none that start with a dot, except the app records at the top.
+fn is_visible(path: &str) -> bool {
+    let path = path.strip_prefix(".pushback/").unwrap_or(path);
+    path.split('/').all(|part| !part.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn git(repository: &Path, arguments: &[&str]) {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(repository).args(["-c", "user.name=t", "-c", "user.email=t@example.com"]).args(arguments);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn repository() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        git(root, &["init", "--quiet", "--initial-branch=main"]);
+        for (path, text) in [
+            ("live/a b.yaml", "a: 1\n"),
+            ("live/sub/ü.yml", "b: 2"),
+            ("live/.x/c.yaml", "c: 3\n"),
+            ("live/.pushback/n/app.yaml", "r: 1\n"),
+            ("live/empty.yaml", ""),
+            ("live/readme.md", "#"),
+            ("top.yaml", "t: 1\n"),
+        ] {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), text).unwrap();
+        }
+        git(root, &["add", "--all"]);
+        git(root, &["commit", "--quiet", "--message=one"]);
+        directory
+    }
+
+    #[test]
+    fn a_folder_of_a_ref_is_read_as_committed() {
+        let directory = repository();
+        let tree = GitTree::open(directory.path(), "main", "./live/").unwrap();
+        fs::write(directory.path().join("live/a b.yaml"), "a: changed\n").unwrap();
+        git(directory.path(), &["commit", "--quiet", "--all", "--message=two"]);
+        let files: Vec<(String, String)> = tree
+            .read_all()
+            .unwrap()
+            .into_iter()
+            .map(|file| (file.path.to_string_lossy().into_owned(), String::from_utf8(file.bytes).unwrap()))
+            .collect();
+        let expected =
+            [(".pushback/n/app.yaml", "r: 1\n"), ("a b.yaml", "a: 1\n"), ("empty.yaml", ""), ("sub/ü.yml", "b: 2")];
+        assert_eq!(files, expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
+        assert_eq!(tree.shown(Path::new("a b.yaml")), "main:live/a b.yaml");
+        let whole = GitTree::open(directory.path(), "HEAD~1", "").unwrap();
+        assert_eq!(whole.read_all().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn what_is_not_there_or_looks_like_an_option_is_refused() {
+        let directory = repository();
+        let open = |reference: &str, path: &str| GitTree::open(directory.path(), reference, path).unwrap_err();
+        for (reference, path, part) in [
+            ("absent", "", "no such ref"),
+            ("main", "absent", "no such folder"),
+            ("main", "top.yaml", "is a file"),
+            ("main", "live/../..", "leads out"),
+            ("--output=x", "", "not a git ref"),
+            ("main", "-x", "not a git ref"),
+            ("", "", "not a git ref"),
+        ] {
+            let error = open(reference, path);
+            assert_eq!(error.kind, ErrorKind::Configuration);
+            assert!(error.message.contains(part), "{error}");
+        }
+        let empty = tempfile::tempdir().unwrap();
+        let error = GitTree::open(empty.path(), "main", "").unwrap_err();
+        assert!(error.message.contains("not a git repository"), "{error}");
+    }
+}

@@ -1,0 +1,265 @@
+//! All objects of a folder by identity, each with the document that holds it.
+//! Built once from all files; a write updates the one file that it touched.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pushback_preflight::ObjectKey;
+use pushback_preflight::object::{ObjectExt, split_api_version};
+use serde_json::Value;
+
+use super::discovery::{CRD_GROUP, CRD_KIND, defined_kind, is_crd, kinds_with};
+use super::present;
+use super::read::{self, Part};
+use super::source::Source;
+use crate::cluster::{ClusterError, ErrorKind, Kinds};
+
+/// Namespace of a namespaced object whose document gives none.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub files: BTreeMap<PathBuf, FileText>,
+    pub objects: BTreeMap<ObjectKey, Entry>,
+    pub kinds: Arc<Kinds>,
+    next_document: u64,
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(super) struct FileText {
+    pub text: String,
+    /// Those with content, in order; also those that are no Kubernetes objects.
+    pub documents: Vec<Document>,
+}
+
+/// A document of a file.
+#[derive(Debug)]
+pub(super) struct Document {
+    /// Stays the same while other documents come and go.
+    id: u64,
+    pub part: Part,
+    /// Identities of the objects in it: none, one, or those of a List.
+    keys: Vec<ObjectKey>,
+}
+
+/// An object and where it is.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// As it is shown.
+    pub object: Arc<Value>,
+    pub file: PathBuf,
+    document: u64,
+    /// Its number where the document is a List.
+    pub item: Option<usize>,
+}
+
+impl Index {
+    /// Reads everything.
+    pub(super) fn load(source: &Source) -> Result<Self, ClusterError> {
+        let mut index = Self::default();
+        let mut parsed = Vec::new();
+        for file in source.read_all()? {
+            let shown = source.shown(&file.path);
+            let text = String::from_utf8(file.bytes).map_err(|_| {
+                ClusterError::new(ErrorKind::Configuration, format!("{shown}: cannot be read: it is not UTF-8 text"))
+            })?;
+            let mut documents = Vec::new();
+            for (part, value) in read::parse(&text, &shown)? {
+                let id = index.new_id();
+                documents.push(Document { id, part, keys: Vec::new() });
+                parsed.push((file.path.clone(), documents.len() - 1, value));
+            }
+            index.files.insert(file.path, FileText { text, documents });
+        }
+        // The scope of every kind must be known before the first identity is.
+        let items = parsed.iter().flat_map(|(_, _, value)| items(value)).map(|(_, value)| value);
+        index.kinds = Arc::new(kinds_with(items.filter(|value| {
+            let (group, _) = split_api_version(value.text("/apiVersion"));
+            is_crd(group, value.text("/kind"))
+        })));
+        for (path, position, value) in parsed {
+            index.add_document(&path, position, value, source)?;
+        }
+        Ok(index)
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.next_document += 1;
+        self.next_document
+    }
+
+    /// Enters the objects of a document that is already among its file's documents.
+    fn add_document(
+        &mut self,
+        path: &Path,
+        position: usize,
+        value: Value,
+        source: &Source,
+    ) -> Result<(), ClusterError> {
+        let Some(document) = self.files.get_mut(path).and_then(|file| file.documents.get_mut(position)) else {
+            return Ok(());
+        };
+        let (id, line) = (document.id, document.part.line);
+        for (item, value) in into_items(value) {
+            let key = key_of(&value, &self.kinds);
+            if let Some(other) = self.objects.get(&key) {
+                let message = format!(
+                    "{key} stands twice: in {} and in {}:{line}; keep one of them",
+                    self.place(other, source),
+                    source.shown(path)
+                );
+                return Err(ClusterError::new(ErrorKind::Configuration, message));
+            }
+            let object = Arc::new(present::live(value, &key));
+            self.objects.insert(key.clone(), Entry { object, file: path.to_owned(), document: id, item });
+            if let Some(document) = self.files.get_mut(path).and_then(|file| file.documents.get_mut(position)) {
+                document.keys.push(key);
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self, entry: &Entry, source: &Source) -> String {
+        let line = self.document(entry).map_or(0, |(_, document)| document.part.line);
+        format!("{}:{line}", source.shown(&entry.file))
+    }
+
+    /// The document of an entry, and its position in the file.
+    pub(super) fn document(&self, entry: &Entry) -> Option<(usize, &Document)> {
+        let documents = &self.files.get(&entry.file)?.documents;
+        documents.iter().enumerate().find(|(_, document)| document.id == entry.document)
+    }
+
+    /// The objects of one kind, in all namespaces.
+    pub(super) fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&ObjectKey, &Entry)> {
+        let first = ObjectKey { group: group.to_owned(), kind: kind.to_owned(), ..ObjectKey::default() };
+        let end = (first.group.clone(), first.kind.clone());
+        self.objects.range(first..).take_while(move |(key, _)| key.group == end.0 && key.kind == end.1)
+    }
+
+    /// Takes in a new file with one object.
+    pub(super) fn file_added(&mut self, path: &Path, text: String, source: &Source) -> Result<(), ClusterError> {
+        let parsed = read::parse(&text, &source.shown(path))?;
+        self.files.insert(path.to_owned(), FileText { text, documents: Vec::new() });
+        for (position, (part, value)) in parsed.into_iter().enumerate() {
+            let id = self.new_id();
+            if let Some(file) = self.files.get_mut(path) {
+                file.documents.push(Document { id, part, keys: Vec::new() });
+            }
+            self.add_document(path, position, value, source)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in a file in which one document was replaced (`text` holds its new form) or removed. The others are not
+    /// read again: they only move.
+    pub(super) fn document_changed(
+        &mut self,
+        path: &Path,
+        position: usize,
+        text: String,
+        removed: bool,
+        source: &Source,
+    ) -> Result<(), ClusterError> {
+        let Some(file) = self.files.get_mut(path).filter(|file| position < file.documents.len()) else { return Ok(()) };
+        let old = file.documents.remove(position);
+        let lines = |text: &str| text.matches('\n').count();
+        let (old_length, new_length) = (file.text.len(), text.len());
+        let (old_lines, new_lines) = (lines(&file.text), lines(&text));
+        for document in &mut file.documents[position..] {
+            document.part.move_by(old_length, new_length, old_lines, new_lines);
+        }
+        let segment = old.part.segment.start..(old.part.segment.end + new_length).saturating_sub(old_length);
+        file.text = text;
+        for key in &old.keys {
+            self.objects.remove(key);
+        }
+        if removed {
+            return Ok(());
+        }
+        let mut parsed = read::parse(&file.text[segment.clone()], &source.shown(path))?;
+        if let Some((mut part, value)) = parsed.pop() {
+            part.move_by(0, segment.start, 0, old.part.body_line.saturating_sub(1) as usize);
+            file.documents.insert(position, Document { id: old.id, part, keys: Vec::new() });
+            self.add_document(path, position, value, source)?;
+        }
+        Ok(())
+    }
+
+    /// Takes out a file that was removed.
+    pub(super) fn file_removed(&mut self, path: &Path) {
+        for document in self.files.remove(path).into_iter().flat_map(|file| file.documents) {
+            for key in document.keys {
+                self.objects.remove(&key);
+            }
+        }
+    }
+
+    /// After a definition came, changed or went: the kinds, and the identities of the objects of its kind, whose
+    /// scope may have become another.
+    pub(super) fn definitions_changed(&mut self, definition: &Value) {
+        let definitions: Vec<Arc<Value>> =
+            self.of_kind(CRD_GROUP, CRD_KIND).map(|(_, entry)| Arc::clone(&entry.object)).collect();
+        self.kinds = Arc::new(kinds_with(definitions.iter().map(AsRef::as_ref)));
+        let (group, kind) = defined_kind(definition);
+        let stale: Vec<ObjectKey> = self.of_kind(group, kind).map(|(key, _)| key.clone()).collect();
+        for old in stale {
+            let Some(entry) = self.objects.get(&old) else { continue };
+            let new = key_of(&entry.object, &self.kinds);
+            if new == old || self.objects.contains_key(&new) {
+                continue;
+            }
+            let Some(mut entry) = self.objects.remove(&old) else { continue };
+            entry.object = Arc::new(present::live(entry.object.as_ref().clone(), &new));
+            let documents = self.files.get_mut(&entry.file).map(|file| file.documents.iter_mut());
+            for key in documents.into_iter().flatten().flat_map(|document| document.keys.iter_mut()) {
+                if *key == old {
+                    *key = new.clone();
+                }
+            }
+            self.objects.insert(new, entry);
+        }
+    }
+}
+
+/// The identity of a stored or shown object, given the scope of its kind. Where that is not known, the document's
+/// own namespace counts.
+fn key_of(object: &Value, kinds: &Kinds) -> ObjectKey {
+    let (group, _) = split_api_version(object.text("/apiVersion"));
+    let kind = object.text("/kind");
+    let namespace = match (kinds.preferred(group, kind), object.namespace()) {
+        (Some(known), _) if !known.namespaced => "",
+        (Some(_), "") => DEFAULT_NAMESPACE,
+        (_, namespace) => namespace,
+    };
+    ObjectKey {
+        group: group.to_owned(),
+        kind: kind.to_owned(),
+        namespace: namespace.to_owned(),
+        name: object.name().to_owned(),
+    }
+}
+
+/// Whether a document is a `List`: items, and no name of its own.
+fn list_items(document: &Value) -> Option<&Vec<Value>> {
+    let is_list = document.text("/kind").ends_with("List") && document.name().is_empty();
+    document.get("items")?.as_array().filter(|_| is_list)
+}
+
+/// The objects in a document, with their number where it is a List.
+fn items(document: &Value) -> impl Iterator<Item = (Option<usize>, &Value)> {
+    let many = list_items(document);
+    let one = many.is_none().then_some((None, document));
+    let many = many.into_iter().flatten().enumerate().map(|(number, item)| (Some(number), item));
+    one.into_iter().chain(many).filter(|(_, value)| present::is_object(value))
+}
+
+fn into_items(document: Value) -> Vec<(Option<usize>, Value)> {
+    if list_items(&document).is_none() {
+        return if present::is_object(&document) { vec![(None, document)] } else { Vec::new() };
+    }
+    items(&document).map(|(number, item)| (number, item.clone())).collect()
+}

@@ -1,0 +1,172 @@
+//! One run at a time for an app in a folder: a file lock of this machine, outside the folder.
+//! The system drops it when its holder ends, however it ends; a text beside it says who holds it.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::folder::shown;
+use super::layout::hex;
+use crate::cluster::{ClusterError, ErrorKind};
+use crate::surroundings::{Surroundings, wall_clock};
+
+/// Held until dropped.
+#[derive(Debug)]
+pub(super) struct Guard {
+    /// Locked; closing it unlocks.
+    _file: File,
+    holder: PathBuf,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // Before the lock is released: afterwards the text may be the next holder's.
+        let _ = fs::remove_file(&self.holder);
+    }
+}
+
+/// Takes the lock of an app, or says who has it. `directory` is where locks live; `None` for the user's own place.
+///
+/// # Errors
+/// `Locked` while another holder lives; `Configuration` where no lock can be kept at all.
+pub(super) fn acquire(
+    directory: Option<&Path>,
+    root: &Path,
+    namespace: &str,
+    app: &str,
+) -> Result<Guard, ClusterError> {
+    let candidates = directory.map_or_else(lock_directories, |directory| vec![directory.to_owned()]);
+    let failed = |error: io::Error| {
+        ClusterError::new(ErrorKind::Configuration, format!("the lock of app {app:?} cannot be kept: {error}"))
+    };
+    let mut usable = Err(io::Error::other("no place for it"));
+    for candidate in candidates {
+        usable = private_folder(&candidate).map(|()| candidate);
+        if usable.is_ok() {
+            break;
+        }
+    }
+    let path = usable.map_err(failed)?.join(lock_name(root, namespace, app));
+    let holder = path.with_extension("holder");
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {
+            let _ = fs::write(&holder, holder_text());
+            Ok(Guard { _file: file, holder })
+        }
+        Err(TryLockError::WouldBlock) => {
+            // The holder writes it right after it has the lock, so it may be missing for a moment.
+            let text = fs::read_to_string(&holder).unwrap_or_default();
+            let text = match text.trim() {
+                "" => "another process".to_owned(),
+                text => shown(Path::new(&text.chars().take(200).collect::<String>())),
+            };
+            let message = format!("app {app:?} in {} is being changed by {text}", shown(root));
+            Err(ClusterError::new(ErrorKind::Locked, message))
+        }
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// Makes the folder where it is not there. One that another user owns, in a shared place, is not trusted: a link in it
+/// could make us write over a file of ours.
+fn private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::uid(&fs::symlink_metadata(path)?) != rustix::process::getuid().as_raw() {
+        return Err(io::Error::other(format!("{} belongs to another user", shown(path))));
+    }
+    Ok(())
+}
+
+/// One name for one app in one folder, by whatever path the folder is reached.
+fn lock_name(root: &Path, namespace: &str, app: &str) -> String {
+    let mut digest = Sha256::new();
+    for part in [real_path(root).as_os_str().as_encoded_bytes(), namespace.as_bytes(), app.as_bytes()] {
+        digest.update(part.len().to_le_bytes());
+        digest.update(part);
+    }
+    format!("{}.lock", hex(&digest.finalize()[..16]))
+}
+
+/// The real path, also of a folder that does not exist yet.
+fn real_path(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let existing = path.ancestors().find_map(|ancestor| Some((ancestor, ancestor.canonicalize().ok()?)));
+    let Some((ancestor, real)) = existing else { return path };
+    // By components: joining nothing would end the path in a separator.
+    real.components().chain(path.strip_prefix(ancestor).unwrap_or(Path::new("")).components()).collect()
+}
+
+/// Where locks may live, the best place first. The cache comes before the runtime directory: a cron job has none,
+/// and must meet the lock of a login session.
+fn lock_directories() -> Vec<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let below = |path: PathBuf| path.join("pushback").join("locks");
+    let home_cache = std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".cache"));
+    let mut directories: Vec<PathBuf> =
+        [variable("XDG_CACHE_HOME"), variable("LOCALAPPDATA"), home_cache, variable("XDG_RUNTIME_DIR")]
+            .into_iter()
+            .flatten()
+            .map(below)
+            .collect();
+    #[cfg(unix)]
+    let user = rustix::process::getuid().as_raw().to_string();
+    #[cfg(not(unix))]
+    let user = "user";
+    directories.push(std::env::temp_dir().join(format!("pushback-{user}")).join("locks"));
+    directories
+}
+
+/// `process 4711 on build-1 since 2026-11-21T09:26:10Z`.
+fn holder_text() -> String {
+    let Surroundings { host, process, .. } = Surroundings::real();
+    let since = wall_clock().round(jiff::Unit::Second).unwrap_or_else(|_| wall_clock());
+    format!("process {process} on {host} since {since}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_holder_is_refused_and_told_who_has_it() {
+        let locks = tempfile::tempdir().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let acquire = |app: &str| acquire(Some(locks.path()), root.path(), "shop", app);
+        let held = acquire("web").unwrap();
+        let error = acquire("web").unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Locked);
+        assert!(error.message.contains(&format!("process {} on ", std::process::id())), "{error}");
+        assert!(acquire("api").is_ok());
+        drop(held);
+        assert!(acquire("web").is_ok());
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_place_that_is_no_folder_is_not_used() {
+        let locks = tempfile::tempdir().unwrap();
+        let place = locks.path().join("locks");
+        fs::write(&place, "").unwrap();
+        assert_eq!(acquire(Some(&place), locks.path(), "n", "a").unwrap_err().kind, ErrorKind::Configuration);
+    }
+
+    #[test]
+    fn one_folder_has_one_lock_by_every_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = |path: &str| lock_name(&directory.path().join(path), "n", "a");
+        let before = name("live/deep");
+        fs::create_dir_all(directory.path().join("live/deep")).unwrap();
+        assert_eq!(before, name("live/deep"));
+        assert_eq!(before, name("live/../live/deep"));
+        assert_ne!(before, name("live"));
+        assert_ne!(lock_name(Path::new("/x"), "a", "bc"), lock_name(Path::new("/x"), "ab", "c"));
+    }
+}

@@ -1,0 +1,408 @@
+//! Reads and writes of objects, over the index and the files behind it.
+//! A write that meets a file which is not as it was read is a conflict, and everything is read anew.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pushback_preflight::ObjectKey;
+use pushback_preflight::object::{ObjectExt, split_api_version};
+use serde_json::Value;
+
+use super::discovery::is_crd;
+use super::folder::Folder;
+use super::index::{Entry, Index};
+use super::layout::{self, RECORDS, hex};
+use super::present::{self, RECORD_LABELS};
+use super::selector::{LabelSelector, field_selector};
+use super::source::Source;
+use super::{edit, json_patch, read};
+use crate::cluster::{Address, ClusterError, DeleteOptions, ErrorKind, Kinds, ListQuery, Page, Patch, Written};
+
+/// The objects of a folder or git ref.
+#[derive(Debug)]
+pub(super) struct Store {
+    source: Source,
+    /// `None` until it is first needed, and after a conflict.
+    index: Mutex<Option<Index>>,
+}
+
+impl Store {
+    pub(super) fn new(source: Source) -> Self {
+        Self { source, index: Mutex::new(None) }
+    }
+
+    pub(super) fn kinds(&self) -> Result<Arc<Kinds>, ClusterError> {
+        self.with(|index| Ok(Arc::clone(&index.kinds)))
+    }
+
+    pub(super) fn get(&self, address: &Address) -> Result<Option<Arc<Value>>, ClusterError> {
+        let key = key_of(address)?;
+        self.with(|index| Ok(current(index, &key).map(|current| current.object)))
+    }
+
+    pub(super) fn list(&self, query: &ListQuery) -> Result<Page, ClusterError> {
+        let labels = LabelSelector::parse(&query.label_selector)?;
+        let fields = field_selector(&query.field_selector)?;
+        let records_too = RECORD_LABELS.iter().any(|label| labels.requires(label));
+        let kind = &query.kind;
+        let namespace = query.namespace.as_deref().filter(|namespace| kind.namespaced && !namespace.is_empty());
+        self.with(|index| {
+            let mut page = Page::default();
+            let mut versions = String::new();
+            for (key, entry) in index.of_kind(&kind.group, &kind.kind) {
+                let is_record = entry.file.starts_with(RECORDS) || present::is_record(&entry.object);
+                let key = understood(key, kind.namespaced);
+                let wanted = namespace.is_none_or(|namespace| key.namespace == namespace)
+                    && (records_too || !is_record)
+                    && labels.matches(&entry.object)
+                    && fields(&entry.object);
+                if wanted {
+                    let object = shown_as(&entry.object, &key);
+                    versions.push_str(object.resource_version());
+                    page.items.push(object);
+                }
+            }
+            page.resource_version = digest(&versions);
+            Ok(page)
+        })
+    }
+
+    pub(super) fn create(&self, address: &Address, body: &Value, dry_run: bool) -> Result<Written, ClusterError> {
+        self.folder_unless(dry_run)?;
+        let mut key = key_of(address)?;
+        let mut body = body.clone();
+        self.with(|index| {
+            if key.name.is_empty() {
+                key.name = match body.name() {
+                    "" => generated_name(index, &key, body.text("/metadata/generateName"))?,
+                    name => name.to_owned(),
+                };
+                if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+                    metadata.insert("name".to_owned(), key.name.clone().into());
+                }
+            }
+            check_body(&key, &body)?;
+            if current(index, &key).is_some() {
+                return Err(ClusterError::new(ErrorKind::AlreadyExists, format!("{key} exists already")));
+            }
+            self.put(index, &key, None, present::stored(&body, &key), dry_run)
+        })
+    }
+
+    /// The body is the object: a folder has no defaults and no other managers. A status that it does not speak of
+    /// stays, as it does on a server.
+    pub(super) fn apply(&self, address: &Address, body: &Value, dry_run: bool) -> Result<Written, ClusterError> {
+        self.folder_unless(dry_run)?;
+        let key = key_of(address)?;
+        check_body(&key, body)?;
+        self.with(|index| {
+            let current = current(index, &key);
+            let object = current.as_ref().map(|current| current.object.as_ref());
+            check_preconditions(&key, object, body.uid(), body.resource_version())?;
+            let mut document = present::stored(body, &key);
+            if let (Some(status), Some(map)) =
+                (object.and_then(|object| object.get("status")), document.as_object_mut())
+            {
+                map.entry("status").or_insert_with(|| status.clone());
+            }
+            self.put(index, &key, current, document, dry_run)
+        })
+    }
+
+    pub(super) fn patch(&self, address: &Address, patch: &Patch, dry_run: bool) -> Result<Written, ClusterError> {
+        self.folder_unless(dry_run)?;
+        let key = key_of(address)?;
+        self.with(|index| {
+            let current = current(index, &key)
+                .ok_or_else(|| ClusterError::new(ErrorKind::NotFound, format!("{key} does not exist")))?;
+            let mut patched = current.object.as_ref().clone();
+            match patch {
+                Patch::Json(operations) => json_patch::apply(&mut patched, operations)?,
+                Patch::Merge(merged) => json_patch::merge(&mut patched, merged),
+            }
+            // What a patch says of uid and resourceVersion is what it expects them to be.
+            check_preconditions(&key, Some(&current.object), patched.uid(), patched.resource_version())?;
+            check_body(&key, &patched)?;
+            self.put(index, &key, Some(current), present::stored(&patched, &key), dry_run)
+        })
+    }
+
+    pub(super) fn delete(
+        &self,
+        address: &Address,
+        options: &DeleteOptions,
+    ) -> Result<Option<Arc<Value>>, ClusterError> {
+        let key = key_of(address)?;
+        self.with(|index| {
+            let folder = self.folder_unless(options.dry_run)?;
+            let Some(current) = current(index, &key) else { return Ok(None) };
+            check_preconditions(&key, Some(&current.object), &options.uid, &options.resource_version)?;
+            if let Some(folder) = folder {
+                self.remove(folder, index, &key, &current.entry)?;
+                if is_crd(&key.group, &key.kind) {
+                    index.definitions_changed(&current.object);
+                }
+            }
+            Ok(Some(current.object))
+        })
+    }
+
+    /// Runs with the index, which is read first where that has not been done.
+    fn with<R>(&self, work: impl FnOnce(&mut Index) -> Result<R, ClusterError>) -> Result<R, ClusterError> {
+        let mut guard = self.index.lock().unwrap_or_else(|poisoned| {
+            self.index.clear_poison();
+            let mut guard = PoisonError::into_inner(poisoned);
+            *guard = None;
+            guard
+        });
+        let result = match guard.as_mut() {
+            Some(index) => work(index),
+            None => work(guard.insert(Index::load(&self.source)?)),
+        };
+        // After these nothing was changed; after any other error the files are not surely as the index says.
+        let harmless = [ErrorKind::NotFound, ErrorKind::AlreadyExists, ErrorKind::Invalid, ErrorKind::Unsupported];
+        if result.as_ref().is_err_and(|error| !harmless.contains(&error.kind)) {
+            *guard = None;
+        }
+        result
+    }
+
+    /// Stores a document, unless it says what is there already.
+    fn put(
+        &self,
+        index: &mut Index,
+        key: &ObjectKey,
+        current: Option<Current>,
+        document: Value,
+        dry_run: bool,
+    ) -> Result<Written, ClusterError> {
+        let folder = self.folder_unless(dry_run)?;
+        let object = Arc::new(present::live(document.clone(), key));
+        let created = current.is_none();
+        if let Some(current) = current.as_ref().filter(|current| same_content(&current.object, &object)) {
+            return Ok(Written { object: Arc::clone(&current.object), created, warnings: Vec::new() });
+        }
+        if let Some(folder) = folder {
+            match current {
+                Some(current) => self.edit(folder, index, &current.entry, Some(document))?,
+                None => self.add(folder, index, key, &document)?,
+            }
+            if is_crd(&key.group, &key.kind) {
+                index.definitions_changed(&object);
+            }
+        }
+        Ok(Written { object, created, warnings: Vec::new() })
+    }
+
+    /// The folder to write to; `None` for a dry-run, which a git ref can do too.
+    fn folder_unless(&self, dry_run: bool) -> Result<Option<&Folder>, ClusterError> {
+        if dry_run { Ok(None) } else { self.source.writable().map(Some) }
+    }
+
+    fn add(&self, folder: &Folder, index: &mut Index, key: &ObjectKey, document: &Value) -> Result<(), ClusterError> {
+        let first = if present::is_record(document) { layout::record_path(key) } else { layout::object_path(key) };
+        let path = free_path(folder, index, &first)?;
+        let text = edit::new_file(document, &folder.shown(&path))?;
+        folder.write(&path, &text, is_secret(document))?;
+        index.file_added(&path, text, &self.source)
+    }
+
+    fn remove(&self, folder: &Folder, index: &mut Index, key: &ObjectKey, entry: &Entry) -> Result<(), ClusterError> {
+        let only = index.files.get(&entry.file).is_some_and(|file| file.documents.len() == 1);
+        if !only || entry.item.is_some() {
+            return self.edit(folder, index, entry, None);
+        }
+        check_unchanged(folder, index, &entry.file)?;
+        // A folder is ours to remove where the file is at the place that we give it.
+        let ours = entry.file == layout::object_path(key) || entry.file == layout::record_path(key);
+        folder.remove(&entry.file, ours)?;
+        index.file_removed(&entry.file);
+        Ok(())
+    }
+
+    /// Replaces a document, or an item of a List; `None` removes it.
+    fn edit(
+        &self,
+        folder: &Folder,
+        index: &mut Index,
+        entry: &Entry,
+        replacement: Option<Value>,
+    ) -> Result<(), ClusterError> {
+        check_unchanged(folder, index, &entry.file)?;
+        let shown = folder.shown(&entry.file);
+        let (Some(file), Some((position, document))) = (index.files.get(&entry.file), index.document(entry)) else {
+            return Err(changed_meanwhile(folder, &entry.file));
+        };
+        let part = &document.part;
+        let replacement = match entry.item {
+            None => replacement,
+            Some(number) => {
+                let list = read::parse(&file.text[part.segment.clone()], &shown)?.pop();
+                list.and_then(|(_, list)| edit_item(list, number, replacement))
+            }
+        };
+        let removed = replacement.is_none();
+        let text = match replacement {
+            Some(value) => edit::replace(&file.text, part, &value, &shown)?,
+            None => edit::remove(&file.text, part, &shown),
+        };
+        if removed && file.documents.len() == 1 {
+            folder.remove(&entry.file, false)?;
+            index.file_removed(&entry.file);
+            return Ok(());
+        }
+        folder.write(&entry.file, &text, false)?;
+        index.document_changed(&entry.file, position, text, removed, &self.source)
+    }
+}
+
+/// An object that is there: as it is shown, and where it is.
+struct Current {
+    object: Arc<Value>,
+    entry: Entry,
+}
+
+fn current(index: &Index, key: &ObjectKey) -> Option<Current> {
+    let unscoped = || {
+        let unscoped = ObjectKey { namespace: String::new(), ..key.clone() };
+        let unknown = index.kinds.versions(&key.group, &key.kind).is_empty();
+        index.objects.get(&unscoped).filter(|_| unknown && *key == understood(&unscoped, !key.namespace.is_empty()))
+    };
+    let entry = index.objects.get(key).or_else(unscoped)?.clone();
+    Some(Current { object: shown_as(&entry.object, key), entry })
+}
+
+/// A document of a kind whose definition is not here may leave out the default namespace.
+fn understood(key: &ObjectKey, namespaced: bool) -> ObjectKey {
+    let mut key = key.clone();
+    if namespaced && key.namespace.is_empty() {
+        "default".clone_into(&mut key.namespace);
+    }
+    key
+}
+
+fn shown_as(object: &Arc<Value>, key: &ObjectKey) -> Arc<Value> {
+    if object.namespace() == key.namespace {
+        Arc::clone(object)
+    } else {
+        Arc::new(present::live(object.as_ref().clone(), key))
+    }
+}
+
+/// The identity behind an address, where objects of the kind can be stored.
+fn key_of(address: &Address) -> Result<ObjectKey, ClusterError> {
+    let kind = &address.kind;
+    let unsupported = |what: &str| {
+        let message = format!("{} is not supported in a folder: {what}", address.kind.kind);
+        Err(ClusterError::new(ErrorKind::Unsupported, message))
+    };
+    if !address.subresource.is_empty() {
+        return unsupported(&format!("it has no subresource {:?}", address.subresource));
+    }
+    if !kind.verbs.is_empty() && !kind.offers("get") {
+        return unsupported("it is a question to a server, not an object that is stored");
+    }
+    let key = ObjectKey {
+        group: kind.group.clone(),
+        kind: kind.kind.clone(),
+        namespace: if kind.namespaced { address.namespace.clone() } else { String::new() },
+        name: address.name.clone(),
+    };
+    Ok(understood(&key, kind.namespaced))
+}
+
+/// A body must be of the object that it is sent for.
+fn check_body(key: &ObjectKey, body: &Value) -> Result<(), ClusterError> {
+    let (group, version) = split_api_version(body.text("/apiVersion"));
+    let namespace = body.namespace();
+    let problem = if !body.get("metadata").is_some_and(Value::is_object) {
+        "it has no metadata"
+    } else if group != key.group || body.text("/kind") != key.kind || version.is_empty() {
+        "its apiVersion or kind is another"
+    } else if body.name() != key.name || key.name.is_empty() {
+        "its metadata.name is another"
+    } else if !(namespace.is_empty() || key.namespace.is_empty() || namespace == key.namespace) {
+        "its metadata.namespace is another"
+    } else {
+        return Ok(());
+    };
+    Err(ClusterError::new(ErrorKind::Invalid, format!("the body does not fit {key}: {problem}")))
+}
+
+/// Empty expectations are none. A uid is of an object that exists; a resourceVersion alone may create.
+fn check_preconditions(key: &ObjectKey, object: Option<&Value>, uid: &str, version: &str) -> Result<(), ClusterError> {
+    let problem = match object {
+        None if !uid.is_empty() => "does not exist any more",
+        Some(object) if !uid.is_empty() && object.uid() != uid => "is another object of the same name",
+        Some(object) if !version.is_empty() && object.resource_version() != version => "has changed since it was read",
+        _ => return Ok(()),
+    };
+    Err(ClusterError::new(ErrorKind::Conflict, format!("{key} {problem}")))
+}
+
+/// The number after the highest one in use: no randomness, and never a name that was just given away.
+fn generated_name(index: &Index, key: &ObjectKey, prefix: &str) -> Result<String, ClusterError> {
+    if prefix.is_empty() {
+        let message = format!("a {} needs metadata.name or metadata.generateName", key.kind);
+        return Err(ClusterError::new(ErrorKind::Invalid, message));
+    }
+    let used = index
+        .of_kind(&key.group, &key.kind)
+        .filter(|(other, _)| other.namespace == key.namespace)
+        .filter_map(|(other, _)| other.name.strip_prefix(prefix)?.parse::<u64>().ok());
+    let next = used.max().unwrap_or(0).saturating_add(1);
+    Ok(format!("{prefix}{next}"))
+}
+
+/// The List with one item replaced or removed; `None` where none is left.
+fn edit_item(mut list: Value, number: usize, replacement: Option<Value>) -> Option<Value> {
+    let items = list.get_mut("items")?.as_array_mut()?;
+    match replacement {
+        Some(value) => *items.get_mut(number)? = value,
+        None if number < items.len() => drop(items.remove(number)),
+        None => return None,
+    }
+    (!items.is_empty()).then_some(list)
+}
+
+/// The resourceVersion of a shown object is the digest of its content.
+fn same_content(one: &Value, other: &Value) -> bool {
+    one.resource_version() == other.resource_version()
+}
+
+fn is_secret(document: &Value) -> bool {
+    document.text("/kind") == "Secret"
+}
+
+/// The place that follows from the identity, or the next one where a file of somebody else stands there.
+fn free_path(folder: &Folder, index: &Index, first: &Path) -> Result<PathBuf, ClusterError> {
+    for number in 1..1000 {
+        let path = layout::alternative(first, number);
+        if index.files.contains_key(&path) {
+            continue;
+        }
+        let Some(metadata) = folder.metadata(&path) else { return Ok(path) };
+        let folded = path.to_string_lossy().to_lowercase();
+        let known = index.files.keys().any(|known| known.to_string_lossy().to_lowercase() == folded);
+        if metadata.is_file() && !known {
+            return Err(changed_meanwhile(folder, &path));
+        }
+    }
+    let message = format!("{}: no free file name beside it", folder.shown(first));
+    Err(ClusterError::new(ErrorKind::Server, message))
+}
+
+fn check_unchanged(folder: &Folder, index: &Index, path: &Path) -> Result<(), ClusterError> {
+    let read = index.files.get(path).map(|file| file.text.as_bytes());
+    if folder.read(path)?.as_deref() == read { Ok(()) } else { Err(changed_meanwhile(folder, path)) }
+}
+
+fn changed_meanwhile(folder: &Folder, path: &Path) -> ClusterError {
+    let message = format!("{}: was changed by somebody else since it was read", folder.shown(path));
+    ClusterError::new(ErrorKind::Conflict, message)
+}
+
+fn digest(text: &str) -> String {
+    use sha2::{Digest, Sha256};
+    hex(&Sha256::digest(text)[..10])
+}

@@ -1,0 +1,289 @@
+//! A cluster behind an API server. Requests are built here and sent through the client library's connector (TLS,
+//! credentials, proxies), so that status codes, warnings and bodies are seen as they are.
+
+mod connect;
+mod contact;
+mod discovery;
+mod error;
+mod exec;
+mod kubeconfig;
+mod limit;
+mod proxy;
+mod request;
+mod retry;
+mod session;
+mod transport;
+mod watch;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use jiff::Timestamp;
+use pushback_preflight::object::ObjectExt;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::{Mutex, OnceCell};
+
+pub use self::connect::ConnectOptions;
+pub use self::limit::Concurrency;
+use self::request::Call;
+pub use self::retry::RetryLimits;
+use self::session::Session;
+use self::transport::{Answer, Transport, parse};
+use super::{
+    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, ErrorKind, FIELD_MANAGER, Kind, Kinds,
+    ListQuery, Notices, Page, Patch, ServerVersion, WatchEvent, Written,
+};
+
+/// An API server, and what was learned about it.
+#[derive(Debug)]
+pub struct KubeCluster {
+    description: String,
+    default_namespace: String,
+    transport: Transport,
+    version: OnceCell<ServerVersion>,
+    kinds: Mutex<Option<Arc<Kinds>>>,
+}
+
+#[derive(Deserialize)]
+struct List {
+    #[serde(default)]
+    metadata: ListMetadata,
+    items: Option<Vec<Map<String, Value>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ListMetadata {
+    r#continue: Option<String>,
+    resource_version: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct VersionAnswer {
+    major: String,
+    minor: String,
+    git_version: String,
+}
+
+impl KubeCluster {
+    /// Reads the configuration, asks for credentials, and builds a client. Nothing is sent to the server yet.
+    ///
+    /// # Errors
+    /// `Configuration` where kubeconfig, context, credentials or proxy cannot be used; `Unauthorized` where a
+    /// credential plugin failed.
+    pub async fn connect(options: &ConnectOptions, notices: Option<Notices>) -> Result<Self, ClusterError> {
+        let target = kubeconfig::resolve(options)?;
+        let uri = &target.config.cluster_url;
+        // Without user information, which an address may hold.
+        let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+        let server =
+            format!("{}://{}{port}{}", uri.scheme_str().unwrap_or("https"), uri.host().unwrap_or(""), uri.path());
+        let server = server.trim_end_matches('/').to_owned();
+        let description = format!("{} ({server})", target.context);
+        let default_namespace = target.config.default_namespace.clone();
+        let session = Session::open(target.config, target.exec, options.now).await?;
+        let transport = Transport::new(session, server, options, notices);
+        Ok(Self::new(description, default_namespace, transport))
+    }
+
+    fn new(description: String, default_namespace: String, transport: Transport) -> Self {
+        Self { description, default_namespace, transport, version: OnceCell::new(), kinds: Mutex::new(None) }
+    }
+
+    /// The namespace of the context, `default` where it names none.
+    #[must_use]
+    pub fn default_namespace(&self) -> &str {
+        &self.default_namespace
+    }
+
+    /// Requests sent so far, by verb and resource (`apply deployments.apps`); repetitions count.
+    #[must_use]
+    pub fn requests(&self) -> BTreeMap<String, u64> {
+        self.transport.counts()
+    }
+
+    async fn write(&self, call: &Call) -> Result<(Answer, Value), ClusterError> {
+        let answer = self.transport.send(call).await?;
+        // A write that was done but whose answer makes no sense may well have had its effect.
+        let object = parse(&answer.body).map_err(|error| ClusterError { ambiguous: call.writes, ..error })?;
+        Ok((answer, object))
+    }
+}
+
+#[async_trait]
+impl Cluster for KubeCluster {
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { server: true, writable: true }
+    }
+
+    fn request_count(&self) -> u64 {
+        self.requests().values().sum()
+    }
+
+    async fn version(&self) -> Result<Option<ServerVersion>, ClusterError> {
+        let version = self.version.get_or_try_init(async || {
+            let answer: VersionAnswer = self.transport.json(&Call::read_path("/version", "application/json")).await?;
+            Ok::<_, ClusterError>(ServerVersion {
+                major: leading_number(&answer.major),
+                minor: leading_number(&answer.minor),
+                text: answer.git_version,
+            })
+        });
+        Ok(Some(version.await?.clone()))
+    }
+
+    async fn kinds(&self) -> Result<Arc<Kinds>, ClusterError> {
+        // Held while reading, so that calls that come together read once.
+        let mut kinds = self.kinds.lock().await;
+        if let Some(known) = &*kinds {
+            return Ok(Arc::clone(known));
+        }
+        let read = Arc::new(discovery::all(&self.transport).await?);
+        *kinds = Some(Arc::clone(&read));
+        Ok(read)
+    }
+
+    async fn rediscover(&self, group: &str) -> Result<Arc<Kinds>, ClusterError> {
+        let mut kinds = self.kinds.lock().await;
+        let Some(known) = &*kinds else {
+            drop(kinds);
+            return self.kinds().await;
+        };
+        let mut changed = Kinds::clone(known);
+        changed.remove_group(group);
+        discovery::group(&self.transport, &mut changed, group).await?;
+        let changed = Arc::new(changed);
+        *kinds = Some(Arc::clone(&changed));
+        Ok(changed)
+    }
+
+    async fn get(&self, address: &Address) -> Result<Option<Arc<Value>>, ClusterError> {
+        match self.transport.json(&Call::get(address)?).await {
+            Ok(object) => Ok(Some(Arc::new(object))),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<Page, ClusterError> {
+        let list: List = self.transport.json(&Call::list(query)?).await?;
+        Ok(Page {
+            items: list.items.unwrap_or_default().into_iter().map(|item| stamp(&query.kind, item)).collect(),
+            continue_token: list.metadata.r#continue.unwrap_or_default(),
+            resource_version: list.metadata.resource_version.unwrap_or_default(),
+        })
+    }
+
+    async fn create(&self, address: &Address, body: &Value, dry_run: bool) -> Result<Written, ClusterError> {
+        let call = Call::create(address, body, dry_run)?;
+        let (answer, object) = self.write(&call).await?;
+        Ok(Written { object: Arc::new(object), created: answer.status == 201, warnings: answer.warnings })
+    }
+
+    async fn apply(&self, address: &Address, body: &Value, options: ApplyOptions) -> Result<Written, ClusterError> {
+        let call = Call::apply(address, body, options)?;
+        let (answer, object) = self.write(&call).await?;
+        let created = answer.status == 201 || (answer.lost_before && was_created_meanwhile(&answer, &object));
+        Ok(Written { object: Arc::new(object), created, warnings: answer.warnings })
+    }
+
+    async fn patch(&self, address: &Address, patch: &Patch, dry_run: bool) -> Result<Written, ClusterError> {
+        let call = Call::patch(address, patch, dry_run)?;
+        let (answer, object) = self.write(&call).await.map_err(|error| failed_test(patch, error))?;
+        Ok(Written { object: Arc::new(object), created: false, warnings: answer.warnings })
+    }
+
+    async fn delete(&self, address: &Address, options: &DeleteOptions) -> Result<Option<Arc<Value>>, ClusterError> {
+        let call = Call::delete(address, options)?;
+        match self.write(&call).await {
+            Ok((answer, object)) => {
+                self.transport.tell(&call, &answer.warnings);
+                Ok(Some(Arc::new(last_state(address, object))))
+            }
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn watch(
+        &self,
+        query: &ListQuery,
+        resource_version: &str,
+    ) -> Result<BoxStream<'static, Result<WatchEvent, ClusterError>>, ClusterError> {
+        let call = Call::watch(query, resource_version)?;
+        let answer = self.transport.stream(&call).await?;
+        self.transport.tell(&call, &answer.warnings);
+        Ok(watch::events(answer.body))
+    }
+}
+
+/// `36` of `36+`, which some providers write.
+fn leading_number(text: &str) -> u32 {
+    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or_default()
+}
+
+/// A server does not say that a `test` of a JSON patch failed, only that the patch could not be applied.
+fn failed_test(patch: &Patch, error: ClusterError) -> ClusterError {
+    let tests = matches!(patch, Patch::Json(Value::Array(operations))
+        if operations.iter().any(|operation| operation.text("/op") == "test"));
+    if tests && error.status == 422 && error.message.starts_with("the server rejected our request due to an error") {
+        let message = "the object is not in the state that the patch is for".to_owned();
+        return ClusterError { kind: ErrorKind::Conflict, message, ..error };
+    }
+    error
+}
+
+/// Items of a list come without `apiVersion` and `kind`.
+fn stamp(kind: &Kind, item: Map<String, Value>) -> Arc<Value> {
+    let mut object = Map::with_capacity(item.len() + 2);
+    object.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
+    object.insert("kind".to_owned(), Value::String(kind.kind.clone()));
+    object.extend(item);
+    Arc::new(Value::Object(object))
+}
+
+/// An object that is gone at once is answered with a `Status` that names it; that becomes the bare object.
+fn last_state(address: &Address, answer: Value) -> Value {
+    if answer.text("/kind") != "Status" || address.kind.kind == "Status" {
+        return answer;
+    }
+    json!({
+        "apiVersion": address.kind.api_version(),
+        "kind": address.kind.kind,
+        "metadata": {
+            "namespace": address.namespace,
+            "name": address.name,
+            "uid": answer.text("/details/uid"),
+        },
+    })
+}
+
+/// Whether an object that is answered as an existing one was made by an attempt whose answer was lost: it appeared
+/// while the request was being repeated, by the server's own clock, and its first fields are ours.
+fn was_created_meanwhile(answer: &Answer, object: &Value) -> bool {
+    let Some(now) = answer.date else { return false };
+    let Ok(made) = object.text("/metadata/creationTimestamp").parse::<Timestamp>() else { return false };
+    let ours = object
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array)
+        .is_some_and(|entries| entries.iter().any(|entry| entry.text("/manager") == FIELD_MANAGER));
+    // Both times are whole seconds.
+    let slack = Duration::from_secs(1);
+    let age = Duration::try_from(now.duration_since(made)).unwrap_or_default();
+    ours && age <= answer.elapsed + slack
+}

@@ -1,0 +1,74 @@
+//! Whether the server can be reached: one outage for all requests together, so that a server that stays away is given
+//! up once, and not by each of a thousand requests in turn.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Failures further apart than this are not of one outage: nothing was asked in between.
+const APART: Duration = Duration::from_secs(60);
+
+/// What the connections of a run have shown so far.
+#[derive(Debug, Default)]
+pub(super) struct Contact(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    reached: bool,
+    /// The first and the last failure since the server answered.
+    outage: Option<(Instant, Instant)>,
+}
+
+impl Contact {
+    /// The server answered something.
+    pub(super) fn answered(&self) {
+        *self.state() = State { reached: true, outage: None };
+    }
+
+    /// A connection failed. Returns for how long the server has been away.
+    pub(super) fn failed(&self) -> Duration {
+        let now = Instant::now();
+        let mut state = self.state();
+        let since = match state.outage {
+            Some((first, last)) if now.duration_since(last) <= APART => first,
+            _ => now,
+        };
+        state.outage = Some((since, now));
+        now.duration_since(since)
+    }
+
+    /// Whether the server has ever answered.
+    pub(super) fn reached(&self) -> bool {
+        self.state().reached
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_lasts_from_its_first_failure_to_the_next_answer() {
+        let contact = Contact::default();
+        assert_eq!((contact.failed(), contact.reached()), (Duration::ZERO, false));
+        tokio::time::advance(Duration::from_secs(40)).await;
+        assert_eq!(contact.failed().as_secs(), 40);
+        tokio::time::advance(Duration::from_secs(40)).await;
+        assert_eq!(contact.failed().as_secs(), 80);
+        contact.answered();
+        assert_eq!((contact.failed(), contact.reached()), (Duration::ZERO, true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_far_apart_are_not_one_outage() {
+        let contact = Contact::default();
+        contact.failed();
+        tokio::time::advance(Duration::from_secs(61)).await;
+        assert_eq!(contact.failed(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,368 @@
+//! Finds the kubeconfig and reads one context of it into the client library's configuration.
+//! Content never gets into a message: a kubeconfig is full of credentials.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use http::Uri;
+use kube::Config;
+use kube::config::{AuthInfo, Cluster, ExecAuthCluster, ExecConfig, Kubeconfig, KubeconfigError};
+
+use super::connect::ConnectOptions;
+use super::proxy;
+use crate::cluster::{ClusterError, ErrorKind};
+
+/// A context, read.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// Everything but the plugin.
+    pub(super) config: Config,
+    /// The user's credential plugin.
+    pub(super) exec: Option<ExecConfig>,
+    /// The context's name, or `in-cluster`.
+    pub(super) context: String,
+}
+
+/// Finds and reads what the options ask for.
+pub(super) fn resolve(options: &ConnectOptions) -> Result<Target, ClusterError> {
+    let mut target = match find(options)? {
+        Found::Kubeconfig(kubeconfig, origin) => of_kubeconfig(kubeconfig, &origin, options)?,
+        Found::InCluster => in_cluster(options)?,
+    };
+    let config = &mut target.config;
+    // Repetition is decided in this room, by verb.
+    config.default_retry = false;
+    if let Some(user) = &options.impersonate {
+        config.auth_info.impersonate = Some(user.clone());
+        config.auth_info.impersonate_uid = None;
+        config.auth_info.impersonate_user_extra = None;
+        config.auth_info.impersonate_groups = None;
+    }
+    if !options.impersonate_groups.is_empty() {
+        if config.auth_info.impersonate.is_none() {
+            return Err(configuration("a group to impersonate is given, but no user; give the user too (--as)"));
+        }
+        config.auth_info.impersonate_groups = Some(options.impersonate_groups.clone());
+    }
+    Ok(target)
+}
+
+enum Found {
+    Kubeconfig(Box<Kubeconfig>, String),
+    InCluster,
+}
+
+fn find(options: &ConnectOptions) -> Result<Found, ClusterError> {
+    if let Some(yaml) = &options.kubeconfig_yaml {
+        let kubeconfig = Kubeconfig::from_yaml(yaml).map_err(|error| unreadable(&error, "the given kubeconfig"))?;
+        return Ok(Found::Kubeconfig(Box::new(kubeconfig), "the given kubeconfig".to_owned()));
+    }
+    if let Some(path) = &options.kubeconfig {
+        let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unreadable(&error, &shown(path)))?;
+        return Ok(Found::Kubeconfig(Box::new(kubeconfig), shown(path)));
+    }
+    let environment = options.environment;
+    let (looked_at, paths) = match environment("KUBECONFIG").filter(|value| !value.is_empty()) {
+        Some(value) => {
+            let paths: Vec<PathBuf> =
+                std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect();
+            let names: Vec<String> = paths.iter().map(|path| shown(path)).collect();
+            (format!("$KUBECONFIG ({})", names.join(", ")), paths)
+        }
+        None => match home(environment) {
+            Some(home) => {
+                let path = home.join(".kube").join("config");
+                (format!("$KUBECONFIG (not set), {}", shown(&path)), vec![path])
+            }
+            None => ("$KUBECONFIG (not set), the home directory (unknown)".to_owned(), Vec::new()),
+        },
+    };
+    if let Some((kubeconfig, origin)) = read_all(&paths)? {
+        return Ok(Found::Kubeconfig(Box::new(kubeconfig), origin));
+    }
+    if options.context.is_none() && environment("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty()) {
+        return Ok(Found::InCluster);
+    }
+    Err(configuration(format!("no kubeconfig found: looked at {looked_at}; give --kubeconfig or set KUBECONFIG")))
+}
+
+/// Reads and merges those files that exist; in each list, the first entry of a name wins.
+fn read_all(paths: &[PathBuf]) -> Result<Option<(Kubeconfig, String)>, ClusterError> {
+    let mut merged: Option<(Kubeconfig, Vec<String>)> = None;
+    for path in paths {
+        let kubeconfig = match Kubeconfig::read_from(path) {
+            Ok(kubeconfig) => kubeconfig,
+            Err(KubeconfigError::ReadConfig(error, _)) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(unreadable(&error, &shown(path))),
+        };
+        merged = Some(match merged {
+            None => (kubeconfig, vec![shown(path)]),
+            Some((first, mut names)) => {
+                let both = first.merge(kubeconfig).map_err(|error| unreadable(&error, &shown(path)))?;
+                names.push(shown(path));
+                (both, names)
+            }
+        });
+    }
+    Ok(merged.map(|(kubeconfig, names)| (kubeconfig, names.join(", "))))
+}
+
+fn of_kubeconfig(kubeconfig: Box<Kubeconfig>, origin: &str, options: &ConnectOptions) -> Result<Target, ClusterError> {
+    let kubeconfig = *kubeconfig;
+    let known = || {
+        let names: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
+        if names.is_empty() { "it has none".to_owned() } else { format!("known: {}", names.join(", ")) }
+    };
+    let name = match (&options.context, kubeconfig.current_context.as_deref()) {
+        (Some(name), _) => name.clone(),
+        (None, Some(name)) if !name.is_empty() => name.to_owned(),
+        (None, _) => {
+            return Err(configuration(format!("no context is current in {origin}; give --context ({})", known())));
+        }
+    };
+    let context = kubeconfig
+        .contexts
+        .iter()
+        .find(|context| context.name == name)
+        .ok_or_else(|| configuration(format!("there is no context \"{name}\" in {origin}; {}", known())))?
+        .context
+        .clone()
+        .unwrap_or_default();
+    let cluster = kubeconfig
+        .clusters
+        .iter()
+        .find(|cluster| cluster.name == context.cluster)
+        .and_then(|cluster| cluster.cluster.clone())
+        .ok_or_else(|| {
+            let cluster = &context.cluster;
+            configuration(format!("context \"{name}\" names the cluster \"{cluster}\", which is not in {origin}"))
+        })?;
+    // An unknown user is no user, as in kubectl.
+    let mut user = context
+        .user
+        .as_deref()
+        .and_then(|user| kubeconfig.auth_infos.iter().find(|known| known.name == user))
+        .and_then(|user| user.auth_info.clone())
+        .unwrap_or_default();
+    // Other credentials of the user come before the plugin.
+    let mut exec = user.exec.take().filter(|_| !has_credentials(&user));
+    let info = ExecAuthCluster::try_from(&cluster).map_err(|error| unreadable(&error, origin))?;
+    let mut config = Config::new(server(&cluster, &user, &name)?);
+    if let Some(bundle) = &info.certificate_authority_data {
+        config.root_cert = Some(certificates(bundle, &context.cluster)?);
+    }
+    if let Some(exec) = exec.as_mut().filter(|exec| exec.provide_cluster_info) {
+        exec.cluster = Some(info);
+    }
+    if let Some(namespace) = context.namespace.filter(|namespace| !namespace.is_empty()) {
+        config.default_namespace = namespace;
+    }
+    config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
+    config.disable_compression = cluster.disable_compression.unwrap_or(false);
+    config.tls_server_name = cluster.tls_server_name.filter(|name| !name.is_empty());
+    config.proxy_url = proxy::choose(&config.cluster_url, cluster.proxy_url.as_deref(), options.environment)?;
+    config.auth_info = user;
+    Ok(Target { config, exec, context: name })
+}
+
+fn has_credentials(user: &AuthInfo) -> bool {
+    user.token.is_some()
+        || user.token_file.is_some()
+        || (user.username.is_some() && user.password.is_some())
+        || user.auth_provider.is_some()
+}
+
+/// The server's address; without a scheme it is `https` where there is anything to check or show a certificate with.
+fn server(cluster: &Cluster, user: &AuthInfo, context: &str) -> Result<Uri, ClusterError> {
+    let text = cluster.server.as_deref().unwrap_or_default().trim();
+    if text.is_empty() {
+        return Err(configuration(format!("the cluster of context \"{context}\" has no server")));
+    }
+    let tls = cluster.certificate_authority.is_some()
+        || cluster.certificate_authority_data.is_some()
+        || cluster.insecure_skip_tls_verify == Some(true)
+        || user.client_certificate.is_some()
+        || user.client_certificate_data.is_some();
+    let text = match text.contains("://") {
+        true => text.to_owned(),
+        false if tls => format!("https://{text}"),
+        false => format!("http://{text}"),
+    };
+    text.parse::<Uri>()
+        .ok()
+        .filter(|uri| uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https")))
+        .ok_or_else(|| {
+            configuration(format!("the server of context \"{context}\" is not an address such as https://host:6443"))
+        })
+}
+
+fn certificates(bundle: &[u8], cluster: &str) -> Result<Vec<Vec<u8>>, ClusterError> {
+    let broken = || configuration(format!("the certificate authority of cluster \"{cluster}\" is not PEM"));
+    let found: Vec<Vec<u8>> = pem::parse_many(bundle)
+        .map_err(|_| broken())?
+        .into_iter()
+        .filter(|block| block.tag() == "CERTIFICATE")
+        .map(pem::Pem::into_contents)
+        .collect();
+    if found.is_empty() { Err(broken()) } else { Ok(found) }
+}
+
+fn in_cluster(options: &ConnectOptions) -> Result<Target, ClusterError> {
+    let mut config = Config::incluster()
+        .map_err(|error| configuration(format!("running in a Pod, but its service account cannot be used: {error}")))?;
+    config.proxy_url = proxy::choose(&config.cluster_url, None, options.environment)?;
+    Ok(Target { config, exec: None, context: "in-cluster".to_owned() })
+}
+
+fn home(environment: fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    ["HOME", "USERPROFILE"].iter().find_map(|name| environment(name)).filter(|home| !home.is_empty()).map(PathBuf::from)
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn configuration(message: impl Into<String>) -> ClusterError {
+    ClusterError::new(ErrorKind::Configuration, message)
+}
+
+/// The parser's words quote the file, so only the place is told.
+fn unreadable(error: &KubeconfigError, origin: &str) -> ClusterError {
+    let what = match error {
+        KubeconfigError::ReadConfig(error, _) => format!("cannot read {origin}: {error}"),
+        KubeconfigError::Parse(error) => match error.location() {
+            Some(at) => format!("{origin}:{}:{}: not a kubeconfig", at.line(), at.column()),
+            None => format!("{origin}: not a kubeconfig"),
+        },
+        KubeconfigError::KindMismatch | KubeconfigError::ApiVersionMismatch => {
+            format!("{origin} is of another kind or API version than the files before it")
+        }
+        KubeconfigError::LoadCertificateAuthority(kube::config::LoadDataError::ReadFile(error, path)) => {
+            format!("cannot read the certificate authority {}: {error}", path.display())
+        }
+        KubeconfigError::LoadCertificateAuthority(_) => {
+            format!("the certificate-authority-data in {origin} is not base64")
+        }
+        _ => format!("{origin} cannot be used"),
+    };
+    configuration(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO_CONTEXTS: &str = "
+clusters:
+- {name: one, cluster: {server: 'https://one:6443', insecure-skip-tls-verify: true}}
+- {name: two, cluster: {server: two.example.com, certificate-authority-data: aHVudGVyMg==, proxy-url: 'http://jump:3128'}}
+contexts:
+- {name: a, context: {cluster: one, user: u, namespace: shop}}
+- {name: b, context: {cluster: two}}
+- {name: c, context: {cluster: three}}
+current-context: a
+users:
+- {name: u, user: {exec: {command: login, apiVersion: client.authentication.k8s.io/v1, provideClusterInfo: true}}}
+";
+
+    fn options(yaml: &str) -> ConnectOptions {
+        ConnectOptions { kubeconfig_yaml: Some(yaml.to_owned()), environment: |_| None, ..ConnectOptions::default() }
+    }
+
+    fn message(options: &ConnectOptions) -> String {
+        let error = resolve(options).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Configuration);
+        error.message
+    }
+
+    #[test]
+    fn the_current_context_is_taken_with_its_namespace_and_plugin() {
+        let target = resolve(&options(TWO_CONTEXTS)).unwrap();
+        assert_eq!(target.context, "a");
+        assert_eq!(target.config.cluster_url, "https://one:6443");
+        assert_eq!(target.config.default_namespace, "shop");
+        assert!(target.config.accept_invalid_certs && !target.config.default_retry);
+        assert!(target.config.auth_info.exec.is_none());
+        let exec = target.exec.unwrap();
+        assert_eq!(exec.cluster.unwrap().server.as_deref(), Some("https://one:6443"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_context_is_said_with_what_is_there() {
+        let with_context = |name: &str| ConnectOptions { context: Some(name.to_owned()), ..options(TWO_CONTEXTS) };
+        assert_eq!(message(&with_context("x")), "there is no context \"x\" in the given kubeconfig; known: a, b, c");
+        assert_eq!(
+            message(&with_context("c")),
+            "context \"c\" names the cluster \"three\", which is not in the given kubeconfig"
+        );
+        assert_eq!(message(&with_context("b")), "the certificate authority of cluster \"two\" is not PEM");
+        assert_eq!(
+            message(&options("contexts: []")),
+            "no context is current in the given kubeconfig; give --context (it has none)"
+        );
+    }
+
+    #[test]
+    fn a_kubeconfig_that_cannot_be_read_is_not_quoted() {
+        for yaml in
+            ["users: [{name: u, user: {token: {hunter2: 1}}}]", "users: hunter2", "users: [\"hunter2", "- hunter2"]
+        {
+            let message = message(&options(yaml));
+            assert!(message.starts_with("the given kubeconfig") && message.ends_with("not a kubeconfig"), "{message}");
+        }
+    }
+
+    #[test]
+    fn no_kubeconfig_anywhere_says_where_it_was_looked_for() {
+        fn environment(name: &str) -> Option<OsString> {
+            (name == "HOME").then(|| "/nowhere".into())
+        }
+        let options = ConnectOptions { environment, ..ConnectOptions::default() };
+        assert_eq!(
+            message(&options),
+            "no kubeconfig found: looked at $KUBECONFIG (not set), /nowhere/.kube/config; \
+             give --kubeconfig or set KUBECONFIG"
+        );
+    }
+
+    #[test]
+    fn several_files_are_merged_and_missing_ones_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+        std::fs::write(&first, "current-context: b\ncontexts: [{name: a, context: {cluster: one}}]\n").unwrap();
+        std::fs::write(&second, TWO_CONTEXTS).unwrap();
+        let (kubeconfig, origin) = read_all(&[first, folder.path().join("missing"), second]).unwrap().unwrap();
+        assert_eq!(kubeconfig.current_context.as_deref(), Some("b"));
+        let names: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert!(kubeconfig.contexts[0].context.as_ref().unwrap().namespace.is_none());
+        assert!(origin.contains("first, ") && !origin.contains("missing"), "{origin}");
+    }
+
+    #[test]
+    fn to_act_as_a_group_needs_a_user() {
+        let group = ConnectOptions { impersonate_groups: vec!["g".to_owned()], ..options(TWO_CONTEXTS) };
+        assert_eq!(message(&group), "a group to impersonate is given, but no user; give the user too (--as)");
+        let both = ConnectOptions { impersonate: Some("u".to_owned()), ..group };
+        let auth = resolve(&both).unwrap().config.auth_info;
+        assert_eq!((auth.impersonate.as_deref(), auth.impersonate_groups), (Some("u"), Some(vec!["g".to_owned()])));
+    }
+
+    #[test]
+    fn an_address_without_a_scheme_is_https_where_there_is_anything_to_verify() {
+        let server = |fields: &str| {
+            let yaml = format!(
+                "current-context: a\ncontexts: [{{name: a, context: {{cluster: one}}}}]\n\
+                 clusters: [{{name: one, cluster: {{{fields}}}}}]\n"
+            );
+            resolve(&options(&yaml)).map(|target| target.config.cluster_url.to_string())
+        };
+        assert_eq!(server("server: 'host:6443', insecure-skip-tls-verify: true").unwrap(), "https://host:6443/");
+        assert_eq!(server("server: 'host:8080'").unwrap(), "http://host:8080/");
+        assert_eq!(
+            server("server: 'ftp://host'").unwrap_err().message,
+            "the server of context \"a\" is not an address such as https://host:6443"
+        );
+        assert_eq!(server("server: ''").unwrap_err().message, "the cluster of context \"a\" has no server");
+    }
+}

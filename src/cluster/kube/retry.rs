@@ -1,0 +1,239 @@
+//! When a request is sent again, and after how long. By verb and class of error: only what is known not to have been
+//! done, or may be done twice, is repeated; and nothing that a repetition cannot cure.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::cluster::{ClusterError, ErrorKind};
+
+/// Bounds of repetition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryLimits {
+    /// All attempts of one request together, waits included.
+    pub budget: Duration,
+    /// The same while the server has not answered anything yet: a wrong address should not take minutes to show.
+    pub first_contact_budget: Duration,
+    /// Attempts of a request that the server answers with 500.
+    pub server_errors: u32,
+    /// The first wait; each further one is twice as long.
+    pub first_delay: Duration,
+    /// The longest wait of our own choice.
+    pub longest_delay: Duration,
+    /// The longest wait that a server's `Retry-After` gets.
+    pub longest_retry_after: Duration,
+}
+
+impl Default for RetryLimits {
+    fn default() -> Self {
+        Self {
+            budget: Duration::from_mins(2),
+            first_contact_budget: Duration::from_secs(10),
+            server_errors: 5,
+            first_delay: Duration::from_millis(250),
+            longest_delay: Duration::from_secs(10),
+            longest_retry_after: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Whether a request may be sent twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeatable {
+    /// Twice is the same as once: reads, dry-runs, applies, deletes and patches of one very state of an object.
+    Yes,
+    /// Only if the server did not process it: POST, and patches and deletes of whatever bears the name.
+    IfNotProcessed,
+}
+
+/// What is known about a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Processed {
+    /// The server has not seen the request or has sent it back untouched.
+    No,
+    /// It may have had its effect.
+    Maybe,
+    /// It was judged: the answer stands.
+    Judged,
+}
+
+/// A failed attempt.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: ClusterError,
+    pub(super) processed: Processed,
+    /// The server's wish.
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// Where a request stands when an attempt of it failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    /// The attempt that failed, from 1.
+    pub(super) attempt: u32,
+    /// Since the first attempt began.
+    pub(super) elapsed: Duration,
+    /// Whether the server has ever answered.
+    pub(super) reached: bool,
+}
+
+/// How long to wait before the next attempt; `None` ends the request.
+pub(super) fn delay(
+    limits: &RetryLimits,
+    repeatable: Repeatable,
+    failure: &Failure,
+    progress: Progress,
+    jitter: f64,
+) -> Option<Duration> {
+    match (failure.processed, repeatable) {
+        (Processed::Judged, _) | (Processed::Maybe, Repeatable::IfNotProcessed) => return None,
+        (Processed::No, _) | (Processed::Maybe, Repeatable::Yes) => {}
+    }
+    if failure.error.status == 500 && progress.attempt >= limits.server_errors {
+        return None;
+    }
+    let silent = matches!(failure.error.kind, ErrorKind::Unreachable | ErrorKind::Timeout);
+    let budget =
+        if silent && !progress.reached { limits.first_contact_budget.min(limits.budget) } else { limits.budget };
+    let delay = match failure.retry_after {
+        // Never sooner than the server asks for, and not all at the same moment.
+        Some(wished) => wished.min(limits.longest_retry_after).mul_f64(1.0 + 0.1 * jitter),
+        None => {
+            let doubled = limits.first_delay.saturating_mul(1 << (progress.attempt - 1).min(16));
+            doubled.min(limits.longest_delay).mul_f64(0.5 + 0.5 * jitter)
+        }
+    };
+    (progress.elapsed.saturating_add(delay) < budget).then_some(delay)
+}
+
+/// The wait that a `Retry-After` header asks for: seconds, or an HTTP date against the answer's own `Date`,
+/// so that the two machines' clocks need not agree.
+pub(super) fn retry_after(value: &str, date: Option<&str>, now: jiff::Timestamp) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = http_date(value)?;
+    let from = date.and_then(http_date).unwrap_or(now);
+    Some(Duration::try_from(until.duration_since(from)).unwrap_or_default())
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub(super) fn http_date(text: &str) -> Option<jiff::Timestamp> {
+    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()
+}
+
+/// Random numbers for jitter: splitmix64, seeded by whoever builds the cluster.
+#[derive(Debug)]
+pub(super) struct Jitter(AtomicU64);
+
+impl Jitter {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// Between 0 and 1.
+    pub(super) fn next(&self) -> f64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut bits = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let [.., high, low] = (bits ^ (bits >> 31)).to_be_bytes();
+        f64::from(u16::from_be_bytes([high, low])) / f64::from(u16::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(kind: ErrorKind, status: u16, processed: Processed, retry_after: Option<u64>) -> Failure {
+        Failure {
+            error: ClusterError { status, ..ClusterError::new(kind, "test") },
+            processed,
+            retry_after: retry_after.map(Duration::from_secs),
+        }
+    }
+
+    fn at(attempt: u32, seconds: u64) -> Progress {
+        Progress { attempt, elapsed: Duration::from_secs(seconds), reached: true }
+    }
+
+    fn wait(repeatable: Repeatable, failure: &Failure, progress: Progress) -> Option<Duration> {
+        delay(&RetryLimits::default(), repeatable, failure, progress, 1.0)
+    }
+
+    #[test]
+    fn waits_double_up_to_the_longest() {
+        let busy = failure(ErrorKind::Busy, 429, Processed::No, None);
+        let waits: Vec<u128> = (1..=8)
+            .map(|attempt| wait(Repeatable::Yes, &busy, at(attempt, 0)).map_or(0, |wait| wait.as_millis()))
+            .collect();
+        assert_eq!(waits, [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
+    }
+
+    #[test]
+    fn the_servers_wish_is_followed_up_to_thirty_seconds() {
+        let limits = RetryLimits::default();
+        let asked = |seconds| {
+            let busy = failure(ErrorKind::Busy, 429, Processed::No, Some(seconds));
+            delay(&limits, Repeatable::IfNotProcessed, &busy, at(1, 0), 0.0)
+        };
+        assert_eq!(asked(7), Some(Duration::from_secs(7)));
+        assert_eq!(asked(3600), Some(Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn what_may_have_been_done_is_only_repeated_where_twice_is_once() {
+        let lost = failure(ErrorKind::Unreachable, 0, Processed::Maybe, None);
+        assert!(wait(Repeatable::Yes, &lost, at(1, 0)).is_some());
+        assert_eq!(wait(Repeatable::IfNotProcessed, &lost, at(1, 0)), None);
+    }
+
+    #[test]
+    fn a_judged_request_is_never_repeated() {
+        let denied = failure(ErrorKind::Denied, 403, Processed::Judged, Some(1));
+        assert_eq!(wait(Repeatable::Yes, &denied, at(1, 0)), None);
+    }
+
+    #[test]
+    fn internal_errors_end_after_five_attempts_and_everything_after_the_budget() {
+        let internal = failure(ErrorKind::Server, 500, Processed::Maybe, None);
+        assert!(wait(Repeatable::Yes, &internal, at(4, 0)).is_some());
+        assert_eq!(wait(Repeatable::Yes, &internal, at(5, 0)), None);
+        let unavailable = failure(ErrorKind::Server, 503, Processed::Maybe, None);
+        assert!(wait(Repeatable::Yes, &unavailable, at(12, 100)).is_some());
+        assert_eq!(wait(Repeatable::Yes, &unavailable, at(13, 115)), None);
+    }
+
+    #[test]
+    fn a_server_that_never_answered_is_given_up_soon() {
+        let refused = failure(ErrorKind::Unreachable, 0, Processed::No, None);
+        let never = Progress { reached: false, ..at(5, 8) };
+        assert_eq!(wait(Repeatable::Yes, &refused, never), None);
+        assert!(wait(Repeatable::Yes, &refused, at(5, 8)).is_some());
+    }
+
+    #[test]
+    fn retry_after_reads_seconds_and_dates_against_the_servers_clock() {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        assert_eq!(retry_after("12", None, now), Some(Duration::from_secs(12)));
+        assert_eq!(
+            retry_after("Sun, 06 Nov 1994 08:49:47 GMT", Some("Sun, 06 Nov 1994 08:49:37 GMT"), now),
+            Some(Duration::from_secs(10))
+        );
+        assert_eq!(
+            retry_after("Sun, 06 Nov 1994 08:49:27 GMT", Some("Sun, 06 Nov 1994 08:49:37 GMT"), now),
+            Some(Duration::ZERO)
+        );
+        assert_eq!(retry_after("soon", None, now), None);
+        assert_eq!(retry_after("-3", None, now), None);
+    }
+
+    #[test]
+    fn jitter_stays_between_zero_and_one_and_varies() {
+        let jitter = Jitter::new(7);
+        let drawn: Vec<f64> = (0..100).map(|_| jitter.next()).collect();
+        assert!(drawn.iter().all(|number| (0.0..=1.0).contains(number)));
+        assert!(drawn.iter().any(|number| *number < 0.2) && drawn.iter().any(|number| *number > 0.8));
+    }
+}

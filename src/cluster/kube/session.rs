@@ -1,0 +1,219 @@
+//! The client with its credentials: asked from a plugin once, again shortly before they expire, and once after a 401.
+
+use std::fmt;
+
+use http::HeaderValue;
+use jiff::Timestamp;
+use kube::Client;
+use kube::config::ExecConfig;
+use tokio::sync::Mutex;
+
+use super::{error, exec};
+use crate::cluster::ClusterError;
+
+/// Credentials that end within this many seconds are not used for a new request.
+const RENEW_BEFORE: i64 = 30;
+
+/// The client of a run.
+pub(super) struct Session {
+    plugin: Option<Plugin>,
+    state: Mutex<State>,
+}
+
+struct Plugin {
+    exec: ExecConfig,
+    /// The configuration without credentials.
+    config: kube::Config,
+    now: fn() -> Timestamp,
+}
+
+struct State {
+    client: Client,
+    authorization: Option<HeaderValue>,
+    expires: Option<Timestamp>,
+    generation: u64,
+}
+
+/// What one attempt is sent with.
+pub(super) struct Ticket {
+    pub(super) client: Client,
+    pub(super) authorization: Option<HeaderValue>,
+    generation: u64,
+}
+
+impl Session {
+    /// A client that knows its credentials by itself.
+    pub(super) fn plain(client: Client) -> Self {
+        Self { plugin: None, state: Mutex::new(State { client, authorization: None, expires: None, generation: 0 }) }
+    }
+
+    /// Builds the client, with the credentials of a plugin where the user has one.
+    pub(super) async fn open(
+        config: kube::Config,
+        exec: Option<ExecConfig>,
+        now: fn() -> Timestamp,
+    ) -> Result<Self, ClusterError> {
+        match exec {
+            None => Ok(Self::plain(Client::try_from(config).map_err(|error| error::client_error(&error))?)),
+            Some(exec) => {
+                let plugin = Plugin { exec, config, now };
+                let state = plugin.ask(true, 0).await?;
+                Ok(Self { plugin: Some(plugin), state: Mutex::new(state) })
+            }
+        }
+    }
+
+    /// Client and credentials for the next attempt.
+    pub(super) async fn ticket(&self) -> Result<Ticket, ClusterError> {
+        let mut state = self.state.lock().await;
+        if let (Some(plugin), Some(expires)) = (&self.plugin, state.expires) {
+            let left = expires.duration_since((plugin.now)()).as_secs();
+            if left < RENEW_BEFORE {
+                match plugin.ask(false, state.generation + 1).await {
+                    Ok(renewed) => *state = renewed,
+                    Err(error) if left <= 0 => return Err(error),
+                    Err(error) => tracing::debug!(%error, "credentials could not be renewed ahead of time"),
+                }
+            }
+        }
+        Ok(Ticket {
+            client: state.client.clone(),
+            authorization: state.authorization.clone(),
+            generation: state.generation,
+        })
+    }
+
+    /// After a 401: whether there are other credentials now than those of the ticket.
+    pub(super) async fn renew(&self, refused: &Ticket) -> Result<bool, ClusterError> {
+        let Some(plugin) = &self.plugin else { return Ok(false) };
+        let mut state = self.state.lock().await;
+        if state.generation == refused.generation {
+            *state = plugin.ask(false, state.generation + 1).await?;
+        }
+        Ok(true)
+    }
+}
+
+impl Plugin {
+    async fn ask(&self, first: bool, generation: u64) -> Result<State, ClusterError> {
+        let credential = exec::run(&self.exec, first).await?;
+        let mut config = self.config.clone();
+        if let Some((certificate, key)) = credential.certificate {
+            config.auth_info.client_certificate_data = Some(certificate);
+            config.auth_info.client_key_data = Some(key.into());
+        }
+        let client = Client::try_from(config).map_err(|error| error::client_error(&error))?;
+        Ok(State { client, authorization: credential.authorization, expires: credential.expires, generation })
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("plugin", &self.plugin.is_some()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::path::Path;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use crate::cluster::kube::{ConnectOptions, KubeCluster, RetryLimits};
+    use crate::cluster::{Cluster, ErrorKind};
+
+    /// Answers every request with the version, or with 401 where the token is not the accepted one.
+    async fn serve(listener: TcpListener, accepted: &'static str) {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") && connection.read_buf(&mut asked).await.is_ok_and(|read| read > 0) {}
+            let asked = String::from_utf8_lossy(&asked).to_ascii_lowercase();
+            let (status, body) = if asked.contains(&format!("authorization: bearer {accepted}\r\n")) {
+                ("200 OK", "{\"gitVersion\":\"v1.36.3\"}")
+            } else {
+                ("401 Unauthorized", "{\"kind\":\"Status\",\"message\":\"Unauthorized\",\"code\":401}")
+            };
+            let length = body.len();
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+            let _ = connection.write_all(answer.as_bytes()).await;
+        }
+    }
+
+    /// A kubeconfig whose plugin answers `token-1`, `token-2`… and notes each run in a file.
+    fn kubeconfig(server: &str, folder: &Path, expires: &str) -> ConnectOptions {
+        let runs = folder.join("runs");
+        let script = format!(
+            "echo run >> {0}; n=$(wc -l < {0} | tr -d ' '); \
+             echo '{{\"status\":{{\"token\":\"token-'$n'\",\"expirationTimestamp\":\"{expires}\"}}}}'",
+            runs.display()
+        );
+        let yaml = serde_json::json!({
+            "current-context": "a",
+            "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "u", "user": {"exec": {
+                "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+                "command": "sh", "args": ["-c", script],
+            }}}],
+        });
+        ConnectOptions {
+            kubeconfig_yaml: Some(yaml.to_string()),
+            environment: |_| None,
+            now: || jiff::Timestamp::UNIX_EPOCH,
+            ..ConnectOptions::default()
+        }
+    }
+
+    fn runs(folder: &Path) -> usize {
+        std::fs::read_to_string(folder.join("runs")).unwrap().lines().count()
+    }
+
+    async fn version_with(accepted: &'static str, expires: &str) -> (Result<String, ErrorKind>, usize) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let options = kubeconfig(&server, folder.path(), expires);
+        let serving = tokio::spawn(serve(listener, accepted));
+        let cluster = KubeCluster::connect(&options, None).await.unwrap();
+        let version = cluster.version().await;
+        serving.abort();
+        (version.map(|version| version.unwrap().text).map_err(|error| error.kind), runs(folder.path()))
+    }
+
+    #[tokio::test]
+    async fn a_plugin_is_run_once_to_connect() {
+        let (version, runs) = version_with("token-1", "2030-01-01T00:00:00Z").await;
+        assert_eq!((version, runs), (Ok("v1.36.3".to_owned()), 1));
+    }
+
+    #[tokio::test]
+    async fn a_refused_token_is_renewed_once() {
+        let (version, runs) = version_with("token-2", "2030-01-01T00:00:00Z").await;
+        assert_eq!((version, runs), (Ok("v1.36.3".to_owned()), 2));
+        let (version, runs) = version_with("another", "2030-01-01T00:00:00Z").await;
+        assert_eq!((version, runs), (Err(ErrorKind::Unauthorized), 2));
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_about_to_expire_is_renewed_before_it_is_used() {
+        let (version, runs) = version_with("token-2", "1970-01-01T00:00:10Z").await;
+        assert_eq!((version, runs), (Ok("v1.36.3".to_owned()), 2));
+    }
+
+    #[tokio::test]
+    async fn a_port_where_nothing_listens_is_unreachable_and_surely_untouched() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let folder = tempfile::tempdir().unwrap();
+        let retry = RetryLimits { budget: std::time::Duration::ZERO, ..RetryLimits::default() };
+        let options = ConnectOptions { retry, ..kubeconfig(&server, folder.path(), "2030-01-01T00:00:00Z") };
+        let cluster = KubeCluster::connect(&options, None).await.unwrap();
+        assert_eq!(cluster.description(), format!("a ({server})"));
+        let error = cluster.version().await.unwrap_err();
+        assert_eq!((error.kind, error.ambiguous), (ErrorKind::Unreachable, false));
+        assert!(error.message.starts_with(&format!("no connection to {server}: ")), "{}", error.message);
+    }
+}

@@ -1,0 +1,364 @@
+//! Sends requests: through the gate, with credentials and a deadline, again where the policy says so.
+//! Counts them, and passes on the server's warnings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, RETRY_AFTER, USER_AGENT, WARNING};
+use http::{HeaderMap, HeaderValue, Request, Response};
+use jiff::Timestamp;
+use kube::client::Body;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::connect::ConnectOptions;
+use super::contact::Contact;
+use super::error::{self, ReadBodyError};
+use super::limit::{Limit, Permit};
+use super::request::Call;
+use super::retry::{self, Failure, Jitter, Processed, Progress, RetryLimits};
+use super::session::Session;
+use crate::cluster::{ClusterError, ErrorKind, Notice, Notices};
+
+/// The largest answer that is read. A page of 500 objects at etcd's limit stays below it.
+const LONGEST_BODY: usize = 1 << 30;
+
+/// The largest answer outside 2xx that is read.
+const LONGEST_REFUSAL: usize = 4 << 20;
+
+/// The budget of a request that others can do without.
+const DISPENSABLE_BUDGET: Duration = Duration::from_secs(5);
+
+const AGENT: &str = concat!("pushback/", env!("CARGO_PKG_VERSION"));
+
+/// The way to one server.
+#[derive(Debug)]
+pub(super) struct Transport {
+    session: Session,
+    /// As people know it: `https://host:6443`.
+    server: String,
+    request_timeout: Duration,
+    limits: RetryLimits,
+    limit: Arc<Limit>,
+    jitter: Jitter,
+    now: fn() -> Timestamp,
+    notices: Option<Notices>,
+    contact: Contact,
+    counts: Mutex<BTreeMap<String, u64>>,
+    /// Warnings that were passed on as notices; each is told once.
+    warned: Mutex<BTreeSet<String>>,
+}
+
+/// An answer within 2xx.
+#[derive(Debug)]
+pub(super) struct Answer<B = Vec<u8>> {
+    pub(super) status: u16,
+    pub(super) body: B,
+    pub(super) warnings: Vec<String>,
+    /// The server's clock when it answered.
+    pub(super) date: Option<Timestamp>,
+    /// An earlier attempt was lost and may have been the one that had the effect.
+    pub(super) lost_before: bool,
+    /// Time since the first attempt began.
+    pub(super) elapsed: Duration,
+}
+
+/// One attempt's answer.
+type Received<B> = (u16, HeaderMap, B);
+
+impl Transport {
+    pub(super) fn new(session: Session, server: String, options: &ConnectOptions, notices: Option<Notices>) -> Self {
+        Self {
+            session,
+            server,
+            request_timeout: options.request_timeout,
+            limits: options.retry,
+            limit: Limit::new(options.concurrency),
+            jitter: Jitter::new(options.seed),
+            now: options.now,
+            notices,
+            contact: Contact::default(),
+            counts: Mutex::default(),
+            warned: Mutex::default(),
+        }
+    }
+
+    /// Requests sent so far, by verb and resource; repetitions count.
+    pub(super) fn counts(&self) -> BTreeMap<String, u64> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sends a request and reads its answer whole.
+    pub(super) async fn send(&self, call: &Call) -> Result<Answer, ClusterError> {
+        self.repeat(call, async |response| {
+            let (parts, body) = response.into_parts();
+            let body = error::read_body(body, LONGEST_BODY).await?;
+            Ok((parts.status.as_u16(), parts.headers, body))
+        })
+        .await
+    }
+
+    /// Sends a request and hands on the body as it comes.
+    pub(super) async fn stream(&self, call: &Call) -> Result<Answer<Body>, ClusterError> {
+        self.repeat(call, async |response| {
+            let (parts, body) = response.into_parts();
+            Ok((parts.status.as_u16(), parts.headers, body))
+        })
+        .await
+    }
+
+    /// Sends a request and reads its answer as JSON. Its warnings become notices.
+    pub(super) async fn json<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClusterError> {
+        let answer = self.send(call).await?;
+        self.tell(call, &answer.warnings);
+        parse(&answer.body)
+    }
+
+    /// Passes warnings on that have no other way to the user.
+    pub(super) fn tell(&self, call: &Call, warnings: &[String]) {
+        let Some(notices) = &self.notices else { return };
+        for warning in warnings {
+            if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(warning.clone()) {
+                let _ = notices.send(Notice::Warning { request: call.label.clone(), message: warning.clone() });
+            }
+        }
+    }
+
+    async fn repeat<B>(
+        &self,
+        call: &Call,
+        read: impl AsyncFn(Response<Body>) -> Result<Received<B>, ReadBodyError>,
+    ) -> Result<Answer<B>, ClusterError> {
+        let budget = if call.dispensable { DISPENSABLE_BUDGET.min(self.limits.budget) } else { self.limits.budget };
+        let limits = RetryLimits { budget, ..self.limits };
+        let mut elapsed = Duration::ZERO;
+        let mut lost = false;
+        let mut renewed = false;
+        let mut attempt = 1;
+        let mut place = None;
+        loop {
+            // Whatever ends the request, what an earlier attempt may have done stays true.
+            let ended = |error: ClusterError, lost: bool| ClusterError { ambiguous: error.ambiguous || lost, ..error };
+            let ticket = self.session.ticket().await.map_err(|error| ended(error, lost))?;
+            let mut spent = Duration::ZERO;
+            let failure = match self.attempt(call, &ticket, &read, &mut place, &mut spent).await {
+                Ok((status, headers, body)) => {
+                    return Ok(Answer {
+                        status,
+                        body,
+                        warnings: self.warnings(call, &headers),
+                        date: header(&headers, &DATE).and_then(retry::http_date),
+                        lost_before: lost,
+                        elapsed: elapsed + spent,
+                    });
+                }
+                Err(failure) => failure,
+            };
+            elapsed += spent;
+            if failure.error.kind == ErrorKind::Unauthorized && !renewed {
+                renewed = true;
+                if self.session.renew(&ticket).await.map_err(|error| ended(error, lost))? {
+                    continue;
+                }
+            }
+            lost |= call.writes && failure.processed == Processed::Maybe;
+            let away = if failure.error.kind == ErrorKind::Unreachable {
+                // The place is kept: while the server is away, nobody else needs to find that out.
+                self.contact.failed()
+            } else {
+                place = None;
+                Duration::ZERO
+            };
+            let progress = Progress { attempt, elapsed: elapsed.max(away), reached: self.contact.reached() };
+            let jitter = self.jitter.next();
+            let Some(delay) = retry::delay(&limits, call.repeatable, &failure, progress, jitter) else {
+                return Err(ended(failure.error, lost));
+            };
+            if let Some(notices) = &self.notices {
+                let _ = notices.send(Notice::Retry {
+                    request: call.label.clone(),
+                    reason: failure.error.message,
+                    attempt,
+                    delay,
+                });
+            }
+            tokio::time::sleep(delay).await;
+            elapsed += delay;
+            attempt += 1;
+        }
+    }
+
+    async fn attempt<B>(
+        &self,
+        call: &Call,
+        ticket: &super::session::Ticket,
+        read: &impl AsyncFn(Response<Body>) -> Result<Received<B>, ReadBodyError>,
+        place: &mut Option<Permit>,
+        spent: &mut Duration,
+    ) -> Result<Received<B>, Failure> {
+        let request = self.request(call, ticket)?;
+        // Waiting at the gate is not the request's fault and counts against nothing.
+        if place.is_none() && !call.stream {
+            *place = Some(self.limit.acquire().await);
+        }
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(call.counter.clone()).or_default() += 1;
+        let began = Instant::now();
+        let timeout = self.request_timeout.saturating_mul(call.patience);
+        let exchange = async {
+            let response = ticket.client.send(request).await.map_err(ReadBodyError::Broken)?;
+            self.contact.answered();
+            if response.status().is_success() {
+                return read(response).await.map(Ok);
+            }
+            let (parts, body) = response.into_parts();
+            // A refusal that cannot be read is still a refusal.
+            let body = error::read_body(body, LONGEST_REFUSAL).await.unwrap_or_default();
+            Ok(Err(self.refused(call, parts.status.as_u16(), &parts.headers, &body)))
+        };
+        let outcome = tokio::time::timeout(timeout, exchange).await;
+        *spent = began.elapsed();
+        let result = match outcome {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(ReadBodyError::Broken(error))) => Err(self.broken(&error)),
+            Ok(Err(ReadBodyError::TooLong)) => Err(judged(ClusterError::new(
+                ErrorKind::Protocol,
+                format!("the answer is longer than {LONGEST_BODY} bytes"),
+            ))),
+            Err(_) => Err(Failure {
+                error: ClusterError::new(
+                    ErrorKind::Timeout,
+                    format!("no answer from {} within {} s", self.server, timeout.as_secs_f64()),
+                ),
+                processed: Processed::Maybe,
+                retry_after: None,
+            }),
+        };
+        if let Some(permit) = place {
+            match &result {
+                Err(failure) if matches!(failure.error.kind, ErrorKind::Busy | ErrorKind::Timeout) => {
+                    permit.overloaded();
+                }
+                Err(failure) if failure.processed != Processed::Judged => {}
+                Ok(_) | Err(_) => permit.succeeded(),
+            }
+        }
+        result
+    }
+
+    fn request(&self, call: &Call, ticket: &super::session::Ticket) -> Result<Request<Body>, Failure> {
+        let mut request = Request::builder()
+            .method(call.method.clone())
+            .uri(&call.path_and_query)
+            .header(ACCEPT, call.accept)
+            .header(USER_AGENT, AGENT)
+            .body(Body::from(call.body.clone()))
+            .map_err(|error| judged(ClusterError::new(ErrorKind::Invalid, format!("no possible request: {error}"))))?;
+        if !call.body.is_empty() {
+            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(call.content_type));
+        }
+        if let Some(authorization) = &ticket.authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
+        Ok(request)
+    }
+
+    fn refused(&self, call: &Call, code: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
+        let audit_id = headers.get("audit-id").and_then(|value| value.to_str().ok());
+        let refusal = error::refusal(code, body, audit_id, &call.secrets());
+        let told_to_wait = header(headers, &RETRY_AFTER)
+            .and_then(|value| retry::retry_after(value, header(headers, &DATE), (self.now)()))
+            .or(refusal.retry_after_seconds.map(Duration::from_secs));
+        let processed = match code {
+            _ if refusal.not_processed => Processed::No,
+            429 if refusal.error.kind == ErrorKind::Busy => Processed::No,
+            // A server that starts or stops says when to come back; a proxy in between does not.
+            503 if told_to_wait.is_some() && refusal.error.kind == ErrorKind::Server => Processed::No,
+            500 | 502 | 503 | 504 | 408 if matches!(refusal.error.kind, ErrorKind::Server | ErrorKind::Timeout) => {
+                Processed::Maybe
+            }
+            _ => Processed::Judged,
+        };
+        Failure { error: refusal.error, processed, retry_after: told_to_wait }
+    }
+
+    fn broken(&self, error: &kube::Error) -> Failure {
+        let broken = error::broken(error, &self.server);
+        let processed = if broken.permanent {
+            Processed::Judged
+        } else if broken.before_sending {
+            Processed::No
+        } else {
+            Processed::Maybe
+        };
+        Failure { error: broken.error, processed, retry_after: None }
+    }
+
+    fn warnings(&self, call: &Call, headers: &HeaderMap) -> Vec<String> {
+        if !headers.contains_key(WARNING) {
+            return Vec::new();
+        }
+        let secrets = call.secrets();
+        headers
+            .get_all(WARNING)
+            .iter()
+            .filter_map(|value| std::str::from_utf8(value.as_bytes()).ok())
+            .flat_map(warning_texts)
+            .map(|text| secrets.mask(&text))
+            .collect()
+    }
+}
+
+/// Reads an answer. The parser's words can quote it, so only the place is told.
+pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ClusterError> {
+    serde_json::from_slice(body).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        ClusterError::new(
+            ErrorKind::Protocol,
+            format!("the answer is not what an API server sends (line {line}, column {column} of it)"),
+        )
+    })
+}
+
+fn judged(error: ClusterError) -> Failure {
+    Failure { error, processed: Processed::Judged, retry_after: None }
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The texts in a `Warning` header: `299 - "text with \"quotes\""`, any number of them.
+fn warning_texts(value: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut text: Option<String> = None;
+    let mut characters = value.chars();
+    while let Some(character) = characters.next() {
+        match (&mut text, character) {
+            (None, '"') => text = Some(String::new()),
+            (None, _) => {}
+            (Some(text), '\\') => text.extend(characters.next()),
+            (Some(_), '"') => texts.extend(text.take()),
+            (Some(text), other) => text.push(other),
+        }
+    }
+    // A quoted date may follow a text.
+    texts.retain(|text| !text.is_empty() && retry::http_date(text).is_none());
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_read_from_their_header() {
+        assert_eq!(warning_texts(r#"299 - "unknown field \"spec.x\"""#), ["unknown field \"spec.x\""]);
+        assert_eq!(
+            warning_texts(r#"299 - "one, with comma", 299 - "two" "Sun, 06 Nov 1994 08:49:37 GMT""#),
+            ["one, with comma", "two"]
+        );
+        assert_eq!(warning_texts("299 - \"never closed"), Vec::<String>::new());
+        assert_eq!(warning_texts(""), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,210 @@
+//! Which values are secret, and what stands in their place.
+//! Equal values get equal numbers, so that a reader still sees what changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pushback_preflight::PathSegment;
+use pushback_preflight::object::ObjectExt;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::PathRule;
+use super::matcher::matches_any;
+use super::path::{get, leaves, resolve, set_at};
+use crate::redact::Secrets;
+
+/// Annotations in which tools keep a copy of the whole object, its secret values included.
+const COPIES: [&str; 4] = [
+    "kapp.k14s.io/original",
+    "kapp.k14s.io/original-diff",
+    "kapp.k14s.io/original-diff-full",
+    "kubectl.kubernetes.io/last-applied-configuration",
+];
+
+/// What may be shown of a Secret beside the masked fields.
+const SECRET_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
+
+/// Finds and replaces secret values by the `diffMaskRules`.
+#[derive(Clone, Debug, Default)]
+pub struct Masker {
+    rules: Vec<PathRule>,
+}
+
+/// The numbers that were given to values; keep one for a run, so that a value has the same number everywhere.
+/// It holds digests, never values.
+#[derive(Clone, Debug, Default)]
+pub struct MaskNumbers {
+    numbers: BTreeMap<[u8; 32], usize>,
+}
+
+impl Masker {
+    /// A masker for `diffMaskRules`.
+    #[must_use]
+    pub fn new(rules: &[PathRule]) -> Self {
+        Self { rules: rules.to_vec() }
+    }
+
+    /// Every leaf of the object that must not be shown, once: what the rules name, and the copies of the object in
+    /// other tools' annotations where any rule is for it.
+    #[must_use]
+    pub fn masked_paths(&self, object: &Value) -> Vec<Vec<PathSegment>> {
+        let mut paths = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut add = |path: Vec<PathSegment>| {
+            if seen.insert(path.clone()) {
+                paths.push(path);
+            }
+        };
+        let mut concerned = false;
+        for rule in self.rules.iter().filter(|rule| matches_any(&rule.matchers, object)) {
+            concerned = true;
+            resolve(&rule.path, object).iter().flat_map(|place| leaves(object, place)).for_each(&mut add);
+        }
+        if concerned {
+            // A misspelt `stringData` holds the same values, and is shown before the server refuses it.
+            if object.text("/apiVersion") == "v1" && object.text("/kind") == "Secret" {
+                let fields = object.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+                for field in fields.filter(|field| !SECRET_FIELDS.contains(field)) {
+                    leaves(object, &[field.into()]).into_iter().for_each(&mut add);
+                }
+            }
+            for annotation in COPIES {
+                leaves(object, &["metadata".into(), "annotations".into(), annotation.into()])
+                    .into_iter()
+                    .for_each(&mut add);
+            }
+        }
+        paths
+    }
+
+    /// A text about these objects without their masked values: servers and webhooks quote what they refuse.
+    #[must_use]
+    pub fn hide(&self, objects: &[&Value], text: &str) -> String {
+        let places = objects.iter().map(|object| (object, self.masked_paths(object)));
+        let values: Vec<&Value> =
+            places.flat_map(|(object, paths)| paths.into_iter().filter_map(move |path| get(object, &path))).collect();
+        if values.is_empty() { text.to_owned() } else { Secrets::of_values(values.into_iter()).mask(text) }
+    }
+
+    /// Replaces every such leaf by `(secret #1, 12 bytes)`.
+    pub fn mask(&self, object: &mut Value, numbers: &mut MaskNumbers) {
+        for path in self.masked_paths(object) {
+            if let Some(value) = get(object, &path) {
+                let placeholder = numbers.placeholder(value, is_base64(object, &path));
+                set_at(object, &path, Value::String(placeholder));
+            }
+        }
+    }
+}
+
+impl MaskNumbers {
+    /// What is shown in place of a value.
+    pub fn placeholder(&mut self, value: &Value, base64: bool) -> String {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let next = self.numbers.len() + 1;
+        // The type is part of it: the text "1" and the number 1 are different values.
+        let digest = Sha256::new().chain_update([u8::from(value.is_string())]).chain_update(&text).finalize();
+        let number = *self.numbers.entry(digest.into()).or_insert(next);
+        let bytes = if base64 { decoded_length(&text) } else { text.len() };
+        let unit = if bytes == 1 { "byte" } else { "bytes" };
+        format!("(secret #{number}, {bytes} {unit})")
+    }
+}
+
+/// `data` of a Secret is written in base64; its size is that of what is inside.
+fn is_base64(object: &Value, path: &[PathSegment]) -> bool {
+    object.text("/apiVersion") == "v1"
+        && object.text("/kind") == "Secret"
+        && matches!(path, [PathSegment::Key(first), _] if first == "data")
+}
+
+fn decoded_length(text: &str) -> usize {
+    let digits = text.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=').count();
+    digits * 3 / 4
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::defaults::defaults;
+    use crate::config::{Matcher, PathPart};
+
+    #[test]
+    fn secrets_are_masked_with_equal_numbers_for_equal_values() {
+        let masker = Masker::new(&defaults().diff_mask_rules);
+        let mut numbers = MaskNumbers::default();
+        let mut secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {"name": "login", "annotations": {
+                "kapp.k14s.io/original": "{\"data\":{\"password\":\"aHVudGVyMg==\"}}", "note": "shown",
+            }},
+            "data": {"password": "aHVudGVyMg==", "again": "aHVudGVyMg==", "pin": "MQ==", "number": 1},
+            "stringData": {"token": "1"},
+        });
+        masker.mask(&mut secret, &mut numbers);
+        assert_eq!(
+            secret["data"],
+            json!({
+                "password": "(secret #1, 7 bytes)", "again": "(secret #1, 7 bytes)", "pin": "(secret #2, 1 byte)",
+                "number": "(secret #3, 0 bytes)",
+            })
+        );
+        assert_eq!(secret["stringData"], json!({"token": "(secret #4, 1 byte)"}));
+        assert_eq!(secret["metadata"]["annotations"]["kapp.k14s.io/original"], "(secret #5, 36 bytes)");
+        assert_eq!(secret["metadata"]["annotations"]["note"], "shown");
+        let mut other = json!({"apiVersion": "v1", "kind": "Secret", "data": {"pin": "MQ=="}});
+        masker.mask(&mut other, &mut numbers);
+        assert_eq!(other["data"]["pin"], "(secret #2, 1 byte)");
+    }
+
+    #[test]
+    fn a_text_that_quotes_a_masked_value_loses_it() {
+        let masker = Masker::new(&defaults().diff_mask_rules);
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"key": "aHVudGVyMg=="}});
+        let quoted = "data[key]: Invalid value: \"hunter2\": too short, or aHVudGVyMg==";
+        assert_eq!(masker.hide(&[&secret], quoted), "data[key]: Invalid value: ***: too short, or ***");
+        let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "hunter2"}});
+        assert_eq!(masker.hide(&[&other], quoted), quoted);
+    }
+
+    #[test]
+    fn a_misspelt_field_of_a_secret_is_masked_too() {
+        let masker = Masker::new(&defaults().diff_mask_rules);
+        let mut secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "stringDta": {"key": "hunter2"}});
+        masker.mask(&mut secret, &mut MaskNumbers::default());
+        assert_eq!((&secret["stringDta"]["key"], &secret["type"]), (&json!("(secret #1, 7 bytes)"), &json!("Opaque")));
+    }
+
+    #[test]
+    fn data_that_is_not_a_map_is_masked_whole() {
+        let masker = Masker::new(&defaults().diff_mask_rules);
+        let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "data": "oops"});
+        masker.mask(&mut secret, &mut MaskNumbers::default());
+        assert_eq!(secret["data"], "(secret #1, 4 bytes)");
+    }
+
+    #[test]
+    fn other_objects_are_left_alone() {
+        let masker = Masker::new(&defaults().diff_mask_rules);
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
+            "metadata": {"annotations": {"kapp.k14s.io/original": "{}"}}});
+        assert!(masker.masked_paths(&object).is_empty());
+    }
+
+    #[test]
+    fn every_leaf_below_the_path_is_masked_once() {
+        let rule = |parts: &[PathPart]| PathRule { path: parts.to_vec(), matchers: vec![Matcher::All] };
+        let (spec, list) = (PathPart::Key("spec".into()), PathPart::Key("list".into()));
+        let masker = Masker::new(&[rule(std::slice::from_ref(&spec)), rule(&[spec, list, PathPart::AllIndexes])]);
+        let mut object = json!({"spec": {"a": true, "list": [{"b": "x"}, "y"], "empty": {}}});
+        masker.mask(&mut object, &mut MaskNumbers::default());
+        assert_eq!(
+            object,
+            json!({"spec": {"a": "(secret #1, 4 bytes)",
+            "list": [{"b": "(secret #2, 1 byte)"}, "(secret #3, 1 byte)"], "empty": {}}})
+        );
+    }
+}

@@ -1,0 +1,235 @@
+//! Reads Config documents strictly: every error at once, each with its place, its path and what was expected.
+//! A key of kapp that does not work yet is refused, and so is a key that nobody knows.
+
+mod matchers;
+mod node;
+mod rules;
+mod scalars;
+mod shapes;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pushback_preflight::object::{ObjectExt, split_api_version};
+use pushback_preflight::{ObjectRef, PathSegment, Position, Positions};
+use serde_json::Value;
+
+use super::Config;
+use crate::manifest::{InputError, Manifest};
+use node::{Document, Fields, Node, close_match, describe, quote};
+use scalars::Version;
+
+/// What is wrong with a Config document.
+pub type ConfigError = InputError;
+
+/// Reads the documents of a YAML text: the text's name for positions, and the text. Empty documents are null.
+pub type ParseText<'a> = &'a dyn Fn(&str, &str) -> Result<Documents, InputError>;
+
+/// The documents of a text, with their places.
+pub type Documents = Vec<(Value, Positions)>;
+
+/// A ConfigMap with this label carries a Config document.
+pub const CONFIG_LABEL: &str = "kapp.k14s.io/config";
+
+/// The data key that it is under.
+pub const CONFIG_DATA_KEY: &str = "config.yml";
+
+/// The release of kapp whose Config this tool reads: `minimumRequiredVersion` of a `kapp.k14s.io` document is compared
+/// with it, not with this tool's own version. 0.65.0 has the newest of the keys that work here.
+pub const COMPATIBLE_KAPP_VERSION: &str = "0.65.0";
+
+const KAPP_GROUP: &str = "kapp.k14s.io";
+const OWN_GROUP: &str = "pushback.dev";
+
+/// Reads Config documents, and ConfigMaps that carry one, in input order. Rule names are not looked up here.
+///
+/// # Errors
+/// All errors of all documents in the order of the input, then rules that are listed twice.
+pub fn parse(
+    documents: &[Manifest],
+    tool_version: &str,
+    parse_text: ParseText<'_>,
+) -> Result<Config, Vec<ConfigError>> {
+    let mut config = Config::default();
+    let mut errors = Vec::new();
+    for manifest in documents {
+        if manifest.value.text("/kind") == "ConfigMap" {
+            match config_map_documents(manifest, parse_text) {
+                Ok(inner) => {
+                    for (value, positions) in inner {
+                        read(&value, &Arc::new(positions), tool_version, &mut config, &mut errors);
+                    }
+                }
+                Err(error) => errors.push(error),
+            }
+        } else {
+            read(&manifest.value, &manifest.positions, tool_version, &mut config, &mut errors);
+        }
+    }
+    errors.extend(repeated_rules(&config));
+    if errors.is_empty() { Ok(config) } else { Err(errors) }
+}
+
+/// Sets the higher of two minimum versions; both have been checked.
+pub(super) fn raise_minimum(current: &mut Option<String>, version: &str) {
+    let higher = current.as_deref().and_then(Version::parse) < Version::parse(version);
+    if higher {
+        *current = Some(version.to_owned());
+    }
+}
+
+/// The Config documents inside a ConfigMap.
+fn config_map_documents(manifest: &Manifest, parse_text: ParseText<'_>) -> Result<Documents, ConfigError> {
+    let path = [PathSegment::from("data"), PathSegment::from(CONFIG_DATA_KEY)];
+    let name = ObjectRef::of(&manifest.value);
+    let Some(text) = manifest.value.get("data").and_then(|data| data.get(CONFIG_DATA_KEY)).and_then(Value::as_str)
+    else {
+        return Err(ConfigError {
+            message: format!("data: {name} has the label {CONFIG_LABEL} and no text under `{CONFIG_DATA_KEY}`"),
+            position: manifest.positions.locate(&path),
+            hints: vec![format!("put the Config document under `{CONFIG_DATA_KEY}`, or remove the label")],
+        });
+    };
+    // Lines count from the start of the text: where it starts in the file depends on how it is quoted there.
+    let file = format!("{} ({name}, {CONFIG_DATA_KEY})", manifest.positions.file());
+    let mut documents = parse_text(&file, text)?;
+    documents.retain(|(value, _)| !value.is_null());
+    if documents.is_empty() {
+        return Err(ConfigError {
+            message: format!("data[\"{CONFIG_DATA_KEY}\"]: expected a Config document, found none"),
+            position: manifest.positions.locate(&path),
+            hints: Vec::new(),
+        });
+    }
+    Ok(documents)
+}
+
+fn read(
+    value: &Value,
+    positions: &Arc<Positions>,
+    tool_version: &str,
+    config: &mut Config,
+    errors: &mut Vec<ConfigError>,
+) {
+    let document = Document::new(positions.clone());
+    if let Some(read) = read_document(&document.root(value), tool_version) {
+        *config = Config::merge(std::mem::take(config), read);
+    }
+    errors.extend(document.into_errors());
+}
+
+fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
+    // Keys of another kind or version would all be unknown; one error says it better.
+    let group = document_group(root)?;
+    let fields = root.fields(&shapes::CONFIG)?;
+    if let Some(metadata) = fields.optional("metadata") {
+        metadata.map()?;
+    }
+    let mut config = Config {
+        minimum_required_version: minimum_required_version(&fields, group, tool_version),
+        preflight_waivers: entries(&fields, "preflightWaivers", rules::preflight_waiver),
+        change_group_bindings: entries(&fields, "changeGroupBindings", rules::change_group_binding),
+        change_rule_bindings: entries(&fields, "changeRuleBindings", rules::change_rule_binding),
+        rebase_rules: entries(&fields, "rebaseRules", rules::rebase_rule),
+        diff_mask_rules: entries(&fields, "diffMaskRules", rules::path_rule),
+        wait_rules: entries(&fields, "waitRules", rules::wait_rule),
+        ownership_label_rules: entries(&fields, "ownershipLabelRules", rules::path_rule),
+        label_scoping_rules: entries(&fields, "labelScopingRules", rules::label_scoping_rule),
+        ..Config::default()
+    };
+    // An empty list is not the same as no list: it runs no rule.
+    if fields.optional("preflightRules").is_some() {
+        config.preflight_rules = Some(entries(&fields, "preflightRules", rules::preflight_rule));
+    }
+    if let Some(labels) = fields.optional("additionalLabels").and_then(|node| rules::labels(&node)) {
+        config.additional_labels = labels;
+    }
+    Some(config)
+}
+
+/// The document's API group, where it is a Config document in a version that is known.
+fn document_group<'a>(root: &Node<'a>) -> Option<&'a str> {
+    let map = root.map()?;
+    let known = [format!("{KAPP_GROUP}/v1alpha1"), format!("{OWN_GROUP}/v1alpha1")];
+    let field = |key: &'static str| match map.get(key) {
+        Some(value) => root.child(key, value).text().map(|text| (root.child(key, value), text)),
+        None => root.fail(format!("missing key `{key}`"), &[]),
+    };
+    let (kind, api_version) = (field("kind"), field("apiVersion"));
+    let ((kind, kind_text), (api_version, api_version_text)) = (kind?, api_version?);
+    if kind_text != "Config" {
+        return kind.fail(format!("expected Config, found {}", quote(kind_text)), &[]);
+    }
+    if !known.iter().any(|known| known == api_version_text) {
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let hint = close_match(api_version_text, &known).map(|known| format!("did you mean `{known}`?"));
+        let hints: Vec<&str> = hint.iter().map(String::as_str).collect();
+        return api_version.fail(format!("expected {}, found {}", known.join(" or "), quote(api_version_text)), &hints);
+    }
+    Some(split_api_version(api_version_text).0)
+}
+
+fn entries<T>(fields: &Fields<'_>, key: &'static str, read: impl Fn(&Node<'_>) -> Option<T>) -> Vec<T> {
+    let list = fields.optional(key).and_then(|node| node.list()).unwrap_or_default();
+    list.iter().filter_map(read).collect()
+}
+
+fn minimum_required_version(fields: &Fields<'_>, group: &str, tool_version: &str) -> Option<String> {
+    let node = fields.optional("minimumRequiredVersion")?;
+    let text = match node.value() {
+        // 1.0 and 1.10 lose digits when YAML reads them as numbers.
+        Value::Number(_) => {
+            return node.fail(
+                format!("expected a version such as 0.65.0, found {}", describe(node.value())),
+                &["write it in quotes and with all three parts"],
+            );
+        }
+        _ => node.text()?,
+    };
+    if let Some(without) = text.strip_prefix('v').filter(|without| Version::parse(without).is_some()) {
+        return node.fail(
+            format!("expected a version without `v`, found {}", quote(text)),
+            &[&format!("write \"{without}\"")],
+        );
+    }
+    let Some(required) = Version::parse(text) else {
+        return node.fail(format!("expected a version such as 0.65.0, found {}", quote(text)), &[]);
+    };
+    let (ours, what) = if group == KAPP_GROUP {
+        (COMPATIBLE_KAPP_VERSION, format!("this tool reads Config as kapp {COMPATIBLE_KAPP_VERSION} does"))
+    } else {
+        (tool_version, format!("this is pushback {tool_version}"))
+    };
+    if Version::parse(ours).is_some_and(|ours| ours < required) {
+        return node.fail(
+            format!("version {text} or later is required; {what}"),
+            &["use a newer release, or lower minimumRequiredVersion"],
+        );
+    }
+    Some(text.to_owned())
+}
+
+/// The same rule in two entries: which settings hold would be anybody's guess.
+fn repeated_rules(config: &Config) -> Vec<ConfigError> {
+    let mut first: BTreeMap<&str, &Position> = BTreeMap::new();
+    let mut errors = Vec::new();
+    for rule in config.preflight_rules.iter().flatten() {
+        if let Some(earlier) = first.get(rule.name.as_str()) {
+            errors.push(ConfigError {
+                message: format!(
+                    "{}: rule {} is listed twice, first at {earlier}",
+                    pushback_preflight::source::display_path(&rule.places.prefix),
+                    quote(&rule.name)
+                ),
+                position: rule.position.clone(),
+                hints: vec!["keep one entry, with the settings that you want".to_owned()],
+            });
+        } else {
+            first.insert(&rule.name, &rule.position);
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests;

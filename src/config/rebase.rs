@@ -1,0 +1,339 @@
+//! Rebase rules: fields of the manifest that take the live object's value, or are left out.
+//! The meaning is kapp's (`docs/config`, "rebaseRules"), except where this page says so.
+
+use pushback_preflight::PathSegment;
+use serde_json::{Map, Value};
+
+use super::matcher::matches_any;
+use super::path::{get, key_matches, regex_of, remove_at, resolve, set_at};
+use super::{PathPart, RebaseAction, RebaseRule, RebaseSource};
+
+/// A field that a rule has changed, or that holds the live value because of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rebased {
+    /// Which field.
+    pub path: Vec<PathSegment>,
+    /// What happened to it.
+    pub from: RebasedFrom,
+}
+
+/// Where a rebased field's value is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RebasedFrom {
+    /// Copied.
+    Source(RebaseSource),
+    /// Left out.
+    Removed,
+}
+
+/// Written by the server alone. In an apply body they are refused (`managedFields`), turned into a precondition
+/// (`uid`, `resourceVersion`), or mean nothing.
+const SERVER_METADATA: [&str; 8] = [
+    "uid",
+    "resourceVersion",
+    "managedFields",
+    "creationTimestamp",
+    "generation",
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+/// What the object is; a rule that moved it would change another object.
+const IDENTITY_METADATA: [&str; 3] = ["name", "namespace", "generateName"];
+
+/// Applies all rules in their order. `new` means the manifest as it was before the first of them.
+pub fn rebase_all(rules: &[RebaseRule], desired: &mut Value, live: &Value) -> Vec<Rebased> {
+    let mut manifest = None;
+    let mut rebased = Vec::new();
+    for rule in rules.iter().filter(|rule| !rule.paths.is_empty()) {
+        if matches_any(&rule.matchers, desired) {
+            // Most objects match no rule, and are not copied.
+            let manifest = manifest.get_or_insert_with(|| desired.clone());
+            rebased.extend(apply(rule, manifest, desired, live));
+        }
+    }
+    rebased
+}
+
+/// Applies one rule. Copying takes the first listed source that has a value (null is none); missing maps are made
+/// only where no array index is in the path; a value that is absent everywhere changes nothing.
+/// Array elements are paired by index. A regular expression looks at the keys of all listed sources.
+pub fn rebase(rule: &RebaseRule, desired: &mut Value, live: &Value) -> Vec<Rebased> {
+    rebase_all(std::slice::from_ref(rule), desired, live)
+}
+
+fn apply(rule: &RebaseRule, manifest: &Value, desired: &mut Value, live: &Value) -> Vec<Rebased> {
+    let mut rebased = Vec::new();
+    for path in &rule.paths {
+        match &rule.action {
+            RebaseAction::Remove => {
+                // Backwards: removing an element moves those behind it.
+                let mut places = resolve(path, desired);
+                places.reverse();
+                for place in places.into_iter().filter(|place| is_free(place)) {
+                    if remove_at(desired, &place).is_some() {
+                        rebased.push(Rebased { path: place, from: RebasedFrom::Removed });
+                    }
+                }
+            }
+            RebaseAction::Copy(sources) => {
+                let sources: Vec<(RebaseSource, &Value)> = sources
+                    .iter()
+                    .map(|source| match source {
+                        RebaseSource::New => (*source, manifest),
+                        RebaseSource::Existing => (*source, live),
+                    })
+                    .collect();
+                for place in places_to_copy(path, desired, &sources) {
+                    rebased.extend(copy(place, desired, &sources));
+                }
+            }
+        }
+    }
+    rebased
+}
+
+fn copy(place: Vec<PathSegment>, desired: &mut Value, sources: &[(RebaseSource, &Value)]) -> Option<Rebased> {
+    if !is_free(&place) && !is_metadata(&place) {
+        return None;
+    }
+    let (source, value) = sources.iter().find_map(|(source, value)| {
+        get(value, &place).filter(|value| !value.is_null()).map(|value| (*source, value))
+    })?;
+    let has_index = place.iter().any(|segment| matches!(segment, PathSegment::Index(_)));
+    let parent_exists = place.split_last().is_some_and(|(_, way)| get(desired, way).is_some());
+    if has_index && !parent_exists {
+        return None;
+    }
+    let value = if is_metadata(&place) { free_metadata(value, get(desired, &place)) } else { value.clone() };
+    if source == RebaseSource::New && get(desired, &place) == Some(&value) {
+        return None;
+    }
+    set_at(desired, &place, value).then_some(Rebased { path: place, from: RebasedFrom::Source(source) })
+}
+
+/// The places that a copy rule speaks of. Keys need not be there yet; array elements must be in the manifest.
+fn places_to_copy(path: &[PathPart], desired: &Value, sources: &[(RebaseSource, &Value)]) -> Vec<Vec<PathSegment>> {
+    let mut places: Vec<Vec<PathSegment>> = vec![Vec::new()];
+    for part in path {
+        let regex = if let PathPart::Regex(pattern) = part { regex_of(pattern) } else { None };
+        let mut next = Vec::new();
+        for place in places {
+            let steps: Vec<PathSegment> = match part {
+                PathPart::Key(key) => vec![PathSegment::Key(key.clone())],
+                PathPart::Index(index) => {
+                    let length = array_length(desired, &place);
+                    (*index < length).then_some(PathSegment::Index(*index)).into_iter().collect()
+                }
+                PathPart::AllIndexes => (0..array_length(desired, &place)).map(PathSegment::Index).collect(),
+                PathPart::Regex(_) => {
+                    let mut keys: Vec<&String> = Vec::new();
+                    for map in sources.iter().filter_map(|(_, value)| get(value, &place)?.as_object()) {
+                        for key in map.keys().filter(|key| key_matches(regex.as_ref(), key)) {
+                            if !keys.contains(&key) {
+                                keys.push(key);
+                            }
+                        }
+                    }
+                    keys.into_iter().map(|key| PathSegment::Key(key.clone())).collect()
+                }
+            };
+            next.extend(steps.into_iter().map(|step| {
+                let mut place = place.clone();
+                place.push(step);
+                place
+            }));
+        }
+        places = next;
+    }
+    places
+}
+
+fn array_length(value: &Value, place: &[PathSegment]) -> usize {
+    get(value, place).and_then(Value::as_array).map_or(0, Vec::len)
+}
+
+fn is_metadata(place: &[PathSegment]) -> bool {
+    matches!(place, [PathSegment::Key(key)] if key == "metadata")
+}
+
+/// Whether a rule may touch a place: neither what the object is, nor what the server alone writes.
+fn is_free(place: &[PathSegment]) -> bool {
+    match place {
+        [] => false,
+        [PathSegment::Key(key)] => !["apiVersion", "kind", "metadata"].contains(&key.as_str()),
+        [PathSegment::Key(first), PathSegment::Key(second), ..] if first == "metadata" => {
+            !SERVER_METADATA.contains(&second.as_str()) && !IDENTITY_METADATA.contains(&second.as_str())
+        }
+        _ => true,
+    }
+}
+
+/// The whole metadata of a source, without the server's fields, and with the manifest's identity.
+fn free_metadata(source: &Value, desired: Option<&Value>) -> Value {
+    let fixed = |key: &str| SERVER_METADATA.contains(&key) || IDENTITY_METADATA.contains(&key);
+    let mut metadata = Map::new();
+    for key in IDENTITY_METADATA {
+        if let Some(value) = desired.and_then(|desired| desired.get(key)) {
+            metadata.insert(key.to_owned(), value.clone());
+        }
+    }
+    for (key, value) in source.as_object().into_iter().flatten().filter(|(key, _)| !fixed(key)) {
+        metadata.insert(key.clone(), value.clone());
+    }
+    Value::Object(metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use pushback_preflight::source::display_path;
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::Matcher;
+
+    use RebaseSource::{Existing, New};
+
+    fn path(parts: &[&str]) -> Vec<PathPart> {
+        parts
+            .iter()
+            .map(|part| match *part {
+                "*" => PathPart::AllIndexes,
+                part => match (part.parse(), part.strip_prefix('~')) {
+                    (Ok(index), _) => PathPart::Index(index),
+                    (_, Some(pattern)) => PathPart::Regex(pattern.to_owned()),
+                    _ => PathPart::Key(part.to_owned()),
+                },
+            })
+            .collect()
+    }
+
+    fn rule(parts: &[&str], action: RebaseAction) -> RebaseRule {
+        RebaseRule { paths: vec![path(parts)], action, matchers: vec![Matcher::All] }
+    }
+
+    fn copied(parts: &[&str], sources: &[RebaseSource], mut desired: Value, live: &Value) -> (Value, Vec<String>) {
+        let rebased = rebase(&rule(parts, RebaseAction::Copy(sources.to_vec())), &mut desired, live);
+        (desired, rebased.iter().map(|rebased| format!("{} {:?}", display_path(&rebased.path), rebased.from)).collect())
+    }
+
+    #[test]
+    fn the_first_source_that_has_a_value_wins() {
+        let live = json!({"spec": {"clusterIP": "10.0.0.1", "type": "NodePort"}});
+        let desired = json!({"spec": {"type": "ClusterIP", "clusterIP": null}});
+        let (value, rebased) = copied(&["spec", "clusterIP"], &[New, Existing], desired.clone(), &live);
+        assert_eq!(value["spec"]["clusterIP"], "10.0.0.1");
+        assert_eq!(rebased, ["spec.clusterIP Source(Existing)"]);
+        let (value, rebased) = copied(&["spec", "type"], &[New, Existing], desired.clone(), &live);
+        assert_eq!(value, desired);
+        assert!(rebased.is_empty());
+        let (value, _) = copied(&["spec", "type"], &[Existing, New], desired.clone(), &live);
+        assert_eq!(value["spec"]["type"], "NodePort");
+        let (value, rebased) = copied(&["spec", "absent", "field"], &[New, Existing], desired.clone(), &live);
+        assert_eq!((value, rebased.len()), (desired, 0));
+    }
+
+    #[test]
+    fn missing_maps_are_made_only_without_an_array_index() {
+        let live = json!({"a": {"b": {"c": 1}}, "list": [{"x": {"y": 1}}, {"x": {"y": 2}}]});
+        assert_eq!(copied(&["a", "b", "c"], &[Existing], json!({}), &live).0, json!({"a": {"b": {"c": 1}}}));
+        let desired = json!({"list": [{}, {"x": {}}, {"x": {}}]});
+        let (value, rebased) = copied(&["list", "*", "x", "y"], &[Existing], desired, &live);
+        assert_eq!(value, json!({"list": [{}, {"x": {"y": 2}}, {"x": {}}]}));
+        assert_eq!(rebased, ["list[1].x.y Source(Existing)"]);
+        assert_eq!(copied(&["list", "*", "x", "y"], &[Existing], json!({}), &live).0, json!({}));
+        assert_eq!(
+            copied(&["list", "0"], &[Existing], json!({"list": [7]}), &live).0,
+            json!({"list": [{"x": {"y": 1}}]})
+        );
+    }
+
+    #[test]
+    fn a_regular_expression_takes_the_keys_of_the_sources() {
+        let live = json!({"metadata": {"annotations": {"x/a": "1", "x/b": "2", "y": "3"}}});
+        let desired = json!({"metadata": {"annotations": {"x/a": "mine"}}});
+        let (value, rebased) = copied(&["metadata", "annotations", "~^x/"], &[New, Existing], desired, &live);
+        assert_eq!(value["metadata"]["annotations"], json!({"x/a": "mine", "x/b": "2"}));
+        assert_eq!(rebased, ["metadata.annotations[\"x/b\"] Source(Existing)"]);
+        let (value, _) = copied(&["metadata", "annotations", "~^x/"], &[Existing], json!({}), &live);
+        assert_eq!(value["metadata"]["annotations"], json!({"x/a": "1", "x/b": "2"}));
+    }
+
+    #[test]
+    fn what_the_server_writes_and_what_the_object_is_stay() {
+        let live = json!({"apiVersion": "v2", "metadata": {
+            "name": "other", "uid": "u", "resourceVersion": "1", "managedFields": [{}], "creationTimestamp": "t",
+            "generation": 3, "labels": {"a": "1"}, "finalizers": ["f"],
+        }});
+        let desired = json!({"apiVersion": "v1", "metadata": {"name": "web", "labels": {"b": "2"}}});
+        for field in ["uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "name"] {
+            let (value, rebased) = copied(&["metadata", field], &[Existing], desired.clone(), &live);
+            assert_eq!((value, rebased.len()), (desired.clone(), 0), "{field}");
+        }
+        assert_eq!(
+            copied(&["metadata", "~."], &[Existing], desired.clone(), &live).0["metadata"],
+            json!({"name": "web", "labels": {"a": "1"}, "finalizers": ["f"]})
+        );
+        assert_eq!(copied(&["apiVersion"], &[Existing], desired.clone(), &live).0, desired);
+        let (value, _) = copied(&["metadata"], &[Existing], desired.clone(), &live);
+        assert_eq!(value["metadata"], json!({"name": "web", "labels": {"a": "1"}, "finalizers": ["f"]}));
+        let mut value = desired.clone();
+        assert!(rebase(&rule(&["metadata"], RebaseAction::Remove), &mut value, &live).is_empty());
+        assert_eq!(value, desired);
+    }
+
+    #[test]
+    fn removing_takes_every_place_and_all_elements() {
+        let mut value = json!({"list": [{"x": 1}, {"y": 2}, {"x": 3}], "all": [1, 2, 3]});
+        let rebased = rebase(&rule(&["list", "*", "x"], RebaseAction::Remove), &mut value, &Value::Null);
+        assert_eq!(rebased.len(), 2);
+        rebase(&rule(&["all", "*"], RebaseAction::Remove), &mut value, &Value::Null);
+        assert_eq!(value, json!({"list": [{}, {"y": 2}, {}], "all": []}));
+    }
+
+    #[test]
+    fn a_later_rule_still_copies_the_manifest_as_it_was_written() {
+        let mut desired = json!({"metadata": {"labels": {"mine": "1"}}});
+        let live = json!({"metadata": {"labels": {"theirs": "2"}}});
+        let rules = [
+            rule(&["metadata", "labels"], RebaseAction::Copy(vec![Existing])),
+            rule(&["metadata", "labels"], RebaseAction::Remove),
+            rule(&["metadata", "labels"], RebaseAction::Copy(vec![New])),
+        ];
+        rebase_all(&rules, &mut desired, &live);
+        assert_eq!(desired, json!({"metadata": {"labels": {"mine": "1"}}}));
+    }
+
+    #[test]
+    fn a_rule_for_other_objects_changes_nothing() {
+        let mut desired = json!({"kind": "Service"});
+        let other = RebaseRule {
+            matchers: vec![Matcher::Not(Box::new(Matcher::All))],
+            ..rule(&["kind2"], RebaseAction::Copy(vec![Existing]))
+        };
+        assert!(rebase(&other, &mut desired, &json!({"kind2": 1})).is_empty());
+        assert_eq!(desired, json!({"kind": "Service"}));
+    }
+
+    proptest! {
+        #[test]
+        fn rules_on_values_of_any_shape_never_panic(
+            parts in prop::collection::vec(prop_oneof![Just("a"), Just("metadata"), Just("uid"), Just("*"), Just("0"), Just("~")], 0..4),
+            shapes in prop::collection::vec(prop_oneof![
+                Just(json!({"a": [{"a": 1}, null], "metadata": {"uid": 1}})), Just(json!([{"a": {}}])), Just(json!(null)),
+                Just(json!({"a": {"a": {"a": "x"}}})), Just(json!("text")), Just(json!({"metadata": "text"})),
+            ], 2),
+            remove in any::<bool>(),
+        ) {
+            let action = if remove { RebaseAction::Remove } else { RebaseAction::Copy(vec![Existing, New]) };
+            let mut desired = shapes[0].clone();
+            for rebased in rebase(&rule(&parts, action), &mut desired, &shapes[1]) {
+                if rebased.from == RebasedFrom::Source(Existing) && rebased.path.len() > 1 {
+                    prop_assert_eq!(get(&desired, &rebased.path), get(&shapes[1], &rebased.path));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Every exit code, and nothing else decides one.
+
+/// How a run ended, as the shell sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ExitCode {
+    /// Done, converged, or nothing to do.
+    Success = 0,
+    /// Usage, config or input error, declined prompt; nothing written.
+    Usage = 1,
+    /// Only with `--diff-exit-status` or `--apply-exit-status`: no changes.
+    NoChanges = 2,
+    /// Only with `--diff-exit-status` or `--apply-exit-status`: changes.
+    Changes = 3,
+    /// Preflight refused; nothing written.
+    Refused = 10,
+    /// Another run holds the app's lock.
+    Locked = 12,
+    /// Cluster not reachable or not authorised, before the first write.
+    Unreachable = 13,
+    /// Some writes failed, or the lock was lost; the rest is recorded, run again to resume.
+    Partial = 20,
+    /// Applied, an object reached a terminal failure.
+    Failed = 21,
+    /// Applied, waiting timed out.
+    TimedOut = 22,
+    /// A defect in pushback.
+    Defect = 70,
+    /// SIGINT; state saved, lock released.
+    Interrupted = 130,
+    /// SIGTERM; state saved, lock released.
+    Terminated = 143,
+}
+
+impl ExitCode {
+    /// The number.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        Self::from(code.code())
+    }
+}

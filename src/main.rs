@@ -1,0 +1,8 @@
+//! The binary: the command line of the library, with an exit code of its own for defects.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let ended = std::panic::catch_unwind(pushback::cli::main);
+    ended.unwrap_or(pushback::exit::ExitCode::Defect).into()
+}

@@ -1,0 +1,265 @@
+//! All inputs of a run as one: objects with an identity each, Config documents, warnings; or every error at once.
+
+mod normalize;
+mod validate;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, PathSegment, Positions};
+use serde_json::Value;
+
+use super::source::{self, error_in};
+use super::yaml::{self, Document, Limits, Spent};
+use super::{Input, InputError, InputWarning, Manifest};
+
+/// The label of ConfigMaps that carry a Config document.
+const CONFIG_LABEL: &str = "kapp.k14s.io/config";
+
+/// How inputs are read.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// An input without a single object is no error.
+    pub allow_empty: bool,
+    /// `http://` URLs are fetched.
+    pub allow_http: bool,
+    /// What standard input holds, where it is not the process's own.
+    pub stdin: Option<Vec<u8>>,
+    /// Limits of each file, and of what they hold together.
+    pub limits: Limits,
+    /// Bytes of all files together.
+    pub total_bytes: usize,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self { allow_empty: false, allow_http: false, stdin: None, limits: Limits::default(), total_bytes: 256 << 20 }
+    }
+}
+
+/// Reads what `-f` names: objects in input order, each identity once. The default namespace is not applied.
+///
+/// # Errors
+/// Everything that is wrong, sorted by file and line.
+pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, Vec<InputError>> {
+    let mut collector = Collector::default();
+    let empty_directories = collector.read(inputs, options);
+    if collector.errors.is_empty() && collector.input.manifests.is_empty() && !options.allow_empty {
+        collector.errors.push(nothing_found(inputs, &empty_directories));
+    }
+    for directory in empty_directories {
+        let error = no_manifest_files(&directory);
+        collector.input.warnings.push(InputWarning {
+            code: "empty-directory",
+            message: error.message,
+            position: error.position,
+        });
+    }
+    collector.finish()
+}
+
+/// Reads what `--config` names: files that hold Config documents and nothing else.
+///
+/// # Errors
+/// Everything that is wrong, sorted by file and line.
+pub fn load_config_files(paths: &[String]) -> Result<(Vec<Manifest>, Vec<InputWarning>), Vec<InputError>> {
+    let mut collector = Collector { only_configs: true, ..Collector::default() };
+    for directory in collector.read(paths, &LoadOptions::default()) {
+        collector.errors.push(no_manifest_files(&directory));
+    }
+    let input = collector.finish()?;
+    Ok((input.configs, input.warnings))
+}
+
+#[derive(Debug, Default)]
+struct Collector {
+    input: Input,
+    errors: Vec<InputError>,
+    identities: HashMap<ObjectKey, usize>,
+    only_configs: bool,
+    spent: Spent,
+}
+
+impl Collector {
+    /// Reads the inputs one by one; returns the directories that hold no manifest file.
+    fn read(&mut self, inputs: &[String], options: &LoadOptions) -> Vec<String> {
+        let found = source::find(inputs, options.allow_http);
+        self.errors.extend(found.errors);
+        let mut given = options.stdin.as_deref();
+        let mut own = io::stdin();
+        let standard_input: &mut dyn Read = match given.as_mut() {
+            Some(bytes) => bytes,
+            None => &mut own,
+        };
+        let mut total = 0;
+        for source in found.sources {
+            match source.read(standard_input, options.limits.bytes) {
+                Ok(bytes) => {
+                    total += bytes.len();
+                    if total > options.total_bytes {
+                        let limit = super::size(options.total_bytes);
+                        let message = format!("with this file the input is larger than {limit}, the limit of all");
+                        self.errors.push(error_in(&source.name, message, &["Deploy it as several apps."]));
+                        break;
+                    }
+                    self.file(&source.name, &bytes, &options.limits);
+                }
+                Err(error) => self.errors.push(error),
+            }
+        }
+        found.empty_directories
+    }
+
+    fn file(&mut self, name: &str, bytes: &[u8], limits: &Limits) {
+        match yaml::load_next(name, bytes, limits, &mut self.spent) {
+            Ok(loaded) => {
+                self.input.warnings.extend(loaded.warnings);
+                for document in loaded.documents {
+                    self.document(document);
+                }
+            }
+            Err(error) => self.errors.push(error),
+        }
+    }
+
+    /// One document: nothing, an object, or a list of objects.
+    fn document(&mut self, document: Document) {
+        // A stack, not recursion: lists may hold lists.
+        let mut open = vec![document];
+        while let Some(Document { mut value, positions }) = open.pop() {
+            if value.is_null() {
+                continue;
+            }
+            let kind = value.text("/kind").to_owned();
+            let is_list = kind.ends_with("List") && value.get("items").is_some_and(Value::is_array);
+            let is_empty_list = kind == "List" && value.get("items").is_none_or(Value::is_null);
+            if is_list || is_empty_list {
+                let api_version = value.text("/apiVersion").to_owned();
+                let items = value.get_mut("items").map(Value::take);
+                let Some(Value::Array(items)) = items else { continue };
+                let places = positions.elements(&["items".into()]);
+                let start = open.len();
+                for (mut value, positions) in items.into_iter().zip(places) {
+                    inherit_type(&mut value, &api_version, &kind);
+                    open.push(Document { value, positions });
+                }
+                open[start..].reverse();
+            } else {
+                self.object(value, positions);
+            }
+        }
+    }
+
+    fn object(&mut self, mut value: Value, positions: Positions) {
+        if is_config(&value) {
+            let object = ObjectRef::of(&value);
+            self.input.configs.push(Manifest { object, value, positions: Arc::new(positions) });
+            return;
+        }
+        if self.only_configs {
+            self.errors.push(InputError {
+                message: "expected a Config document".to_owned(),
+                position: positions.start(),
+                hints: vec![
+                    "It starts with `apiVersion: pushback.dev/v1alpha1` (or kapp.k14s.io/v1alpha1) and `kind: Config`."
+                        .to_owned(),
+                    "Objects to apply are given with `-f`.".to_owned(),
+                ],
+            });
+            return;
+        }
+        let errors = validate::validate(&value, &positions);
+        if !errors.is_empty() {
+            self.errors.extend(errors);
+            return;
+        }
+        match normalize::normalize(&mut value, &positions) {
+            Ok(warnings) => self.input.warnings.extend(warnings),
+            Err(errors) => return self.errors.extend(errors),
+        }
+        let object = ObjectRef::of(&value);
+        let manifest = Manifest { object, value, positions: Arc::new(positions) };
+        match self.identities.entry(manifest.object.key()) {
+            Entry::Vacant(slot) => {
+                slot.insert(self.input.manifests.len());
+                if manifest.value.label(CONFIG_LABEL).is_some() && manifest.object.kind == "ConfigMap" {
+                    self.input.configs.push(manifest.clone());
+                }
+                self.input.manifests.push(manifest);
+            }
+            Entry::Occupied(slot) => {
+                let earlier = &self.input.manifests[*slot.get()];
+                let (object, place) = (&manifest.object, earlier.positions.start());
+                let position = manifest.positions.start();
+                if earlier.value == manifest.value {
+                    let message = format!("{object} is given a second time, with the same content as at {place}");
+                    self.input.warnings.push(InputWarning { code: "duplicate-object", message, position });
+                } else {
+                    self.errors.push(InputError {
+                        message: format!("{object} is given a second time, with other content than at {place}"),
+                        position,
+                        hints: vec!["Remove one of them, or give them different names or namespaces.".to_owned()],
+                    });
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Input, Vec<InputError>> {
+        if self.errors.is_empty() {
+            return Ok(self.input);
+        }
+        self.errors.sort_by(|one, other| one.position.cmp(&other.position));
+        Err(self.errors)
+    }
+}
+
+/// Items of a typed list, such as `ConfigMapList`, may leave out what the list already says.
+fn inherit_type(item: &mut Value, api_version: &str, list_kind: &str) {
+    let kind = list_kind.strip_suffix("List").unwrap_or_default();
+    let Some(item) = item.as_object_mut() else { return };
+    if !kind.is_empty() && !item.contains_key("kind") && !item.contains_key("apiVersion") {
+        item.insert("apiVersion".to_owned(), api_version.into());
+        item.insert("kind".to_owned(), kind.into());
+    }
+}
+
+fn is_config(value: &Value) -> bool {
+    value.text("/kind") == "Config"
+        && matches!(value.text("/apiVersion"), "kapp.k14s.io/v1alpha1" | "pushback.dev/v1alpha1")
+}
+
+fn no_manifest_files(directory: &str) -> InputError {
+    error_in(
+        directory,
+        "the directory holds no .yaml, .yml or .json file",
+        &["Only files with these endings are read from a directory; name others one by one."],
+    )
+}
+
+/// An empty input would delete the whole app, and is mostly a failed command before this one.
+fn nothing_found(inputs: &[String], empty_directories: &[String]) -> InputError {
+    const ALLOW: &str = "To go on with no objects at all, say --dangerous-allow-empty-list-of-resources.";
+    let mut error = match (inputs, empty_directories) {
+        ([], _) => error_in("-f", "no input is given", &["Give files, directories or URLs with `-f`, or `-f -`."]),
+        ([_], [directory]) => no_manifest_files(directory),
+        ([input], _) => error_in(input, "the input holds no object", &["Did the command that made it fail?"]),
+        ([input, ..], _) => error_in(
+            input,
+            format!("{} inputs hold no object", inputs.len()),
+            &["Did the command that made them fail?"],
+        ),
+    };
+    error.hints.push(ALLOW.to_owned());
+    error
+}
+
+/// A path below `metadata`, or any other.
+fn path(segments: &[&str]) -> Vec<PathSegment> {
+    segments.iter().map(|&segment| segment.into()).collect()
+}
+
+#[cfg(test)]
+mod tests;

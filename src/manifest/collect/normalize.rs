@@ -1,0 +1,131 @@
+//! What is made of an object before anything else sees it: the server's own fields go, `stringData` becomes `data`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pushback_preflight::object::describe;
+use pushback_preflight::source::display_path;
+use pushback_preflight::{ObjectExt, Position, Positions};
+use serde_json::{Map, Value};
+
+use super::path;
+use crate::manifest::{InputError, InputWarning};
+
+/// Fields of `metadata` that only the server writes.
+const SERVER_FIELDS: [&str; 8] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+];
+
+/// Metadata of embedded templates, where generators print `creationTimestamp: null`.
+const EMBEDDED_METADATA: [&str; 3] =
+    ["/spec/template/metadata", "/spec/jobTemplate/metadata", "/spec/jobTemplate/spec/template/metadata"];
+
+/// Changes the object in place.
+pub(super) fn normalize(object: &mut Value, positions: &Positions) -> Result<Vec<InputWarning>, Vec<InputError>> {
+    let mut warnings = Vec::new();
+    warnings.extend(strip_server_fields(object, positions));
+    if object.text("/kind") == "Secret" && object.text("/apiVersion") == "v1" {
+        encode_string_data(object, positions)?;
+    }
+    Ok(warnings)
+}
+
+/// Removes what the server writes; says so where a value was there that somebody may have counted on.
+fn strip_server_fields(object: &mut Value, positions: &Positions) -> Option<InputWarning> {
+    let mut stripped: Vec<(String, Position)> = Vec::new();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in SERVER_FIELDS {
+            if let Some(value) = metadata.shift_remove(field)
+                && !is_blank(&value)
+            {
+                stripped.push((format!("metadata.{field}"), positions.locate(&path(&["metadata", field]))));
+            }
+        }
+        // An empty namespace is what templates leave of an unset one.
+        if metadata.get("namespace").is_some_and(|namespace| namespace.is_null() || namespace == "") {
+            metadata.shift_remove("namespace");
+        }
+    }
+    for pointer in EMBEDDED_METADATA {
+        if let Some(metadata) = object.pointer_mut(pointer).and_then(Value::as_object_mut)
+            && metadata.get("creationTimestamp").is_some_and(Value::is_null)
+        {
+            metadata.shift_remove("creationTimestamp");
+        }
+    }
+    let status = object.as_object_mut().and_then(|fields| fields.shift_remove("status"));
+    if status.is_some_and(|status| !is_blank(&status)) {
+        stripped.push(("status".to_owned(), positions.locate(&path(&["status"]))));
+    }
+    let position = stripped.iter().map(|(_, position)| position).min()?.clone();
+    let names: Vec<String> = stripped.into_iter().map(|(name, _)| name).collect();
+    let (verb, pronoun) = if names.len() == 1 { ("is", "it is") } else { ("are", "they are") };
+    let message = format!("{} {verb} written by the server alone; {pronoun} left out", names.join(", "));
+    Some(InputWarning { code: "stripped-field", message, position })
+}
+
+/// Nothing but empty values, as generators print them.
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.iter().all(is_blank),
+        Value::Object(fields) => fields.values().all(is_blank),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// `stringData` is write-only: kept, it would differ from the live object for ever.
+fn encode_string_data(secret: &mut Value, positions: &Positions) -> Result<(), Vec<InputError>> {
+    let Some(fields) = secret.as_object_mut() else { return Ok(()) };
+    let must_be_map = |field: &str, found: &Value| {
+        let message = format!("{field} must be a map, found {}", describe(found));
+        vec![InputError { message, position: positions.locate(&path(&[field])), hints: Vec::new() }]
+    };
+    let plain = match fields.get("stringData") {
+        None => return Ok(()),
+        Some(Value::Null) => Map::new(),
+        Some(Value::Object(plain)) => plain.clone(),
+        Some(other) => return Err(must_be_map("stringData", other)),
+    };
+    let mut errors = Vec::new();
+    let mut encoded: Vec<(String, Value)> = Vec::new();
+    for (key, value) in plain {
+        match value {
+            Value::String(text) => encoded.push((key, STANDARD.encode(text).into())),
+            other => {
+                let at = path(&["stringData", &key]);
+                errors.push(InputError {
+                    message: format!("{} must be text, found {}", display_path(&at), describe(&other)),
+                    position: positions.locate(&at),
+                    hints: vec!["Quote it.".to_owned()],
+                });
+            }
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    if let Some(found) = fields.get("data").filter(|data| !data.is_null() && !data.is_object()) {
+        return Err(must_be_map("data", found));
+    }
+    if encoded.is_empty() {
+        fields.shift_remove("stringData");
+        return Ok(());
+    }
+    let data = fields.entry("data").or_insert(Value::Null);
+    if data.is_null() {
+        *data = Value::Object(Map::new());
+    }
+    if let Some(data) = data.as_object_mut() {
+        data.extend(encoded);
+    }
+    fields.shift_remove("stringData");
+    Ok(())
+}

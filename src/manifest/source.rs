@@ -1,0 +1,319 @@
+//! What `-f` names: files, directories, URLs and standard input, found first, then read one by one.
+//! Nothing that is no regular file is opened, except pipes that the shell has already opened.
+
+mod fetch;
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use pushback_preflight::Position;
+use url::Url;
+
+use super::InputError;
+
+/// Directories below a directory that is given.
+const MAX_DIRECTORY_DEPTH: usize = 64;
+
+/// One thing to read.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// Its name in positions; without what a URL may hold of secrets.
+    pub(super) name: String,
+    location: Location,
+}
+
+#[derive(Clone, Debug)]
+enum Location {
+    StandardInput,
+    File(PathBuf),
+    /// A pipe that the shell has opened: `-f <(helm template …)`.
+    InheritedPipe(PathBuf),
+    Url(Url),
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) sources: Vec<Source>,
+    /// Directories without a single manifest file.
+    pub(super) empty_directories: Vec<String>,
+    pub(super) errors: Vec<InputError>,
+}
+
+/// An error that knows no more than the input's name.
+pub(super) fn error_in(name: &str, message: impl Into<String>, hints: &[&str]) -> InputError {
+    let position = Position { file: name.to_owned(), line: 0, column: 0 };
+    InputError { message: message.into(), position, hints: hints.iter().map(|&hint| hint.to_owned()).collect() }
+}
+
+/// Finds what `inputs` name, in their order; files of a directory are sorted by path.
+pub(super) fn find(inputs: &[String], allow_http: bool) -> Found {
+    let mut found = Found::default();
+    let mut standard_input = false;
+    for input in inputs {
+        if input == "-" || input == "/dev/stdin" {
+            if standard_input {
+                found.errors.push(error_in(
+                    "-",
+                    "standard input is given twice, but can be read only once",
+                    &["Give `-f -` once; several documents are separated by `---`."],
+                ));
+            } else {
+                standard_input = true;
+                found.sources.push(Source { name: "-".to_owned(), location: Location::StandardInput });
+            }
+        } else if let Some((scheme, _)) = input.split_once("://") {
+            match url(input, scheme, allow_http) {
+                Ok(source) => found.sources.push(source),
+                Err(error) => found.errors.push(error),
+            }
+        } else if input.is_empty() {
+            found.errors.push(error_in("-f", "the name of an input is empty", &["Is a variable unset?"]));
+        } else {
+            find_path(input, &mut found);
+        }
+    }
+    found
+}
+
+fn url(input: &str, scheme: &str, allow_http: bool) -> Result<Source, InputError> {
+    let unreadable = |reason: &str| error_in(&fetch::without_secrets(input), format!("not a URL: {reason}"), &[]);
+    let url = Url::parse(input).map_err(|error| unreadable(&error.to_string()))?;
+    let name = fetch::shown(&url);
+    match url.scheme() {
+        "https" => {}
+        "http" if allow_http => {}
+        "http" => {
+            return Err(error_in(
+                &name,
+                "http:// is refused: anyone on the way could change the manifests",
+                &["Use https://, or say --allow-http where the network is trusted."],
+            ));
+        }
+        _ => {
+            return Err(error_in(
+                &name,
+                format!("the scheme {scheme}:// is not supported; expected https://"),
+                &["Fetch it with a tool for it, and pass the file or pipe it to `-f -`."],
+            ));
+        }
+    }
+    Ok(Source { name, location: Location::Url(url) })
+}
+
+fn find_path(input: &str, found: &mut Found) {
+    let path = Path::new(input);
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            found.errors.push(input_output(input, &error));
+            return;
+        }
+    };
+    if metadata.is_dir() {
+        let mut walk = Walk { found, seen: HashSet::new(), above: Vec::new(), files: Vec::new() };
+        walk.directory(path);
+        let mut files = walk.files;
+        if files.is_empty() {
+            found.empty_directories.push(input.to_owned());
+        }
+        files.sort();
+        found
+            .sources
+            .extend(files.into_iter().map(|path| Source { name: shown_path(&path), location: Location::File(path) }));
+    } else if metadata.is_file() {
+        found.sources.push(Source { name: input.to_owned(), location: Location::File(path.to_owned()) });
+    } else if is_inherited_pipe(path) {
+        found.sources.push(Source { name: input.to_owned(), location: Location::InheritedPipe(path.to_owned()) });
+    } else {
+        found.errors.push(not_regular(input, &metadata));
+    }
+}
+
+/// Collects the manifest files below a directory; links are followed, every file is taken once.
+struct Walk<'found> {
+    found: &'found mut Found,
+    seen: HashSet<PathBuf>,
+    /// The real paths of the directories that lead here.
+    above: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+}
+
+impl Walk<'_> {
+    fn directory(&mut self, path: &Path) {
+        let name = shown_path(path);
+        let entries = fs::canonicalize(path).and_then(|real| Ok((real, fs::read_dir(path)?)));
+        let (real, entries) = match entries {
+            Ok(entries) => entries,
+            Err(error) => return self.found.errors.push(input_output(&name, &error)),
+        };
+        if self.above.contains(&real) {
+            return self.found.errors.push(error_in(
+                &name,
+                "the symbolic link leads back to a directory above it",
+                &["Remove the link, or name the files one by one."],
+            ));
+        }
+        if self.above.len() >= MAX_DIRECTORY_DEPTH {
+            return self.found.errors.push(error_in(
+                &name,
+                format!("directories are nested deeper than {MAX_DIRECTORY_DEPTH} levels"),
+                &["Name the inner directories."],
+            ));
+        }
+        if !self.seen.insert(real.clone()) {
+            return;
+        }
+        self.above.push(real);
+        let mut children: Vec<PathBuf> = Vec::new();
+        for entry in entries {
+            match entry {
+                Ok(entry) => children.push(entry.path()),
+                Err(error) => self.found.errors.push(input_output(&name, &error)),
+            }
+        }
+        children.sort();
+        for child in children {
+            self.entry(child);
+        }
+        self.above.pop();
+    }
+
+    fn entry(&mut self, path: PathBuf) {
+        // Mounted ConfigMaps and Secrets keep their real files in such directories, and link to them.
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("..")) {
+            return;
+        }
+        let is_manifest = path
+            .extension()
+            .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)));
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            // A dangling link to something else does not matter here.
+            Err(_) if !is_manifest => return,
+            Err(error) => return self.found.errors.push(input_output(&shown_path(&path), &error)),
+        };
+        if metadata.is_dir() {
+            self.directory(&path);
+        } else if is_manifest && metadata.is_file() {
+            if fs::canonicalize(&path).is_ok_and(|real| self.seen.insert(real)) {
+                self.files.push(path);
+            }
+        } else if is_manifest {
+            self.found.errors.push(not_regular(&shown_path(&path), &metadata));
+        }
+    }
+}
+
+impl Source {
+    /// Reads everything, or says why not. More than `limit` bytes are refused, from a file without reading them.
+    pub(super) fn read(&self, standard_input: &mut dyn Read, limit: usize) -> Result<Vec<u8>, InputError> {
+        let failed = |error: io::Error| input_output(&self.name, &error);
+        let bytes = match &self.location {
+            Location::StandardInput => read_limited(standard_input, limit).map_err(failed)?,
+            Location::InheritedPipe(path) => {
+                read_limited(&mut File::open(path).map_err(failed)?, limit).map_err(failed)?
+            }
+            Location::File(path) => {
+                let mut file = open(path).map_err(failed)?;
+                let metadata = file.metadata().map_err(failed)?;
+                // It may have been replaced since it was found.
+                if !metadata.is_file() {
+                    return Err(not_regular(&self.name, &metadata));
+                }
+                if metadata.len() > u64::try_from(limit).unwrap_or(u64::MAX) {
+                    None
+                } else {
+                    read_limited(&mut file, limit).map_err(failed)?
+                }
+            }
+            Location::Url(url) => fetch::fetch(url, &self.name, limit)?,
+        };
+        bytes.ok_or_else(|| {
+            error_in(
+                &self.name,
+                format!("larger than {}, the limit of one input", super::size(limit)),
+                &["Split it, or check that it is the right one."],
+            )
+        })
+    }
+}
+
+/// All bytes, or `None` where there are more than `limit`.
+fn read_limited(reader: &mut dyn Read, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+    reader.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= limit).then_some(bytes))
+}
+
+/// Opens without waiting, should a pipe have taken the file's place.
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+    fs::OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+fn is_inherited_pipe(path: &Path) -> bool {
+    ["/dev/fd", "/proc/self/fd"].iter().any(|directory| path.parent() == Some(Path::new(directory)))
+}
+
+fn not_regular(name: &str, metadata: &fs::Metadata) -> InputError {
+    let message = format!("{}; expected a file or a directory", special(metadata));
+    error_in(name, message, &["Pipe the content to `-f -`."])
+}
+
+#[cfg(unix)]
+fn special(metadata: &fs::Metadata) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = metadata.file_type();
+    if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_block_device() || kind.is_char_device() {
+        "a device"
+    } else {
+        "not a regular file"
+    }
+}
+
+#[cfg(not(unix))]
+fn special(_metadata: &fs::Metadata) -> &'static str {
+    "not a regular file"
+}
+
+fn input_output(name: &str, error: &io::Error) -> InputError {
+    if is_link_loop(error) {
+        return error_in(name, "the symbolic link leads back to itself", &["Remove the link, or let it name a file."]);
+    }
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            error_in(name, "no such file or directory", &["Check the path; it is relative to the working directory."])
+        }
+        io::ErrorKind::PermissionDenied => error_in(name, "permission denied", &["Make it readable for this user."]),
+        _ => error_in(name, error.to_string().to_lowercase(), &[]),
+    }
+}
+
+#[cfg(unix)]
+fn is_link_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+#[cfg(not(unix))]
+fn is_link_loop(_error: &io::Error) -> bool {
+    false
+}
+
+fn shown_path(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,238 @@
+//! kapp's annotations on an object: how it is created, updated, deleted, ordered and waited for.
+//! One that is not supported is an error, never ignored.
+
+use pushback_preflight::{PathSegment, Positions};
+use serde_json::Value;
+
+use crate::manifest::InputError;
+
+const PREFIX: &str = "kapp.k14s.io/";
+
+/// Written by kapp or us, not by users; in an input they come from a dump of a live object.
+const WRITTEN: [&str; 7] = [
+    "identity",
+    "original",
+    "original-diff",
+    "original-diff-full",
+    "original-diff-md5",
+    "last-renewed-time",
+    "is-configmap-migrated",
+];
+
+/// Known to kapp, not supported yet.
+const LATER: [&str; 7] = [
+    "versioned",
+    "versioned-keep-original",
+    "num-versions",
+    "renew-duration",
+    "deploy-logs",
+    "deploy-logs-container-names",
+    "versioned-explicit-ref",
+];
+
+/// Accepted without an effect: they switch off something that is not done here.
+const NO_EFFECT: [&str; 2] = ["disable-original", "disable-default-secretgen-rebase-rules"];
+
+/// How an update is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UpdateStrategy {
+    /// Server-side apply.
+    #[default]
+    Apply,
+    /// Delete and create where the server calls the update invalid.
+    FallbackOnReplace,
+    /// Delete and create.
+    AlwaysReplace,
+    /// Never.
+    Skip,
+}
+
+impl UpdateStrategy {
+    /// The strategy of that name; server-side apply for any other.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        match name {
+            "fallback-on-replace" => Self::FallbackOnReplace,
+            "always-replace" => Self::AlwaysReplace,
+            "skip" => Self::Skip,
+            _ => Self::Apply,
+        }
+    }
+}
+
+/// What an object's annotations ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Strategies {
+    /// `update-strategy`.
+    pub update: UpdateStrategy,
+    /// `create-strategy: fallback-on-update-or-noop`: an existing object is left as it is.
+    pub keep_existing: bool,
+    /// `delete-strategy: orphan`.
+    pub orphan: bool,
+    /// `owned-for-deletion`.
+    pub owned_for_deletion: bool,
+    /// `nonce`.
+    pub nonce: bool,
+    /// `exists`.
+    pub exists: bool,
+    /// `noop`.
+    pub noop: bool,
+    /// `disable-wait`.
+    pub disable_wait: bool,
+    /// `disable-associated-resources-wait`: reasons below the object are not looked for.
+    pub disable_associated_wait: bool,
+    /// `disable-default-change-group-and-rules`.
+    pub no_default_order: bool,
+    /// `disable-default-ownership-label-rules`.
+    pub no_ownership_labels: bool,
+    /// `disable-default-label-scoping-rules`.
+    pub no_label_scoping: bool,
+    /// `change-group`, each with its annotation key.
+    pub change_groups: Vec<(String, String)>,
+    /// `change-rule`, each with its annotation key.
+    pub change_rules: Vec<(String, String)>,
+}
+
+/// Reads the annotations of an input object.
+///
+/// # Errors
+/// Every annotation that is unknown, not supported yet, or has a value that kapp does not know.
+pub fn read(object: &Value, positions: &Positions) -> Result<Strategies, Vec<InputError>> {
+    let mut strategies = Strategies::default();
+    let mut errors = Vec::new();
+    let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    for (key, value) in annotations.into_iter().flatten() {
+        let Some(name) = key.strip_prefix(PREFIX) else { continue };
+        let value = value.as_str().unwrap_or_default();
+        if let Err((message, hints)) = read_one(&mut strategies, key, name, value) {
+            let path: [PathSegment; 3] = ["metadata".into(), "annotations".into(), key.as_str().into()];
+            errors.push(InputError { message, position: positions.locate(&path), hints });
+        }
+    }
+    if errors.is_empty() { Ok(strategies) } else { Err(errors) }
+}
+
+/// Reads the annotations of a live object, which decide about its deletion; what is not known there is passed over.
+#[must_use]
+pub fn read_live(object: &Value) -> Strategies {
+    let mut strategies = Strategies::default();
+    let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    for (key, value) in annotations.into_iter().flatten() {
+        if let Some(name) = key.strip_prefix(PREFIX) {
+            let _ = read_one(&mut strategies, key, name, value.as_str().unwrap_or_default());
+        }
+    }
+    strategies
+}
+
+fn read_one(strategies: &mut Strategies, key: &str, name: &str, value: &str) -> Result<(), (String, Vec<String>)> {
+    let expect = |allowed: &[&str]| {
+        if allowed.contains(&value) {
+            return Ok(());
+        }
+        let words = allowed.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
+        Err((format!("annotation {key} is {value:?}, expected {words}"), Vec::new()))
+    };
+    match name {
+        "create-strategy" => {
+            expect(&["", "fallback-on-update", "fallback-on-update-or-noop"])?;
+            strategies.keep_existing = value == "fallback-on-update-or-noop";
+        }
+        "update-strategy" => {
+            expect(&["", "fallback-on-replace", "always-replace", "skip"])?;
+            strategies.update = UpdateStrategy::of(value);
+        }
+        "delete-strategy" => {
+            expect(&["", "orphan"])?;
+            strategies.orphan = value == "orphan";
+        }
+        "owned-for-deletion" => {
+            expect(&[""])?;
+            strategies.owned_for_deletion = true;
+        }
+        "nonce" => {
+            expect(&[""])?;
+            strategies.nonce = true;
+        }
+        "exists" => {
+            expect(&[""])?;
+            strategies.exists = true;
+        }
+        "noop" => {
+            expect(&[""])?;
+            strategies.noop = true;
+        }
+        "disable-wait" => strategies.disable_wait = true,
+        "disable-associated-resources-wait" => {
+            expect(&[""])?;
+            strategies.disable_associated_wait = true;
+        }
+        "disable-default-change-group-and-rules" => strategies.no_default_order = true,
+        "disable-default-ownership-label-rules" => strategies.no_ownership_labels = true,
+        "disable-default-label-scoping-rules" | "disable-label-scoping" => strategies.no_label_scoping = true,
+        // Its value is read where readiness is judged.
+        "apps-v1-deployment-wait-minimum-replicas-available" => {}
+        _ if is_named(name, "change-group") => strategies.change_groups.push((key.to_owned(), value.to_owned())),
+        _ if is_named(name, "change-rule") => strategies.change_rules.push((key.to_owned(), value.to_owned())),
+        _ if WRITTEN.contains(&name) || NO_EFFECT.contains(&name) => {}
+        _ if LATER.iter().any(|later| is_named(name, later)) => {
+            return Err((
+                format!("annotation {key} is not supported yet"),
+                vec!["remove it, or deploy this object with kapp until it is".to_owned()],
+            ));
+        }
+        _ => {
+            return Err((
+                format!("annotation {key} is unknown: {PREFIX} belongs to kapp, which has no such annotation"),
+                vec!["check the spelling".to_owned()],
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// `change-group` itself, or with a suffix that makes it unique, `change-group.db`.
+fn is_named(name: &str, wanted: &str) -> bool {
+    name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Whether an annotation is bookkeeping that must not travel with a copied manifest.
+#[must_use]
+pub fn is_bookkeeping(key: &str) -> bool {
+    key.strip_prefix(PREFIX).is_some_and(|name| WRITTEN.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(key: &str, value: &str) -> Value {
+        json!({"metadata": {"annotations": {key: value}}})
+    }
+
+    fn error(key: &str, value: &str) -> String {
+        read(&object(key, value), &Positions::of_file("a.yaml")).expect_err("refused")[0].message.clone()
+    }
+
+    #[test]
+    fn known_annotations_are_read() {
+        let read = |key: &str, value: &str| read(&object(key, value), &Positions::of_file("a.yaml")).expect("accepted");
+        assert_eq!(read("kapp.k14s.io/update-strategy", "always-replace").update, UpdateStrategy::AlwaysReplace);
+        assert!(read("kapp.k14s.io/delete-strategy", "orphan").orphan);
+        assert_eq!(read("kapp.k14s.io/change-rule.db", "upsert after upserting x").change_rules.len(), 1);
+        assert_eq!(read("example.com/anything", "x"), Strategies::default());
+    }
+
+    #[test]
+    fn what_is_unknown_or_comes_later_is_refused_by_name() {
+        assert!(error("kapp.k14s.io/versioned", "").contains("not supported yet"));
+        assert!(error("kapp.k14s.io/versioned-explicit-ref.a", "").contains("not supported yet"));
+        assert!(error("kapp.k14s.io/chnage-group", "x").contains("unknown"));
+        assert_eq!(
+            error("kapp.k14s.io/update-strategy", "replace"),
+            "annotation kapp.k14s.io/update-strategy is \"replace\", expected \"\", \"fallback-on-replace\", \
+             \"always-replace\", \"skip\""
+        );
+    }
+}

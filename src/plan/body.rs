@@ -1,0 +1,237 @@
+//! From a wanted object to the body that is sent: the app's labels and annotations, rebase rules,
+//! and fields that another controller rightly owns left out.
+
+use pushback_preflight::{ObjectExt, ObjectRef, PathSegment};
+use serde_json::{Map, Value};
+
+use super::desired::Desired;
+use super::{fields, takeover};
+use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
+use crate::config::rebase::{self, RebasedFrom};
+use crate::config::{Config, Path, PathPart, PathRule, RebaseSource, matcher, path};
+
+/// What stamps an app's objects.
+#[derive(Clone, Debug)]
+pub struct Stamp<'a> {
+    /// Config of the run.
+    pub config: &'a Config,
+    /// The app's label value; `None` where nothing is stamped (a directory).
+    pub label_value: Option<&'a str>,
+    /// Whether the built-in label scoping rules hold.
+    pub default_label_scoping: bool,
+    /// Value of `nonce`.
+    pub nonce: &'a str,
+}
+
+/// A body, and what was done to it beyond the stamp.
+#[derive(Clone, Debug)]
+pub struct Body {
+    /// What is sent.
+    pub value: Value,
+    /// `leaves spec.replicas to kube-controller-manager`.
+    pub notes: Vec<String>,
+}
+
+/// Builds the body for an object that exists (`live`) or not.
+#[must_use]
+pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body {
+    let mut value = desired.value.clone();
+    let mut notes = Vec::new();
+    stamp_labels(&mut value, desired, live, stamp);
+    if desired.strategies.nonce
+        && let Some(annotations) = value.metadata_map_mut("annotations")
+    {
+        annotations.insert("kapp.k14s.io/nonce".to_owned(), stamp.nonce.into());
+    }
+    if let Some(live) = live {
+        for rebased in rebase::rebase_all(&stamp.config.rebase_rules, &mut value, live) {
+            // A value that another manager keeps is left to it: sending it would take the field over.
+            if rebased.from == RebasedFrom::Source(RebaseSource::Existing) && owned_by_other(live, &rebased.path) {
+                path::remove_at(&mut value, &rebased.path);
+            }
+        }
+        leave_to_controllers(&mut value, &desired.object, live, &mut notes);
+    }
+    Body { value, notes }
+}
+
+fn stamp_labels(value: &mut Value, desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) {
+    let config = stamp.config;
+    let mut labels: Vec<(String, String)> = config.additional_labels.clone();
+    if let Some(label_value) = stamp.label_value {
+        labels.push((APP_LABEL.to_owned(), label_value.to_owned()));
+        labels.push((ASSOCIATION_LABEL.to_owned(), association(&desired.object.key())));
+        if let Some(annotations) = value.metadata_map_mut("annotations") {
+            annotations.insert(IDENTITY_ANNOTATION.to_owned(), identity(&desired.object).into());
+        }
+    }
+    if labels.is_empty() {
+        return;
+    }
+    let rules: Vec<&PathRule> = config
+        .ownership_label_rules
+        .iter()
+        .filter(|rule| !desired.strategies.no_ownership_labels || rule.path == metadata_labels())
+        .filter(|rule| matcher::matches_any(&rule.matchers, &desired.value))
+        .collect();
+    for rule in rules {
+        let frozen = live.filter(|_| is_immutable_template(&desired.object, &rule.path));
+        if frozen.is_some_and(|live| !any_map_has(live, &rule.path, APP_LABEL)) {
+            continue;
+        }
+        maps_at(value, &rule.path, true, &mut |map| {
+            for (key, label) in &labels {
+                map.insert(key.clone(), label.clone().into());
+            }
+        });
+    }
+    let Some(label_value) = stamp.label_value else { return };
+    for rule in &config.label_scoping_rules {
+        let off = rule.is_default && (!stamp.default_label_scoping || desired.strategies.no_label_scoping);
+        // An existing object keeps the kind of selector that it has: a workload's is immutable, and a
+        // Service would be without endpoints until every Pod has been replaced.
+        let scoped = live.is_none_or(|live| any_map_has(live, &rule.path, APP_LABEL));
+        if !off && scoped && matcher::matches_any(&rule.matchers, &desired.value) {
+            maps_at(value, &rule.path, false, &mut |map| {
+                map.insert(APP_LABEL.to_owned(), label_value.into());
+            });
+        }
+    }
+}
+
+fn metadata_labels() -> Path {
+    vec![PathPart::Key("metadata".to_owned()), PathPart::Key("labels".to_owned())]
+}
+
+/// Templates that the API server does not let change.
+fn is_immutable_template(object: &ObjectRef, path: &Path) -> bool {
+    let starts_with =
+        |keys: &[&str]| keys.iter().zip(path).all(|(key, part)| matches!(part, PathPart::Key(name) if name == key));
+    match object.kind.as_str() {
+        "StatefulSet" => starts_with(&["spec", "volumeClaimTemplates"]),
+        "Job" => starts_with(&["spec", "template"]),
+        _ => false,
+    }
+}
+
+fn any_map_has(value: &Value, path: &Path, key: &str) -> bool {
+    let mut found = false;
+    let mut copy_free = |map: &Map<String, Value>| found |= map.contains_key(key);
+    read_maps_at(value, path, &mut copy_free);
+    found
+}
+
+fn read_maps_at(value: &Value, path: &[PathPart], act: &mut dyn FnMut(&Map<String, Value>)) {
+    match (path.split_first(), value) {
+        (None, Value::Object(map)) => act(map),
+        (Some((PathPart::Key(key), rest)), Value::Object(map)) => {
+            if let Some(child) = map.get(key) {
+                read_maps_at(child, rest, act);
+            }
+        }
+        (Some((PathPart::Index(index), rest)), Value::Array(items)) => {
+            if let Some(child) = items.get(*index) {
+                read_maps_at(child, rest, act);
+            }
+        }
+        (Some((PathPart::AllIndexes, rest)), Value::Array(items)) => {
+            items.iter().for_each(|item| read_maps_at(item, rest, act));
+        }
+        _ => {}
+    }
+}
+
+/// Calls `act` on every map at `path`; with `make`, missing maps on the way are made, never list items.
+fn maps_at(value: &mut Value, path: &[PathPart], make: bool, act: &mut dyn FnMut(&mut Map<String, Value>)) {
+    let Some((part, rest)) = path.split_first() else {
+        if make && value.is_null() {
+            *value = Value::Object(Map::new());
+        }
+        if let Value::Object(map) = value {
+            act(map);
+        }
+        return;
+    };
+    match (part, value) {
+        (PathPart::Key(key), Value::Object(map)) => {
+            let next_is_map = !matches!(rest.first(), Some(PathPart::Index(_) | PathPart::AllIndexes));
+            if make && next_is_map {
+                let child = map.entry(key.as_str()).or_insert(Value::Null);
+                if child.is_null() {
+                    *child = Value::Object(Map::new());
+                }
+                maps_at(child, rest, make, act);
+            } else if let Some(child) = map.get_mut(key) {
+                maps_at(child, rest, make, act);
+            }
+        }
+        (PathPart::Index(index), Value::Array(items)) => {
+            if let Some(child) = items.get_mut(*index) {
+                maps_at(child, rest, make, act);
+            }
+        }
+        (PathPart::AllIndexes, Value::Array(items)) => {
+            items.iter_mut().for_each(|item| maps_at(item, rest, make, act));
+        }
+        _ => {}
+    }
+}
+
+/// Leaves out what a controller keeps: replicas of a scaled workload, injected CA bundles, aggregated rules.
+fn leave_to_controllers(value: &mut Value, object: &ObjectRef, live: &Value, notes: &mut Vec<String>) {
+    for path in controller_paths(object, value) {
+        if path::get(value, &path).is_none() {
+            continue;
+        }
+        if let Some(owner) = other_owner(live, &path) {
+            path::remove_at(value, &path);
+            notes.push(format!("leaves {} to {owner}", pushback_preflight::source::display_path(&path)));
+        }
+    }
+}
+
+fn controller_paths(object: &ObjectRef, value: &Value) -> Vec<Vec<PathSegment>> {
+    let keys = |keys: &[&str]| keys.iter().map(|key| PathSegment::from(*key)).collect::<Vec<_>>();
+    match (object.group.as_str(), object.kind.as_str()) {
+        ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") => vec![keys(&["spec", "replicas"])],
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
+            let count = value.get("webhooks").and_then(Value::as_array).map_or(0, Vec::len);
+            (0..count)
+                .map(|index| vec!["webhooks".into(), index.into(), "clientConfig".into(), "caBundle".into()])
+                .collect()
+        }
+        ("apiregistration.k8s.io", "APIService") => vec![keys(&["spec", "caBundle"])],
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            vec![keys(&["spec", "conversion", "webhook", "clientConfig", "caBundle"])]
+        }
+        ("rbac.authorization.k8s.io", "ClusterRole") if value.get("aggregationRule").is_some() => {
+            vec![keys(&["rules"])]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Who else keeps a field. Deployers and people are no controllers: what they set, the manifest may set anew.
+fn other_owner(live: &Value, path: &[PathSegment]) -> Option<String> {
+    let replicas = path.last() == Some(&PathSegment::from("replicas"));
+    fields::owners_of(live, path)
+        .unwrap_or_default()
+        .into_iter()
+        .find(|owner| {
+            let controller = !is_deployer(&owner.manager);
+            controller && (!replicas || owner.subresource == "scale")
+        })
+        .map(|owner| owner.manager)
+}
+
+fn owned_by_other(live: &Value, path: &[PathSegment]) -> bool {
+    // What a predecessor has set is taken over with this very apply: left out, it would be removed.
+    let owners = fields::owners_of(live, path).unwrap_or_default();
+    owners.iter().any(|owner| owner.manager != crate::cluster::FIELD_MANAGER && !takeover::is_predecessor(owner))
+}
+
+/// Managers that stand for a person or a deploy tool.
+fn is_deployer(manager: &str) -> bool {
+    matches!(manager, crate::cluster::FIELD_MANAGER | "kapp" | "helm" | "before-first-apply" | "kustomize-controller")
+        || manager.starts_with("kubectl")
+}

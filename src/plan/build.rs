@@ -1,0 +1,447 @@
+//! Builds the plan: compares every wanted object with what is live, asks the server in dry-run,
+//! finds what is gone from the input, and orders it all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::StreamExt;
+use pushback_preflight::{Change, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
+use serde_json::Value;
+
+use super::aggregated::Aggregated;
+use super::annotations::{self, Strategies};
+use super::body::Stamp;
+use super::compare::{Compared, Context, TakeOver, compare};
+use super::desired::Desired;
+use super::live::{self, Live};
+use super::providers::Providers;
+use super::{Kept, Plan, PlanError, PlanWarning, Planned, misspelt, ordering, quota, refusal};
+use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
+use crate::app::record::{Observed, QUALIFIED_SUFFIX, config_map_kind};
+use crate::cluster::{Cluster, ErrorKind, Kinds, ListQuery, list_all};
+use crate::config::Config;
+use crate::config::mask::Masker;
+use crate::manifest::InputError;
+
+/// Objects that are compared at the same time; the cluster bounds its requests itself.
+const CONCURRENCY: usize = 64;
+
+/// Namespaces that every cluster has and nobody may lose.
+const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// What the user decided about planning.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Delete nothing that is gone from the input.
+    pub no_prune: bool,
+    /// Send everything to the server, whatever the record knows.
+    pub recheck: bool,
+    /// Take objects of other apps over.
+    pub override_ownership: bool,
+    /// Only those of these apps.
+    pub override_allowed_apps: Vec<String>,
+    /// Whether the built-in label scoping rules hold.
+    pub default_label_scoping: bool,
+    /// Value of `nonce` annotations.
+    pub nonce: String,
+    /// A refusal by authorization is said, not held against the set (`diff` and `check`).
+    pub tolerate_forbidden: bool,
+}
+
+/// What to plan.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The cluster.
+    pub cluster: &'a dyn Cluster,
+    /// Its kinds.
+    pub kinds: &'a Kinds,
+    /// Config of the run.
+    pub config: &'a Config,
+    /// The app.
+    pub observed: Observed,
+    /// The app's label value.
+    pub label_value: String,
+    /// Options.
+    pub options: &'a Options,
+}
+
+/// Plans an apply.
+///
+/// # Errors
+/// The input cannot be applied, objects belong to another app, or the cluster does not answer.
+pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, PlanError> {
+    let Request { cluster, kinds, config, mut observed, label_value, options } = request;
+    let stamps = cluster.capabilities().server;
+    let stamp = Stamp {
+        config,
+        label_value: stamps.then_some(label_value.as_str()),
+        default_label_scoping: options.default_label_scoping,
+        nonce: &options.nonce,
+    };
+    keep_off_the_record(&observed, &desired)?;
+    let live = live::read(cluster, kinds, &observed, &desired).await?;
+    let forgets = forget(&mut observed, &live, &desired);
+    let take_over = take_over(cluster, &observed, options).await;
+    let aggregated = Aggregated::new(cluster, kinds, &desired);
+    let masker = Masker::new(&config.diff_mask_rules);
+    let context = Context {
+        cluster,
+        stamp: &stamp,
+        masker: &masker,
+        inventory: &observed.inventory,
+        trust_digests: observed.inventory_void.is_none() && !options.recheck,
+        claims: &live.claims,
+        take_over: &take_over,
+        aggregated: &aggregated,
+    };
+    let comparisons = desired.iter().enumerate().map(|(index, wanted)| {
+        let listed =
+            live.objects.get(&wanted.object.key()).filter(|live| ObjectRef::of(live).version == wanted.object.version);
+        let listed = listed.cloned();
+        async move { compare(context, wanted, listed).await.map(|compared| (index, compared)) }
+    });
+    let mut compared: Vec<Option<Compared>> = desired.iter().map(|_| None).collect();
+    let mut running = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY);
+    while let Some(result) = running.next().await {
+        let (index, result) = result?;
+        compared[index] = Some(result);
+    }
+    drop(running);
+    let pairs: Vec<(Desired, Compared)> =
+        desired.into_iter().zip(compared).filter_map(|(wanted, compared)| Some((wanted, compared?))).collect();
+    check_ownership(cluster, &observed, &live, &pairs).await?;
+
+    let mut warnings = Vec::new();
+    for ((group, kind), reason) in &live.unreadable {
+        let name = if group.is_empty() { kind.clone() } else { format!("{kind}.{group}") };
+        warnings.push(PlanWarning {
+            code: "unreadable-kind",
+            message: format!("{name} could not be listed, so nothing of it is pruned: {reason}"),
+            object: None,
+        });
+    }
+    let mut prunes = prunes(&live, &pairs, kinds, stamps);
+    let mut kept = Kept { objects: Vec::new(), unreadable: live.unreadable.keys().cloned().collect() };
+    if options.no_prune {
+        kept.objects = prunes.drain(..).filter_map(|planned| planned.change.live).collect();
+    }
+    keep_home(&observed, &prunes)?;
+    for reason in &live.claims.unreadable {
+        let message = format!("what another app owns is not known: {reason}");
+        warnings.push(PlanWarning { code: "unreadable-record", message, object: None });
+    }
+    let providers = providers(&pairs, &prunes);
+    let mut refusals = Vec::new();
+    let mut unable = Vec::new();
+    let mut objects = Vec::with_capacity(pairs.len() + prunes.len());
+    for (index, (wanted, compared)) in pairs.into_iter().enumerate() {
+        let kind_changes = providers.changes_kind_of(&wanted);
+        let mut compared = settle(&wanted, compared, &providers, options, &mut refusals, &mut unable);
+        if compared.verification == Verification::Refused {
+            refusals.extend(misspelt::further(cluster, &wanted, &compared).await);
+        }
+        if stamps && let Verification::NotVerified(reason) = &compared.verification {
+            compared.notes.push(format!("not verified by the server: {reason}"));
+        }
+        for message in &compared.warnings {
+            warnings.push(PlanWarning { code: "server", message: message.clone(), object: Some(index) });
+        }
+        objects.push(planned(wanted, compared, kind_changes));
+    }
+    objects.extend(prunes);
+    refusal::merge_missing_namespaces(&mut refusals);
+    if stamps {
+        refusals.extend(quota::check(cluster, kinds, &objects).await);
+    }
+    let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
+    Ok(Plan { observed, label_value, objects, graph, kept, refusals, unable, warnings, forgets })
+}
+
+/// Plans the deletion of the whole app.
+///
+/// # Errors
+/// The cluster does not answer.
+pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
+    let Request { cluster, kinds, config, observed, label_value, .. } = request;
+    let live = live::read(cluster, kinds, &observed, &[]).await?;
+    let unable: Vec<String> = live
+        .unreadable
+        .iter()
+        .map(|((_, kind), reason)| format!("{kind} could not be listed, so the app cannot be deleted whole: {reason}"))
+        .collect();
+    let objects = prunes(&live, &[], kinds, cluster.capabilities().server);
+    let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
+    let kept = Kept { objects: Vec::new(), unreadable: live.unreadable.into_keys().collect() };
+    let (refusals, warnings) = (Vec::new(), Vec::new());
+    Ok(Plan { observed, label_value, objects, graph, kept, refusals, unable, warnings, forgets: false })
+}
+
+/// The namespace of the record goes with the whole app, or not at all: pruned, it would take record and lock along.
+fn keep_home(observed: &Observed, prunes: &[Planned]) -> Result<(), PlanError> {
+    let home = &observed.app.namespace;
+    let is_home = |planned: &&Planned| {
+        let object = &planned.change.object;
+        object.group.is_empty() && object.kind == "Namespace" && object.name == *home && !planned.is_orphaned()
+    };
+    match prunes.iter().find(is_home) {
+        None => Ok(()),
+        Some(_) => Err(PlanError::Input(vec![InputError {
+            message: format!("Namespace {home} is gone from the input, and it holds the app's own record"),
+            position: Default::default(),
+            hints: vec![
+                "keep it in the input, or delete the whole app with `pushback delete`".to_owned(),
+                "to leave the namespace where it is, annotate it with kapp.k14s.io/delete-strategy: orphan".to_owned(),
+            ],
+        }])),
+    }
+}
+
+/// An object of the input in the place of the app's own record would make the app forget what it owns.
+fn keep_off_the_record(observed: &Observed, desired: &[Desired]) -> Result<(), PlanError> {
+    let app = &observed.app;
+    let takes_its_place = |wanted: &&Desired| {
+        let object = &wanted.object;
+        (object.group.as_str(), object.kind.as_str(), object.namespace.as_str()) == ("", "ConfigMap", &app.namespace)
+            && object.name.strip_suffix(QUALIFIED_SUFFIX).unwrap_or(&object.name) == app.name
+    };
+    let errors: Vec<InputError> = desired
+        .iter()
+        .filter(takes_its_place)
+        .map(|wanted| InputError {
+            message: format!("{} has the name of the app's own record", wanted.object),
+            position: wanted.positions.start(),
+            hints: vec!["choose another app name, or another namespace for the record (--app-namespace)".to_owned()],
+        })
+        .collect();
+    if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors)) }
+}
+
+/// Takes what is gone, and not wanted again, out of the inventory: an object that somebody else makes later under the
+/// same name is not ours. Whether there was any.
+fn forget(observed: &mut Observed, live: &Live, desired: &[Desired]) -> bool {
+    let wanted: BTreeSet<ObjectKey> = desired.iter().map(|wanted| wanted.object.key()).collect();
+    let gone = live.gone.iter().filter(|key| !wanted.contains(*key));
+    gone.filter(|key| observed.inventory.remove(key).is_some()).count() > 0
+}
+
+fn planned(wanted: Desired, compared: Compared, kind_changes: bool) -> Planned {
+    let mut object = wanted.object;
+    object.version.clone_from(&wanted.kind.version);
+    // What is only looked at, or left as somebody else has it, is not the app's to wait for; its watches would not
+    // see it either, for want of the label.
+    let left_alone = match compared.operation {
+        Operation::Exists => true,
+        Operation::Noop => compared.live.as_deref().is_some_and(|live| live.label(APP_LABEL).is_none()),
+        Operation::Create | Operation::Update | Operation::Replace | Operation::Delete => false,
+    };
+    Planned {
+        change: Change {
+            object,
+            resource: wanted.kind.plural.clone(),
+            namespaced: wanted.kind.namespaced,
+            operation: compared.operation,
+            desired: compared.body.or_else(|| Some(Arc::new(wanted.value))),
+            live: compared.live,
+            result: compared.result,
+            verification: compared.verification,
+            positions: Some(wanted.positions),
+        },
+        wait: !left_alone
+            && !wanted.strategies.disable_wait
+            && wanted.strategies.update != annotations::UpdateStrategy::Skip,
+        kind: wanted.kind,
+        kind_from_set: wanted.kind_from_set,
+        kind_changes,
+        strategies: wanted.strategies,
+        takeover: compared.takeover,
+        after: compared.after,
+        fields: compared.fields,
+        notes: compared.notes,
+        manifest_digest: compared.manifest_digest,
+    }
+}
+
+/// Decides what a server's refusal means, now that the whole set is known; one that stands stays in `refused`.
+fn settle(
+    wanted: &Desired,
+    mut compared: Compared,
+    providers: &Providers,
+    options: &Options,
+    refusals: &mut Vec<pushback_preflight::Finding>,
+    unable: &mut Vec<String>,
+) -> Compared {
+    let changes_kind = providers.changes_kind_of(wanted);
+    let Some(error) = compared.refused.take() else {
+        if compared.operation.writes() && compared.verification == Verification::Server && changes_kind {
+            let reason = format!("the CustomResourceDefinition of {} is changed by this run", wanted.object.kind);
+            compared.verification = Verification::NotVerified(reason);
+        }
+        return compared;
+    };
+    if let Some(explained) = providers.explain(wanted, &error) {
+        compared.verification = Verification::NotVerified(explained.reason);
+        compared.after = explained.after;
+    } else if error.kind == ErrorKind::Forbidden && options.tolerate_forbidden {
+        compared.verification = Verification::NotVerified(format!("compared without the server: {}", error.message));
+    } else if error.kind == ErrorKind::Unsupported {
+        compared.verification = Verification::NotVerified(error.message);
+    } else if matches!(error.kind, ErrorKind::WebhookUnavailable | ErrorKind::Server | ErrorKind::Protocol) {
+        unable.push(format!("{} could not be verified by the server: {}", wanted.object, error.message));
+        compared.verification = Verification::NotVerified(error.message);
+    } else {
+        refusals.extend(refusal::findings(wanted, &error));
+        compared.verification = Verification::Refused;
+        compared.refused = Some(error);
+    }
+    compared
+}
+
+fn providers(pairs: &[(Desired, Compared)], prunes: &[Planned]) -> Providers {
+    let mut providers = Providers::default();
+    for (wanted, compared) in pairs {
+        providers.add(&wanted.object.key(), Some(&wanted.value), compared.operation.writes());
+    }
+    for planned in prunes {
+        providers.add(&planned.change.object.key(), planned.change.live.as_deref(), true);
+    }
+    providers
+}
+
+/// Live objects of the app that the input does not name.
+fn prunes(live: &Live, pairs: &[(Desired, Compared)], kinds: &Kinds, stamps: bool) -> Vec<Planned> {
+    let wanted: BTreeSet<_> = pairs.iter().map(|(wanted, _)| wanted.object.key()).collect();
+    // One object served under two groups is one object.
+    let wanted_uids: BTreeSet<&str> = pairs
+        .iter()
+        .filter_map(|(_, compared)| compared.live.as_deref().map(ObjectExt::uid))
+        .filter(|uid| !uid.is_empty())
+        .collect();
+    let mut prunes = Vec::new();
+    for (key, object) in &live.objects {
+        if wanted.contains(key) || wanted_uids.contains(object.uid()) {
+            continue;
+        }
+        let mut reference = ObjectRef::of(object);
+        let Some(kind) = kinds.find(&reference.group, &reference.version, &reference.kind) else { continue };
+        reference.version.clone_from(&kind.version);
+        let mut strategies: Strategies = annotations::read_live(object);
+        if key.group.is_empty() && key.kind == "Namespace" && KEPT_NAMESPACES.contains(&key.name.as_str()) {
+            strategies.orphan = true;
+        }
+        if strategies.noop || strategies.exists {
+            continue;
+        }
+        let mut notes = Vec::new();
+        if strategies.orphan {
+            let label = if stamps { format!(" (label {ORPHANED_LABEL})") } else { String::new() };
+            notes.push(format!("stays, and no longer belongs to the app{label}"));
+        }
+        let orphan = strategies.orphan;
+        prunes.push(Planned {
+            change: Change {
+                object: reference,
+                resource: kind.plural.clone(),
+                namespaced: kind.namespaced,
+                operation: Operation::Delete,
+                desired: None,
+                live: Some(Arc::clone(object)),
+                result: None,
+                verification: Verification::NotNeeded,
+                positions: None,
+            },
+            kind: Arc::clone(kind),
+            kind_from_set: false,
+            kind_changes: false,
+            strategies,
+            takeover: None,
+            after: Vec::new(),
+            fields: Vec::new(),
+            notes,
+            manifest_digest: String::new(),
+            wait: !orphan,
+        });
+    }
+    prunes
+}
+
+/// Objects that carry another app's label are an error that names the app.
+async fn check_ownership(
+    cluster: &dyn Cluster,
+    observed: &Observed,
+    live: &Live,
+    pairs: &[(Desired, Compared)],
+) -> Result<(), PlanError> {
+    let foreign: Vec<(&Desired, &str)> = pairs
+        .iter()
+        .filter_map(|(wanted, compared)| compared.foreign_app.as_deref().map(|label| (wanted, label)))
+        .collect();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    let apps = app_names(cluster, &observed.app.namespace).await;
+    let errors: Vec<InputError> = foreign
+        .into_iter()
+        .map(|(wanted, label)| {
+            let claim = live.claims.owners.get(&wanted.object.key());
+            let message = match apps.get(label) {
+                _ if let Some(claim) = claim => format!(
+                    "{} is already associated with a different app '{}' namespace: {}",
+                    wanted.object, claim.app.name, claim.app.namespace
+                ),
+                _ if label.is_empty() => format!("{} is the record of an app", wanted.object),
+                Some(name) => format!(
+                    "{} is already associated with a different app '{name}' namespace: {} (label '{APP_LABEL}={label}')",
+                    wanted.object, observed.app.namespace
+                ),
+                None => format!(
+                    "{} is already associated with a different label '{APP_LABEL}={label}'",
+                    wanted.object
+                ),
+            };
+            InputError {
+                message,
+                position: wanted.positions.start(),
+                hints: vec![
+                    match label {
+                        "" => "give the object another name, or another namespace",
+                        _ => {
+                            "remove it from one of the two apps, or take it over with \
+                             --dangerous-override-ownership-of-existing-resources"
+                        }
+                    }
+                    .to_owned(),
+                ],
+            }
+        })
+        .collect();
+    if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors)) }
+}
+
+async fn take_over(cluster: &dyn Cluster, observed: &Observed, options: &Options) -> TakeOver {
+    if !options.override_ownership {
+        return TakeOver::None;
+    }
+    if options.override_allowed_apps.is_empty() {
+        return TakeOver::Any;
+    }
+    let apps = app_names(cluster, &observed.app.namespace).await;
+    TakeOver::Labels(
+        apps.into_iter()
+            .filter(|(_, name)| options.override_allowed_apps.contains(name))
+            .map(|(label, _)| label)
+            .collect(),
+    )
+}
+
+/// App names by label value, of one namespace. What cannot be read stays unnamed.
+async fn app_names(cluster: &dyn Cluster, namespace: &str) -> BTreeMap<String, String> {
+    let query = ListQuery::new(config_map_kind(), Some(namespace), RECORD_LABEL);
+    let Ok(page) = list_all(cluster, &query).await else { return BTreeMap::new() };
+    page.items
+        .iter()
+        .filter_map(|record| {
+            let spec: Value = serde_json::from_str(record.text("/data/spec")).ok()?;
+            Some((spec.text("/labelValue").to_owned(), record.name().to_owned()))
+        })
+        .collect()
+}

@@ -1,0 +1,576 @@
+//! Wanted against live, one object: unchanged by what the record knows, or by what the server's dry-run answers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pushback_preflight::source::display_path;
+use pushback_preflight::{ObjectExt, ObjectKey, Operation, Verification};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::aggregated::{self, Aggregated};
+use super::annotations::UpdateStrategy;
+use super::body::{self, Body, Stamp};
+use super::desired::Desired;
+use super::diff::{self, DiffOptions, FieldChange};
+use super::fields::{self, ManagerEntry};
+use super::takeover::{self, Takeover};
+use crate::app::claims::Claims;
+use crate::app::identity::{APP_LABEL, RECORD_LABEL, hex};
+use crate::app::inventory::Inventory;
+use crate::cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind, FIELD_MANAGER};
+use crate::config::mask::Masker;
+
+/// How often an object that changes while it is compared is read again.
+const CONFLICTS: u32 = 5;
+
+/// What one object's comparison came to, before it is known what the rest of the set explains.
+#[derive(Debug)]
+pub(super) struct Compared {
+    pub(super) operation: Operation,
+    pub(super) body: Option<Arc<Value>>,
+    pub(super) live: Option<Arc<Value>>,
+    pub(super) result: Option<Arc<Value>>,
+    pub(super) verification: Verification,
+    pub(super) takeover: Option<Takeover>,
+    pub(super) fields: Vec<FieldChange>,
+    pub(super) notes: Vec<String>,
+    pub(super) warnings: Vec<String>,
+    pub(super) manifest_digest: String,
+    /// The server's refusal.
+    pub(super) refused: Option<ClusterError>,
+    /// What has to go first, by what the refusal says.
+    pub(super) after: Vec<ObjectKey>,
+    /// Label value of the app that owns the live object, where it is another one.
+    pub(super) foreign_app: Option<String>,
+}
+
+impl Compared {
+    fn new(operation: Operation) -> Self {
+        Self {
+            operation,
+            body: None,
+            live: None,
+            result: None,
+            verification: Verification::NotNeeded,
+            takeover: None,
+            fields: Vec::new(),
+            notes: Vec::new(),
+            warnings: Vec::new(),
+            manifest_digest: String::new(),
+            refused: None,
+            after: Vec::new(),
+            foreign_app: None,
+        }
+    }
+}
+
+/// Apps whose objects may be taken over.
+#[derive(Clone, Debug)]
+pub(super) enum TakeOver {
+    /// Nobody's.
+    None,
+    /// Everybody's.
+    Any,
+    /// Of apps with these label values.
+    Labels(BTreeSet<String>),
+}
+
+impl TakeOver {
+    fn allows(&self, label_value: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::Any => true,
+            Self::Labels(labels) => labels.contains(label_value),
+        }
+    }
+}
+
+/// What comparing needs beside the object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context<'a> {
+    pub(super) cluster: &'a dyn Cluster,
+    pub(super) stamp: &'a Stamp<'a>,
+    pub(super) masker: &'a Masker,
+    pub(super) inventory: &'a Inventory,
+    /// Digests of the inventory may be used.
+    pub(super) trust_digests: bool,
+    /// What other apps own, where nothing is stamped.
+    pub(super) claims: &'a Claims,
+    /// Whose objects may be taken over.
+    pub(super) take_over: &'a TakeOver,
+    /// Which kinds other servers serve.
+    pub(super) aggregated: &'a Aggregated,
+}
+
+/// Compares one object.
+///
+/// # Errors
+/// The cluster cannot be reached; every other refusal is part of the answer.
+pub(super) async fn compare(
+    context: Context<'_>,
+    desired: &Desired,
+    listed: Option<Arc<Value>>,
+) -> Result<Compared, ClusterError> {
+    let mut compared = compare_unmasked(context, desired, listed).await?;
+    // The rules for masks are the Config's; the cluster knows only of Secrets.
+    let live = compared.live.clone();
+    let objects: Vec<&Value> = std::iter::once(&desired.value).chain(live.as_deref()).collect();
+    for text in compared.notes.iter_mut().chain(&mut compared.warnings) {
+        *text = context.masker.hide(&objects, text);
+    }
+    if let Some(error) = &mut compared.refused {
+        error.rewrite(|text| context.masker.hide(&objects, text));
+    }
+    Ok(compared)
+}
+
+async fn compare_unmasked(
+    context: Context<'_>,
+    desired: &Desired,
+    listed: Option<Arc<Value>>,
+) -> Result<Compared, ClusterError> {
+    let address = Address::new(Arc::clone(&desired.kind), &desired.object.namespace, &desired.object.name);
+    if desired.strategies.exists {
+        return Ok(Compared::new(Operation::Exists));
+    }
+    if desired.kind_from_set {
+        let mut compared = Compared::new(Operation::Create);
+        let body = body::build(desired, None, context.stamp);
+        compared.verification =
+            Verification::NotVerified("its CustomResourceDefinition is created by this run".to_owned());
+        compared.manifest_digest = digest(&body.value);
+        compared.body = Some(Arc::new(body.value));
+        return Ok(compared);
+    }
+    if let Some(live) = listed {
+        return with_live(context, desired, &address, live).await;
+    }
+    let aggregated = context.aggregated.serves(context.cluster, &desired.kind).await?;
+    if aggregated && let Some(live) = context.cluster.get(&address).await? {
+        return with_live(context, desired, &address, live).await;
+    }
+    let body = body::build(desired, None, context.stamp);
+    if aggregated {
+        let mut compared = Compared::new(Operation::Create);
+        compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
+        compared.manifest_digest = digest(&body.value);
+        compared.body = Some(Arc::new(body.value));
+        return Ok(compared);
+    }
+    let options = ApplyOptions { dry_run: true, force: true, strict: true };
+    let answer = context.cluster.apply(&address, &body.value, options).await;
+    let live = match &answer {
+        Ok(written) if written.created => None,
+        Ok(_) => context.cluster.get(&address).await?,
+        Err(error) => match error.kind {
+            ErrorKind::Unreachable | ErrorKind::Unauthorized | ErrorKind::Timeout | ErrorKind::Busy => {
+                return Err(error.clone());
+            }
+            // A refusal does not tell whether it exists, and whose it is. Who may not read it either learns no more.
+            _ => match context.cluster.get(&address).await {
+                Ok(live) => live,
+                Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => {
+                    return Err(error);
+                }
+                Err(_) => None,
+            },
+        },
+    };
+    if let Some(live) = live {
+        return with_live(context, desired, &address, live).await;
+    }
+    let mut compared = Compared::new(Operation::Create);
+    compared.manifest_digest = digest(&body.value);
+    match answer {
+        Ok(written) => {
+            compared.verification = Verification::Server;
+            compared.warnings = written.warnings;
+            compared.result = Some(written.object);
+        }
+        Err(error) => compared.refused = Some(error),
+    }
+    compared.body = Some(Arc::new(body.value));
+    compared.notes = body.notes;
+    Ok(compared)
+}
+
+/// Compares with a live object that controllers write to all the while: what was listed a moment ago may be
+/// outdated by a status, which says nothing about the input.
+async fn with_live(
+    context: Context<'_>,
+    desired: &Desired,
+    address: &Address,
+    mut live: Arc<Value>,
+) -> Result<Compared, ClusterError> {
+    for _ in 0..CONFLICTS {
+        let compared = with_state(context, desired, address, Arc::clone(&live)).await?;
+        if compared.refused.as_ref().is_none_or(|error| error.kind != ErrorKind::Conflict) {
+            return Ok(compared);
+        }
+        match context.cluster.get(address).await? {
+            Some(seen) => live = seen,
+            None => return Ok(compared),
+        }
+    }
+    with_state(context, desired, address, live).await
+}
+
+async fn with_state(
+    context: Context<'_>,
+    desired: &Desired,
+    address: &Address,
+    live: Arc<Value>,
+) -> Result<Compared, ClusterError> {
+    let Body { value: body, notes } = body::build(desired, Some(&live), context.stamp);
+    let mut compared = Compared::new(Operation::Noop);
+    compared.manifest_digest = digest(&body);
+    compared.notes = notes;
+    compared.live = Some(Arc::clone(&live));
+    if let (Some(label_value), Some(other)) = (context.stamp.label_value, live.label(APP_LABEL))
+        && other != label_value
+        && !context.take_over.allows(other)
+    {
+        compared.foreign_app = Some(other.to_owned());
+        return Ok(compared);
+    }
+    if live.label(RECORD_LABEL).is_some() {
+        compared.foreign_app = Some(String::new());
+        return Ok(compared);
+    }
+    // As long as two records list an object, each app takes it only where it is told to: neither knows who was last.
+    if let Some(claim) = context.claims.owners.get(&desired.object.key())
+        && !context.take_over.allows(&claim.label_value)
+    {
+        compared.foreign_app = Some(claim.label_value.clone());
+        return Ok(compared);
+    }
+    if live.is_terminating() {
+        compared.operation = Operation::Create;
+        compared.body = Some(Arc::new(body::build(desired, None, context.stamp).value));
+        compared.verification = Verification::NotVerified("the old object is still being deleted".to_owned());
+        return Ok(compared);
+    }
+    let skipped = desired.strategies.update == UpdateStrategy::Skip
+        || (desired.strategies.keep_existing && !is_known(context, desired, &live));
+    if skipped || (context.trust_digests && is_unchanged(context, desired, &body, &live, &compared.manifest_digest)) {
+        compared.body = Some(Arc::new(body));
+        return Ok(compared);
+    }
+    if context.aggregated.serves(context.cluster, &desired.kind).await? {
+        compared.fields = diff::diff(&live, &merged(&live, &body), &DiffOptions::default());
+        // What the manifest no longer sets shows only in the manifest.
+        let known = context.inventory.get(&desired.object.key()).map(|entry| entry.manifest_digest.as_str());
+        let manifest_differs = known.is_some_and(|known| !known.is_empty() && known != compared.manifest_digest);
+        if manifest_differs || !compared.fields.is_empty() {
+            compared.operation = Operation::Update;
+            compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
+        }
+        compared.body = Some(Arc::new(body));
+        return Ok(compared);
+    }
+    let guarded = guard(&body, &live);
+    let options = ApplyOptions { dry_run: true, force: true, strict: true };
+    match context.cluster.apply(address, &guarded, options).await {
+        Ok(written) => {
+            compared.warnings = written.warnings;
+            compared.fields = diff::diff(&live, &written.object, &DiffOptions::default());
+            let takes_over = taken_over(&live, &written.object);
+            if !compared.fields.is_empty() || own_fields_differ(&live, &written.object) {
+                compared.operation = match desired.strategies.update {
+                    UpdateStrategy::AlwaysReplace => Operation::Replace,
+                    _ => Operation::Update,
+                };
+                compared.verification = Verification::Server;
+                compared.notes.extend(takes_over);
+            }
+            compared.result = Some(written.object);
+            if context.stamp.label_value.is_some() {
+                continue_work(context.cluster, address, &live, &mut compared).await;
+            }
+        }
+        Err(error)
+            if error.kind == ErrorKind::Invalid
+                && desired.strategies.update != UpdateStrategy::Apply
+                && can_be_created(context, desired, address).await =>
+        {
+            compared.operation = Operation::Replace;
+            compared.fields = diff::diff(&live, &body, &DiffOptions::default());
+            compared.verification = Verification::NotVerified("it is deleted and created anew".to_owned());
+            compared.notes.push(format!("replaced, because the server refuses the update: {}", error.message));
+        }
+        Err(error) => match error.kind {
+            ErrorKind::Unreachable | ErrorKind::Unauthorized | ErrorKind::Timeout | ErrorKind::Busy => {
+                return Err(error);
+            }
+            _ => {
+                compared.operation = Operation::Update;
+                compared.fields = diff::diff(&live, &merged(&live, &body), &DiffOptions::default());
+                compared.refused = Some(error);
+            }
+        },
+    }
+    compared.body = Some(Arc::new(body));
+    Ok(compared)
+}
+
+/// Whether the app has made the object its own already: by its label, or in a directory by the record.
+fn is_known(context: Context<'_>, desired: &Desired, live: &Value) -> bool {
+    match context.stamp.label_value {
+        Some(_) => live.label(APP_LABEL).is_some(),
+        None => context.inventory.get(&desired.object.key()).is_some(),
+    }
+}
+
+/// Where a deploy tool has written the object before: what really differs once its work is continued.
+async fn continue_work(cluster: &dyn Cluster, address: &Address, live: &Value, compared: &mut Compared) {
+    let Some(result) = compared.result.clone() else { return };
+    let mut takeover = match takeover::plan(live, &result) {
+        Ok(Some(takeover)) => takeover,
+        Ok(None) => return,
+        Err(note) => return compared.notes.push(note),
+    };
+    compared.operation = if compared.operation == Operation::Noop { Operation::Update } else { compared.operation };
+    compared.verification = Verification::Server;
+    let mut preview = takeover.preview(cluster, address, live, &result).await;
+    if preview.as_ref().is_err_and(|error| matches!(error.kind, ErrorKind::Invalid | ErrorKind::Denied)) {
+        takeover.keep_all(live);
+        preview = takeover.preview(cluster, address, live, &result).await;
+    }
+    match preview {
+        Ok(preview) => {
+            compared.fields = diff::diff(live, &preview, &DiffOptions::default());
+            compared.result = Some(preview);
+        }
+        Err(error) => compared.refused = Some(error),
+    }
+    compared.notes.push(takeover.note());
+    compared.takeover = Some(takeover);
+}
+
+/// Whether the server would take the object where there is none yet: only then may the old one be deleted. It is asked
+/// with a name that is free.
+async fn can_be_created(context: Context<'_>, desired: &Desired, address: &Address) -> bool {
+    let mut body = body::build(desired, None, context.stamp).value;
+    let stem: String = address.name.chars().take(40).collect();
+    let mut free = address.clone();
+    free.name = format!("{}-{}", stem.trim_end_matches(['-', '.']), &digest(&body)[..8]);
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("name".to_owned(), free.name.as_str().into());
+    }
+    let options = ApplyOptions { dry_run: true, force: true, strict: true };
+    match context.cluster.apply(&free, &body, options).await {
+        Ok(_) => true,
+        Err(error) => match error.kind {
+            // Some kinds insist on names, and what the old object holds is free once it is gone.
+            ErrorKind::Invalid => {
+                let passes = |cause: &Cause| {
+                    cause.field == "metadata.name"
+                        || cause.message.contains("provided port is already allocated")
+                        || cause.message.contains("provided IP is already allocated")
+                };
+                !error.causes.is_empty() && error.causes.iter().all(passes)
+            }
+            // A permission for one name is none for another.
+            ErrorKind::Forbidden => true,
+            _ => false,
+        },
+    }
+}
+
+/// The body with the uid and resourceVersion that it was planned against.
+#[must_use]
+pub fn guard(body: &Value, live: &Value) -> Value {
+    let mut guarded = body.clone();
+    if let Some(metadata) = guarded.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("uid".to_owned(), live.uid().into());
+        metadata.insert("resourceVersion".to_owned(), live.resource_version().into());
+    }
+    guarded
+}
+
+/// The body for an object that must not exist yet. An apply with a resourceVersion creates what is absent and is
+/// refused where the object has another one; no object has version 1, which is that of an empty store.
+#[must_use]
+pub fn only_new(body: &Value) -> Value {
+    let mut guarded = body.clone();
+    if let Some(metadata) = guarded.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("resourceVersion".to_owned(), "1".into());
+    }
+    guarded
+}
+
+/// Nothing was applied by others, nothing is wanted anew: no request needed.
+fn is_unchanged(context: Context<'_>, desired: &Desired, body: &Value, live: &Value, manifest_digest: &str) -> bool {
+    let Some(entry) = context.inventory.get(&desired.object.key()) else { return false };
+    if entry.uid != live.uid() || entry.uid.is_empty() || entry.manifest_digest.is_empty() {
+        return false;
+    }
+    if context.stamp.label_value.is_none() {
+        // A directory has no other managers: the document is what was applied, or it is not.
+        return diff::diff(live, body, &DiffOptions::default()).is_empty();
+    }
+    let Ok(managers) = fields::managers(live) else { return false };
+    if takeover::is_needed(&managers) {
+        return false;
+    }
+    let mut ours = managers.iter().filter(|entry| entry.owner.manager == FIELD_MANAGER);
+    let (Some(own), None) = (ours.next(), ours.next()) else { return false };
+    let owner = &own.owner;
+    if owner.operation != "Apply" || owner.api_version != desired.object.api_version() || !owner.subresource.is_empty()
+    {
+        return false;
+    }
+    if entry.manifest_digest != manifest_digest {
+        return false;
+    }
+    if is_secret(live) {
+        // Secret values are compared as they are; no digest of them is ever stored.
+        let owned = fields::project(&own.fields, live);
+        return same_secret(&owned, body);
+    }
+    entry.live_digest == digest(&fields::project(&own.fields, live))
+}
+
+fn same_secret(owned: &Value, body: &Value) -> bool {
+    let map = |value: &Value, pointer: &str| value.pointer(pointer).cloned().unwrap_or_else(|| json!({}));
+    ["/data", "/metadata/labels", "/metadata/annotations"]
+        .iter()
+        .all(|pointer| map(owned, pointer) == map(body, pointer))
+        && ["/type", "/immutable"]
+            .iter()
+            .all(|pointer| body.pointer(pointer).is_none() || owned.pointer(pointer) == body.pointer(pointer))
+}
+
+/// Whether it is a core Secret.
+#[must_use]
+pub fn is_secret(object: &Value) -> bool {
+    object.text("/kind") == "Secret" && object.text("/apiVersion") == "v1"
+}
+
+/// Digest of a value, independent of key order: 32 hexadecimal digits. Empty for Secrets.
+#[must_use]
+pub fn digest(value: &Value) -> String {
+    let mut hasher = Sha256::new();
+    if is_secret(value) {
+        // The shape alone: which keys there are, not what they hold.
+        let mut shape = value.clone();
+        if let Some(data) = shape.get_mut("data").and_then(Value::as_object_mut) {
+            data.values_mut().for_each(|value| *value = Value::Null);
+        }
+        hash(&shape, &mut hasher);
+    } else {
+        hash(value, &mut hasher);
+    }
+    hex(&hasher.finalize()[..16])
+}
+
+fn hash(value: &Value, hasher: &mut Sha256) {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by(|left, right| left.0.cmp(right.0));
+            hasher.update(format!("{{{}", entries.len()));
+            for (key, value) in entries {
+                hasher.update(format!("{}:", key.len()));
+                hasher.update(key);
+                hash(value, hasher);
+            }
+        }
+        Value::Array(items) => {
+            hasher.update(format!("[{}", items.len()));
+            items.iter().for_each(|item| hash(item, hasher));
+        }
+        Value::String(text) => {
+            hasher.update(format!("\"{}:", text.len()));
+            hasher.update(text);
+        }
+        other => hasher.update(format!("{other};")),
+    }
+}
+
+/// Digest of the live values that we own, for the inventory; empty for Secrets and where it cannot be told.
+#[must_use]
+pub fn live_digest(live: &Value) -> String {
+    if is_secret(live) {
+        return String::new();
+    }
+    own_entry(live).map(|own| digest(&fields::project(&own.fields, live))).unwrap_or_default()
+}
+
+/// Whether our own entry would change although no value does: adoption, or a field that is given up.
+fn own_fields_differ(live: &Value, result: &Value) -> bool {
+    let own = |object: &Value| own_entry(object).map(|entry| (entry.owner.api_version, entry.fields));
+    own(live) != own(result)
+}
+
+/// What we have applied of an object.
+fn own_entry(object: &Value) -> Option<ManagerEntry> {
+    let managers = fields::managers(object).ok()?;
+    managers.into_iter().find(|entry| entry.owner.manager == FIELD_MANAGER && entry.owner.operation == "Apply")
+}
+
+/// Whose fields the apply takes over.
+fn taken_over(live: &Value, result: &Value) -> Vec<String> {
+    let (Ok(before), Ok(after)) = (fields::managers(live), fields::managers(result)) else { return Vec::new() };
+    let mut notes = Vec::new();
+    let others =
+        |entry: &&ManagerEntry| entry.owner.manager != FIELD_MANAGER && !takeover::is_predecessor(&entry.owner);
+    for entry in before.iter().filter(others) {
+        let same = |owner: &fields::Owner| {
+            (&owner.manager, &owner.operation, &owner.subresource)
+                == (&entry.owner.manager, &entry.owner.operation, &entry.owner.subresource)
+        };
+        let kept = after.iter().find(|other| same(&other.owner));
+        let lost = match kept {
+            Some(kept) => entry.fields.difference(&kept.fields),
+            None => entry.fields.clone(),
+        };
+        let leaves = lost.leaves();
+        let paths: Vec<String> = leaves
+            .iter()
+            .filter_map(|path| fields::resolve(path, live))
+            .filter(|path| !path.is_empty())
+            .map(|path| display_path(&path))
+            .collect();
+        if let Some((first, rest)) = paths.split_first() {
+            let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+            notes.push(format!("takes over {first}{more} from {}", entry.owner.manager));
+        }
+    }
+    notes
+}
+
+/// A local stand-in for the server's merge, where the server may not be asked: what the body sets, over what is live.
+fn merged(live: &Value, body: &Value) -> Value {
+    match (live, body) {
+        (Value::Object(live), Value::Object(body)) => {
+            let mut result = live.clone();
+            for (key, value) in body {
+                let value = live.get(key).map_or_else(|| value.clone(), |live| merged(live, value));
+                result.insert(key.clone(), value);
+            }
+            Value::Object(result)
+        }
+        (_, body) => body.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_does_not_depend_on_key_order_and_tells_values_apart() {
+        assert_eq!(digest(&json!({"a": 1, "b": [1, "x"]})), digest(&json!({"b": [1, "x"], "a": 1})));
+        assert_ne!(digest(&json!({"a": "1"})), digest(&json!({"a": 1})));
+        assert_ne!(digest(&json!(["ab", "c"])), digest(&json!(["a", "bc"])));
+    }
+
+    #[test]
+    fn the_digest_of_a_secret_says_nothing_of_its_values() {
+        let secret = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "data": {"key": value}});
+        assert_eq!(digest(&secret("YQ==")), digest(&secret("Yg==")));
+        assert_eq!(live_digest(&secret("YQ==")), "");
+    }
+}

@@ -1,0 +1,213 @@
+//! From manifests to what is wanted on the cluster: the kind that serves each object, its namespace,
+//! and one value for each identity.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions};
+use serde_json::Value;
+
+use super::annotations::{self, Strategies};
+use crate::cluster::{Kind, Kinds};
+use crate::manifest::{InputError, InputWarning, Manifest};
+
+/// One wanted object.
+#[derive(Clone, Debug)]
+pub struct Desired {
+    /// As the manifest names it.
+    pub source: ObjectRef,
+    /// As the cluster will know it: namespace filled in or mapped.
+    pub object: ObjectRef,
+    /// The manifest with its namespace.
+    pub value: Value,
+    /// Places in the input.
+    pub positions: Arc<Positions>,
+    /// The kind that serves it, or will.
+    pub kind: Arc<Kind>,
+    /// The kind is served only once a CRD of this set is applied.
+    pub kind_from_set: bool,
+    /// What its annotations ask for.
+    pub strategies: Strategies,
+}
+
+/// Where namespaced objects go.
+#[derive(Clone, Debug, Default)]
+pub struct Placement {
+    /// For objects that name none.
+    pub default_namespace: String,
+    /// For all objects.
+    pub into_namespace: Option<String>,
+    /// From → to; where given, every namespaced object must be mapped.
+    pub map_namespaces: Vec<(String, String)>,
+}
+
+/// The wanted objects, in input order.
+///
+/// # Errors
+/// Every object whose kind is unknown, whose namespace is not mapped, or which is there twice.
+pub fn prepare(
+    manifests: Vec<Manifest>,
+    kinds: &Kinds,
+    placement: &Placement,
+    warnings: &mut Vec<InputWarning>,
+) -> Result<Vec<Desired>, Vec<InputError>> {
+    let from_set = kinds_of_set(&manifests);
+    let mut errors = Vec::new();
+    let mut desired: Vec<Desired> = Vec::with_capacity(manifests.len());
+    let mut seen: BTreeMap<ObjectKey, usize> = BTreeMap::new();
+    for manifest in manifests {
+        match one(manifest, kinds, &from_set, placement, warnings) {
+            Err(mut found) => errors.append(&mut found),
+            Ok(wanted) if wanted.strategies.noop => {}
+            Ok(wanted) => match seen.get(&wanted.object.key()) {
+                None => {
+                    seen.insert(wanted.object.key(), desired.len());
+                    desired.push(wanted);
+                }
+                // The default namespace can make one object of two.
+                Some(&first) if desired[first].value == wanted.value => {}
+                Some(&first) => errors.push(InputError {
+                    message: format!(
+                        "{} is there twice with different content; the other one is at {}",
+                        wanted.object,
+                        desired[first].positions.start()
+                    ),
+                    position: wanted.positions.start(),
+                    hints: vec!["keep one of them".to_owned()],
+                }),
+            },
+        }
+    }
+    if errors.is_empty() { Ok(desired) } else { Err(errors) }
+}
+
+type SetKinds = BTreeMap<(String, String, String), Arc<Kind>>;
+
+fn one(
+    manifest: Manifest,
+    kinds: &Kinds,
+    from_set: &SetKinds,
+    placement: &Placement,
+    warnings: &mut Vec<InputWarning>,
+) -> Result<Desired, Vec<InputError>> {
+    let Manifest { object: source, mut value, positions } = manifest;
+    let strategies = annotations::read(&value, &positions)?;
+    let (kind, kind_from_set) = find_kind(&source, kinds, from_set, &positions).map_err(|error| vec![error])?;
+    let mut object = source.clone();
+    object.namespace = match (kind.namespaced, source.namespace.as_str()) {
+        (true, namespace) => {
+            let namespace = if namespace.is_empty() { placement.default_namespace.as_str() } else { namespace };
+            place(namespace, placement).ok_or_else(|| {
+                vec![InputError {
+                    message: format!("namespace {namespace:?} of {source} is not mapped"),
+                    position: positions.locate(&["metadata".into(), "namespace".into()]),
+                    hints: vec![format!("add --map-ns {namespace}=OTHER")],
+                }]
+            })?
+        }
+        (false, "") => String::new(),
+        (false, namespace) => {
+            warnings.push(InputWarning {
+                code: "cluster-scoped-namespace",
+                message: format!("{} is cluster-scoped; its namespace {namespace:?} is left out", source.kind),
+                position: positions.locate(&["metadata".into(), "namespace".into()]),
+            });
+            String::new()
+        }
+    };
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        if object.namespace.is_empty() {
+            metadata.shift_remove("namespace");
+        } else {
+            metadata.insert("namespace".to_owned(), Value::String(object.namespace.clone()));
+        }
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.retain(|key, _| !annotations::is_bookkeeping(key));
+        }
+    }
+    Ok(Desired { source, object, value, positions, kind, kind_from_set, strategies })
+}
+
+fn place(namespace: &str, placement: &Placement) -> Option<String> {
+    let namespace = placement.into_namespace.as_deref().unwrap_or(namespace);
+    if placement.map_namespaces.is_empty() {
+        return Some(namespace.to_owned());
+    }
+    placement.map_namespaces.iter().find(|(from, _)| from == namespace).map(|(_, to)| to.clone())
+}
+
+fn find_kind(
+    object: &ObjectRef,
+    kinds: &Kinds,
+    from_set: &SetKinds,
+    positions: &Positions,
+) -> Result<(Arc<Kind>, bool), InputError> {
+    let wanted = (object.group.clone(), object.version.clone(), object.kind.clone());
+    if let Some(kind) = kinds.find(&object.group, &object.version, &object.kind) {
+        return Ok((Arc::clone(kind), false));
+    }
+    if let Some(kind) = from_set.get(&wanted) {
+        return Ok((Arc::clone(kind), true));
+    }
+    let mut hints = Vec::new();
+    let served: Vec<_> = kinds.versions(&object.group, &object.kind).iter().map(|kind| kind.api_version()).collect();
+    let message = if let Some(reason) = kinds.broken_group(&object.group) {
+        hints.push("repair the API service of that group, and try again".to_owned());
+        format!("the cluster could not tell which kinds group {} has: {reason}", object.group)
+    } else if !served.is_empty() {
+        hints.push(format!("use apiVersion {}", served.join(" or ")));
+        format!("the cluster does not serve {} in {}", object.kind, object.api_version())
+    } else {
+        if let Some(other) = kinds.iter().find(|kind| kind.kind == object.kind) {
+            hints.push(format!("{} is served in {}", other.kind, other.api_version()));
+        } else if let Some(other) = kinds.iter().find(|kind| kind.kind.eq_ignore_ascii_case(&object.kind)) {
+            hints.push(format!("did you mean {}?", other.kind));
+        } else {
+            hints.push("add its CustomResourceDefinition to the input, or install it first".to_owned());
+        }
+        format!("the cluster has no kind {} in {}", object.kind, object.api_version())
+    };
+    Err(InputError { message, position: positions.locate(&["kind".into()]), hints })
+}
+
+/// The kinds that the CRDs of the input define, in each version that they serve.
+fn kinds_of_set(manifests: &[Manifest]) -> SetKinds {
+    let mut kinds = BTreeMap::new();
+    for manifest in manifests {
+        if manifest.object.group == "apiextensions.k8s.io" && manifest.object.kind == "CustomResourceDefinition" {
+            for kind in kinds_of_crd(&manifest.value) {
+                kinds.insert((kind.group.clone(), kind.version.clone(), kind.kind.clone()), Arc::new(kind));
+            }
+        }
+    }
+    kinds
+}
+
+/// The kinds that a CRD serves.
+#[must_use]
+pub fn kinds_of_crd(crd: &Value) -> Vec<Kind> {
+    let versions = crd.pointer("/spec/versions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let strings = |pointer: &str| -> Vec<String> {
+        let list = crd.pointer(pointer).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    versions
+        .iter()
+        .filter(|version| version.get("served").and_then(Value::as_bool).unwrap_or(true))
+        .map(|version| Kind {
+            group: crd.text("/spec/group").to_owned(),
+            version: version.text("/name").to_owned(),
+            kind: crd.text("/spec/names/kind").to_owned(),
+            plural: crd.text("/spec/names/plural").to_owned(),
+            singular: crd.text("/spec/names/singular").to_owned(),
+            short_names: strings("/spec/names/shortNames"),
+            namespaced: crd.text("/spec/scope") == "Namespaced",
+            verbs: ["create", "delete", "get", "list", "patch", "update", "watch"].map(str::to_owned).to_vec(),
+            subresources: version
+                .get("subresources")
+                .and_then(Value::as_object)
+                .map(|subresources| subresources.keys().cloned().collect())
+                .unwrap_or_default(),
+        })
+        .collect()
+}

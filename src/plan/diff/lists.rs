@@ -1,0 +1,133 @@
+//! Which items of two lists belong together: by the fields that name them where every item has them and they are
+//! unique, otherwise by the longest common run of equal items.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use crate::plan::fields::canonical;
+
+/// Fields that name list items in Kubernetes objects, the most telling first.
+const KEYS: &[&[&str]] = &[
+    &["mountPath"],
+    &["devicePath"],
+    &["name"],
+    &["key"],
+    &["topologyKey", "whenUnsatisfiable"],
+    &["type"],
+    &["ip"],
+    &["id"],
+];
+
+/// Ports may have names, but numbers are what they are.
+const PORT_KEYS: &[&[&str]] = &[&["containerPort", "protocol"], &["port", "protocol"], &["name"]];
+
+/// An item of each side; `None` where one has no partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) old: Option<usize>,
+    pub(super) new: Option<usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct Pairing {
+    /// The fields that name the items; `None` where they have no names.
+    pub(super) keys: Option<&'static [&'static str]>,
+    /// In the order of the new list, removed items last.
+    pub(super) pairs: Vec<Pair>,
+    /// Named items that both have stand in another order.
+    pub(super) is_reordered: bool,
+}
+
+pub(super) fn pair(field: &str, old: &[Value], new: &[Value]) -> Pairing {
+    let candidates = if field == "ports" { PORT_KEYS } else { KEYS };
+    let named = candidates.iter().find_map(|keys| Some((*keys, index_by(keys, old)?, index_by(keys, new)?)));
+    let Some((keys, old_index, new_index)) = named else { return pair_by_content(old, new) };
+    let mut pairs = Vec::with_capacity(new.len());
+    let mut last = None;
+    let mut is_reordered = false;
+    for (index, item) in new.iter().enumerate() {
+        let partner = key(keys, item).and_then(|key| old_index.get(&key).copied());
+        if partner.is_some() {
+            is_reordered |= partner < last;
+            last = partner;
+        }
+        pairs.push(Pair { old: partner, new: Some(index) });
+    }
+    for (index, item) in old.iter().enumerate() {
+        if key(keys, item).is_none_or(|key| !new_index.contains_key(&key)) {
+            pairs.push(Pair { old: Some(index), new: None });
+        }
+    }
+    Pairing { keys: Some(keys), pairs, is_reordered }
+}
+
+/// The fields that name an item, with their values.
+pub(super) fn names(keys: &'static [&'static str], item: &Value) -> Vec<(&'static str, String)> {
+    keys.iter()
+        .filter_map(|&field| Some((field, item.get(field)?)))
+        .map(|(field, value)| (field, plain(value)))
+        .collect()
+}
+
+/// The list with nothing but what names its items.
+pub(super) fn only_keys(keys: &[&str], items: &[Value]) -> Value {
+    let only = |item: &Value| -> Value {
+        let fields: Map<String, Value> =
+            keys.iter().filter_map(|&field| Some((field.to_owned(), item.get(field)?.clone()))).collect();
+        Value::Object(fields)
+    };
+    Value::Array(items.iter().map(only).collect())
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => super::lines::plain_or_quoted(text),
+        other => other.to_string(),
+    }
+}
+
+/// The scalars that name an item. The first field must be there; the others (`protocol`) have defaults.
+fn key(keys: &[&str], item: &Value) -> Option<Vec<String>> {
+    let mut values = Vec::with_capacity(keys.len());
+    for (position, field) in keys.iter().enumerate() {
+        match item.as_object()?.get(*field) {
+            None if position > 0 => values.push(String::new()),
+            Some(value @ (Value::String(_) | Value::Number(_))) => values.push(value.to_string()),
+            _ => return None,
+        }
+    }
+    Some(values)
+}
+
+fn index_by(keys: &[&str], items: &[Value]) -> Option<HashMap<Vec<String>, usize>> {
+    let mut index = HashMap::with_capacity(items.len());
+    for (position, item) in items.iter().enumerate() {
+        if index.insert(key(keys, item)?, position).is_some() {
+            return None;
+        }
+    }
+    Some(index)
+}
+
+fn pair_by_content(old: &[Value], new: &[Value]) -> Pairing {
+    let old_texts: Vec<String> = old.iter().map(canonical).collect();
+    let new_texts: Vec<String> = new.iter().map(canonical).collect();
+    let mut pairs = Vec::new();
+    let mut removed = Vec::new();
+    for operation in capture_diff_slices(Algorithm::Myers, &old_texts, &new_texts) {
+        let (old_range, new_range) = (operation.old_range(), operation.new_range());
+        let common = match operation {
+            DiffOp::Equal { .. } => continue,
+            DiffOp::Replace { .. } => old_range.len().min(new_range.len()),
+            _ => 0,
+        };
+        let partners = old_range.clone().zip(new_range.clone()).take(common);
+        pairs.extend(partners.map(|(old, new)| Pair { old: Some(old), new: Some(new) }));
+        pairs.extend(new_range.skip(common).map(|new| Pair { old: None, new: Some(new) }));
+        removed.extend(old_range.skip(common).map(|old| Pair { old: Some(old), new: None }));
+    }
+    pairs.extend(removed);
+    Pairing { keys: None, pairs, is_reordered: false }
+}

@@ -1,0 +1,79 @@
+//! The difference of two objects as a unified diff of their YAML, three lines of context.
+//! Masked values become numbered placeholders, the same number for the same value, before anything is compared.
+
+use std::collections::HashMap;
+
+use pushback_preflight::PathSegment;
+use serde_json::{Map, Value};
+use similar::{Algorithm, TextDiff};
+
+use super::mask::mask;
+use super::{DiffOptions, Masked};
+use crate::plan::fields::canonical;
+
+/// Up to this many lines the search anchors at unique lines, which reads best; above it the cheapest one is taken.
+const FINE_LINES: usize = 50_000;
+
+/// Unified diff of the YAML of two objects, `None` for one that does not exist; empty where nothing differs.
+/// Fields that only the server writes are left out, keys are sorted.
+#[must_use]
+pub fn text(old: Option<&Value>, new: Option<&Value>, masked: &Masked<'_>) -> String {
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let mut render = |object: Option<&Value>| {
+        let Some(object) = object else { return String::new() };
+        let mut placeholder = |value: &Value| {
+            let next = numbers.len() + 1;
+            let number = numbers.entry(canonical(value)).or_insert(next);
+            Value::String(format!("(secret {number})"))
+        };
+        to_yaml(&sorted(&mask(&without_ignored(object), &[], masked, &mut placeholder)))
+    };
+    let (old, new) = (render(old), render(new));
+    unified(&old, &new)
+}
+
+fn unified(old: &str, new: &str) -> String {
+    // No deadline: the same input must give the same bytes on every machine. The search is bounded by steps instead.
+    let lines = old.lines().count().max(new.lines().count());
+    let algorithm = if lines > FINE_LINES { Algorithm::Myers } else { Algorithm::Patience };
+    TextDiff::configure().algorithm(algorithm).diff_lines(old, new).unified_diff().context_radius(3).to_string()
+}
+
+fn without_ignored(object: &Value) -> Value {
+    let mut object = object.clone();
+    for path in DiffOptions::default().ignored {
+        let pointer: String = path.iter().take(path.len() - 1).map(|segment| format!("/{}", key(segment))).collect();
+        let parent = object.pointer_mut(&pointer).and_then(Value::as_object_mut);
+        if let (Some(parent), Some(last)) = (parent, path.last()) {
+            parent.shift_remove(&key(last));
+        }
+    }
+    object
+}
+
+fn key(segment: &PathSegment) -> String {
+    match segment {
+        PathSegment::Key(key) => key.clone(),
+        PathSegment::Index(index) => index.to_string(),
+    }
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        scalar => scalar.clone(),
+    }
+}
+
+fn to_yaml(value: &Value) -> String {
+    let mut options = serde_yaml::SerializerOptions::default();
+    // A folded line changes as a whole when one word does; long lines stay as they are.
+    options.folded_wrap_chars = usize::MAX;
+    // What YAML cannot write is written as JSON, which is YAML, too.
+    serde_yaml::to_string_with_options(value, options).unwrap_or_else(|_| format!("{value:#}\n"))
+}

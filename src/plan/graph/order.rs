@@ -1,0 +1,61 @@
+//! Walks the change graph as changes are done: which may start, and which become free when one is complete.
+//! A join is complete by itself as soon as everything before it is.
+
+use super::Graph;
+
+/// The state of one walk.
+#[derive(Clone, Debug)]
+pub struct Order<'a> {
+    graph: &'a Graph,
+    /// For every vertex, how many of its dependencies are not complete.
+    waiting_for: Vec<usize>,
+    complete: Vec<bool>,
+}
+
+impl<'a> Order<'a> {
+    pub(super) fn new(graph: &'a Graph) -> Self {
+        let waiting_for: Vec<usize> = graph.dependencies.iter().map(Vec::len).collect();
+        let complete = vec![false; waiting_for.len()];
+        Self { graph, waiting_for, complete }
+    }
+
+    /// The nodes that wait for nothing, sorted. Call once, at the start.
+    pub fn initial(&mut self) -> Vec<usize> {
+        let mut ready: Vec<usize> = (0..self.graph.node_count).filter(|&node| self.waiting_for[node] == 0).collect();
+        let empty_joins: Vec<usize> =
+            (self.graph.node_count..self.waiting_for.len()).filter(|&join| self.waiting_for[join] == 0).collect();
+        for join in empty_joins {
+            ready.extend(self.complete(join));
+        }
+        ready.sort_unstable();
+        ready
+    }
+
+    /// Marks a node complete and returns the nodes that became free by it, sorted.
+    /// A node that is unknown or complete already frees nothing.
+    pub fn complete(&mut self, node: usize) -> Vec<usize> {
+        let mut ready = Vec::new();
+        let mut stack = vec![node];
+        while let Some(vertex) = stack.pop() {
+            match self.complete.get_mut(vertex) {
+                Some(complete) if !*complete => *complete = true,
+                _ => continue,
+            }
+            for &next in &self.graph.dependents[vertex] {
+                self.waiting_for[next] = self.waiting_for[next].saturating_sub(1);
+                if self.waiting_for[next] > 0 {
+                    continue;
+                }
+                if next < self.graph.node_count { &mut ready } else { &mut stack }.push(next);
+            }
+        }
+        ready.sort_unstable();
+        ready
+    }
+
+    /// All nodes that wait for `node`, directly or through others, sorted: what is skipped when it fails.
+    #[must_use]
+    pub fn dependents_of(&self, node: usize) -> Vec<usize> {
+        self.graph.dependents_of(node)
+    }
+}

@@ -1,0 +1,212 @@
+//! What is live of the app: lists by label, scoped to the app's kinds and namespaces.
+//! What could not be listed proves nothing absent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::StreamExt;
+use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef};
+use serde_json::Value;
+
+use super::desired::Desired;
+use crate::app::claims::{self, Claims};
+use crate::app::identity::{APP_LABEL, has_own_identity};
+use crate::app::record::{BOOKKEEPING_LABELS, Observed};
+use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, list_all};
+
+/// Up to so many namespaces are listed one by one, which takes no cluster-wide permission.
+const NAMESPACES_ONE_BY_ONE: usize = 4;
+
+/// The app's live objects.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// By identity; each in the API version that the input names, or the preferred one.
+    pub objects: BTreeMap<ObjectKey, Arc<Value>>,
+    /// (group, kind) that could not be read, and why: nothing of them is pruned.
+    pub unreadable: BTreeMap<(String, String), String>,
+    /// Objects that carry the label of the app but were not made by it: pods of its workloads.
+    pub derived: Vec<Arc<Value>>,
+    /// What other apps own, where only their records tell.
+    pub claims: Claims,
+    /// Objects of the inventory that do not exist any more or that another app has taken, where that is certain.
+    pub gone: Vec<ObjectKey>,
+}
+
+/// Lists the app's live objects.
+///
+/// # Errors
+/// The cluster cannot be reached.
+pub async fn read(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    observed: &Observed,
+    desired: &[Desired],
+) -> Result<Live, ClusterError> {
+    if !cluster.capabilities().server {
+        return read_by_inventory(cluster, kinds, observed).await;
+    }
+    let Some(record) = &observed.record else {
+        // A new app's label is on nothing yet.
+        return Ok(Live::default());
+    };
+    let mut live = Live::default();
+    let used = record.used_kinds();
+    let mut group_kinds: BTreeSet<(String, String)> = used
+        .clone()
+        .unwrap_or_else(|| kinds.iter().map(|kind| (kind.group.clone(), kind.kind.clone())).collect())
+        .into_iter()
+        .collect();
+    group_kinds.extend(observed.inventory.iter().map(|(key, _)| (key.group.clone(), key.kind.clone())));
+    group_kinds.extend(desired.iter().map(|wanted| (wanted.object.group.clone(), wanted.object.kind.clone())));
+
+    let mut namespaces: BTreeSet<String> = record.namespaces().into_iter().collect();
+    namespaces.insert(observed.app.namespace.clone());
+    namespaces.extend(observed.inventory.iter().map(|(key, _)| key.namespace.clone()));
+    namespaces.extend(desired.iter().map(|wanted| wanted.object.namespace.clone()));
+    namespaces.remove("");
+
+    let complete = observed.inventory_void.is_none() && used.is_some();
+    let one_by_one = complete && namespaces.len() <= NAMESPACES_ONE_BY_ONE;
+    let selector = format!("{APP_LABEL}={}", record.label_value());
+    let mut wanted_versions: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for wanted in desired.iter().filter(|wanted| !wanted.kind_from_set) {
+        let object = &wanted.object;
+        wanted_versions.entry((&object.group, &object.kind)).or_default().insert(&object.version);
+    }
+    let mut queries = Vec::new();
+    for (group, kind) in group_kinds {
+        let versions = wanted_versions.get(&(group.as_str(), kind.as_str())).into_iter().flatten();
+        let mut served: Vec<Arc<Kind>> =
+            versions.filter_map(|version| kinds.find(&group, version, &kind)).cloned().collect();
+        if served.is_empty() {
+            served.extend(kinds.preferred(&group, &kind).cloned());
+        }
+        if served.is_empty() {
+            // A kind that is not served any more has no objects; one of a broken group may have.
+            if let Some(reason) = kinds.broken_group(&group) {
+                live.unreadable.insert((group, kind), reason.to_owned());
+            }
+            continue;
+        }
+        for served in served.into_iter().filter(|served| served.offers("list")) {
+            queries.push((served, selector.clone()));
+        }
+    }
+    let namespaces: Vec<String> = namespaces.into_iter().collect();
+    let namespaces = namespaces.as_slice();
+    let mut lists = futures::stream::iter(queries)
+        .map(|(kind, selector)| async move {
+            let result = list_kind(cluster, &kind, &selector, namespaces, one_by_one).await;
+            (kind, result)
+        })
+        .buffer_unordered(32);
+    while let Some((kind, result)) = lists.next().await {
+        match result {
+            Ok(items) => items.into_iter().for_each(|item| add(&mut live, item, observed)),
+            Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => return Err(error),
+            Err(error) if matches!(error.kind, ErrorKind::UnknownKind | ErrorKind::NotFound) => {}
+            Err(error) => {
+                live.unreadable.insert((kind.group.clone(), kind.kind.clone()), error.message);
+            }
+        }
+    }
+    drop(lists);
+    Ok(live)
+}
+
+async fn list_kind(
+    cluster: &dyn Cluster,
+    kind: &Arc<Kind>,
+    selector: &str,
+    namespaces: &[String],
+    one_by_one: bool,
+) -> Result<Vec<Arc<Value>>, ClusterError> {
+    if !kind.namespaced || !one_by_one {
+        let query = ListQuery::new(Arc::clone(kind), None, selector);
+        match list_all(cluster, &query).await {
+            Ok(page) => return Ok(page.items),
+            Err(error) if error.kind == ErrorKind::Forbidden && kind.namespaced => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let lists = namespaces.iter().map(|namespace| async move {
+        let query = ListQuery::new(Arc::clone(kind), Some(namespace), selector);
+        list_all(cluster, &query).await
+    });
+    let mut items = Vec::new();
+    for page in futures::future::join_all(lists).await {
+        items.extend(page?.items);
+    }
+    Ok(items)
+}
+
+fn add(live: &mut Live, item: Arc<Value>, observed: &Observed) {
+    let object = ObjectRef::of(&item);
+    if BOOKKEEPING_LABELS.iter().any(|label| item.label(label).is_some()) {
+        return;
+    }
+    let key = object.key();
+    let ours = has_own_identity(&item)
+        || (observed.inventory_void.is_none() && observed.inventory.owns(&key, item.uid()))
+        || super::annotations::read_live(&item).owned_for_deletion;
+    if ours {
+        live.objects.insert(key, item);
+    } else {
+        live.derived.push(item);
+    }
+}
+
+/// In a directory nothing is stamped: the record alone says what belongs to the app.
+async fn read_by_inventory(cluster: &dyn Cluster, kinds: &Kinds, observed: &Observed) -> Result<Live, ClusterError> {
+    let mut live = Live { claims: claims::of_others(cluster, &observed.app).await?, ..Live::default() };
+    for (key, entry) in observed.inventory.iter() {
+        // An object that two records list is nobody's to delete.
+        if live.claims.owners.contains_key(key) {
+            live.gone.push(key.clone());
+            continue;
+        }
+        let served =
+            kinds.find(&key.group, &entry.version, &key.kind).or_else(|| kinds.preferred(&key.group, &key.kind));
+        let object = match served {
+            Some(kind) => cluster.get(&Address::new(Arc::clone(kind), &key.namespace, &key.name)).await?,
+            None => None,
+        };
+        match object {
+            Some(object) => {
+                live.objects.insert(key.clone(), object);
+            }
+            None => live.gone.push(key.clone()),
+        }
+    }
+    Ok(live)
+}
+
+/// What the app's controllers have made below its objects: ReplicaSets and Pods carry the app's label.
+/// What may not be listed is left out.
+pub async fn children(cluster: &dyn Cluster, observed: &Observed, live: &Live) -> Vec<Arc<Value>> {
+    let Some(record) = observed.record.as_ref().filter(|_| cluster.capabilities().server) else { return Vec::new() };
+    let selector = format!("{APP_LABEL}={}", record.label_value());
+    let namespaces: BTreeSet<&str> =
+        live.objects.keys().map(|key| key.namespace.as_str()).filter(|namespace| !namespace.is_empty()).collect();
+    let known: BTreeSet<&str> = live.derived.iter().map(|object| object.uid()).collect();
+    let mut found = Vec::new();
+    for (group, kind, plural) in [("apps", "ReplicaSet", "replicasets"), ("", "Pod", "pods")] {
+        let kind = Arc::new(Kind {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+            namespaced: true,
+            ..Kind::default()
+        });
+        let lists = namespaces.iter().map(|namespace| {
+            let query = ListQuery::new(Arc::clone(&kind), Some(namespace), &selector);
+            async move { list_all(cluster, &query).await }
+        });
+        for page in futures::future::join_all(lists).await.into_iter().flatten() {
+            found.extend(page.items.into_iter().filter(|item| !known.contains(item.uid())));
+        }
+    }
+    found.retain(|item| !live.objects.contains_key(&ObjectRef::of(item).key()));
+    found
+}

@@ -1,0 +1,44 @@
+//! A server that does not know a field of an object says so of one field a map, and looks no further. It is asked
+//! again without that field, until it has said everything.
+
+use std::sync::Arc;
+
+use pushback_preflight::Finding;
+use serde_json::Value;
+
+use super::compare::{Compared, guard};
+use super::desired::Desired;
+use super::refusal;
+use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind};
+use crate::config::path;
+
+/// An object with more misspelt fields than this is another kind of object.
+const QUESTIONS: usize = 20;
+
+/// What the server has to say beyond the first refusal.
+pub(super) async fn further(cluster: &dyn Cluster, desired: &Desired, compared: &Compared) -> Vec<Finding> {
+    let (Some(refused), Some(body)) = (&compared.refused, &compared.body) else { return Vec::new() };
+    let mut body = match &compared.live {
+        Some(live) => guard(body, live),
+        None => Value::clone(body),
+    };
+    let address = Address::new(Arc::clone(&desired.kind), &desired.object.namespace, &desired.object.name);
+    let options = ApplyOptions { dry_run: true, force: true, strict: true };
+    let mut error: ClusterError = refused.clone();
+    let mut findings = Vec::new();
+    for _ in 0..QUESTIONS {
+        let unknown = refusal::unknown_fields(&error, &body);
+        // All of them are taken out, or the answer would be the same.
+        if unknown.is_empty() || !unknown.iter().all(|field| path::remove_at(&mut body, field).is_some()) {
+            break;
+        }
+        match cluster.apply(&address, &body, options).await {
+            Err(next) if matches!(next.kind, ErrorKind::Invalid | ErrorKind::Denied) => {
+                findings.extend(refusal::findings(desired, &next));
+                error = next;
+            }
+            _ => break,
+        }
+    }
+    findings
+}

@@ -1,0 +1,157 @@
+//! Which change waits for which: kapp's groups and rules from Config and annotations, bound to the changes.
+
+use std::collections::BTreeMap;
+
+use pushback_preflight::{Operation, PathSegment};
+use serde_json::Value;
+
+use super::Planned;
+use super::graph::{CycleError, Graph, Node, NodeOperation, Position, Rule};
+use crate::config::{Config, matcher, ordering};
+use crate::manifest::InputError;
+
+/// Every other delete, for the namespace that goes last.
+const OTHER_DELETES: &str = "pushback.dev/other-deletes";
+
+/// Draws the change graph. The namespace of the app's record is deleted last: with it go the record and the lock, and
+/// what is left of the app then is found by nobody.
+///
+/// # Errors
+/// Rules that cannot be read, placeholders without a value, a cycle of required rules.
+pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Result<Graph, Vec<InputError>> {
+    let mut errors = Vec::new();
+    let mut nodes: Vec<Node> = objects.iter().map(|planned| node(planned, config, &mut errors)).collect();
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let holds_record = |planned: &Planned| {
+        let object = &planned.change.object;
+        planned.change.operation == Operation::Delete
+            && (object.group.as_str(), object.kind.as_str(), object.name.as_str())
+                == ("", "Namespace", record_namespace)
+    };
+    if let Some(last) = objects.iter().position(holds_record) {
+        for (index, node) in nodes.iter_mut().enumerate() {
+            if index == last {
+                node.rules.push(Rule {
+                    own: NodeOperation::Delete,
+                    position: Position::After,
+                    other: NodeOperation::Delete,
+                    group: OTHER_DELETES.to_owned(),
+                    ignore_if_cyclical: true,
+                });
+            } else if node.operation == NodeOperation::Delete {
+                node.groups.push(OTHER_DELETES.to_owned());
+            }
+        }
+    }
+    let missed = missed(objects);
+    if !missed.is_empty() {
+        let mut waiting = nodes.clone();
+        wait_for(&mut waiting, &missed);
+        if let Ok(graph) = Graph::build(&waiting) {
+            return Ok(graph);
+        }
+        // The user has ordered otherwise. Then the write is tried until what it misses is there.
+    }
+    Graph::build(&nodes).map_err(|cycle| vec![cycle_error(&cycle, objects)])
+}
+
+/// (object, what the server misses for it), by index.
+fn missed(objects: &[Planned]) -> Vec<(usize, usize)> {
+    let wanting: Vec<_> = objects.iter().enumerate().filter(|(_, planned)| !planned.after.is_empty()).collect();
+    if wanting.is_empty() {
+        return Vec::new();
+    }
+    let indexes: BTreeMap<_, _> =
+        objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
+    let pairs = wanting.into_iter().flat_map(|(index, planned)| {
+        planned.after.iter().filter_map(|key| indexes.get(key)).map(move |&first| (index, first)).collect::<Vec<_>>()
+    });
+    pairs.filter(|(index, first)| index != first).collect()
+}
+
+/// Required rules: the default order, which would hold a Service back until all Secrets are there, gives way to them.
+fn wait_for(nodes: &mut [Node], missed: &[(usize, usize)]) {
+    for &(index, first) in missed {
+        // No group of a user has a space in its name.
+        let group = format!("change {first}");
+        if !nodes[first].groups.contains(&group) {
+            nodes[first].groups.push(group.clone());
+        }
+        let (own, other) = (nodes[index].operation, nodes[first].operation);
+        nodes[index].rules.push(Rule { own, position: Position::After, other, group, ignore_if_cyclical: false });
+    }
+}
+
+fn node(planned: &Planned, config: &Config, errors: &mut Vec<InputError>) -> Node {
+    let operation = match planned.change.operation {
+        Operation::Delete => NodeOperation::Delete,
+        // An unchanged object stands in the graph too: what depends on it waits until it is ready.
+        Operation::Create | Operation::Update | Operation::Replace | Operation::Noop | Operation::Exists => {
+            NodeOperation::Upsert
+        }
+    };
+    let mut node = Node { name: planned.change.object.to_string(), operation, groups: Vec::new(), rules: Vec::new() };
+    // kapp looks at the new object for upserts and at the existing one for deletes.
+    let Some(object) = planned.change.desired.as_deref().or(planned.change.live.as_deref()) else { return node };
+    let mut fail = |message: String, annotation: Option<&str>| {
+        let path: Vec<PathSegment> = match annotation {
+            Some(key) => vec!["metadata".into(), "annotations".into(), key.into()],
+            None => Vec::new(),
+        };
+        let position = planned.change.locate(&path).unwrap_or_default();
+        errors.push(InputError { message, position, hints: Vec::new() });
+    };
+    for (key, group) in &planned.strategies.change_groups {
+        match ordering::expand(group, object).and_then(|group| ordering::check_group(&group).map(|()| group)) {
+            Ok(group) => node.groups.push(group),
+            Err(message) => fail(format!("annotation {key}: {message}"), Some(key)),
+        }
+    }
+    for (key, text) in &planned.strategies.change_rules {
+        match ordering::expand(text, object).and_then(|text| rule(&text, false)) {
+            Ok(rule) => node.rules.push(rule),
+            Err(message) => fail(format!("annotation {key}: {message}"), Some(key)),
+        }
+    }
+    bind(&mut node, object, planned, config, &mut |message| fail(message, None));
+    node
+}
+
+fn bind(node: &mut Node, object: &Value, planned: &Planned, config: &Config, fail: &mut dyn FnMut(String)) {
+    let applies = |built_in: bool| !(built_in && planned.strategies.no_default_order);
+    for binding in &config.change_group_bindings {
+        if applies(binding.position.is_none()) && matcher::matches_any(&binding.matchers, object) {
+            match ordering::expand(&binding.name, object) {
+                Ok(group) => node.groups.push(group),
+                Err(message) => fail(message),
+            }
+        }
+    }
+    for binding in &config.change_rule_bindings {
+        if applies(binding.position.is_none()) && matcher::matches_any(&binding.matchers, object) {
+            for text in &binding.rules {
+                match ordering::expand(text, object).and_then(|text| rule(&text, binding.ignore_if_cyclical)) {
+                    Ok(rule) => node.rules.push(rule),
+                    Err(message) => fail(message),
+                }
+            }
+        }
+    }
+}
+
+fn rule(text: &str, ignore_if_cyclical: bool) -> Result<Rule, String> {
+    let mut rule = super::graph::parse_rule(text)?;
+    rule.ignore_if_cyclical = ignore_if_cyclical;
+    Ok(rule)
+}
+
+fn cycle_error(cycle: &CycleError, objects: &[Planned]) -> InputError {
+    let position = cycle.nodes.iter().find_map(|&node| objects[node].change.locate(&[])).unwrap_or_default();
+    InputError {
+        message: cycle.to_string(),
+        position,
+        hints: vec!["take one of their change rules out, or give the binding ignoreIfCyclical: true".to_owned()],
+    }
+}

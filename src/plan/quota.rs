@@ -1,0 +1,103 @@
+//! Quota headroom: dry-run does not count against quotas, so creates are summed up here
+//! against `status.hard − used`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pushback_preflight::{Finding, ObjectExt, ObjectRef, Operation, Verdict};
+use serde_json::Value;
+
+use super::Planned;
+use super::refusal::RULE;
+use crate::cluster::{Cluster, Kinds, ListQuery, list_all};
+
+/// Findings for creates that a quota would refuse. A quota that cannot be read says nothing.
+pub async fn check(cluster: &dyn Cluster, kinds: &Kinds, objects: &[Planned]) -> Vec<Finding> {
+    let Some(kind) = kinds.find("", "v1", "ResourceQuota") else { return Vec::new() };
+    let mut creates: BTreeMap<&str, Vec<&Planned>> = BTreeMap::new();
+    for planned in objects {
+        let object = &planned.change.object;
+        if planned.change.operation == Operation::Create && !object.namespace.is_empty() {
+            creates.entry(&object.namespace).or_default().push(planned);
+        }
+    }
+    // A namespace that this run creates has no quota but those of the run, which start at zero.
+    creates.retain(|namespace, _| {
+        !objects.iter().any(|planned| {
+            let object = &planned.change.object;
+            object.kind == "Namespace" && object.name == *namespace && planned.change.operation == Operation::Create
+        })
+    });
+    let lists = creates.keys().map(|namespace| {
+        let query = ListQuery::new(Arc::clone(kind), Some(namespace), "");
+        async move { list_all(cluster, &query).await }
+    });
+    let pages = futures::future::join_all(lists).await;
+    let mut findings = Vec::new();
+    for ((_, created), page) in creates.iter().zip(pages) {
+        for quota in page.map(|page| page.items).unwrap_or_default() {
+            match of_set(objects, &quota) {
+                None => findings.extend(one(&quota, quota.pointer("/status/hard"), created)),
+                Some(planned) => {
+                    let hard = planned.change.after().and_then(|after| after.pointer("/spec/hard"));
+                    findings.extend(one(&quota, hard, created));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// The change of a quota itself: what it allows from then on counts.
+fn of_set<'a>(objects: &'a [Planned], quota: &Value) -> Option<&'a Planned> {
+    let key = ObjectRef::of(quota).key();
+    objects.iter().find(|planned| planned.change.operation.writes() && planned.change.object.key() == key)
+}
+
+fn one(quota: &Value, hard: Option<&Value>, created: &[&Planned]) -> Vec<Finding> {
+    // A scoped quota counts some objects only; which, the server knows.
+    if quota.pointer("/spec/scopes").is_some() || quota.pointer("/spec/scopeSelector").is_some() {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (resource, limit) in hard.and_then(Value::as_object).into_iter().flatten() {
+        let used = quota.pointer("/status/used").and_then(|used| used.get(resource));
+        let (Some(limit), Some(used)) = (whole(limit), used.map_or(Some(0), whole)) else { continue };
+        let counted: Vec<&&Planned> = created.iter().filter(|planned| counts(planned, resource)).collect();
+        let free = limit.saturating_sub(used);
+        // The first object that does not fit is the one the server would refuse.
+        if let Some(first) = counted.get(usize::try_from(free).unwrap_or(usize::MAX)) {
+            let message = format!(
+                "quota {} allows {limit} {resource}, {used} are used, and this run creates {}",
+                quota.name(),
+                counted.len()
+            );
+            findings.push(
+                Finding::new(RULE, "quota", Verdict::Breaking, first.change.object.clone(), message)
+                    .at(first.change.locate(&[]))
+                    .remedy("raise the quota, or free what it counts"),
+            );
+        }
+    }
+    findings
+}
+
+/// Object counts only: `pods`, `count/deployments.apps`. Sums of cpu and memory are the server's business.
+fn counts(planned: &Planned, resource: &str) -> bool {
+    let group = &planned.change.object.group;
+    let plural = &planned.change.resource;
+    match resource.strip_prefix("count/") {
+        Some(counted) if group.is_empty() => counted == plural,
+        Some(counted) => counted == format!("{plural}.{group}"),
+        None => group.is_empty() && resource == plural,
+    }
+}
+
+/// Counts are whole numbers; `1k` is legal and rare.
+fn whole(quantity: &Value) -> Option<u64> {
+    let text = quantity.as_str()?;
+    match text.strip_suffix('k') {
+        Some(thousands) => thousands.parse::<u64>().ok()?.checked_mul(1000),
+        None => text.parse().ok(),
+    }
+}

@@ -1,0 +1,68 @@
+//! The plan as people see it: lines and texts, Secrets masked.
+
+use std::collections::BTreeSet;
+
+use pushback_preflight::{Operation, PathSegment};
+use serde_json::Value;
+
+use super::{Plan, Planned, diff};
+use crate::config::Config;
+use crate::config::mask::Masker;
+use crate::report::event::{Counts, PlannedLine};
+
+/// How to show a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// Config of the run: what is masked.
+    pub config: &'a Config,
+    /// Unified text too.
+    pub text: bool,
+}
+
+/// Counts, and a line for every change.
+#[must_use]
+pub fn planned_lines(plan: &Plan, view: &View<'_>) -> (Counts, Vec<PlannedLine>) {
+    let masker = Masker::new(&view.config.diff_mask_rules);
+    let mut counts = Counts::default();
+    let mut lines = Vec::new();
+    for planned in &plan.objects {
+        counts.add(planned.change.operation);
+        if planned.change.operation != Operation::Noop {
+            lines.push(line(planned, &masker, view.text));
+        }
+    }
+    (counts, lines)
+}
+
+fn line(planned: &Planned, masker: &Masker, text: bool) -> PlannedLine {
+    let change = &planned.change;
+    let secret: BTreeSet<Vec<PathSegment>> = [&change.live, &change.desired, &change.result]
+        .into_iter()
+        .flatten()
+        .flat_map(|object| masker.masked_paths(object))
+        .collect();
+    // A path above a secret value carries it, and one below is a part of it.
+    let masked = |path: &[PathSegment]| {
+        secret.iter().any(|hidden| {
+            let shared = hidden.len().min(path.len());
+            hidden[..shared] == path[..shared] && path.len() >= hidden.len()
+        })
+    };
+    let new: Option<&Value> = match change.operation {
+        Operation::Delete => None,
+        _ => change.result.as_deref().or(change.desired.as_deref()),
+    };
+    let shown_text = if text && change.operation.writes() && !planned.is_orphaned() {
+        diff::text(change.live.as_deref(), new, &masked)
+    } else {
+        String::new()
+    };
+    PlannedLine {
+        object: change.object.clone(),
+        operation: change.operation,
+        position: change.locate(&[]),
+        fields: diff::field_lines(&planned.fields, &masked),
+        text: shown_text,
+        notes: planned.notes.clone(),
+    }
+}

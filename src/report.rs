@@ -1,0 +1,29 @@
+//! Everything that the user sees: events, their renderers, and the reports at the end. The only room that prints.
+//! Data (plan, findings, JSON) goes to standard output, progress and errors to standard error.
+
+pub mod end_text;
+pub mod error_text;
+pub mod escape;
+pub mod event;
+pub mod finding_text;
+pub mod json;
+pub mod json_report;
+pub mod moving;
+pub mod output;
+pub mod plain;
+pub mod plan_text;
+pub mod progress;
+pub mod prompt;
+pub mod render;
+pub mod table;
+pub mod theme;
+pub mod tty;
+pub mod words;
+
+#[cfg(test)]
+mod fixture;
+
+pub use event::{Counts, Event, Events};
+pub use json_report::{CheckReport, ReportSpec};
+pub use render::{DiffStyle, Format, RenderOptions, Reporter, system_clock};
+pub use theme::{ColorChoice, Theme};

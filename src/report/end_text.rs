@@ -1,0 +1,257 @@
+//! The end of a run: what went wrong, what is not done and why, what was done, what took long, what to do next.
+
+use std::fmt::Write as _;
+
+use super::error_text::{hints_text, labelled};
+use super::escape::terminal_safe;
+use super::event::{Counts, Event, Millis, UnfinishedLine};
+use super::progress::Progress;
+use super::render::RenderOptions;
+use super::theme::{Role, Theme};
+use super::words::{column_width, counts_done, object_columns, pad, took};
+use crate::exit::ExitCode;
+
+/// Unfinished objects that are listed before the rest is only counted.
+const UNFINISHED_ROWS: usize = 20;
+/// Causes that are listed for one object.
+pub(crate) const REASON_ROWS: usize = 3;
+
+/// The final block for [`Event::RunEnd`]; empty for any other event, and where there is nothing to add to the plan.
+#[must_use]
+pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> String {
+    let Event::RunEnd { outcome, exit_code, done, error, hints, unfinished, requests, elapsed } = event else {
+        return String::new();
+    };
+    let theme = options.theme;
+    let mut text = String::new();
+    if !error.is_empty() {
+        text += &labelled("error", Role::Bad, error, theme);
+    }
+    text += &unfinished_text(unfinished, options);
+    let writes = matches!(progress.command.as_str(), "apply" | "delete");
+    if let Some(summary) = summary(progress, outcome, *exit_code, done, unfinished, *elapsed) {
+        let role = if *exit_code == 0 { Role::Good } else { Role::Bad };
+        let (verdict, rest) = summary.split_at(summary.find([' ', ':', '.']).unwrap_or(summary.len()));
+        let _ = writeln!(text, "{}{rest}", theme.paint(role, verdict));
+    }
+    if writes {
+        text += &figures(progress, *requests, options);
+    }
+    text + &hints_text(hints, theme)
+}
+
+/// The sentence that says how it ended; `None` where only the plan was asked for and all went well.
+fn summary(
+    progress: &Progress,
+    outcome: &str,
+    exit_code: u8,
+    done: &Counts,
+    unfinished: &[UnfinishedLine],
+    elapsed: Millis,
+) -> Option<String> {
+    let is = |code: ExitCode| exit_code == code.code();
+    let elapsed = took(elapsed);
+    let done_words = counts_done(done);
+    let app = terminal_safe(&progress.app);
+    let cluster = terminal_safe(&progress.cluster);
+    let verb = match progress.command.as_str() {
+        "apply" => Some(format!("Applied {app} to {cluster}")),
+        "delete" => Some(format!("Deleted {app} from {cluster}")),
+        _ => None,
+    };
+    let left = left_words(unfinished);
+    if is(ExitCode::Refused) {
+        return Some("Refused: nothing was written.".to_owned());
+    }
+    if is(ExitCode::Interrupted) || is(ExitCode::Terminated) {
+        return Some(format!("Interrupted after {elapsed}: {done_words}."));
+    }
+    if is(ExitCode::Defect) {
+        return Some(format!("Stopped after {elapsed} by a defect in pushback: {done_words}."));
+    }
+    let verb = verb?;
+    if is(ExitCode::Success) || is(ExitCode::NoChanges) || is(ExitCode::Changes) {
+        return Some(format!("{verb} in {elapsed}: {done_words}."));
+    }
+    if is(ExitCode::Failed) || is(ExitCode::TimedOut) {
+        return Some(format!("{verb} in {elapsed}, but {left}: {done_words}."));
+    }
+    if is(ExitCode::Partial) {
+        return Some(format!("Unfinished after {elapsed}, {left}: {done_words}. Run again to resume."));
+    }
+    if done.writes() == 0 {
+        return Some("Stopped: nothing was written.".to_owned());
+    }
+    Some(format!("Ended ({}) after {elapsed}: {done_words}.", terminal_safe(outcome)))
+}
+
+/// `2 not ready, 1 not applied`, in the order of the list.
+fn left_words(unfinished: &[UnfinishedLine]) -> String {
+    let mut states: Vec<(&str, usize)> = Vec::new();
+    for line in unfinished {
+        match states.iter_mut().find(|(state, _)| *state == line.state) {
+            Some((_, count)) => *count += 1,
+            None => states.push((&line.state, 1)),
+        }
+    }
+    if states.is_empty() {
+        return "not all is done".to_owned();
+    }
+    let words: Vec<String> = states.iter().map(|(state, count)| format!("{count} {}", terminal_safe(state))).collect();
+    words.join(", ")
+}
+
+fn unfinished_text(unfinished: &[UnfinishedLine], options: &RenderOptions) -> String {
+    let theme = options.theme;
+    let limit = if options.verbose { usize::MAX } else { UNFINISHED_ROWS };
+    let shown = &unfinished[..unfinished.len().min(limit)];
+    let rows: Vec<(String, String, String)> = shown
+        .iter()
+        .map(|line| {
+            let (kind, name) = object_columns(&line.object);
+            (terminal_safe(&line.state).into_owned(), kind, name)
+        })
+        .collect();
+    let state_width = column_width(rows.iter().map(|(state, ..)| state.as_str()), 24);
+    let kind_width = column_width(rows.iter().map(|(_, kind, _)| kind.as_str()), 24);
+    let name_width = column_width(rows.iter().map(|(.., name)| name.as_str()), 44);
+    let mut text = String::new();
+    for (line, (state, kind, name)) in shown.iter().zip(&rows) {
+        let row = format!(
+            "  {}  {}  {}  {}",
+            theme.paint(Role::Bad, &pad(state, state_width)),
+            pad(kind, kind_width),
+            pad(name, name_width),
+            terminal_safe(&line.message)
+        );
+        let _ = writeln!(text, "{}", row.trim_end());
+        text += &reasons_text(&line.reasons, theme);
+    }
+    if unfinished.len() > shown.len() {
+        let more = format!("{} and {} more", theme.ellipsis(), unfinished.len() - shown.len());
+        let _ = writeln!(text, "  {}", theme.paint(Role::Quiet, &more));
+    }
+    text
+}
+
+/// Causes below a row, the first few.
+#[must_use]
+pub fn reasons_text(reasons: &[String], theme: Theme) -> String {
+    let mut text = String::new();
+    let shown = if reasons.len() <= REASON_ROWS + 1 { reasons.len() } else { REASON_ROWS };
+    for reason in &reasons[..shown] {
+        let _ = writeln!(text, "      {} {}", theme.branch(), terminal_safe(reason));
+    }
+    if shown < reasons.len() {
+        let _ = writeln!(text, "      {} {} and {} more", theme.branch(), theme.ellipsis(), reasons.len() - shown);
+    }
+    text
+}
+
+fn figures(progress: &Progress, requests: u64, options: &RenderOptions) -> String {
+    let theme = options.theme;
+    let mut rows = Vec::new();
+    let slowest: Vec<String> = progress
+        .slowest
+        .iter()
+        .filter(|(elapsed, _)| elapsed.0 >= 1_000)
+        .map(|(elapsed, object)| format!("{} {}", terminal_safe(&object.to_string()), took(*elapsed)))
+        .collect();
+    if !slowest.is_empty() {
+        rows.push(format!("slowest   {}", slowest.join(", ")));
+    }
+    if progress.warnings > 0 {
+        rows.push(format!("warnings  {}", progress.warnings));
+    }
+    if requests > 0 && options.verbose {
+        rows.push(format!("requests  {requests}"));
+    }
+    rows.iter().map(|row| format!("  {}\n", theme.paint(Role::Quiet, row))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::super::fixture::{at, object, run_end, run_start, wait_done};
+    use super::*;
+
+    fn ended(command: &str, event: &Event) -> String {
+        let mut progress = Progress::default();
+        progress.note(&run_start(command), at(0));
+        progress.note(&wait_done(&object("apps", "Deployment", "web"), "ok", 41_200), at(50));
+        end_text(
+            event,
+            &progress,
+            &RenderOptions { theme: Theme { color: false, unicode: true }, ..Default::default() },
+        )
+    }
+
+    fn unfinished(state: &str, kind: &str, name: &str, message: &str, reasons: &[&str]) -> UnfinishedLine {
+        UnfinishedLine {
+            object: object("apps", kind, name),
+            state: state.to_owned(),
+            message: message.to_owned(),
+            reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn success_says_what_was_done_and_what_took_long() {
+        assert_snapshot!(ended("apply", &run_end("succeeded", ExitCode::Success, "", Vec::new())), @"
+        Applied shop to kind-prod in 1m 12s: 1 created, 2 updated, 1 deleted, 18 unchanged.
+          slowest   Deployment shop/web 41.2s
+        hint: do the next thing
+        ");
+    }
+
+    #[test]
+    fn a_timeout_names_what_is_not_ready_and_why() {
+        let left = vec![
+            unfinished(
+                "not ready",
+                "Deployment",
+                "web",
+                "2/4 ready",
+                &["pod web-a: CrashLoopBackOff (exit 1)", "pod web-b: pending"],
+            ),
+            unfinished("not applied", "Service", "web-old", "waits for Deployment shop/web", &[]),
+        ];
+        let end = run_end("failed", ExitCode::TimedOut, "1 object did not become ready within 5m", left);
+        assert_snapshot!(ended("apply", &end), @"
+        error: 1 object did not become ready within 5m
+          not ready    Deployment  shop/web      2/4 ready
+              └ pod web-a: CrashLoopBackOff (exit 1)
+              └ pod web-b: pending
+          not applied  Service     shop/web-old  waits for Deployment shop/web
+        Applied shop to kind-prod in 1m 12s, but 1 not ready, 1 not applied: 1 created, 2 updated, 1 deleted, 18 unchanged.
+          slowest   Deployment shop/web 41.2s
+        hint: do the next thing
+        ");
+    }
+
+    #[test]
+    fn every_exit_code_that_is_no_success_says_so_for_a_run_that_writes() {
+        let end = |code| ended("apply", &run_end("failed", code, "", Vec::new()));
+        assert_snapshot!(end(ExitCode::Refused).lines().next().unwrap_or_default(), @"Refused: nothing was written.");
+        assert_snapshot!(end(ExitCode::Interrupted).lines().next().unwrap_or_default(), @"Interrupted after 1m 12s: 1 created, 2 updated, 1 deleted, 18 unchanged.");
+        assert_snapshot!(end(ExitCode::Partial).lines().next().unwrap_or_default(), @"Unfinished after 1m 12s, not all is done: 1 created, 2 updated, 1 deleted, 18 unchanged. Run again to resume.");
+        assert_snapshot!(end(ExitCode::Defect).lines().next().unwrap_or_default(), @"Stopped after 1m 12s by a defect in pushback: 1 created, 2 updated, 1 deleted, 18 unchanged.");
+    }
+
+    #[test]
+    fn a_plan_that_went_well_needs_no_more_words() {
+        assert_eq!(
+            ended("diff", &run_end("succeeded", ExitCode::Success, "", Vec::new())),
+            "hint: do the next thing\n"
+        );
+    }
+
+    #[test]
+    fn a_long_list_of_unfinished_objects_is_counted() {
+        let left = (0..25).map(|index| unfinished("not applied", "Pod", &format!("p{index}"), "", &[])).collect();
+        let text = ended("apply", &run_end("failed", ExitCode::Partial, "", left));
+        assert!(text.contains("shop/p19") && !text.contains("shop/p20"), "{text}");
+        assert!(text.contains("  … and 5 more\n"), "{text}");
+    }
+}

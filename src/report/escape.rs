@@ -1,0 +1,128 @@
+//! Makes text of others safe to print: what a terminal would act on, or a reader could not see, is shown as an escape.
+//! Everything that comes from input, server or environment goes through here before it is printed.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// One line of text without anything that a terminal acts on; line breaks are shown as `\n`.
+#[must_use]
+pub fn terminal_safe(text: &str) -> Cow<'_, str> {
+    escape(text, false)
+}
+
+/// The same, line breaks kept (`\r\n` becomes `\n`).
+#[must_use]
+pub fn terminal_safe_lines(text: &str) -> Cow<'_, str> {
+    escape(text, true)
+}
+
+fn escape(text: &str, keep_lines: bool) -> Cow<'_, str> {
+    let kept = |character: char| keep_lines && character == '\n';
+    let Some(first) = text.find(|character| is_hidden(character) && !kept(character)) else {
+        return Cow::Borrowed(text);
+    };
+    let mut safe = String::with_capacity(text.len() + 16);
+    safe.push_str(&text[..first]);
+    let mut characters = text[first..].chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\r' if keep_lines && characters.peek() == Some(&'\n') => {}
+            '\n' if !keep_lines => safe.push_str("\\n"),
+            '\r' => safe.push_str("\\r"),
+            '\t' => safe.push_str("\\t"),
+            _ if is_hidden(character) && !kept(character) => {
+                // Writing to a String cannot fail.
+                let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
+            }
+            _ => safe.push(character),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Whether a character is a control, changes the direction of text, or is not visible at all.
+/// From Unicode's `Cc`, `Cf`, `Zl`, `Zp` and `Default_Ignorable_Code_Point`; letters that join others stay.
+#[must_use]
+pub fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{600}'..='\u{605}'
+                | '\u{61c}'
+                | '\u{6dd}'
+                | '\u{70f}'
+                | '\u{115f}'
+                | '\u{1160}'
+                | '\u{17b4}'
+                | '\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn plain_text_is_not_copied() {
+        assert!(matches!(terminal_safe("image: web:1.9 – größer, 画像"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_a_terminal_acts_on_is_shown() {
+        assert_eq!(terminal_safe("a\u{1b}[31mred\u{7}"), "a\\u{1b}[31mred\\u{7}");
+        assert_eq!(terminal_safe("a\nb\r\tc"), "a\\nb\\r\\tc");
+        assert_eq!(terminal_safe("\u{9b}2J"), "\\u{9b}2J");
+        assert_eq!(terminal_safe("user\u{202e}txt.exe"), "user\\u{202e}txt.exe");
+        assert_eq!(terminal_safe("ad\u{200b}min"), "ad\\u{200b}min");
+        assert_eq!(terminal_safe("x\u{e0041}"), "x\\u{e0041}");
+    }
+
+    #[test]
+    fn lines_are_kept_only_where_asked() {
+        assert_eq!(terminal_safe_lines("a\r\nb\nc\rd\u{2028}e"), "a\nb\nc\\rd\\u{2028}e");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_hidden_gets_through(text in any::<String>()) {
+            let line = terminal_safe(&text);
+            prop_assert!(line.bytes().all(|byte| byte >= 0x20 && byte != 0x7f));
+            prop_assert!(!line.chars().any(is_hidden));
+            prop_assert!(!terminal_safe_lines(&text).chars().any(|c| c != '\n' && is_hidden(c)));
+        }
+
+        #[test]
+        fn hostile_characters_are_escaped_wherever_they_stand(
+            before in "[a-z]{0,3}",
+            hostile in prop_oneof![
+                prop::char::range('\0', '\u{1f}'),
+                prop::char::range('\u{7f}', '\u{9f}'),
+                prop::char::range('\u{202a}', '\u{202e}'),
+                prop::char::range('\u{2066}', '\u{2069}'),
+                prop::char::range('\u{200b}', '\u{200f}'),
+            ],
+            after in "[a-z]{0,3}",
+        ) {
+            let text = format!("{before}{hostile}{after}");
+            let safe = terminal_safe(&text);
+            prop_assert!(!safe.contains(hostile));
+            prop_assert!(safe.starts_with(&before) && safe.ends_with(&after) && safe.contains('\\'));
+        }
+    }
+}

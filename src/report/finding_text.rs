@@ -1,0 +1,300 @@
+//! Findings as people read them: what and where first, then the facts that prove it, then what to do;
+//! and the line that says how every rule ended.
+
+use pushback_preflight::finding::LiveObjects;
+use pushback_preflight::{Finding, Severity, registry};
+use serde_json::Value;
+
+use super::error_text::place;
+use super::escape::{terminal_safe, terminal_safe_lines};
+use super::event::{Millis, RuleLine};
+use super::theme::{Role, Theme, severity_role};
+use super::words::{counted, shorten, took};
+
+/// Characters of a value before it is cut.
+const VALUE_LIMIT: usize = 200;
+/// Lines of a witness before it is cut.
+const WITNESS_LINES: usize = 30;
+
+/// One finding, with an empty line behind it.
+#[must_use]
+pub fn finding_text(finding: &Finding, theme: Theme) -> String {
+    let (label, role) = match (&finding.waived, finding.severity) {
+        (Some(_), _) => ("waived", Role::Quiet),
+        (None, Severity::Error) => ("error", severity_role(Severity::Error)),
+        (None, Severity::Warning) => ("warning", severity_role(Severity::Warning)),
+        (None, Severity::Info) => ("info", severity_role(Severity::Info)),
+    };
+    let check = if finding.check.is_empty() { String::new() } else { format!("/{}", finding.check) };
+    let name = format!("{label}[{}{check}]", finding.rule);
+    let message = terminal_safe_lines(&finding.message);
+    let mut lines = message.lines();
+    let mut text = format!(
+        "{}: {}\n",
+        theme.paint(role, &terminal_safe(&name)),
+        theme.paint(Role::Strong, lines.next().unwrap_or_default())
+    );
+    for line in lines {
+        text += &format!("  {line}\n");
+    }
+    if let Some(position) = &finding.position {
+        text += &format!("  {} {}\n", theme.paint(Role::Pointer, "-->"), theme.paint(Role::Pointer, &place(position)));
+    }
+    for (key, value) in facts(finding, theme) {
+        text += &format!("   = {key} {}\n", terminal_safe(&value));
+    }
+    if let Some(witness) = &finding.witness {
+        text += "   = witness:\n";
+        text += &witness_text(witness, theme);
+    }
+    for (key, value) in advice(finding) {
+        text += &format!("   = {key} {}\n", terminal_safe(&value));
+    }
+    text.push('\n');
+    text
+}
+
+fn facts(finding: &Finding, theme: Theme) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if !finding.object.kind.is_empty() {
+        let version = finding.version.as_ref().map(|version| format!(", version {version}")).unwrap_or_default();
+        facts.push(("object:", format!("{}{version}", finding.object)));
+    }
+    if let Some(path) = &finding.path {
+        facts.push(("path:  ", path.clone()));
+    }
+    if let Some(old) = &finding.old {
+        facts.push(("old:   ", one_line(old, theme)));
+    }
+    if let Some(new) = &finding.new {
+        facts.push(("new:   ", one_line(new, theme)));
+    }
+    let consequence = match (&finding.effect, &finding.blocks) {
+        (Some(effect), Some(blocks)) => Some(format!("{effect}, blocks {blocks}")),
+        (Some(effect), None) => Some(effect.clone()),
+        (None, Some(blocks)) => Some(format!("blocks {blocks}")),
+        (None, None) => None,
+    };
+    facts.extend(consequence.map(|consequence| ("effect:", consequence)));
+    facts.extend(finding.live_objects.as_ref().map(|live| ("live:  ", live_text(live, theme))));
+    facts
+}
+
+fn advice(finding: &Finding) -> Vec<(&'static str, String)> {
+    let mut advice = Vec::new();
+    if let Some(remedy) = &finding.remedy {
+        advice.push(("fix:   ", remedy.clone()));
+    }
+    if let Some(reason) = &finding.waived {
+        advice.push(("waived:", reason.clone()));
+    }
+    // What the server refuses cannot be waived.
+    if !finding.fingerprint.is_empty() && finding.severity != Severity::Info && finding.rule != registry::SERVER {
+        advice.push(("fingerprint:", finding.fingerprint.clone()));
+    }
+    advice
+}
+
+fn live_text(live: &LiveObjects, theme: Theme) -> String {
+    let mut text = format!("{} of {} affected", live.affected, counted_live(live.examined));
+    if !live.names.is_empty() {
+        text += &format!(": {}", live.names.join(", "));
+        if live.affected > live.names.len() as u64 {
+            text += &format!(", {}", theme.ellipsis());
+        }
+    }
+    text
+}
+
+fn counted_live(examined: u64) -> String {
+    counted(usize::try_from(examined).unwrap_or(usize::MAX), "object")
+}
+
+fn one_line(value: &Value, theme: Theme) -> String {
+    shorten(&value.to_string(), VALUE_LIMIT, theme.ellipsis())
+}
+
+fn witness_text(witness: &Value, theme: Theme) -> String {
+    // A value that YAML cannot hold is shown as JSON rather than not at all.
+    let yaml = serde_yaml::to_string(witness).unwrap_or_else(|_| witness.to_string());
+    let safe = terminal_safe_lines(yaml.trim_end());
+    let all: Vec<&str> = safe.lines().collect();
+    let mut text = String::new();
+    for line in all.iter().take(WITNESS_LINES) {
+        text += &format!("       {line}\n");
+    }
+    if all.len() > WITNESS_LINES {
+        text += &format!("       {} and {} more lines\n", theme.ellipsis(), all.len() - WITNESS_LINES);
+    }
+    text
+}
+
+/// `Preflight  2 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation passed   0.9s`, and below it
+/// why a rule was skipped or could not get its facts.
+#[must_use]
+pub fn preflight_text(outcome: &str, rules: &[RuleLine], elapsed: Millis, theme: Theme) -> String {
+    let heading = theme.paint(Role::Strong, "Preflight");
+    if rules.is_empty() {
+        return format!(
+            "{heading}  {}\n",
+            theme.paint(Role::Caution, &format!("{}: no rule ran", terminal_safe(outcome)))
+        );
+    }
+    let words: Vec<String> = rules.iter().map(|rule| rule_words(rule, theme)).collect();
+    let mut text = format!(
+        "{heading}  {}: {}   {}\n",
+        counted(rules.len(), "rule"),
+        words.join(", "),
+        theme.paint(Role::Quiet, &took(elapsed))
+    );
+    for rule in rules {
+        for reason in &rule.reasons {
+            text += &format!(
+                "  {} {}: {}\n",
+                terminal_safe(&rule.name),
+                terminal_safe(&rule.outcome),
+                terminal_safe(reason)
+            );
+        }
+    }
+    text
+}
+
+fn rule_words(rule: &RuleLine, theme: Theme) -> String {
+    let role = match rule.outcome.as_str() {
+        "passed" => Role::Good,
+        "warned" => Role::Caution,
+        "failed" | "unable" => Role::Bad,
+        _ => Role::Quiet,
+    };
+    let numbers: Vec<String> = [
+        (rule.breaking, "breaking"),
+        (rule.unknown, "unknown"),
+        (rule.changes, if rule.changes == 1 { "change" } else { "changes" }),
+        (rule.waived, "waived"),
+    ]
+    .iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, word)| format!("{count} {word}"))
+    .collect();
+    let numbers = if numbers.is_empty() { String::new() } else { format!(" ({})", numbers.join(", ")) };
+    format!("{} {}{numbers}", terminal_safe(&rule.name), theme.paint(role, &terminal_safe(&rule.outcome)))
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use pushback_preflight::{ObjectRef, Position, Verdict};
+    use serde_json::json;
+
+    use super::*;
+
+    fn scope_finding() -> Finding {
+        let object = ObjectRef {
+            group: "apiextensions.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            kind: "CustomResourceDefinition".to_owned(),
+            namespace: String::new(),
+            name: "foos.ex.com".to_owned(),
+        };
+        let mut finding =
+            Finding::new("CRDUpgradeSafety", "enum", Verdict::Breaking, object, "value \"B\" is no longer allowed")
+                .at(Some(Position { file: "new.yaml".to_owned(), line: 41, column: 15 }))
+                .path("spec.f")
+                .values(Some(json!(["A", "B"])), Some(json!(["A"])))
+                .remedy("keep the value, or serve a new version");
+        finding.severity = Severity::Error;
+        finding.version = Some("v1".to_owned());
+        finding.effect = Some("rejected".to_owned());
+        finding.blocks = Some("create".to_owned());
+        finding.witness = Some(
+            json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "witness"}, "spec": {"f": "B"}}),
+        );
+        finding.live_objects = Some(LiveObjects {
+            affected: 3,
+            examined: 112,
+            names: vec!["team-a/w1".to_owned(), "team-b/z".to_owned()],
+        });
+        finding.fingerprint = "9c1185a5deadbeef".to_owned();
+        finding
+    }
+
+    #[test]
+    fn a_finding_says_what_where_why_and_what_to_do() {
+        assert_snapshot!(finding_text(&scope_finding(), Theme { color: false, unicode: true }), @r#"
+        error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
+          --> new.yaml:41:15
+           = object: CustomResourceDefinition foos.ex.com, version v1
+           = path:   spec.f
+           = old:    ["A","B"]
+           = new:    ["A"]
+           = effect: rejected, blocks create
+           = live:   3 of 112 objects affected: team-a/w1, team-b/z, …
+           = witness:
+               apiVersion: ex.com/v1
+               kind: Foo
+               metadata:
+                 name: witness
+               spec:
+                 f: B
+           = fix:    keep the value, or serve a new version
+           = fingerprint: 9c1185a5deadbeef
+        "#);
+    }
+
+    #[test]
+    fn a_waived_finding_says_so_and_why() {
+        let mut finding = scope_finding();
+        finding.severity = Severity::Info;
+        finding.waived = Some("no stored object uses B, checked on 2026-11-02".to_owned());
+        finding.witness = None;
+        finding.live_objects = None;
+        assert_snapshot!(finding_text(&finding, Theme::plain()), @r#"
+        waived[CRDUpgradeSafety/enum]: value "B" is no longer allowed
+          --> new.yaml:41:15
+           = object: CustomResourceDefinition foos.ex.com, version v1
+           = path:   spec.f
+           = old:    ["A","B"]
+           = new:    ["A"]
+           = effect: rejected, blocks create
+           = fix:    keep the value, or serve a new version
+           = waived: no stored object uses B, checked on 2026-11-02
+        "#);
+    }
+
+    #[test]
+    fn a_finding_shows_hostile_text_instead_of_obeying_it() {
+        let mut finding = scope_finding();
+        finding.message = "a\u{1b}[2J\nhint: b".to_owned();
+        finding.old = Some(json!("\u{202e}x\u{9b}"));
+        finding.witness = Some(json!({"\u{1b}k": "\u{200b}\u{7}\n\u{2028}"}));
+        finding.remedy = Some("one\nerror: two".to_owned());
+        let text = finding_text(&finding, Theme::plain());
+        assert!(!text.chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)), "{text:?}");
+        assert!(text.lines().skip(1).all(|line| line.is_empty() || line.starts_with("  ")), "{text}");
+    }
+
+    #[test]
+    fn every_rule_is_named_with_its_outcome_and_an_unable_one_with_its_reasons() {
+        let rule = |name: &str, outcome: &str, breaking, reasons: &[&str]| RuleLine {
+            name: name.to_owned(),
+            outcome: outcome.to_owned(),
+            breaking,
+            unknown: 0,
+            changes: 0,
+            waived: 0,
+            reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+        };
+        let rules = [
+            rule("CRDUpgradeSafety", "failed", 1, &[]),
+            rule("PermissionValidation", "skipped", 0, &["a directory has no permissions"]),
+            rule("StoredVersions", "unable", 0, &["cannot list widgets.example.com: forbidden"]),
+        ];
+        assert_snapshot!(preflight_text("refused", &rules, Millis(900), Theme::plain()), @"
+        Preflight  3 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation skipped, StoredVersions unable   0.9s
+          PermissionValidation skipped: a directory has no permissions
+          StoredVersions unable: cannot list widgets.example.com: forbidden
+        ");
+        assert_snapshot!(preflight_text("passed", &[], Millis(1), Theme::plain()), @"Preflight  passed: no rule ran");
+    }
+}

@@ -1,0 +1,281 @@
+//! What the tests of the renderers share: captured streams, a clock that stands still, and one scripted deploy.
+
+use std::io::{self, Write};
+use std::num::NonZeroU16;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use pushback_preflight::{Finding, ObjectRef, Operation, Position, Severity, Verdict};
+
+use super::event::{Counts, Event, FieldLine, Millis, PlannedLine, RuleLine, UnfinishedLine};
+use super::render::{Clock, Moment};
+use crate::exit::ExitCode;
+
+/// Two streams whose text can be looked at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Captured {
+    data: Arc<Mutex<Vec<u8>>>,
+    progress: Arc<Mutex<Vec<u8>>>,
+}
+
+struct Capture(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Capture {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("capture").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Captured {
+    pub(super) fn writers(&self) -> (Box<dyn Write + Send>, Box<dyn Write + Send>) {
+        (Box::new(Capture(Arc::clone(&self.data))), Box::new(Capture(Arc::clone(&self.progress))))
+    }
+
+    pub(super) fn data(&self) -> String {
+        String::from_utf8(self.data.lock().expect("capture").clone()).expect("utf-8")
+    }
+
+    pub(super) fn progress(&self) -> String {
+        String::from_utf8(self.progress.lock().expect("capture").clone()).expect("utf-8")
+    }
+}
+
+/// What a terminal of rows and columns shows after all progress was written to it.
+pub(super) fn screen(captured: &Captured, (rows, columns): (u16, u16)) -> String {
+    let size = |cells: u16| NonZeroU16::new(cells).expect("a size");
+    let mut terminal = vt100::Parser::new(size(rows), size(columns), 0);
+    // A terminal's own driver makes a line break go to the first column.
+    terminal.process(captured.progress().replace('\n', "\r\n").as_bytes());
+    let lines: Vec<String> = terminal.screen().rows(0, columns).map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n").trim_end().to_owned()
+}
+
+/// A moment, in seconds after 2026-11-21 12:04:10 UTC.
+pub(super) fn at(seconds: u64) -> Moment {
+    at_millis(seconds * 1_000)
+}
+
+pub(super) fn at_millis(millis: u64) -> Moment {
+    let start: Timestamp = "2026-11-21T12:04:10Z".parse().expect("timestamp");
+    let elapsed = Duration::from_millis(millis);
+    Moment { wall: start.checked_add(elapsed).expect("in range"), elapsed }
+}
+
+pub(super) fn fake_clock(elapsed: Duration) -> Clock {
+    Arc::new(move || at_millis(u64::try_from(elapsed.as_millis()).expect("small")))
+}
+
+pub(super) fn object(group: &str, kind: &str, name: &str) -> ObjectRef {
+    ObjectRef {
+        group: group.to_owned(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        namespace: "shop".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+pub(super) fn diagnostic(message: &str) -> Event {
+    Event::Diagnostic { code: "test".to_owned(), message: message.to_owned() }
+}
+
+pub(super) fn planning(message: &str) -> Event {
+    Event::Diagnostic { code: super::event::PLANNING.to_owned(), message: message.to_owned() }
+}
+
+pub(super) fn run_start(command: &str) -> Event {
+    Event::RunStart {
+        command: command.to_owned(),
+        version: "0.1.0".to_owned(),
+        app: "shop".to_owned(),
+        namespace: "shop".to_owned(),
+        cluster: "kind-prod".to_owned(),
+        run: "4f2a".to_owned(),
+    }
+}
+
+pub(super) fn run_end(outcome: &str, code: ExitCode, error: &str, unfinished: Vec<UnfinishedLine>) -> Event {
+    Event::RunEnd {
+        outcome: outcome.to_owned(),
+        exit_code: code.code(),
+        done: Counts { create: 1, update: 2, delete: 1, noop: 18, ..Counts::default() },
+        error: error.to_owned(),
+        hints: vec!["do the next thing".to_owned()],
+        unfinished,
+        requests: 214,
+        elapsed: Millis(72_000),
+    }
+}
+
+pub(super) fn change_start(object: &ObjectRef, operation: Operation) -> Event {
+    Event::ChangeStart { object: object.clone(), operation }
+}
+
+pub(super) fn change_done(object: &ObjectRef, operation: Operation, outcome: &str, message: &str) -> Event {
+    Event::ChangeDone {
+        object: object.clone(),
+        operation,
+        outcome: outcome.to_owned(),
+        message: message.to_owned(),
+        elapsed: Millis(100),
+    }
+}
+
+pub(super) fn wait_progress(object: &ObjectRef, message: &str, reasons: &[&str], elapsed: u64) -> Event {
+    Event::WaitProgress {
+        object: object.clone(),
+        wanted: "ready".to_owned(),
+        message: message.to_owned(),
+        reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+        elapsed: Millis(elapsed),
+    }
+}
+
+pub(super) fn wait_done(object: &ObjectRef, outcome: &str, elapsed: u64) -> Event {
+    Event::WaitDone {
+        object: object.clone(),
+        wanted: "ready".to_owned(),
+        outcome: outcome.to_owned(),
+        message: if outcome == "ok" { String::new() } else { "exceeded its deadline".to_owned() },
+        reasons: Vec::new(),
+        elapsed: Millis(elapsed),
+    }
+}
+
+fn planned(object: &ObjectRef, operation: Operation, line: u32, fields: Vec<FieldLine>) -> PlannedLine {
+    PlannedLine {
+        object: object.clone(),
+        operation,
+        position: (line > 0).then(|| Position { file: "shop/web.yaml".to_owned(), line, column: 1 }),
+        fields,
+        text: String::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// A deploy with waits, a retry, warnings and a stuck Deployment that recovers. Each event with its second.
+pub(super) fn deploy() -> Vec<(u64, Event)> {
+    let settings = object("", "ConfigMap", "web-settings");
+    let web = object("apps", "Deployment", "web");
+    let tls = object("", "Secret", "web-tls");
+    let old = object("", "Service", "web-old");
+    let counts = Counts { create: 1, update: 2, delete: 1, noop: 18, ..Counts::default() };
+    let replicas = FieldLine { path: "spec.replicas".to_owned(), old: Some("3".to_owned()), new: Some("4".to_owned()) };
+    let changes = vec![
+        planned(&settings, Operation::Create, 3, Vec::new()),
+        planned(&web, Operation::Update, 12, vec![replicas]),
+        planned(&tls, Operation::Update, 40, Vec::new()),
+        planned(&old, Operation::Delete, 0, Vec::new()),
+    ];
+    let rule = RuleLine {
+        name: "PermissionValidation".to_owned(),
+        outcome: "passed".to_owned(),
+        breaking: 0,
+        unknown: 0,
+        changes: 0,
+        waived: 0,
+        reasons: Vec::new(),
+    };
+    let warning = Event::Warning {
+        code: "yaml-octal".to_owned(),
+        message: "0644 is read as 420".to_owned(),
+        object: None,
+        position: Some(Position { file: "shop/web.yaml".to_owned(), line: 17, column: 22 }),
+    };
+    let retry = Event::Retry {
+        request: "PATCH Deployment shop/web".to_owned(),
+        reason: "429 too many requests".to_owned(),
+        attempt: 3,
+        delay: Millis(2_000),
+    };
+    let deleted = Event::WaitDone {
+        object: old.clone(),
+        wanted: "deleted".to_owned(),
+        outcome: "ok".to_owned(),
+        message: String::new(),
+        reasons: Vec::new(),
+        elapsed: Millis(2_000),
+    };
+    vec![
+        (0, run_start("apply")),
+        (0, warning.clone()),
+        (0, warning),
+        (1, Event::Plan { counts, changes, elapsed: Millis(400) }),
+        (1, Event::Preflight { outcome: "passed".to_owned(), rules: vec![rule], elapsed: Millis(300) }),
+        (2, change_start(&settings, Operation::Create)),
+        (2, change_start(&tls, Operation::Update)),
+        (2, change_done(&settings, Operation::Create, "ok", "")),
+        (2, change_done(&tls, Operation::Update, "ok", "")),
+        (2, change_start(&web, Operation::Update)),
+        (3, retry),
+        (5, change_done(&web, Operation::Update, "ok", "")),
+        (5, wait_progress(&web, "0/4 ready", &[], 0)),
+        (12, wait_progress(&web, "2/4 ready", &["pod web-6c9f: CrashLoopBackOff (exit 1)"], 7_000)),
+        (13, wait_progress(&web, "2/4 ready", &["pod web-6c9f: CrashLoopBackOff (exit 1)"], 8_000)),
+        (46, wait_done(&web, "ok", 41_200)),
+        (46, change_start(&old, Operation::Delete)),
+        (46, change_done(&old, Operation::Delete, "ok", "")),
+        (48, deleted),
+        (72, run_end("succeeded", ExitCode::Success, "", Vec::new())),
+    ]
+}
+
+/// Every kind of event, with what a hostile server or input would put into it.
+pub(super) fn hostile() -> Vec<Event> {
+    let evil = || "a\u{1b}[2J\u{202e}\u{200b}\u{9b}\u{7}\rb\nerror: c".to_owned();
+    let web = ObjectRef { group: evil(), version: evil(), kind: evil(), namespace: evil(), name: evil() };
+    let position = Position { file: evil(), line: 1, column: 1 };
+    let mut finding = Finding::new(&evil(), &evil(), Verdict::Breaking, web.clone(), evil()).at(Some(position.clone()));
+    finding.severity = Severity::Error;
+    finding.fingerprint = evil();
+    let mut change = planned(&web, Operation::Update, 1, Vec::new());
+    change.fields = vec![FieldLine { path: evil(), old: Some(evil()), new: None }];
+    change.notes = vec![evil()];
+    let rule = RuleLine {
+        name: evil(),
+        outcome: evil(),
+        breaking: 1,
+        unknown: 0,
+        changes: 0,
+        waived: 0,
+        reasons: vec![evil()],
+    };
+    let unfinished = UnfinishedLine { object: web.clone(), state: evil(), message: evil(), reasons: vec![evil()] };
+    let mut events = vec![
+        Event::RunStart {
+            command: "apply".to_owned(),
+            version: evil(),
+            app: evil(),
+            namespace: evil(),
+            cluster: evil(),
+            run: evil(),
+        },
+        Event::Plan { counts: Counts::default(), changes: vec![change], elapsed: Millis(1) },
+        Event::Finding { finding: Box::new(finding) },
+        Event::Preflight { outcome: evil(), rules: vec![rule], elapsed: Millis(1) },
+        Event::Preflight { outcome: evil(), rules: Vec::new(), elapsed: Millis(1) },
+        Event::Retry { request: evil(), reason: evil(), attempt: 9, delay: Millis(9_000) },
+        Event::Warning { code: evil(), message: evil(), object: Some(web.clone()), position: Some(position) },
+        Event::Diagnostic { code: evil(), message: evil() },
+        change_start(&web, Operation::Update),
+        change_done(&web, Operation::Update, "failed", &evil()),
+        change_done(&web, Operation::Update, &evil(), &evil()),
+        wait_progress(&web, &evil(), &[&evil()], 1),
+        Event::WaitDone {
+            object: web.clone(),
+            wanted: evil(),
+            outcome: evil(),
+            message: evil(),
+            reasons: vec![evil()],
+            elapsed: Millis(1),
+        },
+        wait_progress(&web, &evil(), &[&evil()], 1),
+    ];
+    events.push(run_end(&evil(), ExitCode::Partial, &evil(), vec![unfinished]));
+    events
+}

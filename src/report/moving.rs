@@ -1,0 +1,318 @@
+//! The part of a terminal that moves: a header, and a row with a spinner for each thing that takes time, drawn below
+//! everything that stays. The drawing is indicatif's; stream, clock, size and colours are this room's own.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use console::{measure_text_width, truncate_str};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike};
+
+use super::theme::{Role, Theme};
+
+/// Width of the bar.
+const BAR_WIDTH: usize = 24;
+/// What stands in front of a row's text: two blanks, the spinner, a blank.
+const ROW_INDENT: usize = 4;
+
+/// What is to be seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Picture {
+    /// The header in front of the bar; all of it, behind a spinner, where there is no bar.
+    pub header: String,
+    /// How far the run is: done, all. `None` where that is not known yet.
+    pub bar: Option<(usize, usize)>,
+    /// Behind the bar.
+    pub tail: String,
+    /// Rows below the header.
+    pub rows: Vec<MovingRow>,
+}
+
+/// A row. What is handed in is safe to print already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovingRow {
+    /// Dress of the spinner; `None` where there is none.
+    pub spinner: Option<Role>,
+    /// The line behind the spinner, and lines below it.
+    pub text: String,
+}
+
+/// The moving part. Every function answers with what has to be written to the terminal.
+pub struct Moving {
+    bars: MultiProgress,
+    canvas: Canvas,
+    theme: Theme,
+    header: Option<(ProgressBar, bool)>,
+    rows: Vec<(ProgressBar, MovingRow)>,
+    /// Lines that are on the screen.
+    drawn: usize,
+}
+
+impl fmt::Debug for Moving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Moving").field("drawn", &self.drawn).finish_non_exhaustive()
+    }
+}
+
+impl Moving {
+    /// Nothing is shown yet.
+    #[must_use]
+    pub fn new(theme: Theme) -> Self {
+        let canvas = Canvas::default();
+        // Over a terminal of its own the library would hide everything where it finds none, and write at its own times.
+        // It draws anew whenever a single bar changes; the limit leaves that to the one drawing that is forced.
+        let target = ProgressDrawTarget::term_like_with_hz(Box::new(canvas.clone()), 1);
+        let bars = MultiProgress::with_draw_target(target);
+        Self { bars, canvas, theme, header: None, rows: Vec::new(), drawn: 0 }
+    }
+
+    /// Whether anything is on the screen.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        self.header.is_some()
+    }
+
+    /// Draws a picture over the one before, below `above`, lines that stay. `size` is rows and columns.
+    #[must_use]
+    pub fn paint(&mut self, picture: &Picture, above: &str, size: (u16, u16)) -> String {
+        self.resize(size);
+        if !above.is_empty() {
+            // Not the library's own `println`: it fills lines up with blanks, which are copied along with them.
+            self.bars.suspend(|| self.canvas.push(above));
+        }
+        let width = usize::from(size.1.max(2)) - 1;
+        // The header needs a line as well.
+        let room = usize::from(size.0.max(3)) - 1;
+        self.paint_header(picture, width);
+        let mut lines = 1;
+        let mut rows = Vec::new();
+        for row in &picture.rows {
+            lines += row.text.lines().count().max(1);
+            if lines > room {
+                break;
+            }
+            rows.push(row);
+        }
+        self.paint_rows(&rows, width);
+        // What a terminal echoes, `^C`, is to fall on a line that is drawn anew, not to push everything up by one.
+        self.canvas.push("\r");
+        self.drawn = 1 + rows.iter().map(|row| row.text.lines().count().max(1)).sum::<usize>();
+        self.canvas.take()
+    }
+
+    /// Takes everything that moves off the screen; the cursor is where it began.
+    #[must_use]
+    pub fn hide(&mut self, size: (u16, u16)) -> String {
+        if !self.is_shown() {
+            return String::new();
+        }
+        self.resize(size);
+        let _ = self.bars.clear();
+        for bar in self.rows.drain(..).map(|(bar, _)| bar).chain(self.header.take().map(|(bar, _)| bar)) {
+            self.bars.remove(&bar);
+        }
+        self.drawn = 0;
+        self.canvas.take()
+    }
+
+    /// Lines are filled up to the width of the window: in a narrower one each of them takes several, of which the
+    /// library knows one.
+    fn resize(&mut self, size: (u16, u16)) {
+        let (before, now) = (usize::from(self.canvas.size().1), usize::from(size.1.max(1)));
+        if self.is_shown() && now < before {
+            let wrapped = self.drawn * (before.div_ceil(now) - 1);
+            self.canvas.push(&"\r\u{1b}[2K\u{1b}[1A".repeat(wrapped));
+        }
+        self.canvas.lock().size = size;
+    }
+
+    fn paint_header(&mut self, picture: &Picture, width: usize) {
+        // In a narrow window the numbers say as much.
+        let has_bar = picture.bar.is_some() && width >= 2 * BAR_WIDTH + measure_text_width(&picture.tail);
+        if self.header.as_ref().is_none_or(|(_, had_bar)| *had_bar != has_bar) {
+            let style =
+                if has_bar { bar_style(self.theme) } else { spinner_style(self.theme, "", Some(Role::Pointer)) };
+            match &mut self.header {
+                Some((bar, had_bar)) => {
+                    bar.set_style(style);
+                    *had_bar = has_bar;
+                }
+                None => self.header = Some((self.bars.add(ProgressBar::no_length().with_style(style)), has_bar)),
+            }
+        }
+        let Some((header, _)) = &self.header else { return };
+        let ellipsis = self.theme.ellipsis();
+        if let (true, Some((done, all))) = (has_bar, picture.bar) {
+            let rest = BAR_WIDTH + 4 + format!("{done}/{all}").len() + measure_text_width(&picture.tail);
+            let text = truncate_str(&picture.header, width.saturating_sub(rest), ellipsis).into_owned();
+            header.update(|state| {
+                state.set_len(u64::try_from(all).unwrap_or(u64::MAX));
+                state.set_pos(u64::try_from(done).unwrap_or(u64::MAX));
+            });
+            header.set_prefix(text);
+            header.set_message(picture.tail.clone());
+        } else {
+            let text = match picture.bar {
+                Some((done, all)) => format!("{done}/{all}{}  {}", picture.tail, picture.header),
+                None => format!("{}{}", picture.header, picture.tail),
+            };
+            header.set_message(truncate_str(&text, width.saturating_sub(2), ellipsis).into_owned());
+        }
+        header.tick();
+    }
+
+    fn paint_rows(&mut self, rows: &[&MovingRow], width: usize) {
+        while self.rows.len() > rows.len() {
+            if let Some((bar, _)) = self.rows.pop() {
+                self.bars.remove(&bar);
+            }
+        }
+        let ellipsis = self.theme.ellipsis();
+        for (place, row) in rows.iter().enumerate() {
+            if place == self.rows.len() {
+                let bar = self.bars.add(ProgressBar::new_spinner());
+                bar.set_style(spinner_style(self.theme, "  ", row.spinner));
+                self.rows.push((bar, MovingRow { spinner: row.spinner, text: String::new() }));
+            }
+            let (bar, shown) = &mut self.rows[place];
+            if shown.spinner != row.spinner {
+                bar.set_style(spinner_style(self.theme, "  ", row.spinner));
+            }
+            if shown.text != row.text {
+                let cut = |(number, line): (usize, &str)| {
+                    let indent = if number == 0 { ROW_INDENT } else { 0 };
+                    truncate_str(line, width.saturating_sub(indent), ellipsis).into_owned()
+                };
+                bar.set_message(row.text.lines().enumerate().map(cut).collect::<Vec<_>>().join("\n"));
+            }
+            *shown = (*row).clone();
+            bar.tick();
+        }
+        // What is no longer there is taken off by the next drawing.
+        if let Some((header, _)) = &self.header {
+            header.force_draw();
+        }
+    }
+}
+
+/// `Applying shop to prod  ████████░░░░  3/5 changes`.
+fn bar_style(theme: Theme) -> ProgressStyle {
+    // The library would decide on colours by itself.
+    let bar = move |state: &ProgressState, out: &mut dyn fmt::Write| {
+        let done = usize::try_from(state.pos()).unwrap_or(usize::MAX);
+        let all = state.len().map_or(usize::MAX, |all| usize::try_from(all).unwrap_or(usize::MAX));
+        let filled = done.saturating_mul(BAR_WIDTH).checked_div(all).unwrap_or(0).min(BAR_WIDTH);
+        let (full, empty) = (theme.glyph("█", "#"), theme.glyph("░", "."));
+        // Writing into the library's buffer cannot fail.
+        let _ = out.write_str(&theme.paint(Role::Good, &full.repeat(filled)));
+        let _ = out.write_str(&theme.paint(Role::Quiet, &empty.repeat(BAR_WIDTH - filled)));
+    };
+    template("{prefix}  {gauge}  {pos}/{len}{msg}").with_key("gauge", bar)
+}
+
+fn spinner_style(theme: Theme, indent: &str, role: Option<Role>) -> ProgressStyle {
+    let Some(role) = role else { return template(&format!("{indent}{{msg}}")) };
+    let frames: &[&str] = if theme.unicode {
+        &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
+    } else {
+        &["|", "/", "-", "\\"]
+    };
+    // The last one stands for an end, which spinners here do not have.
+    let frames: Vec<String> = frames.iter().chain(&frames[..1]).map(|frame| theme.paint(role, frame)).collect();
+    let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    template(&format!("{indent}{{spinner}} {{msg}}")).tick_strings(&frames)
+}
+
+/// Templates are constants; what one that cannot be read would be replaced by still says what happens.
+fn template(text: &str) -> ProgressStyle {
+    ProgressStyle::with_template(text).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+/// A terminal as the library sees it: it collects what is to be written.
+#[derive(Clone, Debug, Default)]
+struct Canvas(Arc<Mutex<Painted>>);
+
+#[derive(Debug)]
+struct Painted {
+    text: String,
+    /// Rows and columns.
+    size: (u16, u16),
+}
+
+impl Default for Painted {
+    fn default() -> Self {
+        Self { text: String::new(), size: (24, 80) }
+    }
+}
+
+impl Canvas {
+    fn lock(&self) -> MutexGuard<'_, Painted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn size(&self) -> (u16, u16) {
+        self.lock().size
+    }
+
+    fn push(&self, text: &str) {
+        self.lock().text.push_str(text);
+    }
+
+    fn take(&self) -> String {
+        std::mem::take(&mut self.lock().text)
+    }
+
+    fn move_cursor(&self, count: usize, direction: char) -> io::Result<()> {
+        // A count of zero would be read as one.
+        if count > 0 {
+            self.push(&format!("\u{1b}[{count}{direction}"));
+        }
+        Ok(())
+    }
+}
+
+impl TermLike for Canvas {
+    fn width(&self) -> u16 {
+        self.size().1.max(2)
+    }
+
+    fn height(&self) -> u16 {
+        self.size().0.max(2)
+    }
+
+    fn move_cursor_up(&self, count: usize) -> io::Result<()> {
+        self.move_cursor(count, 'A')
+    }
+
+    fn move_cursor_down(&self, count: usize) -> io::Result<()> {
+        self.move_cursor(count, 'B')
+    }
+
+    fn move_cursor_right(&self, count: usize) -> io::Result<()> {
+        self.move_cursor(count, 'C')
+    }
+
+    fn move_cursor_left(&self, count: usize) -> io::Result<()> {
+        self.move_cursor(count, 'D')
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.push(text);
+        self.push("\n");
+        Ok(())
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.push(text);
+        Ok(())
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.push("\r\u{1b}[2K");
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

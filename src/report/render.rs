@@ -1,0 +1,316 @@
+//! The thread that shows a run: it takes events as they come, drives one renderer, and sees to it that every run has
+//! an end. The engine never waits for it.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::event::{Counts, Event, Events};
+use super::json::JsonRenderer;
+use super::output::Output;
+use super::plain::PlainRenderer;
+use super::theme::Theme;
+use super::tty::TtyRenderer;
+use crate::exit::ExitCode;
+use crate::surroundings::wall_clock;
+
+/// How a run is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A person at a terminal: rows that move.
+    Tty,
+    /// A log: a line for each change of state.
+    Plain,
+    /// A program: one JSON object a line.
+    Json,
+}
+
+impl Format {
+    /// What suits where progress goes: rows that move only on a terminal that can do that and that somebody watches.
+    /// `ci` and `term` are the environment variables `CI` and `TERM`.
+    #[must_use]
+    pub fn detect(is_terminal: bool, ci: Option<&str>, term: Option<&str>) -> Self {
+        let in_ci = ci.is_some_and(|value| !matches!(value, "" | "0" | "false"));
+        if in_ci { Self::Plain } else { Self::tty_where_possible(is_terminal, term) }
+    }
+
+    /// Rows that move, as asked for; lines where there is nothing on which they could.
+    #[must_use]
+    pub fn tty_where_possible(is_terminal: bool, term: Option<&str>) -> Self {
+        let dumb = matches!(term, None | Some("" | "dumb"));
+        if is_terminal && !dumb { Self::Tty } else { Self::Plain }
+    }
+}
+
+/// How changes inside objects are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DiffStyle {
+    /// A line a field.
+    #[default]
+    Fields,
+    /// As unified text, where the plan carries it.
+    Text,
+    /// Not at all.
+    None,
+}
+
+/// What the user chose about the output. Secrets are masked before they reach an event, so there is no choice here.
+#[derive(Clone, Debug, Default)]
+pub struct RenderOptions {
+    /// Colours and glyphs of progress.
+    pub theme: Theme,
+    /// Colours and glyphs of data, which may go to a file while progress goes to a terminal.
+    pub data_theme: Theme,
+    /// Nothing is cut, and what is normally passed over is told.
+    pub verbose: bool,
+    /// Changes inside objects.
+    pub diff: DiffStyle,
+    /// Rows and columns of the terminal; `None` asks it each time, so that it may be resized.
+    pub size: Option<(u16, u16)>,
+}
+
+/// A point in time, on both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// What the calendar says.
+    pub wall: Timestamp,
+    /// Since the process started to count; never goes back.
+    pub elapsed: Duration,
+}
+
+/// Where renderers get the time from.
+pub type Clock = Arc<dyn Fn() -> Moment + Send + Sync>;
+
+/// The clock of the machine, counting from now.
+#[must_use]
+pub fn system_clock() -> Clock {
+    let start = Instant::now();
+    Arc::new(move || Moment { wall: wall_clock(), elapsed: start.elapsed() })
+}
+
+/// Shows events one way. It never calls back into the engine.
+pub trait Renderer: Send {
+    /// Shows an event.
+    fn event(&mut self, event: &Event, now: Moment);
+
+    /// Time has passed without an event.
+    fn tick(&mut self, _now: Moment) {}
+
+    /// How much time may pass without an event before [`Renderer::tick`] is called.
+    fn tick_every(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    /// Ends the output.
+    ///
+    /// # Errors
+    /// Data that could not be written.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// Makes the renderer of a format.
+#[must_use]
+pub fn renderer(format: Format, options: RenderOptions, output: Output) -> Box<dyn Renderer> {
+    match format {
+        Format::Tty => Box::new(TtyRenderer::new(options, output)),
+        Format::Plain => Box::new(PlainRenderer::new(options, output)),
+        Format::Json => Box::new(JsonRenderer::new(options, output)),
+    }
+}
+
+/// A running renderer.
+#[derive(Debug)]
+pub struct Reporter {
+    thread: JoinHandle<io::Result<()>>,
+    shown: Arc<Shown>,
+}
+
+/// How many events have been shown, and whether more will be.
+#[derive(Debug, Default)]
+struct Shown {
+    state: Mutex<(u64, bool)>,
+    changed: Condvar,
+}
+
+impl Reporter {
+    /// Starts the thread. It ends with the first [`Event::RunEnd`]; where the engine goes away without one, it shows
+    /// one of its own with [`ExitCode::Defect`], so that the end is always told.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start(
+        format: Format,
+        options: RenderOptions,
+        receiver: Receiver<Event>,
+        data: Box<dyn Write + Send>,
+        progress: Box<dyn Write + Send>,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let renderer = renderer(format, options, Output::new(data, progress));
+        let shown = Arc::new(Shown::default());
+        let counter = EndsWithThread(Arc::clone(&shown));
+        let thread = std::thread::Builder::new()
+            .name("report".to_owned())
+            .spawn(move || show(&receiver, renderer, &clock, &counter))?;
+        Ok(Self { thread, shown })
+    }
+
+    /// Waits until everything that was sent so far is on the screen: before a question is asked.
+    pub fn settle(&self, events: &Events) {
+        let sent = events.sent();
+        let mut state = self.shown.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.0 < sent && !state.1 {
+            state = self.shown.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until the end of the run is shown.
+    ///
+    /// # Errors
+    /// Data that could not be written, other than to a reader that went away.
+    pub fn join(self) -> io::Result<()> {
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the output stopped on a defect in pushback")))
+    }
+}
+
+/// Lets nobody wait for a thread that is gone, however it went.
+struct EndsWithThread(Arc<Shown>);
+
+impl EndsWithThread {
+    fn update(&self, change: impl FnOnce(&mut (u64, bool))) {
+        change(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.0.changed.notify_all();
+    }
+}
+
+impl Drop for EndsWithThread {
+    fn drop(&mut self) {
+        self.update(|state| state.1 = true);
+    }
+}
+
+fn show(
+    receiver: &Receiver<Event>,
+    mut renderer: Box<dyn Renderer>,
+    clock: &Clock,
+    counter: &EndsWithThread,
+) -> io::Result<()> {
+    loop {
+        match receiver.recv_timeout(renderer.tick_every()) {
+            Ok(event) => {
+                renderer.event(&event, clock());
+                counter.update(|state| state.0 += 1);
+                if matches!(event, Event::RunEnd { .. }) {
+                    break;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => renderer.tick(clock()),
+            Err(RecvTimeoutError::Disconnected) => {
+                let now = clock();
+                renderer.event(&end_without_result(now), now);
+                break;
+            }
+        }
+    }
+    renderer.finish()
+}
+
+fn end_without_result(now: Moment) -> Event {
+    Event::RunEnd {
+        outcome: "failed".to_owned(),
+        exit_code: ExitCode::Defect.code(),
+        done: Counts::default(),
+        error: "the run ended without a result".to_owned(),
+        hints: vec!["look at the cluster before running again: what was written is not known".to_owned()],
+        unfinished: Vec::new(),
+        requests: 0,
+        elapsed: now.elapsed.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Captured, diagnostic, fake_clock};
+    use super::*;
+
+    fn started(receiver: Receiver<Event>, captured: &Captured) -> Reporter {
+        let clock = fake_clock(Duration::from_secs(3));
+        let (data, progress) = captured.writers();
+        Reporter::start(Format::Json, RenderOptions::default(), receiver, data, progress, clock).expect("thread")
+    }
+
+    #[test]
+    fn rows_move_only_on_a_watched_terminal_that_can() {
+        let cases = [
+            (true, None, Some("xterm-256color"), Format::Tty),
+            (true, Some("false"), Some("xterm"), Format::Tty),
+            (true, Some("true"), Some("xterm"), Format::Plain),
+            (true, None, Some("dumb"), Format::Plain),
+            (true, None, None, Format::Plain),
+            (false, None, Some("xterm"), Format::Plain),
+        ];
+        for (is_terminal, ci, term, expected) in cases {
+            assert_eq!(Format::detect(is_terminal, ci, term), expected, "{is_terminal} {ci:?} {term:?}");
+        }
+    }
+
+    #[test]
+    fn rows_that_were_asked_for_become_lines_where_they_cannot_move() {
+        assert_eq!(Format::tty_where_possible(true, Some("xterm")), Format::Tty);
+        assert_eq!(Format::tty_where_possible(false, Some("xterm")), Format::Plain);
+        assert_eq!(Format::tty_where_possible(true, Some("dumb")), Format::Plain);
+    }
+
+    #[test]
+    fn a_run_whose_engine_dies_still_ends_and_says_so() {
+        let captured = Captured::default();
+        let (events, receiver) = Events::channel();
+        events.send(diagnostic("a"));
+        drop(events);
+        started(receiver, &captured).join().expect("written");
+        let lines: Vec<serde_json::Value> =
+            captured.data().lines().map(|line| serde_json::from_str(line).expect("json")).collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[1]["type"], "run.end");
+        assert_eq!(lines[1]["exitCode"], 70);
+    }
+
+    #[test]
+    fn nothing_follows_the_end_of_a_run_and_late_senders_do_not_hold_it_open() {
+        let captured = Captured::default();
+        let (events, receiver) = Events::channel();
+        events.send(end_without_result(Moment { wall: Timestamp::UNIX_EPOCH, elapsed: Duration::ZERO }));
+        events.send(diagnostic("too late"));
+        started(receiver, &captured).join().expect("written");
+        assert_eq!(captured.data().lines().count(), 1);
+        events.send(diagnostic("much too late"));
+    }
+
+    #[test]
+    fn everything_sent_is_shown_before_a_question_is_asked() {
+        let captured = Captured::default();
+        let (events, receiver) = Events::channel();
+        let reporter = started(receiver, &captured);
+        for index in 0..100 {
+            events.send(diagnostic(&index.to_string()));
+        }
+        reporter.settle(&events);
+        assert_eq!(captured.data().lines().count(), 100);
+        drop(events);
+        reporter.join().expect("written");
+    }
+
+    #[test]
+    fn settling_does_not_hang_when_the_run_is_over() {
+        let (events, receiver) = Events::channel();
+        let reporter = started(receiver, &Captured::default());
+        events.send(end_without_result(Moment { wall: Timestamp::UNIX_EPOCH, elapsed: Duration::ZERO }));
+        events.send(diagnostic("never shown"));
+        reporter.settle(&events);
+        reporter.join().expect("written");
+    }
+}

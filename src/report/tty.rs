@@ -1,0 +1,576 @@
+//! The run for a person at a terminal: what is finished becomes a line that stays, what is under way moves below it.
+//! Nothing moves between preflight and the first write, so that no prompt is ever painted over.
+
+use std::io;
+use std::time::Duration;
+
+use pushback_preflight::ObjectRef;
+
+use super::end_text::{end_text, reasons_text};
+use super::error_text::{labelled, warning_text};
+use super::escape::terminal_safe;
+use super::event::{Event, Millis, PLANNING};
+use super::finding_text::{finding_text, preflight_text};
+use super::moving::{Moving, MovingRow, Picture};
+use super::output::Output;
+use super::plan_text::plan_text;
+use super::progress::{Phase, Progress, Row, retry_is_news};
+use super::render::{Moment, RenderOptions, Renderer};
+use super::theme::{Role, operation_look};
+use super::words::{doing_word, done_word, hang, object_columns, pad, stopwatch, took};
+
+/// What is over sooner is not worth a flicker.
+const APPEARS_AFTER: Duration = Duration::from_millis(250);
+/// The same while nothing is written yet.
+const PLANNING_APPEARS_AFTER: Duration = Duration::from_secs(1);
+/// Five times a second at most.
+const REPAINT_EVERY: Duration = Duration::from_millis(200);
+/// Rows at most.
+const ROWS: usize = 8;
+/// A write that takes longer gets a row.
+const SLOW_WRITE: Duration = Duration::from_secs(1);
+/// Width of the word in front of an object.
+const WORD_WIDTH: usize = 10;
+
+/// Paints a terminal.
+#[derive(Debug)]
+pub struct TtyRenderer {
+    options: RenderOptions,
+    output: Output,
+    progress: Progress,
+    moving: Moving,
+    /// Lines that stay, kept back until the next painting.
+    pending: String,
+    /// When planning, or the first write, started; `None` where nothing may move.
+    moving_since: Option<Duration>,
+    painted_at: Duration,
+}
+
+impl TtyRenderer {
+    /// Over the process' streams; progress must be a terminal.
+    #[must_use]
+    pub fn new(options: RenderOptions, output: Output) -> Self {
+        Self {
+            moving: Moving::new(options.theme),
+            options,
+            output,
+            progress: Progress::default(),
+            pending: String::new(),
+            moving_since: None,
+            painted_at: Duration::ZERO,
+        }
+    }
+
+    fn size(&self) -> (u16, u16) {
+        self.options.size.unwrap_or_else(|| console::Term::stderr().size())
+    }
+
+    /// Writes lines that stay: at once where nothing moves, or else with the next painting.
+    fn stay(&mut self, text: &str) {
+        if self.moving.is_shown() {
+            self.pending += text;
+        } else {
+            self.output.progress(text);
+        }
+    }
+
+    /// Takes what moves off the screen and writes what was kept back.
+    fn settle(&mut self) {
+        let text = self.moving.hide(self.size()) + &std::mem::take(&mut self.pending);
+        self.output.progress(&text);
+    }
+
+    fn data(&mut self, text: &str) {
+        self.settle();
+        self.output.data(text);
+    }
+
+    /// Planning is over: nothing moves until something is written.
+    fn stand_still(&mut self) {
+        self.settle();
+        self.moving_since = None;
+    }
+
+    fn repaint_if_due(&mut self, now: Moment) {
+        let Some(since) = self.moving_since else { return };
+        let appears_after = if self.progress.planning.is_empty() { APPEARS_AFTER } else { PLANNING_APPEARS_AFTER };
+        if now.elapsed.saturating_sub(since) < appears_after
+            || (self.moving.is_shown() && now.elapsed.saturating_sub(self.painted_at) < REPAINT_EVERY)
+        {
+            return;
+        }
+        self.painted_at = now.elapsed;
+        let picture = self.picture(now);
+        let above = std::mem::take(&mut self.pending);
+        let text = self.moving.paint(&picture, &above, self.size());
+        self.output.progress(&text);
+    }
+
+    /// What moves: the header, and a row with its reasons for each object that takes time.
+    fn picture(&self, now: Moment) -> Picture {
+        let theme = self.options.theme;
+        let progress = &self.progress;
+        let elapsed = stopwatch(now.elapsed.saturating_sub(self.moving_since.unwrap_or(now.elapsed)));
+        let elapsed = theme.paint(Role::Quiet, &format!("  {elapsed}"));
+        if !progress.planning.is_empty() {
+            let header = terminal_safe(&progress.planning).into_owned();
+            return Picture { header, tail: elapsed, ..Picture::default() };
+        }
+        let rows: Vec<&Row> = progress
+            .rows()
+            .into_iter()
+            .filter(|row| matches!(row.phase, Phase::Waiting { .. }) || row.age(now) >= SLOW_WRITE)
+            .collect();
+        let mut shown: Vec<MovingRow> = chosen(&rows).into_iter().map(|row| self.moving_row(row, now)).collect();
+        if rows.len() > shown.len() {
+            let more = format!("{} and {} more", theme.ellipsis(), rows.len() - shown.len());
+            shown.push(MovingRow { spinner: None, text: theme.paint(Role::Quiet, &more) });
+        }
+        let waiting = match progress.waiting() {
+            0 => String::new(),
+            count => format!(", {count} waiting"),
+        };
+        if progress.total == 0 {
+            // What was unchanged and is waited for all the same is no change.
+            let header = theme.paint(Role::Strong, &self.doing());
+            return Picture { header, bar: None, tail: format!("{waiting}{elapsed}"), rows: shown };
+        }
+        let noun = if progress.total == 1 { "change" } else { "changes" };
+        Picture {
+            header: theme.paint(Role::Strong, &self.doing()),
+            bar: Some((progress.finished(), progress.total)),
+            tail: format!(" {noun}{waiting}{elapsed}"),
+            rows: shown,
+        }
+    }
+
+    /// `Applying shop to kind-prod`.
+    fn doing(&self) -> String {
+        let app = terminal_safe(&self.progress.app);
+        let cluster = terminal_safe(&self.progress.cluster);
+        match self.progress.command.as_str() {
+            "apply" => format!("Applying {app} to {cluster}"),
+            "delete" => format!("Deleting {app} from {cluster}"),
+            "check" => format!("Checking {app} against {cluster}"),
+            _ => format!("Comparing {app} with {cluster}"),
+        }
+    }
+
+    fn moving_row(&self, row: &Row, now: Moment) -> MovingRow {
+        let age = stopwatch(row.age(now));
+        let (role, text) = match &row.phase {
+            Phase::Writing(operation) => {
+                let role = operation_look(*operation, self.options.theme).1;
+                (role, self.object_words(role, doing_word(*operation), &row.object, &age, ""))
+            }
+            Phase::Waiting { message, reasons, .. } => {
+                let words = self.object_words(Role::Pointer, "waiting", &row.object, &pad(&age, 5), message);
+                (Role::Pointer, format!("{words}\n{}", reasons_text(reasons, self.options.theme)))
+            }
+        };
+        MovingRow { spinner: Some(role), text: text.trim_end().to_owned() }
+    }
+
+    /// `updated    Secret  shop/web-tls  0.1s  message`.
+    fn object_words(&self, role: Role, word: &str, object: &ObjectRef, time: &str, message: &str) -> String {
+        let theme = self.options.theme;
+        let (kind, name) = object_columns(object);
+        let words = format!(
+            "{}  {}  {}  {}  {}",
+            theme.paint(role, &pad(&terminal_safe(word), WORD_WIDTH)),
+            pad(&kind, self.progress.kind_width),
+            pad(&name, self.progress.name_width),
+            theme.paint(Role::Quiet, time),
+            terminal_safe(message)
+        );
+        words.trim_end().to_owned()
+    }
+
+    /// The same with a sign in front.
+    fn object_line(
+        &self,
+        (role, glyph): (Role, &str),
+        word: &str,
+        object: &ObjectRef,
+        time: &str,
+        message: &str,
+    ) -> String {
+        let sign = self.options.theme.paint(role, glyph);
+        format!("  {sign} {}\n", self.object_words(role, word, object, time, message))
+    }
+
+    /// A finished object: the word, and why where it did not go well.
+    fn finished_line(&self, object: &ObjectRef, outcome: (&str, &str), elapsed: Millis, why: &str) -> String {
+        let (outcome, word) = outcome;
+        let theme = self.options.theme;
+        let look = match outcome {
+            "ok" => (Role::Good, theme.glyph("✓", "+")),
+            "failed" | "timeout" => (Role::Bad, theme.glyph("✗", "x")),
+            _ => (Role::Quiet, theme.glyph("·", "-")),
+        };
+        if matches!(outcome, "ok" | "timeout" | "interrupted") {
+            return self.object_line(look, word, object, &took(elapsed), why);
+        }
+        let line = self.object_line(look, word, object, &took(elapsed), "");
+        if why.is_empty() { line } else { line + &hang(&reasons_text(&[why.to_owned()], theme), self.size().1) }
+    }
+}
+
+impl Renderer for TtyRenderer {
+    fn event(&mut self, event: &Event, now: Moment) {
+        let news = self.progress.note(event, now);
+        if news || self.options.verbose {
+            self.show(event, now);
+        }
+        self.repaint_if_due(now);
+    }
+
+    fn tick(&mut self, now: Moment) {
+        self.repaint_if_due(now);
+    }
+
+    fn tick_every(&self) -> Duration {
+        if self.moving_since.is_some() { REPAINT_EVERY } else { Duration::from_secs(1) }
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.settle();
+        self.output.finish()
+    }
+}
+
+impl TtyRenderer {
+    fn show(&mut self, event: &Event, now: Moment) {
+        let theme = self.options.theme;
+        match event {
+            Event::RunStart { .. } => {
+                let line = format!("{}\n\n", theme.paint(Role::Strong, &self.doing()));
+                self.stay(&line);
+            }
+            Event::Plan { counts, changes, elapsed } => {
+                self.stand_still();
+                self.data(&plan_text(changes, counts, *elapsed, &self.options));
+            }
+            Event::Finding { finding } => {
+                let gap = if self.progress.findings == 1 { "\n" } else { "" };
+                self.data(&format!("{gap}{}", finding_text(finding, self.options.data_theme)));
+            }
+            Event::Preflight { outcome, rules, elapsed } => {
+                self.stand_still();
+                self.data(&preflight_text(outcome, rules, *elapsed, self.options.data_theme));
+                self.stay("\n");
+            }
+            Event::ChangeStart { .. } | Event::WaitProgress { .. } => {
+                self.moving_since.get_or_insert(now.elapsed);
+            }
+            Event::ChangeDone { object, operation, outcome, message, elapsed } => {
+                let word = if outcome == "ok" { done_word(*operation) } else { outcome };
+                let line = self.finished_line(object, (outcome, word), *elapsed, message);
+                self.stay(&line);
+            }
+            Event::WaitDone { object, wanted, outcome, message, reasons, elapsed } => {
+                let word = match (outcome.as_str(), wanted.as_str()) {
+                    ("ok", "deleted") => "gone",
+                    ("ok", wanted) => wanted,
+                    ("timeout", "deleted") => "not gone",
+                    ("timeout", _) => "not ready",
+                    (outcome, _) => outcome,
+                };
+                let line = self.finished_line(object, (outcome, word), *elapsed, message);
+                // What a run leaves when its time is over stands at its end with its reasons, right below.
+                let over = matches!(outcome.as_str(), "timeout" | "interrupted");
+                self.stay(&(if over { line } else { line + &hang(&reasons_text(reasons, theme), self.size().1) }));
+            }
+            Event::Retry { request, reason, attempt, delay } => {
+                if self.options.verbose || retry_is_news(*attempt, *delay) {
+                    let text = format!("{request}: attempt {attempt} failed: {reason}; again in {}", took(*delay));
+                    self.stay(&labelled("retry", Role::Caution, &text, theme));
+                }
+            }
+            Event::Warning { message, object, position, .. } => {
+                let message = match object {
+                    Some(object) => format!("{object}: {message}"),
+                    None => message.clone(),
+                };
+                self.stay(&warning_text(&message, position.as_ref(), theme));
+            }
+            Event::Diagnostic { code, .. } if code == PLANNING => {
+                self.moving_since.get_or_insert(now.elapsed);
+            }
+            Event::Diagnostic { message, .. } => self.stay(&labelled("note", Role::Quiet, message, theme)),
+            Event::RunEnd { .. } => {
+                self.settle();
+                let wrote = self.moving_since.take().is_some() && self.progress.planning.is_empty();
+                let gap = if wrote { "\n" } else { "" };
+                let end = hang(&end_text(event, &self.progress, &self.options), self.size().1);
+                self.output.progress(&format!("{gap}{end}"));
+            }
+        }
+    }
+}
+
+/// The rows to show where there are too many: those with a cause first, then the oldest; shown in their order.
+fn chosen<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
+    let has_cause = |row: &Row| matches!(&row.phase, Phase::Waiting { reasons, .. } if !reasons.is_empty());
+    let mut places: Vec<usize> = (0..rows.len()).collect();
+    places.sort_by_key(|place| !has_cause(rows[*place]));
+    places.truncate(ROWS);
+    places.sort_unstable();
+    places.into_iter().map(|place| rows[place]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use insta::assert_snapshot;
+    use pushback_preflight::Operation;
+
+    use super::super::escape::is_hidden;
+    use super::super::fixture::{
+        Captured, at, at_millis, change_done, change_start, deploy, hostile, object, planning, run_start, screen,
+        wait_progress,
+    };
+    use super::super::theme::Theme;
+    use super::*;
+
+    fn tty(captured: &Captured, unicode: bool) -> Box<TtyRenderer> {
+        let (data, progress) = captured.writers();
+        let theme = Theme { color: false, unicode };
+        let options = RenderOptions { theme, data_theme: theme, size: Some((24, 100)), ..RenderOptions::default() };
+        Box::new(TtyRenderer::new(options, Output::new(data, progress)))
+    }
+
+    #[test]
+    fn a_deploy_leaves_a_line_for_everything_finished() {
+        let captured = Captured::default();
+        let mut renderer = tty(&captured, true);
+        for (second, event) in deploy() {
+            renderer.event(&event, at(second));
+        }
+        renderer.finish().expect("written");
+        assert_snapshot!(screen(&captured, (60, 100)), @"
+        Applying shop to kind-prod
+
+        warning: shop/web.yaml:17:22: 0644 is read as 420
+
+          ✓ created     ConfigMap   shop/web-settings  0.1s
+          ✓ updated     Secret      shop/web-tls       0.1s
+        retry: PATCH Deployment shop/web: attempt 3 failed: 429 too many requests; again in 2.0s
+          ✓ updated     Deployment  shop/web           0.1s
+          ✓ ready       Deployment  shop/web           41.2s
+          ✓ deleted     Service     shop/web-old       0.1s
+          ✓ gone        Service     shop/web-old       2.0s
+
+        Applied shop to kind-prod in 1m 12s: 1 created, 2 updated, 1 deleted, 18 unchanged.
+          slowest   Deployment shop/web 41.2s, Service shop/web-old 2.0s
+          warnings  1
+        hint: do the next thing
+        ");
+        assert_snapshot!(captured.data(), @"
+          + create
+              ConfigMap   shop/web-settings  shop/web.yaml:3
+          ~ update
+              Deployment  shop/web           shop/web.yaml:12
+                spec.replicas  3 → 4
+              Secret      shop/web-tls       shop/web.yaml:40
+          - delete
+              Service     shop/web-old
+
+        Plan: 1 to create, 2 to update, 1 to delete, 18 unchanged.   0.4s
+        Preflight  1 rule: PermissionValidation passed   0.3s
+        ");
+    }
+
+    #[test]
+    fn a_stuck_object_shows_its_cause_below_it() {
+        let captured = Captured::default();
+        let mut renderer = tty(&captured, true);
+        for (second, event) in deploy().iter().filter(|(second, _)| *second <= 13) {
+            renderer.event(event, at(*second));
+        }
+        renderer.tick(at(38));
+        assert_snapshot!(screen(&captured, (60, 100)), @"
+        Applying shop to kind-prod
+
+        warning: shop/web.yaml:17:22: 0644 is read as 420
+
+          ✓ created     ConfigMap   shop/web-settings  0.1s
+          ✓ updated     Secret      shop/web-tls       0.1s
+        retry: PATCH Deployment shop/web: attempt 3 failed: 429 too many requests; again in 2.0s
+          ✓ updated     Deployment  shop/web           0.1s
+        Applying shop to kind-prod  ████████████░░░░░░░░░░░░  2/4 changes, 1 waiting  0:36
+          ⠸ waiting     Deployment  shop/web           0:33   2/4 ready
+              └ pod web-6c9f: CrashLoopBackOff (exit 1)
+        ");
+    }
+
+    #[test]
+    fn everything_can_be_said_in_ascii() {
+        let captured = Captured::default();
+        let mut renderer = tty(&captured, false);
+        for (second, event) in deploy() {
+            renderer.event(&event, at(second));
+            renderer.tick(at_millis(second * 1_000 + 500));
+        }
+        assert!(captured.progress().is_ascii() && captured.data().is_ascii(), "{}", captured.progress());
+    }
+
+    #[test]
+    fn nothing_moves_before_the_first_write_or_within_a_quarter_second_of_it() {
+        let captured = Captured::default();
+        let mut renderer = tty(&captured, true);
+        for (second, event) in deploy().into_iter().take(5) {
+            renderer.event(&event, at(second));
+        }
+        renderer.tick(at(100));
+        assert!(!captured.progress().contains('\u{1b}'));
+        renderer.event(&change_start(&object("", "Secret", "a"), Operation::Create), at(101));
+        renderer.tick(at_millis(101_249));
+        assert!(!renderer.moving.is_shown());
+        renderer.tick(at_millis(101_250));
+        assert!(renderer.moving.is_shown());
+    }
+
+    #[test]
+    fn planning_that_takes_long_says_what_it_is_at_and_leaves_nothing_behind() {
+        let captured = Captured::default();
+        let mut renderer = tty(&captured, true);
+        renderer.event(&planning("connecting to the cluster"), at(0));
+        renderer.event(&run_start("apply"), at(1));
+        renderer.event(&planning("comparing 250 objects with the cluster"), at(2));
+        renderer.tick(at(4));
+        assert_snapshot!(screen(&captured, (60, 100)), @"
+        Applying shop to kind-prod
+
+        ⠸ comparing 250 objects with the cluster  0:04
+        ");
+        for (_, event) in deploy().into_iter().skip(3).take(2) {
+            renderer.event(&event, at(5));
+        }
+        renderer.tick(at(60));
+        assert_snapshot!(screen(&captured, (60, 100)), @"Applying shop to kind-prod");
+    }
+
+    #[test]
+    fn quick_planning_shows_nothing_that_moves() {
+        let captured = Captured::default();
+        let mut renderer = tty(&captured, true);
+        renderer.event(&run_start("diff"), at(0));
+        renderer.event(&planning("reading the app"), at(0));
+        renderer.tick(at_millis(999));
+        assert!(!captured.progress().contains('\u{1b}'));
+    }
+
+    #[test]
+    fn it_is_painted_at_most_five_times_a_second_and_lines_that_stay_wait_for_it() {
+        let captured = Captured::default();
+        let mut renderer = tty(&captured, true);
+        renderer.event(&run_start("apply"), at(0));
+        let secret = object("", "Secret", "a");
+        let mut writes = BTreeSet::new();
+        for millis in 0..2_000 {
+            renderer.event(&change_start(&secret, Operation::Update), at_millis(millis));
+            renderer.event(&change_done(&secret, Operation::Update, "ok", ""), at_millis(millis));
+            if millis >= 250 {
+                writes.insert(captured.progress().len());
+            }
+        }
+        assert_eq!(writes.len(), 9, "one painting each 200 ms");
+        renderer.finish().expect("written");
+        let screen = screen(&captured, (2_100, 100));
+        assert_eq!(screen.matches("updated").count(), 2_000);
+        assert!(!screen.contains("changes"), "nothing that moved is left");
+    }
+
+    #[test]
+    fn too_many_rows_are_counted_and_those_with_a_cause_are_kept() {
+        let captured = Captured::default();
+        let mut renderer = tty(&captured, true);
+        renderer.event(&run_start("apply"), at(0));
+        for index in 0..20 {
+            let reasons: &[&str] = if index == 17 { &["pod x: ImagePullBackOff"] } else { &[] };
+            let web = object("apps", "Deployment", &format!("web-{index:02}"));
+            renderer.event(&wait_progress(&web, "0/1 ready", reasons, 0), at(0));
+        }
+        renderer.tick(at(5));
+        assert_snapshot!(screen(&captured, (60, 100)), @"
+        Applying shop to kind-prod
+
+        ⠙ Applying shop to kind-prod, 20 waiting  0:05
+          ⠙ waiting     Deployment  shop/web-00  0:05   0/1 ready
+          ⠙ waiting     Deployment  shop/web-01  0:05   0/1 ready
+          ⠙ waiting     Deployment  shop/web-02  0:05   0/1 ready
+          ⠙ waiting     Deployment  shop/web-03  0:05   0/1 ready
+          ⠙ waiting     Deployment  shop/web-04  0:05   0/1 ready
+          ⠙ waiting     Deployment  shop/web-05  0:05   0/1 ready
+          ⠙ waiting     Deployment  shop/web-06  0:05   0/1 ready
+          ⠙ waiting     Deployment  shop/web-17  0:05   0/1 ready
+              └ pod x: ImagePullBackOff
+          … and 12 more
+        ");
+    }
+
+    #[test]
+    fn a_fast_write_gets_no_row_and_a_slow_one_does() {
+        let mut renderer = tty(&Captured::default(), true);
+        renderer.event(&change_start(&object("", "Secret", "a"), Operation::Update), at(0));
+        assert_eq!(renderer.picture(at_millis(900)).rows.len(), 0);
+        assert_eq!(renderer.picture(at(3)).rows.len(), 1);
+    }
+
+    #[test]
+    fn what_moves_never_fills_more_than_the_window() {
+        let captured = Captured::default();
+        let mut renderer = tty(&captured, true);
+        renderer.options.size = Some((4, 30));
+        renderer.event(&run_start("apply"), at(0));
+        for index in 0..9 {
+            let web = object("apps", "Deployment", &format!("web-{index}-with-a-long-name"));
+            renderer.event(&wait_progress(&web, "0/1 ready", &["pod x: a very long reason indeed"], 0), at(0));
+        }
+        for second in 5..9 {
+            renderer.tick(at(second));
+        }
+        assert_snapshot!(screen(&captured, (4, 30)), @"
+
+        ⠼ Applying shop to kind-prod…
+          ⠼ waiting     Deployment  …
+              └ pod x: a very long r…
+        ");
+    }
+
+    #[test]
+    fn a_window_made_narrower_leaves_nothing_behind() {
+        let captured = Captured::default();
+        let mut renderer = tty(&captured, true);
+        renderer.event(&run_start("apply"), at(0));
+        renderer.event(&wait_progress(&object("apps", "Deployment", "web"), "0/1 ready", &[], 0), at(0));
+        renderer.tick(at(1));
+        let before = captured.progress().len();
+        renderer.options.size = Some((24, 50));
+        renderer.tick(at(2));
+        let written = captured.progress().split_off(before);
+        let removed = "\r\u{1b}[2K\u{1b}[1A".repeat(2);
+        assert!(written.starts_with(&removed), "two lines that became four: {written:?}");
+    }
+
+    #[test]
+    fn hostile_text_is_shown_not_obeyed() {
+        let captured = Captured::default();
+        let mut renderer = tty(&captured, true);
+        for (second, event) in (0..).zip(hostile()) {
+            renderer.event(&event, at(second));
+            renderer.tick(at_millis(second * 1_000 + 500));
+            let Picture { header, tail, rows, .. } = renderer.picture(at(second));
+            let lines = rows.iter().flat_map(|row| row.text.lines());
+            for line in lines.chain([header.as_str(), tail.as_str()]) {
+                assert!(!line.chars().any(is_hidden), "{line:?}");
+            }
+        }
+        renderer.finish().expect("written");
+        let left = screen(&captured, (200, 100));
+        assert!(!left.chars().any(|c| c != '\n' && is_hidden(c)), "{left:?}");
+        assert!(!captured.data().chars().any(|c| c != '\n' && is_hidden(c)));
+    }
+}

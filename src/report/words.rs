@@ -1,0 +1,251 @@
+//! How times, numbers and objects are said, the same in every output.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use console::measure_text_width;
+use pushback_preflight::{ObjectRef, Operation};
+
+use super::escape::terminal_safe;
+use super::event::{Counts, Millis};
+
+/// A time that something took: `0.1s`, `21.4s`, `1m 12s`, `2h 05m`.
+#[must_use]
+pub fn took(elapsed: Millis) -> String {
+    let tenths = elapsed.0.saturating_add(50) / 100;
+    if tenths < 600 {
+        return format!("{}.{}s", tenths / 10, tenths % 10);
+    }
+    let seconds = tenths / 10;
+    if seconds < 3600 {
+        format!("{}m {}s", seconds / 60, seconds % 60)
+    } else {
+        format!("{}h {:02}m", seconds / 3600, seconds / 60 % 60)
+    }
+}
+
+/// A clock that runs: `0:48`, `12:05`, `1:00:07`.
+#[must_use]
+pub fn stopwatch(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs();
+    match seconds / 3600 {
+        0 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        hours => format!("{hours}:{:02}:{:02}", seconds / 60 % 60, seconds % 60),
+    }
+}
+
+/// `1 finding`, `2 findings`.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+/// An object in a line for machines and people alike: `deployment/shop/web`, `widget.example.com/shop/a`.
+#[must_use]
+pub fn object_slug(object: &ObjectRef) -> String {
+    let mut slug = object.kind.to_lowercase();
+    if object.group.contains('.') && !object.group.ends_with(".k8s.io") {
+        let _ = write!(slug, ".{}", object.group);
+    }
+    slug.push('/');
+    if !object.namespace.is_empty() {
+        let _ = write!(slug, "{}/", object.namespace);
+    }
+    slug.push_str(&object.name);
+    terminal_safe(&slug).into_owned()
+}
+
+/// An object in two columns: its kind, with the group where a reader could mistake it, and its place.
+#[must_use]
+pub fn object_columns(object: &ObjectRef) -> (String, String) {
+    let text = object.to_string();
+    let (kind, name) = text.split_once(' ').unwrap_or((&text, ""));
+    (terminal_safe(kind).into_owned(), terminal_safe(name).into_owned())
+}
+
+/// What an operation has done: `created`.
+#[must_use]
+pub fn done_word(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Create => "created",
+        Operation::Update => "updated",
+        Operation::Replace => "replaced",
+        Operation::Delete => "deleted",
+        Operation::Noop => "unchanged",
+        Operation::Exists => "exists",
+    }
+}
+
+/// What an operation is doing: `creating`.
+#[must_use]
+pub fn doing_word(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Create => "creating",
+        Operation::Update => "updating",
+        Operation::Replace => "replacing",
+        Operation::Delete => "deleting",
+        Operation::Noop | Operation::Exists => "checking",
+    }
+}
+
+/// `1 to create, 2 to update, 18 unchanged`; zeros are left out.
+#[must_use]
+pub fn counts_to_do(counts: &Counts) -> String {
+    list_counts(
+        &[
+            (counts.create, "to create"),
+            (counts.update, "to update"),
+            (counts.replace, "to replace"),
+            (counts.delete, "to delete"),
+            (counts.noop, "unchanged"),
+            (counts.exists, "must exist"),
+        ],
+        (counts.writes() == 0).then_some("nothing to change"),
+    )
+}
+
+/// `1 created, 2 updated, 18 unchanged`; zeros are left out.
+#[must_use]
+pub fn counts_done(counts: &Counts) -> String {
+    list_counts(
+        &[
+            (counts.create, "created"),
+            (counts.update, "updated"),
+            (counts.replace, "replaced"),
+            (counts.delete, "deleted"),
+            (counts.noop, "unchanged"),
+            (counts.exists, "checked to exist"),
+        ],
+        (counts.writes() == 0).then_some("nothing written"),
+    )
+}
+
+fn list_counts(parts: &[(usize, &str)], lead: Option<&str>) -> String {
+    let counted = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    lead.map(str::to_owned).into_iter().chain(counted).collect::<Vec<_>>().join(", ")
+}
+
+/// Fills up with blanks to a width on the screen; longer text stays as it is.
+#[must_use]
+pub fn pad(text: &str, width: usize) -> String {
+    let missing = width.saturating_sub(measure_text_width(text));
+    format!("{text}{}", " ".repeat(missing))
+}
+
+/// The widest of some texts, at most `cap`.
+pub fn column_width<'a>(texts: impl Iterator<Item = &'a str>, cap: usize) -> usize {
+    texts.map(measure_text_width).filter(|width| *width <= cap).max().unwrap_or(0)
+}
+
+/// Cuts a value that is too long for a line, and says how long it was.
+#[must_use]
+pub fn shorten(text: &str, limit: usize, ellipsis: &str) -> String {
+    match text.char_indices().nth(limit) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}{ellipsis} ({} characters)", &text[..end], text.chars().count()),
+    }
+}
+
+/// Breaks lines that are too long for a terminal between words; what is broken off is indented below its beginning.
+#[must_use]
+pub fn hang(text: &str, columns: u16) -> String {
+    let columns = usize::from(columns);
+    let mut result = String::new();
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len() + 2;
+        if measure_text_width(line) <= columns || indent + 20 > columns {
+            result.push_str(line);
+            result.push('\n');
+            continue;
+        }
+        let mut width = 0;
+        for (place, word) in line.split(' ').enumerate() {
+            let word_width = measure_text_width(word);
+            if place > 0 && width + 1 + word_width > columns && width > indent {
+                result.push('\n');
+                result.push_str(&" ".repeat(indent));
+                width = indent;
+            } else if place > 0 {
+                result.push(' ');
+                width += 1;
+            }
+            result.push_str(word);
+            width += word_width;
+        }
+        result.push('\n');
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_broken_between_words_and_short_ones_kept() {
+        let text = "error: it failed\n      - pod a: 0/1 nodes are available for this pod\n";
+        assert_eq!(hang(text, 80), text);
+        assert_eq!(hang(text, 36), "error: it failed\n      - pod a: 0/1 nodes are\n        available for this pod\n");
+        assert_eq!(hang(text, 20), text, "a window too narrow to indent anything");
+        let word = "x".repeat(50);
+        assert_eq!(hang(&format!("  {word} y\n"), 40), format!("  {word}\n    y\n"));
+    }
+
+    #[test]
+    fn times_read_like_people_say_them() {
+        let cases = [
+            (0, "0.0s"),
+            (49, "0.0s"),
+            (96, "0.1s"),
+            (21_449, "21.4s"),
+            (59_949, "59.9s"),
+            (59_951, "1m 0s"),
+            (72_300, "1m 12s"),
+            (3_599_951, "1h 00m"),
+            (7_500_000, "2h 05m"),
+            (u64::MAX, "5124095576030h 25m"),
+        ];
+        for (millis, expected) in cases {
+            assert_eq!(took(Millis(millis)), expected, "{millis} ms");
+        }
+        assert_eq!(stopwatch(Duration::from_secs(48)), "0:48");
+        assert_eq!(stopwatch(Duration::from_secs(3607)), "1:00:07");
+    }
+
+    #[test]
+    fn counts_leave_out_zeros_and_say_when_nothing_is_written() {
+        let counts = Counts { create: 1, update: 2, noop: 18, ..Counts::default() };
+        assert_eq!(counts_to_do(&counts), "1 to create, 2 to update, 18 unchanged");
+        assert_eq!(counts_done(&Counts { noop: 3, ..Counts::default() }), "nothing written, 3 unchanged");
+        assert_eq!(counts_to_do(&Counts::default()), "nothing to change");
+    }
+
+    #[test]
+    fn columns_ignore_outliers_that_would_push_everything_away() {
+        assert_eq!(column_width(["a", "bcd", "far too long"].into_iter(), 5), 3);
+        assert_eq!(pad("äö", 4), "äö  ");
+        assert_eq!(pad("画", 4), "画  ");
+    }
+
+    #[test]
+    fn long_values_are_cut_with_their_length() {
+        assert_eq!(shorten("äöü", 3, "…"), "äöü");
+        assert_eq!(shorten("äöüß", 3, "…"), "äöü… (4 characters)");
+    }
+
+    #[test]
+    fn slugs_name_group_where_a_kind_is_not_kubernetes_own() {
+        let mut object = ObjectRef {
+            group: "apps".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            namespace: "shop".to_owned(),
+            name: "web".to_owned(),
+        };
+        assert_eq!(object_slug(&object), "deployment/shop/web");
+        object.group = "example.com".to_owned();
+        object.namespace = String::new();
+        assert_eq!(object_slug(&object), "deployment.example.com/web");
+    }
+}

@@ -1,0 +1,214 @@
+//! The command line as its users meet it: help, completions, suggestions, streams, and events that always end.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use crate::support::pushback::example;
+use crate::support::{Pushback, TestCase, cases};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        Nothing: help_names_every_command_and_groups_the_flags,
+        Nothing: every_command_has_an_example_that_is_accepted,
+        Nothing: every_shell_gets_a_completion_script,
+        Nothing: rules_are_listed_and_explained_and_slips_are_answered,
+        Nothing: the_version_is_the_same_by_both_ways,
+        Nothing: a_reader_that_goes_away_does_not_end_a_run,
+        Nothing: the_json_of_a_check_is_its_report,
+        Nothing: data_that_cannot_be_written_fails_the_run,
+        Nothing: events_begin_with_the_start_and_end_with_the_end,
+        Nothing: a_help_page_is_no_wider_than_a_terminal,
+    ]
+}
+
+const COMMANDS: [&str; 9] = ["apply", "delete", "diff", "check", "inspect", "list", "rules", "version", "completion"];
+
+fn help(arguments: &[&str]) -> String {
+    Pushback::new().run(arguments).expect(0).stdout
+}
+
+fn help_names_every_command_and_groups_the_flags() {
+    let whole = help(&["--help"]);
+    for command in COMMANDS {
+        assert!(whole.contains(&format!("\n  {command} ")), "{command}: {whole}");
+    }
+    let apply = help(&["apply", "--help"]);
+    let groups: Vec<&str> = apply.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
+    let expected = [
+        "Options:",
+        "App:",
+        "Input:",
+        "Plan:",
+        "Diff:",
+        "Preflight:",
+        "Apply and wait:",
+        "Global options:",
+        "Examples:",
+    ];
+    assert_eq!(groups, expected);
+    // What is seldom needed is on the long page only.
+    let short = help(&["apply", "-h"]);
+    assert!(!short.contains("--dangerous-") && apply.contains("--dangerous-"));
+    for flag in ["--app", "--file", "--namespace", "--preflight", "--wait-timeout", "--cluster", "--yes"] {
+        assert!(short.contains(flag), "{flag}: {short}");
+    }
+    // No subcommand: the same page, as an error.
+    let none = Pushback::new().run(&[]).expect(1);
+    assert!(none.stderr.contains("Usage: pushback [OPTIONS] <COMMAND>") && none.stdout.is_empty());
+}
+
+fn every_command_has_an_example_that_is_accepted() {
+    for command in COMMANDS.into_iter().filter(|command| *command != "version") {
+        let page = help(&[command, "--help"]);
+        let (_, page) = page.split_once("\nExample").unwrap_or_default();
+        let examples: Vec<&str> =
+            page.lines().filter_map(|line| line.trim_start().split_once("pushback ").map(|(_, rest)| rest)).collect();
+        let examples: Vec<&str> = examples.into_iter().filter(|example| example.starts_with(command)).collect();
+        assert!(!examples.is_empty(), "{command} has no example: {page}");
+        for example in examples {
+            // Behind two blanks the example is explained.
+            let line = example.split("  ").next().unwrap_or_default().trim_end_matches(')');
+            // With --help behind it, everything before it is parsed and nothing is done.
+            let arguments: Vec<&str> = line.split(' ').chain(["--help"]).collect();
+            Pushback::new().run(&arguments).expect(0);
+        }
+    }
+}
+
+fn a_help_page_is_no_wider_than_a_terminal() {
+    for command in COMMANDS {
+        for flag in ["-h", "--help"] {
+            let page = help(&[command, flag]);
+            let wide: Vec<&str> = page.lines().filter(|line| line.chars().count() > 100).collect();
+            assert!(wide.is_empty(), "{command} {flag}: {wide:?}");
+        }
+    }
+}
+
+fn every_shell_gets_a_completion_script() {
+    for (shell, start) in [
+        ("bash", "_pushback() {"),
+        ("zsh", "#compdef pushback"),
+        ("fish", "# Print an optspec"),
+        ("elvish", "\nuse builtin;"),
+        ("powershell", "\nusing namespace System.Management.Automation"),
+    ] {
+        let script = help(&["completion", shell]);
+        assert!(script.starts_with(start), "{shell}: {:?}", script.lines().take(3).collect::<Vec<_>>());
+        assert!(COMMANDS.iter().all(|command| script.contains(command)), "{shell}");
+    }
+    let script = Pushback::new();
+    script.write("script", help(&["completion", "bash"]));
+    script.shell("bash", &["-n", "script"]);
+    let unknown = Pushback::new().run(&["completion", "bsh"]).expect(1);
+    insta::assert_snapshot!(unknown.stderr, @"
+    error: invalid value 'bsh' for '<SHELL>'
+      [possible values: bash, elvish, fish, powershell, zsh]
+
+      tip: a similar value exists: 'bash'
+
+    For more information, try '--help'.
+    ");
+}
+
+fn rules_are_listed_and_explained_and_slips_are_answered() {
+    let pushback = Pushback::new();
+    let list = pushback.run(&["rules"]).expect(0).stdout;
+    assert!(list.starts_with("NAME "), "{list}");
+    for rule in ["CRDUpgradeSafety", "PermissionValidation"] {
+        assert!(list.contains(rule));
+        let page = pushback.run(&["rules", rule]).expect(0).stdout;
+        assert!(page.contains(rule) && page.contains("failMode"), "{page}");
+    }
+    let json = pushback.run(&["rules", "-o", "json"]).expect(0).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["rules"][0]["name"], "CRDUpgradeSafety");
+    let slip = pushback.run(&["rules", "crdupgradesafety"]).expect(1);
+    assert_eq!(slip.stderr, "error: unknown preflight rule \"crdupgradesafety\"; did you mean \"CRDUpgradeSafety\"?\n");
+    let slip = pushback.run(&["rules", "\u{1b}[2J"]).expect(1);
+    assert!(slip.stderr.starts_with("error: unknown preflight rule \"\\u{1b}[2J\""), "{:?}", slip.stderr);
+}
+
+fn the_version_is_the_same_by_both_ways() {
+    let pushback = Pushback::new();
+    let version = format!(" {}\n", env!("CARGO_PKG_VERSION"));
+    for arguments in [["version"], ["--version"]] {
+        let printed = pushback.run(&arguments).expect(0).stdout;
+        assert!(printed.starts_with("pushback ") && printed.ends_with(&version), "{printed}");
+    }
+}
+
+fn a_reader_that_goes_away_does_not_end_a_run() {
+    for format in ["json", "plain"] {
+        let pushback = Pushback::new();
+        let input = example("web-app");
+        let arguments = ["apply", "-a", "shop", "-f", &input, "--cluster", "dir:live", "--yes", "--output", format];
+        let mut command = pushback.command(&arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary");
+        let mut first = String::new();
+        // One line, then the pipe is closed, as `head -1` does.
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut first).expect("a line");
+        assert!(!first.is_empty());
+        let mut stderr = String::new();
+        child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("text");
+        assert_eq!(child.wait().expect("an end").code(), Some(0), "{format}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{format}: {stderr}");
+        assert_eq!(pushback.tree("live").keys().filter(|file| !file.starts_with(".pushback/")).count(), 5, "{format}");
+        // The record was closed too: the next run has nothing to do.
+        pushback.run(&[&arguments[..], &["--apply-exit-status"]].concat()).expect(2);
+    }
+}
+
+fn the_json_of_a_check_is_its_report() {
+    let pushback = Pushback::new();
+    let input = example("web-app");
+    let check = ["check", "-a", "shop", "-f", &input, "--cluster", "dir:live", "--output", "json"];
+    let ran = pushback.run(&[&check[..], &["--report", "json=report.json"]].concat()).expect(0);
+    assert_eq!(ran.stdout, pushback.read("report.json"));
+    let report = pushback.read_json("report.json");
+    assert_eq!(
+        (&report["app"], &report["outcome"], &report["changes"]["create"]),
+        (&"shop".into(), &"passed".into(), &5.into())
+    );
+}
+
+/// A device that is always full stands for the disk.
+fn data_that_cannot_be_written_fails_the_run() {
+    let pushback = Pushback::new();
+    for arguments in [&["rules"][..], &["apply", "-a", "a", "-f", "in.yaml", "--cluster", "dir:live", "--yes"]] {
+        pushback.write("in.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: data}\n");
+        let line = format!("exec \"$0\" {} > /dev/full", arguments.join(" "));
+        let ran = pushback.run_in_shell(&line).expect(1);
+        assert_eq!(
+            ran.complaints().lines().last(),
+            Some("error: standard output could not be written: no space left on device")
+        );
+    }
+}
+
+fn events_begin_with_the_start_and_end_with_the_end() {
+    let pushback = Pushback::new();
+    let input = example("web-app");
+    let common = ["-a", "shop", "--cluster", "dir:live", "--output", "json"];
+    let with_input = [&common[..], &["-f", &input]].concat();
+    let runs: [(&[&str], &[&str], i32); 5] = [
+        (&["diff"], &with_input, 0),
+        (&["apply"], &with_input, 1),
+        (&["apply", "--yes"], &with_input, 0),
+        (&["delete", "--yes"], &common, 0),
+        (&["delete", "--yes"], &common, 0),
+    ];
+    for (command, rest, code) in runs {
+        let ran = pushback.run(&[command, rest].concat()).expect(code);
+        let events = ran.events();
+        // Before the cluster is known it can only be said that it is being looked for.
+        let started = events.iter().position(|event| event["type"] != "diagnostic").expect("a start");
+        assert_eq!((&events[started]["type"], &events[started]["command"]), (&"run.start".into(), &command[0].into()));
+        let ends: Vec<usize> = (0..events.len()).filter(|index| events[*index]["type"] == "run.end").collect();
+        assert_eq!(ends, [events.len() - 1], "{command:?}");
+        assert_eq!(events[ends[0]]["exitCode"], code);
+        let sequence: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
+        assert_eq!(sequence, (1..=events.len() as u64).collect::<Vec<_>>());
+    }
+}

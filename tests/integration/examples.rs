@@ -1,0 +1,99 @@
+//! The examples are valid for a real API server: no unknown field, no value that it refuses.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::{Options, TestCase, TestCluster, cases, poll, wait_until};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        Nothing: every_example_is_tested_and_has_a_readme,
+        ApiServer: a_server_takes_every_example,
+    ]
+}
+
+const EXAMPLES: [&str; 4] = ["operator", "operator-upgrade-bad", "operator-upgrade-fixed", "web-app"];
+
+fn directory(example: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).join(example)
+}
+
+fn names(directory: &Path) -> BTreeSet<String> {
+    let entries = directory.read_dir().expect("a directory");
+    entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The objects of an example; what others stand on comes first.
+fn objects(example: &str) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for name in names(&directory(example)).iter().filter(|name| name.ends_with(".yaml")) {
+        let text = std::fs::read_to_string(directory(example).join(name)).expect("a manifest");
+        let documents: Vec<Value> = serde_yaml::from_multiple(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        objects.extend(documents);
+    }
+    objects.sort_by_key(|object| match object["kind"].as_str() {
+        Some("Namespace") => 0,
+        Some("CustomResourceDefinition") => 1,
+        Some("Backup") => 3,
+        _ => 2,
+    });
+    objects
+}
+
+/// Applies objects; the server's refusals.
+fn refusals(cluster: &TestCluster, objects: Vec<Value>) -> Vec<String> {
+    let mut refused = Vec::new();
+    for object in objects {
+        // A schema is served a moment after its CRD was written.
+        let patience = if object["kind"] == "Backup" { Duration::from_secs(30) } else { Duration::ZERO };
+        let mut last = String::new();
+        let taken = poll(patience, || {
+            if !cluster.api().serves(&object) {
+                "the kind is not served".clone_into(&mut last);
+                return None;
+            }
+            let answer = cluster.api().apply(&object);
+            answer.message().clone_into(&mut last);
+            matches!(answer.status, 200 | 201).then_some(())
+        });
+        if taken.is_none() {
+            refused.push(format!("{} {}: {last}", object["kind"], object["metadata"]["name"]));
+        }
+    }
+    refused
+}
+
+fn every_example_is_tested_and_has_a_readme() {
+    let found = names(&directory(""));
+    assert_eq!(found, EXAMPLES.map(str::to_owned).into());
+    for example in EXAMPLES {
+        assert!(names(&directory(example)).contains("README.md"), "{example} has no README.md");
+    }
+}
+
+fn a_server_takes_every_example() {
+    let cluster = TestCluster::start(&Options::default());
+    // The bad upgrade is valid by itself, and this leaves nothing behind.
+    for example in ["web-app", "operator-upgrade-bad"] {
+        let refused = refusals(&cluster, objects(example));
+        assert!(refused.is_empty(), "{example}: {refused:#?}");
+    }
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/backups.backup.example.com";
+    cluster.api().delete(definition).ok();
+    wait_until("the CRD is gone", Duration::from_secs(30), || {
+        (cluster.api().get(definition).status == 404).then_some(())
+    });
+
+    let refused = refusals(&cluster, objects("operator"));
+    assert!(refused.is_empty(), "operator: {refused:#?}");
+    // The server sees one of its faults, and that only once objects are stored.
+    let mut definitions = objects("operator-upgrade-bad");
+    definitions.retain(|object| object["kind"] == "CustomResourceDefinition");
+    let refused = refusals(&cluster, definitions);
+    assert!(refused.len() == 1 && refused[0].contains("storedVersions"), "{refused:#?}");
+    let refused = refusals(&cluster, objects("operator-upgrade-fixed"));
+    assert!(refused.is_empty(), "operator-upgrade-fixed: {refused:#?}");
+}

@@ -1,0 +1,159 @@
+//! The harness keeps its own promises: no test is forgotten, the shared cluster is one, and no cluster
+//! outlives the process that started it.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::binaries::Availability;
+use crate::support::case::trials;
+use crate::support::{Needs, Options, TestCase, TestCluster, cases, wait_until};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        Nothing: no_test_module_is_forgotten,
+        Nothing: no_test_is_listed_twice,
+        Nothing: tests_that_cannot_run_are_left_out_by_name_and_number,
+        Nothing: without_a_wish_no_test_is_left_out_silently,
+        ApiServer: tests_that_ask_at_the_same_time_share_one_cluster,
+        ApiServer: clusters_run_side_by_side,
+        ApiServer: an_api_server_comes_back_with_its_data,
+        ApiServer: a_killed_run_leaves_no_cluster_behind,
+    ]
+}
+
+fn no_test_module_is_forgotten() {
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/integration"));
+    let mut modules = BTreeSet::new();
+    find_modules(directory, "", &mut modules);
+    assert!(modules.contains("harness"), "this very module was not found in {}", directory.display());
+
+    let listed: BTreeSet<String> = crate::all_tests().iter().map(|case| case.module().to_owned()).collect();
+    // A module that only holds others has no tests of its own.
+    let forgotten: Vec<&String> = modules
+        .iter()
+        .filter(|module| !listed.iter().any(|name| name == *module || name.starts_with(&format!("{module}::"))))
+        .collect();
+    assert!(forgotten.is_empty(), "no test of these modules is listed in all_tests(): {forgotten:?}");
+}
+
+fn find_modules(directory: &Path, prefix: &str, modules: &mut BTreeSet<String>) {
+    for entry in directory.read_dir().expect("a directory of test modules") {
+        let path = entry.expect("an entry").path();
+        let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        if prefix.is_empty() && matches!(stem.as_str(), "main" | "support") {
+            continue;
+        }
+        if path.is_dir() {
+            find_modules(&path, &format!("{prefix}{stem}::"), modules);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            modules.insert(format!("{prefix}{stem}"));
+        }
+    }
+}
+
+fn no_test_is_listed_twice() {
+    let mut names = BTreeSet::new();
+    for case in crate::all_tests() {
+        assert!(names.insert(case.name()), "{} is listed twice", case.name());
+    }
+}
+
+fn one_of_each() -> Vec<TestCase> {
+    let case = |function, needs| TestCase::new("integration::module", function, needs, || {});
+    vec![case("plain", Needs::Nothing), case("asks", Needs::ApiServer), case("rolls_out", Needs::Controllers)]
+}
+
+/// The names of the trials that would be ignored, and the notes.
+fn left_out(available: Availability) -> (Vec<String>, Vec<String>) {
+    let (trials, notes) = trials(one_of_each(), available);
+    let ignored = trials.iter().filter(|trial| trial.has_ignored_flag());
+    (ignored.map(|trial| trial.name().to_owned()).collect(), notes)
+}
+
+fn tests_that_cannot_run_are_left_out_by_name_and_number() {
+    let (ignored, notes) = left_out(Availability::Skipped);
+    assert_eq!(ignored, ["module::asks", "module::rolls_out"]);
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].starts_with("left out: 2 of 3 tests (PUSHBACK_TEST_CLUSTER=skip"), "{}", notes[0]);
+    assert!(notes[0].ends_with(": module::asks, module::rolls_out"), "{}", notes[0]);
+
+    let (ignored, notes) = left_out(Availability::ApiServer);
+    assert_eq!(ignored, ["module::rolls_out"]);
+    assert!(notes[0].starts_with("left out: 1 of 3 tests") && notes[0].contains("Go 1.26"), "{}", notes[0]);
+}
+
+fn without_a_wish_no_test_is_left_out_silently() {
+    for available in [Availability::Whole, Availability::Nothing] {
+        assert_eq!(left_out(available), (Vec::new(), Vec::new()), "{available:?}");
+    }
+}
+
+fn tests_that_ask_at_the_same_time_share_one_cluster() {
+    let clusters: Vec<&TestCluster> = std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..4).map(|_| scope.spawn(TestCluster::shared)).collect();
+        asking.into_iter().map(|thread| thread.join().expect("a cluster")).collect()
+    });
+    assert!(clusters.iter().all(|cluster| std::ptr::eq(*cluster, clusters[0])));
+    assert_eq!(TestCluster::shared_starts(), 1);
+}
+
+fn clusters_run_side_by_side() {
+    let shared = TestCluster::shared();
+    let own = TestCluster::start(&Options::default());
+    assert_ne!(own.url(), shared.url());
+
+    let namespace = own.namespace("only-here");
+    let path = format!("/api/v1/namespaces/{namespace}");
+    assert_eq!((own.api().get(&path).status, shared.api().get(&path).status), (200, 404));
+
+    let directory = own.directory().to_owned();
+    drop(own);
+    assert!(!directory.exists(), "{} is still there", directory.display());
+}
+
+fn an_api_server_comes_back_with_its_data() {
+    let cluster = TestCluster::start(&Options::default());
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": cluster.namespace("kept"), "name": "settings"}, "data": {"key": "value"},
+    });
+    cluster.api().apply(&object).ok();
+    let path = cluster.api().path_of(&object);
+
+    cluster.stop_api_server();
+    assert!(cluster.api().request("GET", &path, None, None).is_err());
+    cluster.restart_api_server();
+    assert_eq!(cluster.api().get(&path).ok()["data"]["key"], "value");
+}
+
+fn a_killed_run_leaves_no_cluster_behind() {
+    let mut run = Command::new(std::env::current_exe().expect("the path of this binary"))
+        .args(["--serve-cluster", "api-server"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a second run");
+    let mut printed = String::new();
+    let stdout = run.stdout.take().expect("its output");
+    BufReader::new(stdout).read_line(&mut printed).expect("the path of a kubeconfig");
+    let directory = Path::new(printed.trim_end()).parent().expect("the cluster's directory").to_owned();
+    assert!(directory.join("etcd").is_dir(), "no cluster in {}", directory.display());
+
+    let kubeconfig = std::fs::read(printed.trim_end()).expect("a kubeconfig");
+    let kubeconfig: Value = serde_json::from_slice(&kubeconfig).expect("JSON");
+    let server = kubeconfig["clusters"][0]["cluster"]["server"].as_str().expect("a server").to_owned();
+    let address = server.trim_start_matches("https://");
+    assert!(TcpStream::connect(address).is_ok(), "nothing listens on {address}");
+
+    // SIGKILL: the run can do nothing any more.
+    run.kill().expect("a running process");
+    run.wait().expect("an ended process");
+    wait_until("the cluster's directory is gone", Duration::from_secs(30), || (!directory.exists()).then_some(()));
+    wait_until("the API server is gone", Duration::from_secs(30), || TcpStream::connect(address).err());
+}

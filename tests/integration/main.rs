@@ -1,0 +1,110 @@
+//! The integration tests, in one binary. A test module lists its tests in `tests()`, each with what it
+//! needs; `support` brings a real control plane to those that need one.
+
+mod aggregated;
+mod bad_input;
+mod command_line;
+mod config;
+mod directory;
+mod examples;
+mod harness;
+mod kapp;
+mod kill_points;
+mod locking;
+mod ordering;
+mod output;
+mod ownership;
+mod preflight;
+mod prune;
+mod readme;
+mod refusals;
+mod safety;
+mod smoke;
+mod support;
+mod unchanged;
+mod unverified;
+mod waiting;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use support::binaries::Availability;
+use support::case::trials;
+use support::{TestCase, TestCluster};
+
+/// Every test of every module.
+fn all_tests() -> Vec<TestCase> {
+    [
+        aggregated::tests(),
+        bad_input::tests(),
+        command_line::tests(),
+        config::tests(),
+        directory::tests(),
+        examples::tests(),
+        harness::tests(),
+        kapp::tests(),
+        kill_points::tests(),
+        locking::tests(),
+        ordering::tests(),
+        output::tests(),
+        ownership::tests(),
+        preflight::tests(),
+        prune::tests(),
+        readme::tests(),
+        refusals::tests(),
+        safety::tests(),
+        smoke::tests(),
+        unchanged::tests(),
+        unverified::tests(),
+        waiting::tests(),
+    ]
+    .concat()
+}
+
+fn main() -> ExitCode {
+    // `tests/cluster/up` keeps a cluster for people with this.
+    if std::env::args().nth(1).as_deref() == Some("--serve-cluster") {
+        return serve_cluster(std::env::args().nth(2).as_deref());
+    }
+    let mut arguments = libtest_mimic::Arguments::from_args();
+    let available = match Availability::detect() {
+        Ok(available) => available,
+        Err(error) => return complain(&error),
+    };
+    // Tests mostly wait for the cluster; more than a few at once only make each other late.
+    let parallelism = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
+    arguments.test_threads.get_or_insert(parallelism);
+
+    let (trials, notes) = trials(all_tests(), available);
+    if !arguments.list {
+        for note in notes {
+            let _ = writeln!(std::io::stderr(), "{note}");
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    TestCluster::shut_down_shared();
+    conclusion.exit_code()
+}
+
+/// Starts a cluster, prints the path of its kubeconfig, and keeps it until this process is ended.
+fn serve_cluster(kind: Option<&str>) -> ExitCode {
+    let options = match kind {
+        Some("api-server") => support::Options::default(),
+        Some("whole") => support::Options::whole(),
+        _ => return complain("--serve-cluster takes \"whole\" or \"api-server\""),
+    };
+    match TestCluster::try_start(&options) {
+        Ok(cluster) => {
+            let _ = writeln!(std::io::stdout(), "{}", cluster.kubeconfig_path().display());
+            loop {
+                std::thread::park();
+            }
+        }
+        Err(error) => complain(&error),
+    }
+}
+
+fn complain(message: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "error: {message}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,129 @@
+//! What a run looks like from outside: rows that move leave nothing behind on a terminal, and nothing but lines where
+//! there is none; programs get one JSON object a line.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::support::terminal::run_at_terminal;
+use crate::support::{TestCase, TestCluster, cases};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        Nothing: rows_that_were_asked_for_are_lines_without_a_terminal,
+        Nothing: a_dumb_terminal_gets_lines,
+        Nothing: every_line_for_programs_is_an_event_and_the_last_is_the_end,
+        Nothing: an_error_of_a_command_that_only_prints_has_its_exit_code_and_nothing_on_standard_output,
+        Controllers: what_moved_while_waiting_is_gone_at_the_end_and_the_cause_is_told,
+    ]
+}
+
+/// The program, with nothing of this process' environment, and a folder for its files.
+fn pushback(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pushback"));
+    command.args(arguments).current_dir(folder).env_clear();
+    command.env("HOME", folder).env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
+    command
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a directory");
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\ndata: {a: b}\n";
+    std::fs::write(folder.path().join("app.yaml"), manifest).expect("a manifest");
+    folder
+}
+
+const APPLY: [&str; 8] = ["apply", "-a", "shop", "-f", "app.yaml", "--cluster", "dir:live", "--yes"];
+
+fn ran(mut command: Command) -> Output {
+    command.output().expect("a program that runs")
+}
+
+fn rows_that_were_asked_for_are_lines_without_a_terminal() {
+    let folder = folder();
+    let output = ran(pushback(folder.path(), &[&APPLY[..], &["--output", "tty"]].concat()));
+    let progress = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{progress}");
+    assert!(progress.contains("apply created configmap/shop/settings"), "{progress}");
+    assert!(!progress.contains('\u{1b}'), "{progress:?}");
+}
+
+fn a_dumb_terminal_gets_lines() {
+    let folder = folder();
+    let mut command = pushback(folder.path(), &[&APPLY[..], &["--output", "tty"]].concat());
+    command.env("TERM", "dumb");
+    let shown = run_at_terminal(command, 100);
+    assert!(shown.screen.contains("apply created configmap/shop/settings"), "{}", shown.screen);
+}
+
+fn every_line_for_programs_is_an_event_and_the_last_is_the_end() {
+    let folder = folder();
+    let output = ran(pushback(folder.path(), &[&APPLY[..], &["--output", "json"]].concat()));
+    let text = String::from_utf8(output.stdout).expect("text");
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let types: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+    assert_eq!(types.len(), events.len(), "{text}");
+    assert_eq!(types.last(), Some(&"run.end"), "{text}");
+    let start = types.iter().position(|name| *name == "run.start").expect("a start");
+    assert!(types[..start].iter().all(|name| matches!(*name, "retry" | "warning" | "diagnostic")), "{text}");
+    let planning = events.iter().filter(|event| event["code"] == "planning").count();
+    assert!(planning >= 3, "{text}");
+}
+
+fn an_error_of_a_command_that_only_prints_has_its_exit_code_and_nothing_on_standard_output() {
+    let folder = folder();
+    let cases: [(&[&str], &str); 3] = [
+        (&["rules", "CRDUpgradeSafty"], "CRDUpgradeSafety"),
+        (&["inspect", "-a", "nobody", "--cluster", "dir:live"], "hint: `pushback list -A` shows all apps"),
+        (&["list", "--cluster", "nowhere"], "hint: expected kube, dir:PATH or git:REF[:PATH]"),
+    ];
+    for (arguments, expected) in cases {
+        let output = ran(pushback(folder.path(), arguments));
+        let message = String::from_utf8(output.stderr).expect("text");
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{arguments:?}: {message}");
+        assert!(message.starts_with("error: ") && message.contains(expected), "{arguments:?}: {message}");
+    }
+}
+
+fn what_moved_while_waiting_is_gone_at_the_end_and_the_cause_is_told() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("moving");
+    let folder = folder();
+    let deployment = format!(
+        "apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: homeless, namespace: {namespace}}}
+spec:
+  selector: {{matchLabels: {{app: homeless}}}}
+  template:
+    metadata: {{labels: {{app: homeless}}}}
+    spec:
+      nodeSelector: {{disk: none}}
+      containers: [{{name: web, image: registry.example/web:1}}]
+"
+    );
+    std::fs::write(folder.path().join("app.yaml"), deployment).expect("a manifest");
+    let kubeconfig = cluster.kubeconfig_path().display().to_string();
+    let arguments = [
+        "apply",
+        "-a",
+        "moving",
+        "-n",
+        &namespace,
+        "-f",
+        "app.yaml",
+        "--yes",
+        "--kubeconfig",
+        &kubeconfig,
+        "--wait-timeout",
+        "4s",
+    ];
+    let shown = run_at_terminal(pushback(folder.path(), &arguments), 100);
+    assert_eq!(shown.code, 22, "{}", shown.screen);
+    let end = shown.screen.split_once("error: waiting timed out").expect("an end").1;
+    assert!(end.contains("not ready  Deployment") && end.contains("Unschedulable"), "{end}");
+    for trace in ["░", "█", "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"] {
+        assert!(!shown.screen.contains(trace), "{trace} is left on the screen:\n{}", shown.screen);
+    }
+}

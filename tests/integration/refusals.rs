@@ -1,0 +1,289 @@
+//! What the API server would refuse is found before anything is written: all of it at once, each at its place.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::snapshot::snapshot;
+use crate::support::webhook::{Form, Verdict, Webhook};
+use crate::support::{Pushback, TestCase, TestCluster, cases, wait_until};
+
+const SOON: Duration = Duration::from_secs(60);
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        Controllers: all_refusals_are_found_at_once_and_nothing_is_written,
+        Controllers: nothing_is_written_for_a_new_app_that_is_refused,
+        Controllers: an_object_that_its_new_definition_refuses_fails_alone,
+        Controllers: a_webhook_that_is_down_lets_nothing_through,
+    ]
+}
+
+/// What is fine, and applied first.
+const GOOD: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 0
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      containers:
+        - name: main
+          image: registry.example/web:1
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: frozen}
+immutable: true
+data:
+  key: value
+";
+
+/// The same objects and more, with everything wrong that a server can tell.
+const BAD: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 0
+  selector:
+    matchLabels: {app: other}
+  template:
+    metadata:
+      labels: {app: other}
+    spec:
+      containers:
+        - name: main
+          image: registry.example/web:1
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: frozen}
+immutable: true
+data:
+  key: changed
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: misspelt}
+spec:
+  replica: 3
+  selector:
+    matchLabels: {app: misspelt}
+  template:
+    metadata:
+      labels: {app: misspelt}
+    spec:
+      containers:
+        - name: first
+          image: registry.example/first:1
+        - name: second
+          imagePolicy: Always
+          image: registry.example/second:1
+---
+apiVersion: v1
+kind: Service
+metadata: {name: nameless}
+spec:
+  ports:
+    - port: 80
+    - port: 81
+";
+
+/// Number 50 has its `kind` in line 50 × 5 - 3.
+fn hundred() -> String {
+    let maps =
+        (1..=100).map(|number| format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c-{number:03}\n---\n"));
+    maps.collect()
+}
+
+fn secrets() -> String {
+    let secrets = (1..=4).map(|number| format!("apiVersion: v1\nkind: Secret\nmetadata:\n  name: s-{number}\n---\n"));
+    secrets.collect()
+}
+
+/// The line of the first text that starts with `text` behind the first `after`, from 1.
+#[track_caller]
+fn line(of: &str, after: &str, text: &str) -> u64 {
+    let start = of.find(after).expect("the object");
+    let number = of[..start].matches('\n').count()
+        + of[start..].lines().position(|line| line.trim_start().starts_with(text)).expect("the line");
+    u64::try_from(number).expect("a line number") + 1
+}
+
+fn deny_number_50() -> Webhook {
+    Webhook::start(&[], |request| match request["name"].as_str() {
+        Some("c-050") => Verdict::Deny("number 50 is not wanted".to_owned()),
+        _ => Verdict::Allow,
+    })
+}
+
+fn allow_two_secrets(cluster: &TestCluster, namespace: &str) {
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"namespace": namespace, "name": "few-secrets"},
+        "spec": {"hard": {"count/secrets": "2"}},
+    });
+    cluster.api().apply(&quota).ok();
+    let path = cluster.api().path_of(&quota);
+    wait_until("the quota is counted", SOON, || {
+        (cluster.api().get(&path).ok()["status"]["used"]["count/secrets"] == "0").then_some(())
+    });
+}
+
+/// (check, kind and name, file, line, path) of each finding.
+fn told(report: &Value) -> Vec<(String, String, String, u64, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let findings = report["findings"].as_array().expect("findings");
+    let mut told: Vec<_> = findings
+        .iter()
+        .map(|finding| {
+            assert_eq!((&finding["rule"], &finding["severity"]), (&json!("server"), &json!("error")), "{finding}");
+            let object = format!("{} {}", text(&finding["object"]["kind"]), text(&finding["object"]["name"]));
+            let position = &finding["position"];
+            let line = position["line"].as_u64().unwrap_or_default();
+            (text(&finding["check"]), object, text(&position["file"]), line, text(&finding["path"]))
+        })
+        .collect();
+    told.sort();
+    told
+}
+
+fn all_refusals_are_found_at_once_and_nothing_is_written() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("refused");
+    let pushback = Pushback::on(cluster);
+    let app = ["-a", "shop", "-n", &namespace, "--yes"];
+    pushback.write("good.yaml", GOOD);
+    pushback.run(&[&["apply", "-f", "good.yaml"], &app[..]].concat()).expect(0);
+
+    allow_two_secrets(cluster, &namespace);
+    let webhook = deny_number_50();
+    let _registered = webhook.register(cluster, Form::Validating, &namespace, json!({}));
+    pushback.write("bad/a.yaml", hundred());
+    pushback.write("bad/b.yaml", BAD);
+    pushback.write("bad/c.yaml", secrets());
+
+    let row = |check: &str, object: &str, file: &str, line: u64, path: &str| {
+        (check.to_owned(), object.to_owned(), format!("bad/{file}"), line, path.to_owned())
+    };
+    let mut expected = vec![
+        row("denied", "ConfigMap c-050", "a.yaml", 49 * 5 + 1, ""),
+        row("immutable", "ConfigMap frozen", "b.yaml", line(BAD, "immutable: true", "data:"), "data"),
+        row("immutable", "Deployment web", "b.yaml", line(BAD, "Deployment", "selector:"), "spec.selector"),
+        row("unknown-field", "Deployment misspelt", "b.yaml", line(BAD, "misspelt", "replica:"), "spec.replica"),
+        row(
+            "unknown-field",
+            "Deployment misspelt",
+            "b.yaml",
+            line(BAD, "misspelt", "imagePolicy:"),
+            "spec.template.spec.containers[1].imagePolicy",
+        ),
+        row("quota", "Secret s-3", "c.yaml", 2 * 5 + 1, ""),
+    ];
+    for index in [0, 1] {
+        // What is not there stands where its owner does.
+        let port = if index == 0 { "- port: 80" } else { "- port: 81" };
+        let path = format!("spec.ports[{index}].name");
+        expected.push(row("invalid", "Service nameless", "b.yaml", line(BAD, "nameless", port), &path));
+    }
+    expected.sort();
+
+    let before = snapshot(cluster, &namespace, &[]);
+    for command in ["check", "apply"] {
+        let ran =
+            pushback.run(&[&[command, "-f", "bad", "--report", "json=report.json"], &app[..]].concat()).expect(10);
+        let report = pushback.read_json("report.json");
+        assert_eq!(told(&report), expected, "{}", ran.stderr);
+        assert_eq!(report["outcome"], "refused");
+        let server = report["rules"].as_array().expect("rules").iter().find(|rule| rule["name"] == "server");
+        assert_eq!(server.map(|rule| &rule["outcome"]), Some(&json!("failed")));
+        assert!(ran.stdout.contains("number 50 is not wanted"), "{}", ran.stdout);
+    }
+    pushback.run(&[&["diff", "-f", "bad"], &app[..]].concat()).expect(10);
+    assert_eq!(snapshot(cluster, &namespace, &[]), before);
+    let dry_runs = webhook.asked();
+    assert!(!dry_runs.is_empty() && dry_runs.iter().all(|request| request["dryRun"] == true));
+}
+
+fn nothing_is_written_for_a_new_app_that_is_refused() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("refused-new");
+    let webhook = deny_number_50();
+    let _registered = webhook.register(cluster, Form::Validating, &namespace, json!({}));
+    let pushback = Pushback::on(cluster);
+    let name = format!("{namespace}-reader");
+    let role =
+        format!("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: {name}}}\n---\n");
+    pushback.write("app.yaml", role + &hundred());
+
+    let before = snapshot(cluster, &namespace, &[]);
+    let ran =
+        pushback.run(&["apply", "-a", "new", "-f", "app.yaml", "-n", &namespace, "--yes", "-o", "json"]).expect(10);
+    assert_eq!((&ran.end()["outcome"], &ran.end()["exitCode"]), (&json!("refused"), &json!(10)));
+    assert_eq!(ran.events_of("finding").len(), 1);
+    assert_eq!(ran.events_of("change.start").len(), 0);
+    assert_eq!(snapshot(cluster, &namespace, &[]), before);
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}");
+    assert_eq!(cluster.api().get(&path).status, 404);
+}
+
+fn an_object_that_its_new_definition_refuses_fails_alone() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("refused-late");
+    let pushback = Pushback::on(cluster);
+    let input = crate::unverified::definition(&namespace, "size: {type: string}")
+        + &format!(
+            "---\napiVersion: {namespace}.example.com/v1\nkind: Box\nmetadata: {{name: wrong}}\nspec: {{size: 3}}\n\
+             ---\napiVersion: {namespace}.example.com/v1\nkind: Box\nmetadata: {{name: misspelt}}\nspec: {{sise: big}}\n\
+             ---\napiVersion: {namespace}.example.com/v1\nkind: Box\nmetadata: {{name: right}}\nspec: {{size: big}}\n",
+        );
+    pushback.write("app.yaml", &input);
+    let ran = pushback
+        .run(&[
+            "apply",
+            "-a",
+            "late",
+            "-f",
+            "app.yaml",
+            "-n",
+            &namespace,
+            "--yes",
+            "-o",
+            "json",
+            "--exit-early-on-apply-error=false",
+        ])
+        .expect(20);
+    let unfinished = ran.end()["unfinished"].clone();
+    let mut names: Vec<&str> =
+        unfinished.as_array().expect("lines").iter().filter_map(|line| line["object"]["name"].as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["misspelt", "wrong"], "{unfinished}");
+    let boxes = cluster.api().list(&format!("/apis/{namespace}.example.com/v1/namespaces/{namespace}/boxes"));
+    assert_eq!(boxes.iter().map(|one| &one["metadata"]["name"]).collect::<Vec<_>>(), ["right"]);
+}
+
+fn a_webhook_that_is_down_lets_nothing_through() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("webhook-down");
+    let mut webhook = Webhook::start(&[], |_| Verdict::Allow);
+    let _registered = webhook.register(cluster, Form::Validating, &namespace, json!({}));
+    webhook.stop();
+    let pushback = Pushback::on(cluster);
+    pushback.write("app.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n");
+
+    let before = snapshot(cluster, &namespace, &[]);
+    let arguments = ["-a", "down", "-f", "app.yaml", "-n", &namespace, "--report", "json=report.json", "--yes"];
+    for command in ["check", "apply"] {
+        let ran = pushback.run(&[&[command], &arguments[..]].concat()).expect(10);
+        let report = pushback.read_json("report.json");
+        assert_eq!((&report["outcome"], &report["findings"]), (&json!("unable"), &json!([])), "{}", ran.stderr);
+        let words = format!("{namespace}.webhook.example");
+        assert!(ran.stdout.contains(&words), "the webhook is not named: {}", ran.stdout);
+    }
+    assert_eq!(snapshot(cluster, &namespace, &[]), before);
+}

@@ -1,0 +1,108 @@
+//! The tests as a list, each with what it needs of a cluster: libtest cannot leave a test out while
+//! it runs, so this binary brings its own `main`.
+
+use libtest_mimic::{Failed, Trial};
+
+use super::binaries::Availability;
+
+/// What a test needs besides the crate itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// No cluster.
+    Nothing,
+    /// An API server with etcd.
+    ApiServer,
+    /// A whole cluster: controllers, scheduler and a Node on which Pods run.
+    Controllers,
+}
+
+/// One test.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TestCase {
+    module: &'static str,
+    function: &'static str,
+    needs: Needs,
+    run: fn(),
+}
+
+impl TestCase {
+    /// What [`cases!`] calls.
+    pub(crate) fn new(module: &'static str, function: &'static str, needs: Needs, run: fn()) -> Self {
+        // The name of this crate says nothing to who reads the list.
+        let module = module.split_once("::").map_or(module, |(_, rest)| rest);
+        Self { module, function, needs, run }
+    }
+
+    /// The module's path below `tests/integration/`, as in `smoke` or `apply::waiting`.
+    pub(crate) fn module(&self) -> &'static str {
+        self.module
+    }
+
+    /// Module and function.
+    pub(crate) fn name(&self) -> String {
+        format!("{}::{}", self.module, self.function)
+    }
+
+    /// Why this test is left out here; `None` where it is not.
+    fn left_out(&self, available: Availability) -> Option<&'static str> {
+        match (self.needs, available) {
+            (Needs::ApiServer | Needs::Controllers, Availability::Skipped) => {
+                Some("PUSHBACK_TEST_CLUSTER=skip leaves out what needs a cluster")
+            }
+            (Needs::Controllers, Availability::ApiServer) => {
+                Some("KUBEBUILDER_ASSETS has no controllers and no nodes; install Go 1.26 to run these too")
+            }
+            // Where there is nothing at all the test fails instead: without an explicit wish, a run that
+            // proves nothing must not look like a pass.
+            _ => None,
+        }
+    }
+
+    fn trial(self, available: Availability) -> Trial {
+        let left_out = self.left_out(available);
+        Trial::test(self.name(), move || {
+            if let Some(reason) = left_out {
+                return Err(Failed::from(reason));
+            }
+            if self.needs != Needs::Nothing && available == Availability::Nothing {
+                return Err(Failed::from(super::binaries::NOTHING_AVAILABLE));
+            }
+            (self.run)();
+            Ok(())
+        })
+        .with_ignored_flag(left_out.is_some())
+    }
+}
+
+/// The trials, and a line for each reason to leave some out.
+pub(crate) fn trials(cases: Vec<TestCase>, available: Availability) -> (Vec<Trial>, Vec<String>) {
+    let mut left_out: Vec<(&str, Vec<String>)> = Vec::new();
+    for case in &cases {
+        if let Some(reason) = case.left_out(available) {
+            match left_out.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, names)) => names.push(case.name()),
+                None => left_out.push((reason, vec![case.name()])),
+            }
+        }
+    }
+    let notes = left_out
+        .into_iter()
+        .map(|(reason, names)| {
+            format!("left out: {} of {} tests ({reason}): {}", names.len(), cases.len(), names.join(", "))
+        })
+        .collect();
+    (cases.into_iter().map(|case| case.trial(available)).collect(), notes)
+}
+
+/// The tests of a module: `cases![Nothing: reads_a_file, Controllers: a_deployment_becomes_ready]`.
+macro_rules! cases {
+    ($($needs:ident: $function:ident),* $(,)?) => {
+        vec![$($crate::support::TestCase::new(
+            module_path!(),
+            stringify!($function),
+            $crate::support::Needs::$needs,
+            $function,
+        )),*]
+    };
+}
+pub(crate) use cases;

@@ -1,0 +1,109 @@
+//! Apps that kapp has made, brought back from what was recorded of them, and kapp's way of writing its record:
+//! whole objects with operation Update, nothing of ours in them but what it keeps.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use pushback::app::identity::association;
+use pushback_preflight::ObjectRef;
+use serde_json::{Value, json};
+
+use super::TestCluster;
+use super::apply::parse_text;
+use super::poll::wait_until;
+
+/// Where the recorded app lies.
+pub(crate) fn recorded(app: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/kapp-apps")).join(app)
+}
+
+/// An input of the recorded app, its namespaces replaced.
+#[track_caller]
+pub(crate) fn input(app: &str, number: usize, namespaces: &[(&str, &str)]) -> String {
+    let text = read(&recorded(app).join(format!("input-{number}.yaml")));
+    namespaces.iter().fold(text, |text, (from, to)| text.replace(from, to))
+}
+
+#[track_caller]
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// What the cluster had after kapp's last deploy, in other namespaces and with a label value of its own.
+#[track_caller]
+pub(crate) fn live(app: &str, namespaces: &[(&str, &str)]) -> Vec<Value> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let text = read(&recorded(app).join("live.yaml"));
+    let text = namespaces.iter().fold(text, |text, (from, to)| text.replace(from, to));
+    let mut objects: Vec<Value> = serde_yaml::from_multiple(&text).expect("recorded objects");
+    let record = objects.iter().find(|object| label(object, "is-app").is_some()).expect("a record");
+    let old_label = parse_text(&record["data"]["spec"])["labelValue"].as_str().expect("a label value").to_owned();
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let new_label = format!("{}{number:04}", &old_label[..old_label.len() - 4]);
+    let mut replaced = vec![(old_label, new_label)];
+    for object in &objects {
+        // The digest is of the namespace, too.
+        if let Some(old) = label(object, "association") {
+            replaced.push((old.to_owned(), association(&ObjectRef::of(object).key())));
+        }
+    }
+    for object in &mut objects {
+        let text = replaced.iter().fold(object.to_string(), |text, (from, to)| text.replace(from, to));
+        *object = serde_json::from_str(&text).expect("still JSON");
+    }
+    objects
+}
+
+fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object["metadata"]["labels"][format!("kapp.k14s.io/{name}")].as_str()
+}
+
+/// Brings a recorded app onto the shared cluster; returns its objects, record and history included.
+#[track_caller]
+pub(crate) fn revive(app: &str, namespaces: &[(&str, &str)]) -> Vec<Value> {
+    let mut objects = live(app, namespaces);
+    objects.sort_by_key(|object| object["kind"] != "CustomResourceDefinition");
+    for object in &mut objects {
+        create(object);
+    }
+    objects
+}
+
+/// Creates an object as kapp does: the whole of it, with operation Update.
+#[track_caller]
+pub(crate) fn create(object: &mut Value) {
+    let api = TestCluster::shared().api();
+    for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "generateName"] {
+        object["metadata"].as_object_mut().expect("metadata").shift_remove(field);
+    }
+    object.as_object_mut().expect("an object").shift_remove("status");
+    if object["kind"] == "Service" {
+        let spec = object["spec"].as_object_mut().expect("a spec");
+        spec.shift_remove("clusterIP");
+        spec.shift_remove("clusterIPs");
+    }
+    let path = wait_until("the kind is served", Duration::from_secs(60), || {
+        api.serves(object).then(|| api.path_of(object)).filter(|path| api.get(path).status == 404)
+    });
+    let (collection, _) = path.rsplit_once('/').expect("a collection");
+    api.post(&format!("{collection}?fieldManager=kapp"), object).ok();
+}
+
+/// Does to a record what a deploy of kapp does: the next change, the kinds that it has used. Of `data` only kapp's
+/// own key is left; labels and annotations stay.
+#[track_caller]
+pub(crate) fn deploy_record(path: &str, change: &str, kinds: &[(&str, &str)], namespaces: &[&str]) {
+    let api = TestCluster::shared().api();
+    let mut record = api.get(path).ok();
+    let mut spec = parse_text(&record["data"]["spec"]);
+    spec["lastChangeName"] = json!(change);
+    spec["lastChange"] = json!({
+        "startedAt": "2026-11-21T08:00:00.1Z", "finishedAt": "2026-11-21T08:00:01.1Z", "successful": true,
+        "description": "update: Op: 1 create, 0 delete, 0 update, 0 noop, 0 exists / Wait to: 1 reconcile, 0 delete, 0 noop",
+        "namespaces": namespaces,
+    });
+    spec["usedGKs"] = kinds.iter().map(|(group, kind)| json!({"Group": group, "Kind": kind})).collect();
+    record["data"] = json!({"spec": spec.to_string()});
+    api.put(&format!("{path}?fieldManager=kapp"), &record).ok();
+}
