@@ -1,8 +1,8 @@
 //! Which change waits for which: kapp's groups and rules from Config and annotations, bound to the changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::{Operation, PathSegment};
+use pushback_preflight::{ObjectExt as _, Operation, PathSegment};
 use serde_json::Value;
 
 use super::Planned;
@@ -45,10 +45,11 @@ pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Res
             }
         }
     }
+    wait_for(&mut nodes, &new_backends(objects), true);
     let missed = missed(objects);
     if !missed.is_empty() {
         let mut waiting = nodes.clone();
-        wait_for(&mut waiting, &missed);
+        wait_for(&mut waiting, &missed, false);
         if let Ok(graph) = Graph::build(&waiting) {
             return Ok(graph);
         }
@@ -71,16 +72,48 @@ fn missed(objects: &[Planned]) -> Vec<(usize, usize)> {
     pairs.filter(|(index, first)| index != first).collect()
 }
 
-/// Required rules: the default order, which would hold a Service back until all Secrets are there, gives way to them.
-fn wait_for(nodes: &mut [Node], missed: &[(usize, usize)]) {
-    for &(index, first) in missed {
+/// (webhook configuration, a Service of the same set that it calls and that is new), by index. The API server calls a
+/// webhook as soon as its configuration is there; before its Service is, every write that it judges fails, and with
+/// them whatever the default order holds back, the Service among it.
+fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
+    let is_new = |planned: &Planned| planned.change.operation == Operation::Create;
+    let services: BTreeMap<(&str, &str), usize> = objects
+        .iter()
+        .enumerate()
+        .filter(|(_, planned)| is_new(planned))
+        .map(|(index, planned)| (&planned.change.object, index))
+        .filter(|(object, _)| object.group.is_empty() && object.kind == "Service")
+        .map(|(object, index)| ((object.namespace.as_str(), object.name.as_str()), index))
+        .collect();
+    if services.is_empty() {
+        return Vec::new();
+    }
+    let calls = |planned: &Planned| -> BTreeSet<usize> {
+        let webhooks = planned.change.desired.as_deref().and_then(|object| object.get("webhooks")?.as_array());
+        let called = |webhook: &Value| {
+            let service = webhook.pointer("/clientConfig/service")?;
+            services.get(&(service.text("/namespace"), service.text("/name"))).copied()
+        };
+        webhooks.into_iter().flatten().filter_map(called).collect()
+    };
+    objects
+        .iter()
+        .enumerate()
+        .filter(|(_, planned)| planned.change.object.group == "admissionregistration.k8s.io")
+        .flat_map(|(index, planned)| calls(planned).into_iter().map(move |service| (index, service)))
+        .collect()
+}
+
+/// A required rule overrides the default order, which would hold a Service back until all Secrets are there.
+fn wait_for(nodes: &mut [Node], pairs: &[(usize, usize)], ignore_if_cyclical: bool) {
+    for &(index, first) in pairs {
         // No group of a user has a space in its name.
         let group = format!("change {first}");
         if !nodes[first].groups.contains(&group) {
             nodes[first].groups.push(group.clone());
         }
         let (own, other) = (nodes[index].operation, nodes[first].operation);
-        nodes[index].rules.push(Rule { own, position: Position::After, other, group, ignore_if_cyclical: false });
+        nodes[index].rules.push(Rule { own, position: Position::After, other, group, ignore_if_cyclical });
     }
 }
 

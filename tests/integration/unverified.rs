@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
+use crate::support::apply::assert_order;
 use crate::support::webhook::{Form, Verdict, Webhook, configuration};
 use crate::support::{Pushback, Ran, TestCase, TestCluster, cases, wait_until};
 
@@ -229,7 +230,9 @@ fn a_webhook_and_its_own_backend() {
     let configuration = webhook_for_secrets(&webhook, &namespace).to_string();
     let pushback = Pushback::on(cluster);
     let input = configuration + "\n" + SECRET + &backend(&namespace);
-    deploy(&pushback, &namespace, &input);
+    let ran = deploy(&pushback, &namespace, &input);
+    // Before its Service the webhook would only refuse the Secret, for which the Service waits.
+    assert_order(&ran, "Service hook", &format!("ValidatingWebhookConfiguration {namespace}"));
     // From now on the webhook is asked.
     let changed = input.replace("key: value", "key: changed");
     deploy(&pushback, &namespace, &changed);
