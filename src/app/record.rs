@@ -457,8 +457,7 @@ pub(super) async fn write_shards(
     run: &str,
     shards: &[String],
 ) -> Result<Vec<String>, AppError> {
-    let mut names = Vec::new();
-    for (number, entries) in shards.iter().enumerate() {
+    let write = |(number, entries): (usize, &String)| {
         // Room for the suffix: an app's name may be as long as an object's.
         let stem: String = app.name.chars().take(200).collect();
         let name = format!("{stem}-inventory-{run}-{number}");
@@ -468,13 +467,13 @@ pub(super) async fn write_shards(
             "metadata": {"name": name, "namespace": app.namespace, "labels": {INVENTORY_LABEL: label_value}},
             "data": {"entries": entries},
         });
-        cluster
-            .apply(&address, &body, crate::cluster::ApplyOptions { force: true, ..Default::default() })
-            .await
-            .map_err(AppError::cluster("write the app's inventory"))?;
-        names.push(name);
-    }
-    Ok(names)
+        let options = crate::cluster::ApplyOptions { force: true, ..Default::default() };
+        async move {
+            let written = cluster.apply(&address, &body, options).await;
+            written.map(|_| name).map_err(AppError::cluster("write the app's inventory"))
+        }
+    };
+    futures::future::try_join_all(shards.iter().enumerate().map(write)).await
 }
 
 /// Deletes all shards of an app but those to keep, those of killed runs included. Best effort.
@@ -500,10 +499,11 @@ pub(super) async fn delete_all_shards(
 /// Deletes shards that no pointer leads to any more. Best effort: a leftover is found by its label when the app is
 /// deleted.
 pub(super) async fn delete_shards(cluster: &dyn Cluster, namespace: &str, names: &[String]) {
-    for name in names {
+    let delete = async |name: &String| {
         let address = Address::new(config_map_kind(), namespace, name);
-        let _ = cluster.delete(&address, &crate::cluster::DeleteOptions::default()).await;
-    }
+        cluster.delete(&address, &crate::cluster::DeleteOptions::default()).await
+    };
+    futures::future::join_all(names.iter().map(delete)).await;
 }
 
 impl OwnPart {

@@ -58,6 +58,8 @@ pub struct Session {
     run: String,
     shared: Arc<Shared>,
     renewal: Option<tokio::task::JoinHandle<()>>,
+    /// Takes the inventory of the run before away.
+    cleaning: tokio::task::JoinHandle<()>,
     old_shards: Vec<String>,
     local_lock: Option<LocalLock>,
 }
@@ -127,12 +129,15 @@ impl Session {
         };
         let old_shards =
             before.and_then(|record| record.own.as_ref()).map(|own| own.shards.clone()).unwrap_or_default();
-        if before.is_some_and(|record| record.own.is_none()) {
-            // kapp has taken out the pointer to what was there.
-            delete_all_shards(&*cluster, &app.namespace, opening.label_value, &[], &new_shards).await;
-        } else {
-            delete_shards(&*cluster, &app.namespace, &old_shards).await;
-        }
+        // Nothing leads to the old ones any more, so nothing waits for their end.
+        let from_kapp = before.is_some_and(|record| record.own.is_none());
+        let cleaning = tokio::spawn(clean(
+            Arc::clone(&cluster),
+            app.namespace.clone(),
+            from_kapp.then(|| opening.label_value.to_owned()),
+            old_shards,
+            new_shards.clone(),
+        ));
         let safe = lease.map_or(u64::MAX, |lease| safe_until(taken_at, lease));
         let shared = Arc::new(Shared {
             record: Mutex::new(record),
@@ -161,6 +166,7 @@ impl Session {
             run: opening.run.to_owned(),
             shared,
             renewal,
+            cleaning,
             old_shards: new_shards,
             local_lock,
         })
@@ -201,6 +207,8 @@ impl Session {
         last_change: Option<(&str, &Value)>,
     ) -> Result<(), AppError> {
         self.stop_renewal();
+        // It may go by the label, and then would take the shards along that are written now.
+        let _ = (&mut self.cleaning).await;
         let shards = inventory.to_shards();
         let inline = Inventory::fits_record(&shards);
         let run = if self.local_lock.is_some() { "" } else { self.run.as_str() };
@@ -240,9 +248,11 @@ impl Session {
     /// The cluster's.
     pub async fn close_deleted(mut self) -> Result<(), AppError> {
         self.stop_renewal();
-        history::trim(&*self.cluster, &self.app, &self.label_value, 0).await;
+        let (cluster, app, label_value) = (&*self.cluster, &self.app, &self.label_value);
         // Before the record: once that is gone, nobody finds them any more.
-        delete_all_shards(&*self.cluster, &self.app.namespace, &self.label_value, &self.old_shards, &[]).await;
+        let trim = history::trim(cluster, app, label_value, 0);
+        let delete = delete_all_shards(cluster, &app.namespace, label_value, &self.old_shards, &[]);
+        let _ = futures::join!(trim, delete, &mut self.cleaning);
         let record = self.shared.record.lock().await.clone();
         let options = DeleteOptions { uid: record.uid.clone(), ..DeleteOptions::default() };
         let deleted = self.cluster.delete(&record.address, &options).await;
@@ -265,6 +275,20 @@ impl Session {
         if let Some(renewal) = self.renewal.take() {
             renewal.abort();
         }
+    }
+}
+
+/// Deletes the shards of the run before; all but the new ones where kapp has taken out the pointer to what was there.
+async fn clean(
+    cluster: Arc<dyn Cluster>,
+    namespace: String,
+    label_value: Option<String>,
+    old: Vec<String>,
+    new: Vec<String>,
+) {
+    match label_value {
+        Some(label_value) => delete_all_shards(&*cluster, &namespace, &label_value, &[], &new).await,
+        None => delete_shards(&*cluster, &namespace, &old).await,
     }
 }
 
