@@ -17,6 +17,7 @@ mod ordering;
 mod output;
 mod ownership;
 mod preflight;
+mod proxy;
 mod prune;
 mod readme;
 mod refusals;
@@ -53,6 +54,7 @@ fn all_tests() -> Vec<TestCase> {
         output::tests(),
         ownership::tests(),
         preflight::tests(),
+        proxy::tests(),
         prune::tests(),
         readme::tests(),
         refusals::tests(),
