@@ -102,10 +102,23 @@ fn a_pod_that_asks_for_more_than_any_node_has_is_waited_for_to_the_end() {
     let mut deployment = running_deployment("web");
     deployment["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "5000"}});
     app.write(&[deployment]);
+    app.apply(&["--wait=false"]).expect(0);
+    wait_until("the scheduler has found no node", SOON, || {
+        let pods = app.cluster.api().list(&app.path("pods"));
+        pods.iter().any(|pod| pod["status"]["conditions"].to_string().contains("Insufficient cpu")).then_some(())
+    });
     // A failure that ends other rollouts does not end this one: nodes may come.
     let run = start(&app, &["--wait-timeout", "10s", "--wait-failure-timeout", "1s"]);
     let tail = last_lines(&run.finish().expect(22));
-    assert_says(&tail, &["waiting timed out\n  not ready  Deployment  ", ": Unschedulable: 0/", "Insufficient cpu"]);
+    assert_says(
+        &tail,
+        &[
+            "waiting timed out\n  not ready  Deployment  ",
+            ": Unschedulable: 0/",
+            "Insufficient cpu",
+            ", but 1 not ready: nothing written.\n",
+        ],
+    );
 }
 
 fn pods_that_a_quota_refuses_end_the_rollout_with_the_words_of_the_quota() {
@@ -138,7 +151,7 @@ fn what_a_stateful_set_may_not_create_is_told_by_its_events() {
     set["spec"]["serviceName"] = json!("web");
     app.write(&[set]);
     // It has no condition for that. The first events are asked for after 5 seconds.
-    let mut run = app.start(&["--wait-timeout", "90s"]);
+    let mut run = app.start(&["--wait-timeout", "5m"]);
     run.wait_for("the quota is named", |event| {
         event["type"] == "wait.progress" && event["reasons"].to_string().contains("exceeded quota: none")
     });
@@ -198,7 +211,14 @@ fn a_claim_without_a_storage_class_is_named_with_the_pod_that_waits_for_it() {
     pod["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     pod["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
     app.write(&[claim, deployment]);
-    let run = start(&app, &["--wait-timeout", "15s"]);
+    app.apply(&["--wait=false"]).expect(0);
+    wait_until("it is known that nothing can be bound", SOON, || {
+        let said = |path: &str, words: &str| {
+            app.cluster.api().list(&app.path(path)).iter().any(|object| object.to_string().contains(words))
+        };
+        (said("events", "FailedBinding") && said("pods", "unbound immediate")).then_some(())
+    });
+    let run = start(&app, &["--wait-timeout", "20s"]);
     let tail = last_lines(&run.finish().expect(22));
     assert_says(
         &tail,
@@ -207,7 +227,7 @@ fn a_claim_without_a_storage_class_is_named_with_the_pod_that_waits_for_it() {
             "FailedBinding: no persistent volumes available for this claim and no storage class is set\n",
             "  not ready  Deployment ",
             "unbound immediate PersistentVolumeClaims",
-            ", but 2 not ready: 2 created.\n",
+            ", but 2 not ready: nothing written.\n",
         ],
     );
 }

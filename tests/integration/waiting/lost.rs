@@ -36,7 +36,7 @@ fn unstick(app: &App, name: &str) {
 fn an_object_that_loses_the_apps_label_is_not_taken_for_deleted() {
     let app = App::new("label");
     app.write(&[stuck_deployment("web")]);
-    let mut run = app.start(&["--wait-timeout", "90s"]);
+    let mut run = app.start(&["--wait-timeout", "5m"]);
     run.wait_for("the Deployment is waited for", is_waiting("web"));
     without_label(&app, "deployments/web");
     unstick(&app, "web");
@@ -105,12 +105,12 @@ fn a_job_that_removes_itself_has_ended_as_it_ended() {
         })
     };
     app.write(&[job("good", json!({}))]);
-    let ran = app.apply(&["--wait-timeout", "90s"]).expect(0);
+    let ran = app.apply(&["--wait-timeout", "5m"]).expect(0);
     assert!(ran.events_of("wait.done").iter().any(|event| event["outcome"] == "ok"), "{}", ran.stdout);
     wait_until("the Job has removed itself", SOON, || (!app.is_there("jobs/good")).then_some(()));
 
     app.write(&[job("bad", json!({"pod-container-running-failed.stage.kwok.x-k8s.io": "true"}))]);
-    let ran = app.apply(&["--wait-timeout", "90s"]).expect(21);
+    let ran = app.apply(&["--wait-timeout", "5m"]).expect(21);
     let left = unfinished(&ran);
     assert_eq!(left[0].0, "Job/bad failed", "{left:?}");
     assert!(left[0].1.contains("BackoffLimitExceeded"), "{left:?}");
@@ -124,7 +124,7 @@ fn an_evicted_pod_fails_where_nobody_replaces_it() {
     });
     pod["spec"]["restartPolicy"] = json!("Always");
     app.write(&[pod, stuck_deployment("web")]);
-    let mut run = app.start(&["--exit-early-on-wait-error=false", "--wait-timeout", "90s"]);
+    let mut run = app.start(&["--exit-early-on-wait-error=false", "--wait-timeout", "5m"]);
     run.wait_for("the Pod is waited for", is_waiting("single"));
     run.wait_for("the Deployment is waited for", is_waiting("web"));
     let evicted =
@@ -167,7 +167,7 @@ fn what_may_not_be_watched_is_listed_again_and_again() {
     let place = Pushback::new().with("KUBECONFIG", app.cluster.kubeconfig_for("narrow", &[]));
     let app = App { place, ..app };
     app.write(&[running_deployment("web")]);
-    let ran = app.apply(&["--wait-timeout", "90s"]).expect(0);
+    let ran = app.apply(&["--wait-timeout", "5m"]).expect(0);
     // Without its Pods nothing can be said about causes, and that is said once.
     let notes = ran.events_of("diagnostic");
     let unknown: Vec<_> = notes.iter().filter(|event| event["code"] == "reasons-unknown").collect();
@@ -254,7 +254,7 @@ fn a_webhook_configuration_is_ready_once_somebody_answers_for_it() {
         }],
     });
     app.write(&[service, stuck_deployment("hook"), configuration.clone()]);
-    let mut run = app.start(&["--wait-timeout", "90s"]);
+    let mut run = app.start(&["--wait-timeout", "5m"]);
     let told = run.wait_for("it is waited for", |event| {
         event["type"] == "wait.progress" && event["object"]["kind"] == "ValidatingWebhookConfiguration"
     });
