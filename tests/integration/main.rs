@@ -6,8 +6,10 @@ mod bad_input;
 mod budgets;
 mod command_line;
 mod config;
+mod destructive_change;
 mod directory;
 mod examples;
+mod field_conflicts;
 mod harness;
 mod kapp;
 mod kill_points;
@@ -42,8 +44,10 @@ fn all_tests() -> Vec<TestCase> {
         budgets::tests(),
         command_line::tests(),
         config::tests(),
+        destructive_change::tests(),
         directory::tests(),
         examples::tests(),
+        field_conflicts::tests(),
         harness::tests(),
         kapp::tests(),
         kill_points::tests(),
