@@ -11,22 +11,18 @@ use super::objects;
 
 /// Creates of a mix of kinds, as the plan hands them to the change graph.
 pub(crate) fn creates(count: usize) -> Vec<Planned> {
-    objects::mixed(count).into_iter().map(create).collect()
+    objects::mixed(count).iter().map(create).collect()
 }
 
-fn create(object: Value) -> Planned {
+fn create(object: &Value) -> Planned {
+    // From JSON, so that what a change may have besides stays at its default.
+    let change = json!({
+        "object": ObjectRef::of(object), "resource": "", "namespaced": true, "operation": Operation::Create,
+        "verification": Verification::Server, "desired": object,
+    });
+    let change: Change = serde_json::from_value(change).expect("a change");
     Planned {
-        change: Change {
-            object: ObjectRef::of(&object),
-            resource: String::new(),
-            namespaced: true,
-            operation: Operation::Create,
-            desired: Some(Arc::new(object)),
-            live: None,
-            result: None,
-            verification: Verification::Server,
-            positions: None,
-        },
+        change,
         kind: Arc::default(),
         kind_from_set: false,
         kind_changes: false,

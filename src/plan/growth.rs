@@ -26,19 +26,15 @@ fn assert_linear(what: &str, size: usize, work: impl Fn(usize) -> AllocationInfo
     large
 }
 
-fn create(object: Value) -> Planned {
+fn create(object: &Value) -> Planned {
+    // From JSON, so that what a change may have besides stays at its default.
+    let change = json!({
+        "object": ObjectRef::of(object), "resource": "", "namespaced": true, "operation": Operation::Create,
+        "verification": Verification::Server, "desired": object,
+    });
+    let change: Change = serde_json::from_value(change).expect("a change");
     Planned {
-        change: Change {
-            object: ObjectRef::of(&object),
-            resource: String::new(),
-            namespaced: true,
-            operation: Operation::Create,
-            desired: Some(Arc::new(object)),
-            live: None,
-            result: None,
-            verification: Verification::Server,
-            positions: None,
-        },
+        change,
         kind: Arc::default(),
         kind_from_set: false,
         kind_changes: false,
@@ -66,7 +62,7 @@ fn mixed(count: usize) -> Vec<Planned> {
         .map(|number| {
             let (api_version, kind) = kinds[number % kinds.len()];
             let metadata = json!({"name": format!("object-{number}"), "namespace": "shop"});
-            create(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}))
+            create(&json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}))
         })
         .collect()
 }
