@@ -21,6 +21,7 @@ mod refusals;
 mod safety;
 mod smoke;
 mod support;
+mod takeover;
 mod unchanged;
 mod unverified;
 mod waiting;
@@ -54,6 +55,7 @@ fn all_tests() -> Vec<TestCase> {
         refusals::tests(),
         safety::tests(),
         smoke::tests(),
+        takeover::tests(),
         unchanged::tests(),
         unverified::tests(),
         waiting::tests(),

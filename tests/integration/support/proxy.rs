@@ -26,6 +26,19 @@ impl Request {
     }
 }
 
+impl Request {
+    /// Whether it re-writes the entries of an object's managers.
+    pub(crate) fn rewrites_managers(&self) -> bool {
+        let operations = self.body.as_ref().and_then(Value::as_array);
+        self.writes() && operations.is_some_and(|all| all.iter().any(|one| one["path"] == "/metadata/managedFields"))
+    }
+
+    /// Whether it is an apply that is not only tried.
+    pub(crate) fn applies(&self) -> bool {
+        self.writes() && self.content_type.as_deref() == Some("application/apply-patch+yaml")
+    }
+}
+
 /// What becomes of a request's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
