@@ -94,7 +94,7 @@ fn plan(
     }
     let copies = copies(&union);
     let lost = union.lost(&kept).into_iter().filter(|path| fields::resolve(path, live).is_some());
-    let removals = lost.filter(|path| !copies.contains(path)).collect();
+    let removals = lost.filter(|path| !copies.contains(path) && !names_an_item(path)).collect();
     let latest = old.iter().map(|entry| entry.owner.time.as_str()).max().unwrap_or_default();
     let ours = ManagerEntry {
         owner: Owner {
@@ -118,6 +118,15 @@ fn deployed(entry: &ManagerEntry) -> FieldSet {
     match entry.owner.manager.as_str() {
         BEFORE_FIRST_APPLY => fields.without(&metadata("finalizers")).without(&metadata("ownerReferences")),
         _ => fields,
+    }
+}
+
+/// Whether a path leads to what names an item of a list. Where the item stays, so does its name: what a manifest leaves
+/// out of it is the server's default.
+fn names_an_item(path: &[Element]) -> bool {
+    match path {
+        [.., Element::Key(fields), Element::Field(name)] => fields.iter().any(|(field, _)| field == name),
+        _ => false,
     }
 }
 

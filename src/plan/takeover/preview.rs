@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectExt, ObjectKey};
+use pushback_preflight::{ObjectExt, ObjectKey, PathSegment};
 use serde_json::{Value, json};
 
 use super::{OtherVersion, Takeover, autoscaler, estimate, is_needed, is_ours, is_predecessor, named, plan, replicas};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Patch};
+use crate::config::matcher::is_custom_group;
 use crate::config::path;
 use crate::plan::diff::{self, DiffOptions, FieldChange};
 use crate::plan::fields::{self, Element, FieldSet, ManagerEntry};
@@ -148,10 +149,17 @@ async fn explain(cluster: &dyn Cluster, address: &Address, other: &OtherVersion)
 
 /// Finds the removals that the server takes, all of them if it can be, and what comes of them.
 async fn preview(scene: &Scene<'_>, mut takeover: Takeover) -> Result<Continued, ClusterError> {
-    let merged = match scene.answer {
-        Answer::Object(answer) => answer,
-        Answer::Invalid => scene.live,
+    let mut merged = match scene.answer {
+        Answer::Object(answer) => answer.clone(),
+        Answer::Invalid => scene.live.clone(),
     };
+    if matches!(scene.answer, Answer::Invalid) {
+        estimate::overlay(&mut merged, scene.body, Some(&takeover.ours.fields));
+    }
+    let merged = &merged;
+    if is_custom_group(&scene.address.kind.group) {
+        takeover.keep(&emptying(&takeover, merged), scene.live);
+    }
     let all = takeover.removals.clone();
     let refusal = match try_removals(scene, merged, &takeover, &all).await {
         Ok(result) => return Ok(continued(scene, takeover, result)),
@@ -196,6 +204,28 @@ fn continued(scene: &Scene<'_>, takeover: Takeover, result: Arc<Value>) -> Conti
     Continued { takeover, result, fields }
 }
 
+/// The removals that leave nothing of a map or list which stays itself. The server makes null of it, and then refuses
+/// that in a custom resource, at every apply from then on.
+fn emptying(takeover: &Takeover, merged: &Value) -> Vec<Vec<Element>> {
+    let mut left = merged.clone();
+    for place in places(takeover.removals.iter(), merged) {
+        path::remove_at(&mut left, &place);
+    }
+    let is_emptied = |removal: &&Vec<Element>| {
+        let parent = removal.split_last().and_then(|(_, parent)| fields::resolve(parent, &left));
+        parent.is_some_and(|parent| !parent.is_empty() && path::get(&left, &parent).is_some_and(is_empty))
+    };
+    takeover.removals.iter().filter(is_emptied).cloned().collect()
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
 /// What the object becomes: the merge, less what goes, with the server's defaults in their place.
 async fn try_removals(
     scene: &Scene<'_>,
@@ -204,17 +234,28 @@ async fn try_removals(
     removals: &[Vec<Element>],
 ) -> Result<Arc<Value>, ClusterError> {
     let mut wanted = merged.clone();
-    for removal in takeover.copies.iter().chain(removals) {
-        // One after the other: every removal may move the items behind it.
-        if let Some(place) = fields::resolve(removal, &wanted) {
-            path::remove_at(&mut wanted, &place);
-        }
-    }
-    if matches!(scene.answer, Answer::Invalid) {
-        estimate::overlay(&mut wanted, scene.body, Some(&takeover.ours.fields));
+    for place in places(takeover.copies.iter().chain(removals), merged) {
+        remove(&mut wanted, &place);
     }
     let operations = Value::Array(operations(scene.live, &wanted));
     Ok(scene.cluster.patch(scene.address, &Patch::Json(operations), true).await?.object)
+}
+
+/// Where paths lead in an object, in an order in which they can be removed: what comes later in a list goes first. All
+/// are looked up before any is gone, because what names an item may be among them.
+fn places<'a>(paths: impl Iterator<Item = &'a Vec<Element>>, object: &Value) -> Vec<Vec<PathSegment>> {
+    let mut places: Vec<Vec<PathSegment>> = paths.filter_map(|path| fields::resolve(path, object)).collect();
+    places.sort_by(|left, right| right.cmp(left));
+    places
+}
+
+/// Removes a place as the server does: a map or list that loses the last of its own is null from then on.
+fn remove(object: &mut Value, place: &[PathSegment]) {
+    path::remove_at(object, place);
+    let Some((_, parent)) = place.split_last() else { return };
+    if !parent.is_empty() && path::get(object, parent).is_some_and(is_empty) {
+        path::set_at(object, parent, Value::Null);
+    }
 }
 
 /// The JSON patch that makes the live object the wanted one.

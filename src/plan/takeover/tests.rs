@@ -146,3 +146,13 @@ fn a_note_names_few_of_many_fields() {
     assert_eq!(named(&places), "a, b, c and 2 more");
     assert_eq!(named(&places[..3]), "a, b, c");
 }
+
+#[test]
+fn what_names_an_item_stays_as_long_as_the_item() {
+    let item = r#"k:{"port":80,"protocol":"TCP"}"#;
+    let fields = json!({"f:ports": {item: {".": {}, "f:port": {}, "f:protocol": {}, "f:name": {}}}});
+    let mut live = object(&[entry("kapp", "Update", "v1", &fields)]);
+    live["ports"] = json!([{"name": "http", "port": 80, "protocol": "TCP"}]);
+    let takeover = takeover(&live, &json!({"f:ports": {item: {".": {}, "f:port": {}}}}));
+    assert_eq!(removed(&takeover, &live), ["ports[0].name"]);
+}

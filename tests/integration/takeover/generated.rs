@@ -13,7 +13,11 @@ use crate::support::apply::TestApp;
 use crate::support::{TestCase, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    cases![ApiServer: a_generated_takeover_does_what_was_shown]
+    cases![
+        ApiServer: a_generated_takeover_does_what_was_shown,
+        ApiServer: what_only_the_schema_tells_is_shown_before_it_goes,
+        ApiServer: a_map_that_may_not_be_emptied_stays_and_is_no_obstacle,
+    ]
 }
 
 /// Objects of each kind in one round.
@@ -36,8 +40,10 @@ fn some_of(fields: Vec<(&'static str, BoxedStrategy<Value>)>) -> BoxedStrategy<V
     fields.prop_map(|fields| Value::Object(fields.into_iter().flatten().collect())).boxed()
 }
 
+/// At least one item: an empty list of named items stays when nobody wants it any more, another one goes, and which it
+/// is no set tells.
 fn unique(items: BoxedStrategy<Value>, key: fn(&Value) -> String, count: usize) -> BoxedStrategy<Value> {
-    let items = proptest::collection::vec(items, 0..=count);
+    let items = proptest::collection::vec(items, 1..=count);
     items
         .prop_map(move |mut items| {
             let mut seen = Vec::new();
@@ -183,10 +189,15 @@ fn write(author: Author, app: &TestApp, object: &Value) {
     let mut object = object.clone();
     object["metadata"]["namespace"] = json!(app.namespace);
     let path = api().path_of(&object);
+    let (Author::Applies(manager) | Author::Patches(manager)) = author;
+    if let Some(spec) = object["spec"].as_object_mut().filter(|_| !["kapp", "kubectl"].contains(&manager)) {
+        // Whether an entry of a map goes that a stranger has a part of, only the schema tells: see below.
+        spec.shift_remove("byName");
+    }
     // Some of these would be no object; then that author has written nothing.
     match author {
-        Author::Applies(manager) => drop(api().apply_with(&object, &format!("fieldManager={manager}&force=true"))),
-        Author::Patches(manager) => {
+        Author::Applies(_) => drop(api().apply_with(&object, &format!("fieldManager={manager}&force=true"))),
+        Author::Patches(_) => {
             object["metadata"].as_object_mut().expect("metadata").shift_remove("name");
             let path = format!("{path}?fieldManager={manager}");
             let patch = api().request("PATCH", &path, Some("application/merge-patch+json"), Some(&object));
@@ -202,18 +213,23 @@ fn a_generated_takeover_does_what_was_shown() {
     }
 }
 
-fn round(seed: u64) {
-    let app = new_app();
+/// A kind of the test's own, named `Widget`; its definition.
+fn define(app: &TestApp) -> Value {
     let group = format!("{}.example.com", app.namespace);
-    let widget = format!("{group}/v1");
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("widgets.{group}")},
         "spec": {"group": group, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": widget_schema()}]}});
     api().apply(&definition).ok();
-    let sample = json!({"apiVersion": widget, "kind": "Widget", "metadata": {"name": "w"}});
+    let sample = json!({"apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "w"}});
     wait_until("the kind is served", Duration::from_secs(60), || api().serves(&sample).then_some(()));
+    definition
+}
 
+fn round(seed: u64) {
+    let app = new_app();
+    let definition = define(&app);
+    let widget = format!("{}.example.com/v1", app.namespace);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
@@ -249,12 +265,18 @@ fn round(seed: u64) {
                 author.into_iter().for_each(|author| write(author, &app, object));
             }
             wanted.push(objects[3].clone());
-            sent.push((first, second, third, objects));
+            sent.push((objects, first, second, third));
         }
     }
 
     let input = manifest(&wanted);
     let ran = app.apply(&input, &["--wait=false", "--preflight=none", "--facts-out", "facts.json"]);
+    for event in ran.events_of("change.done").iter().filter(|event| event["outcome"] != "ok") {
+        let of_it = |(objects, _, _, _): &&(Vec<Value>, _, _, _)| {
+            objects.iter().any(|object| object["metadata"]["name"] == event["object"]["name"])
+        };
+        panic!("seed {seed}: {event}\n{:#?}", sent.iter().find(of_it));
+    }
     assert_eq!((ran.code, ran.events_of("plan").len()), (0, 1), "seed {seed}: {}\n{}", ran.stdout, ran.stderr);
     let facts = app.pushback.read_json("facts.json");
     let changes = facts["changes"]["changes"].as_array().expect("changes");
@@ -270,5 +292,51 @@ fn round(seed: u64) {
     }
     let again = app.apply(&input, &["--wait=false", "--preflight=none"]).expect(0);
     assert_eq!(again.end()["outcome"], "unchanged", "seed {seed}: {}", again.stdout);
+    api().delete(&api().path_of(&definition)).ok();
+}
+
+fn what_only_the_schema_tells_is_shown_before_it_goes() {
+    let app = new_app();
+    let definition = define(&app);
+    let api_version = format!("{}.example.com/v1", app.namespace);
+    let widget =
+        |spec: Value| json!({"apiVersion": api_version, "kind": "Widget", "metadata": {"name": "w"}, "spec": spec});
+    let path = create(&app, "fieldManager=kapp", widget(json!({"plain": "a", "byName": {"one": {"p": "a"}}})));
+    // A part of an entry that kapp has made. In a map of any keys the entry goes whole; were it a field with a name of
+    // its own, this part would stay.
+    write(Author::Patches("kubectl"), &app, &widget(json!({"byName": {"two": {"p": "b"}}})));
+    let edit = json!({"spec": {"byName": {"one": {"q": "x"}}}});
+    let edited = format!("{path}?fieldManager=kubectl-edit");
+    api().request("PATCH", &edited, Some("application/merge-patch+json"), Some(&edit)).expect("an answer").ok();
+
+    let input = manifest(&[widget(json!({"plain": "a", "byName": {"three": {"p": "c"}}}))]);
+    let ran = app.apply(&input, &["--wait=false"]).expect(0);
+    let plans = ran.events_of("plan");
+    assert_eq!(plans.len(), 2, "the second one is the server's own: {}", ran.stdout);
+    assert!(plans[1].to_string().contains("spec.byName"), "{}", plans[1]);
+    let after = api().get(&path).ok();
+    assert_eq!(after["spec"]["byName"], json!({"three": {"p": "c"}}));
+    let again = app.apply(&input, &["--wait=false"]).expect(0);
+    assert_eq!(again.end()["outcome"], "unchanged");
+    api().delete(&api().path_of(&definition)).ok();
+}
+
+fn a_map_that_may_not_be_emptied_stays_and_is_no_obstacle() {
+    let app = new_app();
+    let definition = define(&app);
+    let api_version = format!("{}.example.com/v1", app.namespace);
+    let widget =
+        |spec: Value| json!({"apiVersion": api_version, "kind": "Widget", "metadata": {"name": "w"}, "spec": spec});
+    let path =
+        create(&app, "fieldManager=kapp", widget(json!({"plain": "a", "mode": "b", "labels": {"a": "x", "b": "y"}})));
+    // The API server makes null of a map that an apply empties, and the schema wants a map.
+    let input = manifest(&[widget(json!({"plain": "a", "labels": {}}))]);
+    let ran = app.apply(&input, &["--wait=false"]).expect(0);
+    let note = super::notes(&ran, "Widget w");
+    assert!(note.contains("the server does not let go of spec.labels."), "{note}");
+    let after = api().get(&path).ok();
+    assert_eq!(after["spec"]["mode"], "auto", "what can go has gone");
+    assert_eq!(after["spec"]["labels"], json!({"a": "x", "b": "y"}));
+    super::assert_settled(&app, &input, &[], &[path]);
     api().delete(&api().path_of(&definition)).ok();
 }
