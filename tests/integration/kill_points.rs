@@ -1,14 +1,12 @@
 //! A run that is killed after any of its writes leaves nothing behind that a later run does not know of.
 
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::proxy::{self, Hook, Request, Then};
+use crate::support::proxy::{Fault, FaultProxy, writes};
 use crate::support::pushback::Pushback;
 use crate::support::{TestCase, TestCluster, cases};
 
@@ -38,34 +36,20 @@ const SECOND: &str = "\
 
 const LAST: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {step: '3'}}";
 
-/// Keeps the answer to one write, and tells.
-struct After {
-    writes: AtomicUsize,
-    last: usize,
-    reached: Sender<()>,
-}
-
-impl Hook for After {
-    fn after(&self, request: &Request) -> Then {
-        if !request.writes() || self.writes.fetch_add(1, Ordering::SeqCst) + 1 < self.last {
-            return Then::Answer;
-        }
-        let _ = self.reached.send(());
-        Then::Silence
-    }
-}
-
 /// Runs the binary through a proxy and kills it when its write number `last` has had its effect.
 /// Whether it came so far.
 fn killed_after(last: usize, cluster: &TestCluster, place: &Pushback, arguments: &[&str]) -> bool {
     let (reached, told) = channel();
-    let hook = After { writes: AtomicUsize::new(0), last, reached };
-    let kubeconfig = proxy::start(cluster.api(), &place.directory(), Arc::new(hook));
+    let proxy = FaultProxy::start(cluster.kubeconfig_path());
+    proxy.on(writes().nth(last), Fault::stall().with_effect());
+    proxy.after(writes().nth(last), move |_| {
+        let _ = reached.send(());
+    });
     let mut child = Command::new(env!("CARGO_BIN_EXE_pushback"))
         .args(arguments)
         .current_dir(place.directory())
         .env_clear()
-        .env("KUBECONFIG", kubeconfig)
+        .env("KUBECONFIG", proxy.kubeconfig())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -5,8 +5,10 @@ mod aggregated;
 mod bad_input;
 mod command_line;
 mod config;
+mod destructive_change;
 mod directory;
 mod examples;
+mod field_conflicts;
 mod harness;
 mod kapp;
 mod kill_points;
@@ -15,6 +17,7 @@ mod ordering;
 mod output;
 mod ownership;
 mod preflight;
+mod proxy;
 mod prune;
 mod readme;
 mod refusals;
@@ -40,8 +43,10 @@ fn all_tests() -> Vec<TestCase> {
         bad_input::tests(),
         command_line::tests(),
         config::tests(),
+        destructive_change::tests(),
         directory::tests(),
         examples::tests(),
+        field_conflicts::tests(),
         harness::tests(),
         kapp::tests(),
         kill_points::tests(),
@@ -50,6 +55,7 @@ fn all_tests() -> Vec<TestCase> {
         output::tests(),
         ownership::tests(),
         preflight::tests(),
+        proxy::tests(),
         prune::tests(),
         readme::tests(),
         refusals::tests(),

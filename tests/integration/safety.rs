@@ -1,12 +1,9 @@
 //! What belongs to somebody else stays, what belongs to the app is not forgotten, and nothing is deleted in vain.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use serde_json::{Value, json};
 
 use crate::support::api::ApiClient;
-use crate::support::proxy::{self, Hook, Request};
+use crate::support::proxy::{FaultProxy, writes};
 use crate::support::pushback::{Pushback, Ran};
 use crate::support::{TestCase, TestCluster, cases};
 
@@ -81,31 +78,14 @@ impl App<'_> {
     fn disturbed(
         &self,
         method: &'static str,
-        name: &'static str,
+        name: &str,
         act: impl Fn(&ApiClient) + Send + Sync + 'static,
-    ) -> Pushback {
-        let hook = Once { method, name, act: Box::new(act), done: AtomicBool::new(false) };
-        Pushback::with_kubeconfig(&proxy::start(self.cluster.api(), &self.place.directory(), Arc::new(hook)))
-    }
-}
-
-struct Once {
-    method: &'static str,
-    name: &'static str,
-    act: Box<dyn Fn(&ApiClient) + Send + Sync>,
-    done: AtomicBool,
-}
-
-impl Hook for Once {
-    fn before(&self, request: &Request, api: &ApiClient) {
-        let path = request.path.split('?').next().unwrap_or_default();
-        if request.method == self.method
-            && request.writes()
-            && path.ends_with(&format!("/{}", self.name))
-            && !self.done.swap(true, Ordering::SeqCst)
-        {
-            (self.act)(api);
-        }
+    ) -> (Pushback, FaultProxy) {
+        let proxy = FaultProxy::start(self.cluster.kubeconfig_path());
+        let api = self.cluster.api().clone();
+        let first = writes().named(name).that(move |request| request.method == method).first(1);
+        proxy.before(first, move |_| act(&api));
+        (Pushback::with_kubeconfig(&proxy.kubeconfig()), proxy)
     }
 }
 
@@ -284,7 +264,7 @@ fn an_object_that_another_app_creates_meanwhile_is_not_taken_over() {
         "apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "theirs"},
         "metadata": {"namespace": app.namespace, "name": "one", "labels": {"kapp.k14s.io/app": "another"}},
     });
-    let place = app.disturbed("PATCH", "one", move |api| {
+    let (place, _proxy) = app.disturbed("PATCH", "one", move |api| {
         api.apply(&foreign).ok();
     });
     let ran = app.run_as(&place, "apply", "shop", &config_map("one", "ours"), &["--wait=false"]).expect(1);
@@ -298,7 +278,7 @@ fn pruned_while(prefix: &str, patch: Value) -> (App<'static>, Ran) {
     let app = App::new(prefix);
     app.run("apply", "shop", &(config_map("one", "1") + &config_map("two", "1")), &[]).expect(0);
     let path = app.path("configmaps", "two");
-    let place = app.disturbed("DELETE", "two", move |api| {
+    let (place, _proxy) = app.disturbed("DELETE", "two", move |api| {
         api.merge_patch(&path, &patch).ok();
     });
     let ran = app.run_as(&place, "apply", "shop", &config_map("one", "1"), &["--wait=false"]);
@@ -338,7 +318,7 @@ fn a_secret_that_changes_meanwhile_shows_no_value() {
     };
     app.run("apply", "shop", &secret("old"), &[]).expect(0);
     let path = app.path("secrets", "login");
-    let place = app.disturbed("PATCH", "login", move |api| {
+    let (place, _proxy) = app.disturbed("PATCH", "login", move |api| {
         // "their-password"
         api.merge_patch(&path, &json!({"data": {"password": "dGhlaXItcGFzc3dvcmQ="}})).ok();
     });

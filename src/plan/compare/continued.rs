@@ -3,7 +3,7 @@
 use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
 
-use super::{Compared, Context, merged, taken_over, written_by};
+use super::{Compared, Context, merged, written_by};
 use crate::cluster::{Address, ClusterError, ErrorKind, Written};
 use crate::plan::annotations::UpdateStrategy;
 use crate::plan::diff::{self, DiffOptions};
@@ -54,7 +54,6 @@ pub(super) async fn continue_work(
     compared.verification = Verification::Server;
     if let Ok(written) = answer {
         compared.warnings.clone_from(&written.warnings);
-        compared.notes.extend(taken_over(live, &written.object));
     }
     compared.notes.push(continued.takeover.note());
     compared.fields = continued.fields;

@@ -1,132 +1,235 @@
-//! A proxy before the API server that a test looks into: it sees every request, may act before one is passed on,
-//! and may keep an answer to itself. Plain HTTP, so that nothing but a port is needed; watches are not passed on.
+//! A proxy between the product and an API server that a test scripts and looks into: it records every request, passes
+//! watches on, and does to requests and answers what networks, load balancers and busy servers do. It needs nothing of
+//! the other support modules but a kubeconfig.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::sync::Arc;
+mod body;
+mod request;
+mod script;
+mod serve;
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+use tokio_rustls::TlsAcceptor;
 
-use super::api::ApiClient;
+pub(crate) use request::{Exchange, Request, Verb};
+pub(crate) use script::{Fault, Matching, WatchFault, any, dry_runs, in_group, later_pages, matching, reads, writes};
+use serve::{End, Shared, State};
 
-/// One request.
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) method: String,
-    pub(crate) path: String,
-    content_type: Option<String>,
-    body: Option<Value>,
+/// The label of the kubeconfig that a proxy has from its start.
+const FIRST: &str = "first";
+
+/// A running proxy; it ends, with all its connections, when this value is dropped.
+pub(crate) struct FaultProxy {
+    runtime: Option<tokio::runtime::Runtime>,
+    shared: Arc<Shared>,
+    upstream: PathBuf,
+    certificate: String,
+    port: u16,
+    directory: tempfile::TempDir,
 }
 
-impl Request {
-    /// Whether it changes what is stored.
-    pub(crate) fn writes(&self) -> bool {
-        self.method != "GET" && !self.path.contains("dryRun=") && !self.path.contains("/authorization.k8s.io/")
+impl std::fmt::Debug for FaultProxy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("FaultProxy").field("port", &self.port).finish_non_exhaustive()
     }
 }
 
-impl Request {
-    /// Whether it re-writes the entries of an object's managers.
-    pub(crate) fn rewrites_managers(&self) -> bool {
-        let operations = self.body.as_ref().and_then(Value::as_array);
-        self.writes() && operations.is_some_and(|all| all.iter().any(|one| one["path"] == "/metadata/managedFields"))
+impl FaultProxy {
+    /// Starts a proxy before the server of a kubeconfig. It passes everything on as this kubeconfig's user.
+    #[track_caller]
+    pub(crate) fn start(kubeconfig: &Path) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("fault-proxy")
+            .enable_all()
+            .build()
+            .expect("a runtime for the proxy");
+        let rcgen::CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+        let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
+        // HTTP/1.1 alone: the product's client speaks nothing else.
+        let tls = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("protocol versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![cert.der().clone()], key)
+            .expect("a matching key");
+        let shared = Arc::new(Shared {
+            started: Instant::now(),
+            state: Mutex::new(State::default()),
+            paused: watch::Sender::new(false),
+        });
+        let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).expect("a free port");
+        let port = listener.local_addr().expect("its address").port();
+        runtime.spawn(serve::accept(listener, TlsAcceptor::from(Arc::new(tls)), Arc::clone(&shared)));
+        let directory = tempfile::Builder::new().prefix("fault-proxy-").tempdir().expect("a temporary directory");
+        let upstream = kubeconfig.to_owned();
+        let proxy = Self { runtime: Some(runtime), shared, upstream, certificate: cert.pem(), port, directory };
+        proxy.kubeconfig_of(FIRST);
+        proxy
     }
 
-    /// Whether it is an apply that is not only tried.
-    pub(crate) fn applies(&self) -> bool {
-        self.writes() && self.content_type.as_deref() == Some("application/apply-patch+yaml")
+    /// The kubeconfig that leads through the proxy.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.directory.path().join(FIRST)
     }
-}
 
-/// What becomes of a request's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
-    /// It is handed back.
-    Answer,
-    /// It is lost: the request has its effect, and the connection ends.
-    Silence,
-}
-
-/// What a test does with requests.
-pub(crate) trait Hook: Send + Sync + 'static {
-    /// Before a request is passed on.
-    fn before(&self, _request: &Request, _api: &ApiClient) {}
-    /// After it has had its effect.
-    fn after(&self, _request: &Request) -> Then {
-        Then::Answer
+    /// Another kubeconfig of the same user. Its requests carry the label in the record, and rules can tell them apart.
+    #[track_caller]
+    pub(crate) fn kubeconfig_of(&self, label: &str) -> PathBuf {
+        self.kubeconfig_as(label, &self.upstream)
     }
-}
 
-/// A kubeconfig that leads through a proxy. The proxy lives as long as the test process.
-pub(crate) fn start(api: &ApiClient, directory: &std::path::Path, hook: Arc<dyn Hook>) -> PathBuf {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    let port = listener.local_addr().expect("an address").port();
-    let api = api.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let (api, hook) = (api.clone(), Arc::clone(&hook));
-            std::thread::spawn(move || serve(&stream, &api, &*hook));
+    /// A kubeconfig whose requests are passed on as the user of another kubeconfig for the same server.
+    #[track_caller]
+    pub(crate) fn kubeconfig_as(&self, label: &str, user: &Path) -> PathBuf {
+        let client = self.runtime.as_ref().map(|runtime| runtime.block_on(connect(user))).expect("it runs");
+        self.shared.state().clients.insert(label.to_owned(), client);
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "proxy",
+            "clusters": [{"name": "proxy", "cluster": {
+                "server": format!("https://127.0.0.1:{}", self.port),
+                "certificate-authority-data": BASE64.encode(&self.certificate),
+            }}],
+            "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": label}}],
+            // The proxy tells its clients apart by this, and keeps it to itself.
+            "users": [{"name": label, "user": {"token": label}}],
+        });
+        let path = self.directory.path().join(label);
+        std::fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig is written");
+        path
+    }
+
+    /// Does something to the requests that are meant. Of several rules for a request the first given decides.
+    pub(crate) fn on(&self, matching: Matching, fault: Fault) -> &Self {
+        self.shared.state().script.fault(matching, fault);
+        self
+    }
+
+    /// Asks a function what is to be done to each request.
+    pub(crate) fn on_each(&self, choice: impl Fn(&Request) -> Option<Fault> + Send + Sync + 'static) -> &Self {
+        self.shared.state().script.choice(choice);
+        self
+    }
+
+    /// Runs something before a request is passed on; it may take its time and use blocking clients.
+    pub(crate) fn before(&self, matching: Matching, action: impl Fn(&Request) + Send + Sync + 'static) -> &Self {
+        self.shared.state().script.before(matching, action);
+        self
+    }
+
+    /// Runs something after the server has answered a request and before the client hears of it.
+    pub(crate) fn after(&self, matching: Matching, action: impl Fn(&Request) + Send + Sync + 'static) -> &Self {
+        self.shared.state().script.after(matching, action);
+        self
+    }
+
+    /// Takes a group out of discovery; its paths answer as before.
+    pub(crate) fn hide_group(&self, group: &str) -> &Self {
+        let name = group.to_owned();
+        self.on(roots(), Fault::edit(move |discovery| script::without_group(discovery, &name)))
+    }
+
+    /// A group whose own server is down: discovery says that it is stale, and its paths answer 503.
+    pub(crate) fn break_group(&self, group: &str) -> &Self {
+        let name = group.to_owned();
+        self.on(roots(), Fault::edit(move |discovery| script::with_stale_group(discovery, &name)))
+            .on(in_group(group), Fault::status(503))
+    }
+
+    /// Forgets all rules.
+    pub(crate) fn clear(&self) -> &Self {
+        self.shared.state().script.clear();
+        self
+    }
+
+    /// Makes every request take longer by this, half of it on the way there.
+    pub(crate) fn latency(&self, latency: Duration) -> &Self {
+        self.shared.state().latency = latency;
+        self
+    }
+
+    /// Holds requests back until [`Self::resume`].
+    pub(crate) fn pause(&self) -> &Self {
+        self.shared.paused.send_replace(true);
+        self
+    }
+
+    /// Passes requests on again, those that were held back first.
+    pub(crate) fn resume(&self) -> &Self {
+        self.shared.paused.send_replace(false);
+        self
+    }
+
+    /// Passes on the requests up to this number, and none after it. The channel tells when the last one has had its
+    /// effect, and, where it is `answered`, the client has sent another one: the moment to kill it. A channel that is
+    /// closed without a word belongs to a proxy that is gone.
+    pub(crate) fn end_after(&self, number: usize, answered: bool) -> oneshot::Receiver<()> {
+        let (reached, told) = oneshot::channel();
+        let end = End { last: number, answered, reached: Some(reached), done: false, next_came: false };
+        self.shared.state().end = Some(end);
+        told
+    }
+
+    /// Every request so far, in the order of arrival.
+    pub(crate) fn requests(&self) -> Vec<Exchange> {
+        self.shared.state().log.clone()
+    }
+
+    /// How many of the requests so far are meant; their order does not matter here.
+    pub(crate) fn count(&self, matching: &Matching) -> usize {
+        self.shared.state().log.iter().filter(|exchange| matching.accepts(&exchange.request)).count()
+    }
+
+    /// Requests so far, by verb and resource, as in `dry-run apply configmaps`.
+    pub(crate) fn counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for exchange in &self.shared.state().log {
+            *counts.entry(exchange.request.kind()).or_default() += 1;
         }
-    });
-    let kubeconfig = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "proxy",
-        "clusters": [{"name": "proxy", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
-        "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "proxy"}}],
-        "users": [{"name": "proxy", "user": {}}],
-    });
-    let path = directory.join(format!("proxy-{port}.kubeconfig"));
-    std::fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig is written");
-    path
+        counts
+    }
 }
 
-/// Answers requests until the client has no more.
-fn serve(stream: &TcpStream, api: &ApiClient, hook: &dyn Hook) {
-    let mut reader = BufReader::new(stream);
-    while let Some(request) = read(&mut reader) {
-        hook.before(&request, api);
-        let answer = if request.path.contains("watch=") {
-            Err("watches are not passed on".to_owned())
-        } else {
-            api.request(&request.method, &request.path, request.content_type.as_deref(), request.body.as_ref())
-        };
-        if hook.after(&request) == Then::Silence {
-            return;
-        }
-        let (status, body) = match answer {
-            Ok(answer) => (answer.status, answer.body),
-            Err(error) => (502, json!({"kind": "Status", "status": "Failure", "message": error, "code": 502})),
-        };
-        let body = body.to_string();
-        let head = format!(
-            "HTTP/1.1 {status} Proxied\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        let mut stream = stream;
-        if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).is_err() {
-            return;
+impl Drop for FaultProxy {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }
 
-fn read(reader: &mut BufReader<&TcpStream>) -> Option<Request> {
-    let mut line = String::new();
-    reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
-    let mut words = line.split_whitespace().map(str::to_owned);
-    let (method, path) = (words.next()?, words.next()?);
-    let (mut content_type, mut length) = (None, 0);
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        let Some((name, value)) = header.trim_end().split_once(':') else { break };
-        match name.to_ascii_lowercase().as_str() {
-            "content-type" => content_type = Some(value.trim().to_owned()),
-            "content-length" => length = value.trim().parse().ok()?,
-            _ => {}
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    let body = (length > 0).then(|| serde_json::from_slice(&body).unwrap_or(Value::Null));
-    Some(Request { method, path, content_type, body })
+/// The lists of all groups.
+fn roots() -> Matching {
+    any().that(|request| request.path.trim_end_matches('/') == "/apis")
+}
+
+/// The `Status` of an error.
+fn status_body(code: u16, reason: &str) -> Value {
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": format!("the test's script says {code}"), "reason": reason, "code": code,
+    })
+}
+
+/// A client that repeats nothing, waits for ever, and leaves bodies as they come.
+async fn connect(kubeconfig: &Path) -> kube::Client {
+    let place = kubeconfig.display();
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap_or_else(|error| panic!("{place}: {error}"));
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let mut config = config.unwrap_or_else(|error| panic!("{place}: {error}"));
+    config.default_retry = false;
+    config.disable_compression = true;
+    config.read_timeout = None;
+    kube::Client::try_from(config).unwrap_or_else(|error| panic!("{place}: {error}"))
 }

@@ -271,7 +271,7 @@ fn round(seed: u64) {
 
     let input = manifest(&wanted);
     let ran = app.apply(&input, &["--wait=false", "--preflight=none", "--facts-out", "facts.json"]);
-    for event in ran.events_of("change.done").iter().filter(|event| event["outcome"] != "ok") {
+    if let Some(event) = ran.events_of("change.done").iter().find(|event| event["outcome"] != "ok") {
         let of_it = |(objects, _, _, _): &&(Vec<Value>, _, _, _)| {
             objects.iter().any(|object| object["metadata"]["name"] == event["object"]["name"])
         };

@@ -180,7 +180,7 @@ fn an_object_without_entries_is_taken_over_once() {
     assert_eq!(after["spec"]["ports"], json!([before["spec"]["ports"][0]]), "its port on the nodes, too");
     assert_eq!(after["metadata"]["finalizers"], json!(["ex.com/kept"]), "whoever waits for it has not been asked");
     assert_eq!(managers(&after), ["pushback Apply"]);
-    assert_settled(&app, &input, &[], &[path.clone()]);
+    assert_settled(&app, &input, &[], std::slice::from_ref(&path));
     api().merge_patch(&path, &json!({"metadata": {"finalizers": null}})).ok();
 }
 

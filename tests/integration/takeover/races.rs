@@ -2,19 +2,16 @@
 //! not shown; a run that is killed between them is finished by the next.
 
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{api, assert_settled, create, managers, new_app, shown_fields};
-use crate::support::api::ApiClient;
 use crate::support::apply::{TestApp, config_map, config_map_path};
-use crate::support::proxy::{self, Hook, Request, Then};
+use crate::support::proxy::{Fault, FaultProxy, Matching, Request, Verb, matching};
 use crate::support::pushback::Ran;
-use crate::support::{Pushback, TestCase, cases};
+use crate::support::{Pushback, TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
@@ -29,40 +26,18 @@ pub(crate) fn tests() -> Vec<TestCase> {
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Which of the two writes is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Write {
-    Rewrite,
-    Apply,
+/// The write that makes the entries ours.
+fn rewrite() -> Matching {
+    let is_one = |request: &Request| {
+        let operations = request.json();
+        operations.as_array().is_some_and(|all| all.iter().any(|one| one["path"] == "/metadata/managedFields"))
+    };
+    matching(Verb::Patch, "configmaps").named("taken").that(is_one).first(1)
 }
 
-impl Write {
-    fn is(self, request: &Request) -> bool {
-        request.path.contains("/configmaps/taken")
-            && match self {
-                Self::Rewrite => request.rewrites_managers(),
-                Self::Apply => request.applies(),
-            }
-    }
-}
-
-/// Somebody writes once, just before a write of ours gets to the server.
-struct Meanwhile {
-    before: Write,
-    manager: &'static str,
-    patch: Value,
-    path: String,
-    done: AtomicBool,
-}
-
-impl Hook for Meanwhile {
-    fn before(&self, request: &Request, api: &ApiClient) {
-        if self.before.is(request) && !self.done.swap(true, Ordering::SeqCst) {
-            let path = format!("{}?fieldManager={}", self.path, self.manager);
-            let answer = api.request("PATCH", &path, Some("application/merge-patch+json"), Some(&self.patch));
-            answer.expect("an answer").ok();
-        }
-    }
+/// The apply.
+fn apply() -> Matching {
+    matching(Verb::Apply, "configmaps").named("taken").first(1)
 }
 
 /// An object of kapp with a field that the input drops.
@@ -72,15 +47,19 @@ fn of_kapp(app: &TestApp) -> String {
     create(app, "fieldManager=kapp", object)
 }
 
-/// Applies through a proxy, while somebody else writes.
-fn apply_while(app: &TestApp, before: Write, manager: &'static str, patch: Value) -> Ran {
-    let path = config_map_path(&app.namespace, "taken");
-    let hook = Meanwhile { before, manager, patch, path, done: AtomicBool::new(false) };
-    let hook = Arc::new(hook);
-    let kubeconfig = proxy::start(api(), &app.pushback.directory(), Arc::clone(&hook) as Arc<dyn Hook>);
-    let other = TestApp::of(Pushback::with_kubeconfig(&kubeconfig), &app.name, &app.namespace);
+/// Applies through a proxy; somebody else writes once, just before a write of ours gets to the server.
+fn apply_while(app: &TestApp, before: Matching, manager: &'static str, patch: Value) -> Ran {
+    let proxy = FaultProxy::start(TestCluster::shared().kubeconfig_path());
+    let path = format!("{}?fieldManager={manager}", config_map_path(&app.namespace, "taken"));
+    let (done, told) = channel();
+    proxy.before(before, move |_| {
+        let answer = api().request("PATCH", &path, Some("application/merge-patch+json"), Some(&patch));
+        answer.expect("an answer").ok();
+        let _ = done.send(());
+    });
+    let other = TestApp::of(Pushback::with_kubeconfig(&proxy.kubeconfig()), &app.name, &app.namespace);
     let ran = other.apply(&config_map("taken", "after"), &["--wait=false"]);
-    assert!(hook.done.load(Ordering::SeqCst), "nothing was written meanwhile: {}", ran.stdout);
+    told.try_recv().unwrap_or_else(|_| panic!("nothing was written meanwhile: {}", ran.stdout));
     ran
 }
 
@@ -92,7 +71,7 @@ fn assert_finished(app: &TestApp, data: &Value, entries: &[&str]) {
     assert_settled(app, &config_map("taken", "after"), &[], &[path]);
 }
 
-fn assert_a_stranger_is_heard(before: Write) {
+fn assert_a_stranger_is_heard(before: Matching) {
     let app = new_app();
     of_kapp(&app);
     let patch = json!({"metadata": {"labels": {"by": "somebody"}}, "data": {"theirs": "z"}});
@@ -101,14 +80,14 @@ fn assert_a_stranger_is_heard(before: Write) {
 }
 
 fn a_change_of_somebody_else_before_the_takeover_is_kept() {
-    assert_a_stranger_is_heard(Write::Rewrite);
+    assert_a_stranger_is_heard(rewrite());
 }
 
 fn a_change_of_somebody_else_between_its_writes_is_kept() {
-    assert_a_stranger_is_heard(Write::Apply);
+    assert_a_stranger_is_heard(apply());
 }
 
-fn assert_nothing_goes_unseen(before: Write) {
+fn assert_nothing_goes_unseen(before: Matching) {
     let app = new_app();
     of_kapp(&app);
     let ran = apply_while(&app, before, "kapp", json!({"data": {"new": "z"}})).expect(0);
@@ -123,27 +102,11 @@ fn assert_nothing_goes_unseen(before: Write) {
 }
 
 fn what_a_predecessor_adds_before_the_takeover_does_not_go_unseen() {
-    assert_nothing_goes_unseen(Write::Rewrite);
+    assert_nothing_goes_unseen(rewrite());
 }
 
 fn what_a_predecessor_adds_between_its_writes_does_not_go_unseen() {
-    assert_nothing_goes_unseen(Write::Apply);
-}
-
-/// Keeps the answer to the first write of a takeover, once.
-struct Silent {
-    reached: Sender<()>,
-    done: AtomicBool,
-}
-
-impl Hook for Silent {
-    fn after(&self, request: &Request) -> Then {
-        if !Write::Rewrite.is(request) || self.done.swap(true, Ordering::SeqCst) {
-            return Then::Answer;
-        }
-        let _ = self.reached.send(());
-        Then::Silence
-    }
+    assert_nothing_goes_unseen(apply());
 }
 
 fn a_run_killed_between_the_writes_is_finished_by_the_next() {
@@ -152,13 +115,16 @@ fn a_run_killed_between_the_writes_is_finished_by_the_next() {
     let input = config_map("taken", "after");
     app.pushback.write("app.yaml", &input);
     let (reached, told) = channel();
-    let hook = Silent { reached, done: AtomicBool::new(false) };
-    let kubeconfig = proxy::start(api(), &app.pushback.directory(), Arc::new(hook));
+    let proxy = FaultProxy::start(TestCluster::shared().kubeconfig_path());
+    proxy.on(rewrite(), Fault::stall().with_effect());
+    proxy.after(rewrite(), move |_| {
+        let _ = reached.send(());
+    });
     let mut child = Command::new(env!("CARGO_BIN_EXE_pushback"))
         .args(["apply", "-a", &app.name, "-n", &app.namespace, "-f", "app.yaml", "--yes", "--wait=false"])
         .current_dir(app.pushback.directory())
         .env_clear()
-        .env("KUBECONFIG", kubeconfig)
+        .env("KUBECONFIG", proxy.kubeconfig())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -180,11 +146,10 @@ fn a_run_killed_between_the_writes_is_finished_by_the_next() {
 fn a_lost_answer_to_the_first_write_is_no_obstacle() {
     let app = new_app();
     of_kapp(&app);
-    let (reached, told) = channel();
-    let hook = Silent { reached, done: AtomicBool::new(false) };
-    let kubeconfig = proxy::start(api(), &app.pushback.directory(), Arc::new(hook));
-    let other = TestApp::of(Pushback::with_kubeconfig(&kubeconfig), &app.name, &app.namespace);
+    let proxy = FaultProxy::start(TestCluster::shared().kubeconfig_path());
+    proxy.on(rewrite(), Fault::close().with_effect());
+    let other = TestApp::of(Pushback::with_kubeconfig(&proxy.kubeconfig()), &app.name, &app.namespace);
     other.apply(&config_map("taken", "after"), &["--wait=false"]).expect(0);
-    told.try_recv().expect("an answer was lost");
+    assert_eq!(proxy.count(&matching(Verb::Patch, "configmaps").named("taken")), 2, "no answer was lost");
     assert_finished(&app, &json!({"key": "after"}), &["pushback Apply"]);
 }
