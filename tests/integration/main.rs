@@ -17,6 +17,7 @@ mod ownership;
 mod preflight;
 mod proxy;
 mod prune;
+mod races;
 mod readme;
 mod refusals;
 mod safety;
@@ -52,6 +53,7 @@ fn all_tests() -> Vec<TestCase> {
         preflight::tests(),
         proxy::tests(),
         prune::tests(),
+        races::tests(),
         readme::tests(),
         refusals::tests(),
         safety::tests(),
