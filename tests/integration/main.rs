@@ -19,6 +19,7 @@ mod ownership;
 mod preflight;
 mod proxy;
 mod prune;
+mod races;
 mod readme;
 mod refusals;
 mod safety;
@@ -56,6 +57,7 @@ fn all_tests() -> Vec<TestCase> {
         preflight::tests(),
         proxy::tests(),
         prune::tests(),
+        races::tests(),
         readme::tests(),
         refusals::tests(),
         safety::tests(),
