@@ -20,6 +20,7 @@ mod ownership;
 mod preflight;
 mod proxy;
 mod prune;
+mod races;
 mod readme;
 mod refusals;
 mod safety;
@@ -60,6 +61,7 @@ fn all_tests() -> Vec<TestCase> {
         preflight::tests(),
         proxy::tests(),
         prune::tests(),
+        races::tests(),
         readme::tests(),
         refusals::tests(),
         safety::tests(),
