@@ -9,8 +9,8 @@ use pushback::app::identity::RECORD_LABEL;
 use pushback::app::inventory::{Entry, Inventory};
 use pushback::app::record::{AppName, OwnPart, observe, spec_for};
 use pushback::cluster::{
-    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, ErrorKind, FIELD_MANAGER, Kind, Kinds,
-    ListQuery, Page, Patch, ServerVersion, WatchEvent, Written,
+    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
+    Kinds, ListQuery, Page, Patch, ServerVersion, WatchEvent, Written,
 };
 use pushback::config::Config;
 use pushback::manifest::yaml::{Limits, load};
@@ -211,7 +211,7 @@ impl Cluster for Memory {
         never()
     }
 
-    async fn delete(&self, _address: &Address, _options: &DeleteOptions) -> Result<Option<Arc<Value>>, ClusterError> {
+    async fn delete(&self, _address: &Address, _options: &DeleteOptions) -> Result<Option<Deleted>, ClusterError> {
         never()
     }
 

@@ -11,6 +11,7 @@ mod directory;
 mod examples;
 mod field_conflicts;
 mod harness;
+mod hostile;
 mod kapp;
 mod kill_points;
 mod locking;
@@ -20,11 +21,15 @@ mod ownership;
 mod preflight;
 mod proxy;
 mod prune;
+mod races;
 mod readme;
 mod refusals;
 mod safety;
+mod secrets;
+mod security;
 mod smoke;
 mod support;
+mod takeover;
 mod unchanged;
 mod unverified;
 mod waiting;
@@ -49,6 +54,7 @@ fn all_tests() -> Vec<TestCase> {
         examples::tests(),
         field_conflicts::tests(),
         harness::tests(),
+        hostile::tests(),
         kapp::tests(),
         kill_points::tests(),
         locking::tests(),
@@ -58,10 +64,14 @@ fn all_tests() -> Vec<TestCase> {
         preflight::tests(),
         proxy::tests(),
         prune::tests(),
+        races::tests(),
         readme::tests(),
         refusals::tests(),
         safety::tests(),
+        secrets::tests(),
+        security::tests(),
         smoke::tests(),
+        takeover::tests(),
         unchanged::tests(),
         unverified::tests(),
         waiting::tests(),
