@@ -24,6 +24,7 @@ mod readme;
 mod refusals;
 mod safety;
 mod smoke;
+mod soak;
 mod support;
 mod unchanged;
 mod unverified;
@@ -62,6 +63,7 @@ fn all_tests() -> Vec<TestCase> {
         refusals::tests(),
         safety::tests(),
         smoke::tests(),
+        soak::tests(),
         unchanged::tests(),
         unverified::tests(),
         waiting::tests(),
