@@ -10,6 +10,7 @@ mod directory;
 mod examples;
 mod field_conflicts;
 mod harness;
+mod hostile;
 mod kapp;
 mod kill_points;
 mod locking;
@@ -23,6 +24,8 @@ mod races;
 mod readme;
 mod refusals;
 mod safety;
+mod secrets;
+mod security;
 mod smoke;
 mod soak;
 mod support;
@@ -49,6 +52,7 @@ fn all_tests() -> Vec<TestCase> {
         examples::tests(),
         field_conflicts::tests(),
         harness::tests(),
+        hostile::tests(),
         kapp::tests(),
         kill_points::tests(),
         locking::tests(),
@@ -62,6 +66,8 @@ fn all_tests() -> Vec<TestCase> {
         readme::tests(),
         refusals::tests(),
         safety::tests(),
+        secrets::tests(),
+        security::tests(),
         smoke::tests(),
         soak::tests(),
         unchanged::tests(),
