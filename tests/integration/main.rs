@@ -29,6 +29,7 @@ mod security;
 mod smoke;
 mod soak;
 mod support;
+mod takeover;
 mod unchanged;
 mod unverified;
 mod waiting;
@@ -70,6 +71,7 @@ fn all_tests() -> Vec<TestCase> {
         security::tests(),
         smoke::tests(),
         soak::tests(),
+        takeover::tests(),
         unchanged::tests(),
         unverified::tests(),
         waiting::tests(),
