@@ -1,11 +1,13 @@
 //! Every app that was recorded from kapp: where nothing has changed nothing is shown and nothing moves, entries of
 //! others are as they were, and what is not supported is refused before anything is written.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{api, assert_settled, content, foreign_entries, managers, notes, shown, shown_fields};
 use crate::support::apply::{TestApp, error};
-use crate::support::{TestCase, TestCluster, cases, kapp};
+use crate::support::{TestCase, TestCluster, cases, kapp, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
@@ -76,7 +78,10 @@ fn assert_taken_over_as_it_is(recording: &str, last_input: usize, name: &str, fu
     assert_settled(&app, &input, further, &[paths.as_slice(), &[record]].concat());
     app.delete(&["--wait=false", "--preflight=none"]).expect(0);
     for path in &paths {
-        assert_ne!(api().get(path).status, 200, "{path} is left");
+        // A definition goes when its objects have gone.
+        wait_until("it is gone with the app", Duration::from_secs(60), || {
+            (api().get(path).status != 200).then_some(())
+        });
     }
 }
 
