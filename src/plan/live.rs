@@ -104,7 +104,7 @@ pub async fn read(
     while let Some((kind, result)) = lists.next().await {
         match result {
             Ok(items) => {
-                items.into_iter().for_each(|item| add(&mut live, item, observed));
+                add(&mut live, items, observed);
                 listed.insert((kind.group.clone(), kind.kind.clone()));
             }
             Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => return Err(error),
@@ -153,20 +153,27 @@ async fn list_kind(
     Ok(items)
 }
 
-fn add(live: &mut Live, item: Arc<Value>, observed: &Observed) {
-    let object = ObjectRef::of(&item);
-    if BOOKKEEPING_LABELS.iter().any(|label| item.label(label).is_some()) {
-        return;
+fn add(live: &mut Live, items: Vec<Arc<Value>>, observed: &Observed) {
+    let mut ours = Vec::with_capacity(items.len());
+    for item in items {
+        if BOOKKEEPING_LABELS.iter().any(|label| item.label(label).is_some()) {
+            continue;
+        }
+        let key = ObjectRef::of(&item).key();
+        if is_ours(&key, &item, observed) {
+            ours.push((key, item));
+        } else {
+            live.derived.push(item);
+        }
     }
-    let key = object.key();
-    let ours = has_own_identity(&item)
-        || (observed.inventory_void.is_none() && observed.inventory.owns(&key, item.uid()))
-        || super::annotations::read_live(&item).owned_for_deletion;
-    if ours {
-        live.objects.insert(key, item);
-    } else {
-        live.derived.push(item);
-    }
+    // The server lists by name: made at once, the map compares each key with its neighbour and not with many.
+    live.objects.append(&mut ours.into_iter().collect());
+}
+
+fn is_ours(key: &ObjectKey, item: &Value, observed: &Observed) -> bool {
+    has_own_identity(item)
+        || (observed.inventory_void.is_none() && observed.inventory.owns(key, item.uid()))
+        || super::annotations::read_live(item).owned_for_deletion
 }
 
 /// In a directory nothing is stamped: the record alone says what belongs to the app.
