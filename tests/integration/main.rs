@@ -7,6 +7,7 @@ mod command_line;
 mod config;
 mod directory;
 mod examples;
+mod failures;
 mod harness;
 mod kapp;
 mod kill_points;
@@ -42,6 +43,7 @@ fn all_tests() -> Vec<TestCase> {
         config::tests(),
         directory::tests(),
         examples::tests(),
+        failures::tests(),
         harness::tests(),
         kapp::tests(),
         kill_points::tests(),
