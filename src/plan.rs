@@ -5,6 +5,7 @@ pub mod annotations;
 pub mod body;
 mod build;
 pub mod compare;
+mod conflicts;
 pub mod desired;
 pub mod diff;
 pub mod fields;
@@ -63,7 +64,7 @@ impl Planned {
     /// Whether deleting it means only to let go of it.
     #[must_use]
     pub fn is_orphaned(&self) -> bool {
-        self.change.operation == Operation::Delete && self.strategies.orphan
+        self.change.orphaned
     }
 }
 
@@ -108,6 +109,8 @@ pub struct Plan {
     pub warnings: Vec<PlanWarning>,
     /// The inventory lists objects that are gone: the record is written even where nothing else is.
     pub forgets: bool,
+    /// The user deletes the whole app, by its name.
+    pub deletes_app: bool,
 }
 
 /// Why there is no plan.
@@ -130,6 +133,7 @@ impl Plan {
     pub fn change_set(&self) -> ChangeSet {
         ChangeSet {
             app: self.observed.app.name.clone(),
+            deletes_app: self.deletes_app,
             changes: self.objects.iter().map(|planned| planned.change.clone()).collect(),
         }
     }

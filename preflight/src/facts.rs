@@ -63,6 +63,43 @@ pub enum Verification {
     Refused,
 }
 
+/// A field whose value a change takes from another field manager.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TakenField {
+    /// The path as it is shown, `spec.template.spec.containers[name=web].image`.
+    pub path: String,
+    /// Where it is in the manifest, for its place in the input.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub place: Vec<PathSegment>,
+    /// The other manager's value, masked where it is secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<Value>,
+    /// The value that takes its place, masked; `None` where the field goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new: Option<Value>,
+}
+
+/// What one field manager loses by a change.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TakenFrom {
+    /// Name of the field manager.
+    pub manager: String,
+    /// `Apply` or `Update`.
+    pub operation: String,
+    /// `scale` and the like; empty for the object itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub subresource: String,
+    /// When it wrote the object last, as the server says it; empty where unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub time: String,
+    /// A deploy tool whose object this has been until now: everything that it owned becomes the app's.
+    pub predecessor: bool,
+    /// The fields whose values it loses. Fields of equal value are shared from then on, and are not among them.
+    pub fields: Vec<TakenField>,
+}
+
 /// One change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -89,9 +126,25 @@ pub struct Change {
     /// Places in the input; `None` for deletes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positions: Option<Arc<Positions>>,
+    /// The delete only lets go of the object: it stays, and no longer belongs to the app.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub orphaned: bool,
+    /// Whose fields it takes over, in the order of the object's `managedFields`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_from: Vec<TakenFrom>,
 }
 
 impl Change {
+    /// Whether the live object ceases to exist, be it that another one takes its place.
+    #[must_use]
+    pub fn ends_live_object(&self) -> bool {
+        match self.operation {
+            Operation::Delete => !self.orphaned,
+            Operation::Replace => true,
+            Operation::Create | Operation::Update | Operation::Noop | Operation::Exists => false,
+        }
+    }
+
     /// What the object will be: the server's answer, or else the manifest.
     #[must_use]
     pub fn after(&self) -> Option<&Value> {
@@ -110,9 +163,13 @@ impl Change {
 
 /// All changes of a run, sorted by object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ChangeSet {
     /// App name.
     pub app: String,
+    /// The user deletes the whole app, by its name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deletes_app: bool,
     /// The changes.
     pub changes: Vec<Change>,
 }
@@ -196,6 +253,13 @@ pub enum Need {
         /// Stop after this many objects; 0 for all.
         limit: u64,
     },
+    /// All objects of all kinds in a namespace, streamed in the same way: [`Answer::Folded`].
+    NamespaceContents {
+        /// The namespace.
+        namespace: String,
+        /// Group and kind of what is not asked for.
+        except: BTreeSet<(String, String)>,
+    },
 }
 
 /// A set of needs; asked for together.
@@ -277,6 +341,9 @@ pub struct Facts {
     pub changes: ChangeSet,
     /// The cluster.
     pub cluster: ClusterFacts,
+    /// The rules of the run: one leaves to another what that one judges better.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub rules: BTreeSet<String>,
     /// What was asked and answered.
     #[serde(with = "answers_as_list")]
     pub answers: BTreeMap<Need, Answer>,

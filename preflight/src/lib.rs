@@ -18,7 +18,7 @@ pub mod source;
 pub mod suggest;
 pub mod waiver;
 
-pub use facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation, Verification};
+pub use facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation, TakenField, TakenFrom, Verification};
 pub use finding::{Finding, Severity, Verdict};
 pub use judge::{Outcome, RuleOutcome, RuleResult, RunReport};
 pub use object::{ObjectExt, ObjectKey, ObjectRef};

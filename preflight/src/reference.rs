@@ -48,15 +48,25 @@ fn rule_section(meta: &RuleMeta, settings: &[&[Setting]]) -> String {
 
 fn settings_table(settings: &[&[Setting]], page: &mut String) {
     fn rows(settings: &[Setting], prefix: &str, page: &mut String) {
+        let all = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         for Setting { name, doc, kind } in settings {
-            match kind {
-                SettingKind::Choice(words) => {
-                    let default = words.first().copied().unwrap_or_default();
-                    let all = words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-                    page.push_str(&format!("| `{prefix}{name}` | {all} | `{default}` | {doc} |\n"));
+            let (values, default) = match kind {
+                SettingKind::Choice(words) => (all(words), format!("`{}`", words.first().copied().unwrap_or_default())),
+                SettingKind::Required(words) => (all(words), "must be given".to_owned()),
+                SettingKind::Number { default, least, most } => (format!("{least} to {most}"), format!("`{default}`")),
+                SettingKind::Texts([]) => ("list of texts".to_owned(), "any".to_owned()),
+                SettingKind::Texts(words) => (format!("list of {}", all(words)), "any".to_owned()),
+                SettingKind::List(inner) => {
+                    page.push_str(&format!("| `{prefix}{name}` | list | `[]` | {doc} |\n"));
+                    rows(inner, &format!("{prefix}{name}[]."), page);
+                    continue;
                 }
-                SettingKind::Map(inner) => rows(inner, &format!("{prefix}{name}."), page),
-            }
+                SettingKind::Map(inner) => {
+                    rows(inner, &format!("{prefix}{name}."), page);
+                    continue;
+                }
+            };
+            page.push_str(&format!("| `{prefix}{name}` | {values} | {default} | {doc} |\n"));
         }
     }
     page.push_str("| setting | values | default | meaning |\n|---|---|---|---|\n");

@@ -2,11 +2,11 @@
 //! so a rule that is in it is documented, selectable and explained, and no other rule exists.
 
 use crate::rule::{Rule, RuleMeta};
-use crate::rules::{CrdUpgradeSafety, PermissionValidation};
+use crate::rules::{CrdUpgradeSafety, DestructiveChange, FieldConflicts, PermissionValidation};
 use crate::suggest;
 
 /// Every rule, in the order in which they run and are listed.
-pub static RULES: &[&dyn Rule] = &[&CrdUpgradeSafety, &PermissionValidation];
+pub static RULES: &[&dyn Rule] = &[&CrdUpgradeSafety, &PermissionValidation, &FieldConflicts, &DestructiveChange];
 
 /// The name under which refusals of the API server are reported. No rule: it cannot be selected or waived.
 pub const SERVER: &str = "server";
@@ -75,8 +75,14 @@ mod tests {
             for setting in settings {
                 assert!(!setting.doc.is_empty(), "{rule}: {} has no line", setting.name);
                 match setting.kind {
-                    SettingKind::Choice(words) => assert!(words.len() > 1, "{rule}: {} is no choice", setting.name),
-                    SettingKind::Map(inner) => visit(rule, inner),
+                    SettingKind::Choice(words) | SettingKind::Required(words) => {
+                        assert!(words.len() > 1, "{rule}: {} is no choice", setting.name);
+                    }
+                    SettingKind::Number { default, least, most } => {
+                        assert!((least..=most).contains(&default), "{rule}: {} has no default", setting.name);
+                    }
+                    SettingKind::Texts(_) => {}
+                    SettingKind::Map(inner) | SettingKind::List(inner) => visit(rule, inner),
                 }
             }
         }

@@ -45,8 +45,23 @@ pub struct Setting {
 pub enum SettingKind {
     /// One of these words; the first is the default.
     Choice(&'static [&'static str]),
+    /// One of these words; it must be given.
+    Required(&'static [&'static str]),
+    /// A whole number between two others, both included.
+    Number {
+        /// Where it is not given.
+        default: u64,
+        /// The smallest.
+        least: u64,
+        /// The largest.
+        most: u64,
+    },
+    /// A list of texts, any text where no words are given; empty where it is left out.
+    Texts(&'static [&'static str]),
     /// A map of settings.
     Map(&'static [Setting]),
+    /// A list of maps of settings; empty where it is left out.
+    List(&'static [Setting]),
 }
 
 /// Settings after validation: every key is known, every value allowed, defaults filled in.
@@ -64,11 +79,24 @@ impl Settings {
     /// A choice, by its path of keys; defaults are filled in, so a declared one is always there.
     #[must_use]
     pub fn choice(&self, path: &[&str]) -> &str {
-        let (first, rest) = path.split_first().unwrap_or((&"", &[]));
-        rest.iter()
-            .fold(self.values.get(*first), |value, key| value?.get(*key))
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        self.at(path).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// A number, by its path of keys.
+    #[must_use]
+    pub fn number(&self, path: &[&str]) -> u64 {
+        self.at(path).and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    /// The entries of a list, by its path of keys.
+    #[must_use]
+    pub fn list(&self, path: &[&str]) -> &[Value] {
+        self.at(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    fn at(&self, path: &[&str]) -> Option<&Value> {
+        let (first, rest) = path.split_first()?;
+        rest.iter().fold(self.values.get(*first), |value, key| value?.get(*key))
     }
 }
 
@@ -121,6 +149,7 @@ pub trait Rule: Debug + Sync {
     /// Judges.
     fn check(&self, facts: &Facts, settings: &Settings) -> Checked;
 
-    /// Folds one page of a stream that it asked for with [`Need::Objects`] into its state (`Null` at first).
+    /// Folds one page of a stream that it asked for with [`Need::Objects`] or
+    /// [`Need::NamespaceContents`] into its state (`Null` at first).
     fn fold(&self, _need: &Need, _state: &mut Value, _page: &[Value]) {}
 }

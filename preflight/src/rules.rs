@@ -2,7 +2,11 @@
 //! Which of them exist is said in [`crate::registry`].
 
 pub mod crd_upgrade_safety;
+pub mod destructive_change;
+pub mod field_conflicts;
 pub mod permission_validation;
 
 pub use crd_upgrade_safety::CrdUpgradeSafety;
+pub use destructive_change::DestructiveChange;
+pub use field_conflicts::FieldConflicts;
 pub use permission_validation::PermissionValidation;

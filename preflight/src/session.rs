@@ -44,7 +44,8 @@ impl Session {
     /// Starts a run. `facts` holds the change set and the cluster; answers in it, as in a saved facts file,
     /// are used and not asked for again.
     #[must_use]
-    pub fn new(selection: Selection, facts: Facts) -> Self {
+    pub fn new(selection: Selection, mut facts: Facts) -> Self {
+        facts.rules = selection.rules.iter().map(|selected| selected.rule.meta().name.to_owned()).collect();
         let runs = selection
             .rules
             .into_iter()

@@ -96,32 +96,92 @@ fn read_value(
     path: &mut Vec<PathSegment>,
     errors: &mut Vec<SettingError>,
 ) -> Value {
-    match (&setting.kind, given) {
-        (SettingKind::Choice(words), None) => words.first().copied().unwrap_or_default().into(),
-        (SettingKind::Choice(words), Some(Value::String(word))) if words.contains(&word.as_str()) => {
-            word.as_str().into()
+    let Some(given) = given else { return absent(setting, path, errors) };
+    let read = match (&setting.kind, given) {
+        (SettingKind::Choice(words) | SettingKind::Required(words), value) => read_word(words, value),
+        (SettingKind::Number { least, most, .. }, value) => match value.as_u64() {
+            Some(number) if (*least..=*most).contains(&number) => Ok(number.into()),
+            _ => Err(format!("expected a whole number from {least} to {most}, got {}", shown(value))),
+        },
+        (SettingKind::Map(inner), Value::Object(map)) => {
+            Ok(Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), map, path, errors)))
         }
-        (SettingKind::Choice(words), Some(value)) => {
-            let (got, suggestion) = match value {
-                Value::String(word) => (format!("\"{word}\""), suggest::nearest(word, words.iter().copied())),
-                other => (describe(other).to_owned(), None),
-            };
-            let message = format!("expected {}, got {got}{}", list(words), suggest::hint(suggestion));
-            errors.push(SettingError { path: path.clone(), message });
+        (SettingKind::Map(_), other) => Err(format!("expected a map, got {}", describe(other))),
+        (SettingKind::Texts(words), Value::Array(items)) => {
+            Ok(read_items(items, path, errors, |item, _, _| match item {
+                Value::String(text) if words.is_empty() => Ok(text.as_str().into()),
+                other if words.is_empty() => Err(format!("expected text, got {}", describe(other))),
+                word => read_word(words, word),
+            }))
+        }
+        (SettingKind::List(inner), Value::Array(items)) => {
+            let declared: Vec<&Setting> = inner.iter().collect();
+            Ok(read_items(items, path, errors, |item, path, errors| match item {
+                Value::Object(map) => Ok(Value::Object(read_map(&declared, map, path, errors))),
+                other => Err(format!("expected a map, got {}", describe(other))),
+            }))
+        }
+        (SettingKind::Texts(_) | SettingKind::List(_), other) => {
+            Err(format!("expected a list, got {}", describe(other)))
+        }
+    };
+    read.unwrap_or_else(|message| {
+        errors.push(SettingError { path: path.clone(), message });
+        Value::Null
+    })
+}
+
+fn read_items(
+    items: &[Value],
+    path: &mut Vec<PathSegment>,
+    errors: &mut Vec<SettingError>,
+    read: impl Fn(&Value, &mut Vec<PathSegment>, &mut Vec<SettingError>) -> Result<Value, String>,
+) -> Value {
+    let mut values = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        path.push(index.into());
+        match read(item, path, errors) {
+            Ok(value) => values.push(value),
+            Err(message) => errors.push(SettingError { path: path.clone(), message }),
+        }
+        path.pop();
+    }
+    Value::Array(values)
+}
+
+fn absent(setting: &Setting, path: &mut Vec<PathSegment>, errors: &mut Vec<SettingError>) -> Value {
+    match &setting.kind {
+        SettingKind::Choice(words) => words.first().copied().unwrap_or_default().into(),
+        SettingKind::Required(words) => {
+            let place = path[..path.len().saturating_sub(1)].to_vec();
+            let message = format!("missing setting \"{}\", expected {}", setting.name, list(words));
+            errors.push(SettingError { path: place, message });
             Value::Null
         }
-        (SettingKind::Map(inner), None) => {
+        SettingKind::Number { default, .. } => (*default).into(),
+        SettingKind::Texts(_) | SettingKind::List(_) => Value::Array(Vec::new()),
+        SettingKind::Map(inner) => {
             Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), &Map::new(), path, errors))
         }
-        (SettingKind::Map(inner), Some(Value::Object(map))) => {
-            Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), map, path, errors))
-        }
-        (SettingKind::Map(_), Some(other)) => {
-            let message = format!("expected a map, got {}", describe(other));
-            errors.push(SettingError { path: path.clone(), message });
-            Value::Null
-        }
     }
+}
+
+fn read_word(words: &[&str], value: &Value) -> Result<Value, String> {
+    match value {
+        Value::String(word) if words.contains(&word.as_str()) => Ok(word.as_str().into()),
+        // YAML reads an unquoted `off` as false.
+        Value::Bool(false) if words.contains(&"off") => Ok("off".into()),
+        Value::String(word) => {
+            let suggestion = suggest::nearest(word, words.iter().copied());
+            Err(format!("expected {}, got \"{word}\"{}", list(words), suggest::hint(suggestion)))
+        }
+        other => Err(format!("expected {}, got {}", list(words), describe(other))),
+    }
+}
+
+/// A number is shown as it is, anything else by what it is.
+fn shown(value: &Value) -> String {
+    if value.is_number() { value.to_string() } else { describe(value).to_owned() }
 }
 
 /// The settings that exist, where nothing is near enough to be suggested.
@@ -134,7 +194,11 @@ fn known(declared: &[&Setting], suggestion: Option<&str>) -> String {
 }
 
 fn list(words: &[&str]) -> String {
-    words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ")
+    let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => words.concat(),
+    }
 }
 
 #[cfg(test)]

@@ -184,7 +184,7 @@ fn matches_object(pattern: &str, object: &ObjectRef) -> bool {
 
 /// Whether `text` matches `glob`, in which `*` stands for any characters, also none.
 /// Linear in practice: after a mismatch only the last `*` is tried again.
-fn matches(glob: &str, text: &str) -> bool {
+pub(crate) fn matches(glob: &str, text: &str) -> bool {
     let (glob, text) = (glob.as_bytes(), text.as_bytes());
     let (mut glob_at, mut text_at) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;

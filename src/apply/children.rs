@@ -1,4 +1,5 @@
-//! The objects below what is waited for: ReplicaSets and Pods by owner, kept from the watches.
+//! What lies below what is waited for, kept from the watches: ReplicaSets and Pods by owner, endpoints of Services,
+//! and the events that say why something does not come about.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -9,7 +10,16 @@ use serde_json::Value;
 use super::readiness::Related;
 use crate::cluster::Kind;
 
-static KINDS: LazyLock<[Arc<Kind>; 2]> = LazyLock::new(|| {
+/// How many objects' events are kept. A namespace has events of others too.
+const MAX_EVENT_SUBJECTS: usize = 10_000;
+
+/// How many reasons are kept for one object; each by its latest event.
+const MAX_EVENT_REASONS: usize = 32;
+
+/// Names the Service of an EndpointSlice.
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+
+static KINDS: LazyLock<[Arc<Kind>; 4]> = LazyLock::new(|| {
     let kind = |group: &str, kind: &str, plural: &str| {
         Arc::new(Kind {
             group: group.to_owned(),
@@ -21,20 +31,27 @@ static KINDS: LazyLock<[Arc<Kind>; 2]> = LazyLock::new(|| {
             ..Kind::default()
         })
     };
-    [kind("", "Pod", "pods"), kind("apps", "ReplicaSet", "replicasets")]
+    [
+        kind("", "Pod", "pods"),
+        kind("apps", "ReplicaSet", "replicasets"),
+        kind("", "Event", "events"),
+        kind("discovery.k8s.io", "EndpointSlice", "endpointslices"),
+    ]
 });
 
-/// Children by their uid, and the uids of the children of each owner.
+/// Children by their uid, the uids of the children of each owner, and the events about each object.
 #[derive(Debug, Default)]
 pub(super) struct Children {
     objects: BTreeMap<String, Arc<Value>>,
     by_owner: BTreeMap<String, BTreeSet<String>>,
+    /// By uid and reason.
+    events: BTreeMap<String, BTreeMap<String, Arc<Value>>>,
 }
 
 impl Children {
     /// The kinds that are watched for causes.
     pub(super) fn kinds() -> [Arc<Kind>; 2] {
-        KINDS.clone()
+        [Arc::clone(&KINDS[0]), Arc::clone(&KINDS[1])]
     }
 
     /// Pods: who uses a claim.
@@ -42,29 +59,74 @@ impl Children {
         Arc::clone(&KINDS[0])
     }
 
-    /// Notes a child; anything else is passed over.
-    pub(super) fn insert(&mut self, object: &Arc<Value>) {
-        if !is_child(object) {
-            return;
+    /// Events: why something does not come about.
+    pub(super) fn event_kind() -> Arc<Kind> {
+        Arc::clone(&KINDS[2])
+    }
+
+    /// EndpointSlices: whether anybody answers for a Service.
+    pub(super) fn endpoint_slice_kind() -> Arc<Kind> {
+        Arc::clone(&KINDS[3])
+    }
+
+    /// Notes a child or an event; anything else, and what is older than what is known, is passed over. Answers the
+    /// uids of the objects that it says something about.
+    pub(super) fn insert(&mut self, object: &Arc<Value>) -> Vec<String> {
+        if is_event(object) {
+            return self.insert_event(object);
+        }
+        if !is_child(object) || self.objects.get(object.uid()).is_some_and(|known| is_older(object, known)) {
+            return Vec::new();
         }
         for owner in owners(object) {
             self.by_owner.entry(owner).or_default().insert(object.uid().to_owned());
         }
         self.objects.insert(object.uid().to_owned(), Arc::clone(object));
+        self.above(object.uid())
     }
 
-    /// Forgets a child.
-    pub(super) fn remove(&mut self, object: &Value) {
+    fn insert_event(&mut self, event: &Arc<Value>) -> Vec<String> {
+        let subject = event.text("/involvedObject/uid");
+        let is_full = self.events.len() >= MAX_EVENT_SUBJECTS && !self.events.contains_key(subject);
+        if subject.is_empty() || is_full {
+            return Vec::new();
+        }
+        let known = self.events.entry(subject.to_owned()).or_default();
+        let reason = event.text("/reason");
+        if known.len() >= MAX_EVENT_REASONS && !known.contains_key(reason)
+            || known.get(reason).is_some_and(|known| is_older(event, known))
+        {
+            return Vec::new();
+        }
+        known.insert(reason.to_owned(), Arc::clone(event));
+        let mut about = self.above(subject);
+        about.push(subject.to_owned());
+        about
+    }
+
+    /// The uids of the owners of a child, and of their owners.
+    fn above(&self, uid: &str) -> Vec<String> {
+        let of = |uid: &str| self.objects.get(uid).map(|child| owners(child)).unwrap_or_default();
+        let mut above = of(uid);
+        let further: Vec<String> = above.iter().flat_map(|owner| of(owner)).collect();
+        above.extend(further);
+        above
+    }
+
+    /// Forgets a child. Answers the uids of the objects that it was below.
+    pub(super) fn remove(&mut self, object: &Value) -> Vec<String> {
+        let above = self.above(object.uid());
         self.objects.remove(object.uid());
         for owner in owners(object) {
             if let Some(children) = self.by_owner.get_mut(&owner) {
                 children.remove(object.uid());
             }
         }
+        above
     }
 
-    /// Forgets the children of a kind that a whole list does not have.
-    pub(super) fn keep_listed(&mut self, kind: &Kind, namespace: &str, listed: &BTreeSet<&str>) {
+    /// Forgets the children of a kind that a whole list does not have. Answers the uids that they were below.
+    pub(super) fn keep_listed(&mut self, kind: &Kind, namespace: &str, listed: &BTreeSet<&str>) -> Vec<String> {
         let missing: Vec<Arc<Value>> = self
             .objects
             .values()
@@ -76,31 +138,51 @@ impl Children {
             })
             .cloned()
             .collect();
-        missing.iter().for_each(|child| self.remove(child));
+        missing.iter().flat_map(|child| self.remove(child)).collect()
     }
 
     /// What is below an object.
     pub(super) fn of(&self, owner: &Value) -> Below {
-        let mut below = Below::default();
+        let mut below = Below { events: self.events_of(owner), ..Below::default() };
         for child in self.owned_by(owner.uid()) {
-            if ObjectRef::of(child).kind == "ReplicaSet" {
+            if child.text("/kind") == "ReplicaSet" {
+                below.events.extend(self.events_of(child));
                 below.replica_sets.push(Arc::clone(child));
                 below.pods.extend(self.owned_by(child.uid()).cloned());
-            } else {
+            } else if child.text("/kind") == "Pod" {
                 below.pods.push(Arc::clone(child));
             }
         }
+        let of_pods: Vec<_> = below.pods.iter().flat_map(|pod| self.events_of(pod)).collect();
+        below.events.extend(of_pods);
         below
     }
 
-    /// All Pods of a namespace that are known.
-    pub(super) fn pods_in(&self, namespace: &str) -> Below {
+    /// All Pods of a claim's namespace that are known.
+    pub(super) fn around_claim(&self, claim: &Value) -> Below {
+        let namespace = claim.namespace();
         let pods = self.objects.values().filter(|child| child.text("/kind") == "Pod" && child.namespace() == namespace);
-        Below { pods: pods.cloned().collect(), replica_sets: Vec::new() }
+        Below { pods: pods.cloned().collect(), events: self.events_of(claim), ..Below::default() }
+    }
+
+    /// Whether an endpoint of a Service is ready.
+    pub(super) fn has_endpoint(&self, namespace: &str, service: &str) -> bool {
+        let slices = self.objects.values().filter(|child| {
+            child.text("/kind") == "EndpointSlice"
+                && child.namespace() == namespace
+                && child.label(SERVICE_LABEL) == Some(service)
+        });
+        let endpoints = slices.filter_map(|slice| slice.pointer("/endpoints")?.as_array()).flatten();
+        // Where nothing is said the API takes it for ready.
+        endpoints.into_iter().any(|endpoint| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false)))
     }
 
     fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Arc<Value>> {
         self.by_owner.get(uid).into_iter().flatten().filter_map(|child| self.objects.get(child))
+    }
+
+    fn events_of(&self, object: &Value) -> Vec<Arc<Value>> {
+        self.events.get(object.uid()).map(|events| events.values().cloned().collect()).unwrap_or_default()
     }
 }
 
@@ -109,12 +191,19 @@ impl Children {
 pub(super) struct Below {
     pods: Vec<Arc<Value>>,
     replica_sets: Vec<Arc<Value>>,
+    events: Vec<Arc<Value>>,
 }
 
 impl Below {
     /// As readiness takes it.
     pub(super) fn related<'a>(&'a self, storage_classes: &'a [Arc<Value>]) -> Related<'a> {
-        Related { pods: &self.pods, replica_sets: &self.replica_sets, storage_classes, ..Related::default() }
+        Related {
+            pods: &self.pods,
+            replica_sets: &self.replica_sets,
+            events: &self.events,
+            storage_classes,
+            ..Related::default()
+        }
     }
 }
 
@@ -126,13 +215,33 @@ pub(super) fn has_children(object: &ObjectRef) -> bool {
     )
 }
 
+pub(super) fn is_pod(object: &Value) -> bool {
+    matches!((object.text("/apiVersion"), object.text("/kind")), ("v1", "Pod"))
+}
+
+pub(super) fn is_endpoint_slice(object: &Value) -> bool {
+    matches!((object.text("/apiVersion"), object.text("/kind")), ("discovery.k8s.io/v1", "EndpointSlice"))
+}
+
+fn is_event(object: &Value) -> bool {
+    matches!((object.text("/apiVersion"), object.text("/kind")), ("v1", "Event"))
+}
+
 fn is_child(object: &Value) -> bool {
-    matches!((object.text("/apiVersion"), object.text("/kind")), ("v1", "Pod") | ("apps/v1", "ReplicaSet"))
+    let is_replica_set = matches!((object.text("/apiVersion"), object.text("/kind")), ("apps/v1", "ReplicaSet"));
+    is_pod(object) || is_replica_set || is_endpoint_slice(object)
 }
 
 fn owners(object: &Value) -> Vec<String> {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     owners.into_iter().flatten().map(|owner| owner.text("/uid").to_owned()).filter(|uid| !uid.is_empty()).collect()
+}
+
+/// Whether a state of an object is from before another one. resourceVersions of one kind can be compared where they
+/// are numbers; where they are not, nothing is known to be older.
+pub(super) fn is_older(object: &Value, than: &Value) -> bool {
+    let number = |object: &Value| object.resource_version().parse::<u128>().ok();
+    matches!((number(object), number(than)), (Some(object), Some(than)) if object < than)
 }
 
 #[cfg(test)]
@@ -141,10 +250,24 @@ mod tests {
 
     use super::*;
 
-    fn pod(name: &str, owner: &str) -> Arc<Value> {
+    fn child(api_version: &str, kind: &str, name: &str, owner: &str, version: &str) -> Arc<Value> {
         Arc::new(json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"namespace": "n", "name": name, "uid": name, "ownerReferences": [{"uid": owner}]},
+            "apiVersion": api_version, "kind": kind,
+            "metadata": {
+                "namespace": "n", "name": name, "uid": name, "resourceVersion": version,
+                "ownerReferences": [{"uid": owner}],
+            },
+        }))
+    }
+
+    fn pod(name: &str, owner: &str) -> Arc<Value> {
+        child("v1", "Pod", name, owner, "1")
+    }
+
+    fn event(uid: &str, reason: &str, message: &str, version: &str) -> Arc<Value> {
+        Arc::new(json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"uid": version, "resourceVersion": version},
+            "involvedObject": {"uid": uid}, "type": "Warning", "reason": reason, "message": message,
         }))
     }
 
@@ -152,19 +275,85 @@ mod tests {
         below.pods.iter().map(|pod| pod.name()).collect()
     }
 
+    fn owner(uid: &str) -> Value {
+        json!({"metadata": {"uid": uid, "namespace": "n"}})
+    }
+
     #[test]
     fn what_a_list_does_not_have_any_more_is_forgotten() {
         let mut children = Children::default();
-        [pod("kept", "set"), pod("gone", "set")].iter().for_each(|pod| children.insert(pod));
-        let set = json!({"metadata": {"uid": "set"}});
-        assert_eq!(names(&children.of(&set)), ["gone", "kept"]);
+        for pod in [pod("kept", "set"), pod("gone", "set")] {
+            assert_eq!(children.insert(&pod), ["set"]);
+        }
+        assert_eq!(names(&children.of(&owner("set"))), ["gone", "kept"]);
 
         let [pods, replica_sets] = Children::kinds();
-        children.keep_listed(&replica_sets, "n", &BTreeSet::new());
-        children.keep_listed(&pods, "other", &BTreeSet::new());
-        assert_eq!(names(&children.of(&set)), ["gone", "kept"]);
-        children.keep_listed(&pods, "n", &BTreeSet::from(["kept"]));
-        assert_eq!(names(&children.of(&set)), ["kept"]);
-        assert_eq!(names(&children.pods_in("n")), ["kept"]);
+        assert!(children.keep_listed(&replica_sets, "n", &BTreeSet::new()).is_empty());
+        assert!(children.keep_listed(&pods, "other", &BTreeSet::new()).is_empty());
+        assert_eq!(names(&children.of(&owner("set"))), ["gone", "kept"]);
+        assert_eq!(children.keep_listed(&pods, "n", &BTreeSet::from(["kept"])), ["set"]);
+        assert_eq!(names(&children.of(&owner("set"))), ["kept"]);
+        assert_eq!(names(&children.around_claim(&owner("claim"))), ["kept"]);
+    }
+
+    #[test]
+    fn a_child_says_something_about_its_owner_and_about_the_owners_owner() {
+        let mut children = Children::default();
+        assert_eq!(children.insert(&child("apps/v1", "ReplicaSet", "set", "web", "1")), ["web"]);
+        assert_eq!(children.insert(&pod("p", "set")), ["set", "web"]);
+        assert_eq!(children.insert(&event("p", "FailedMount", "no secret", "5")), ["set", "web", "p"]);
+        assert_eq!(children.of(&owner("web")).events.len(), 1);
+        assert_eq!(children.remove(&pod("p", "set")), ["set", "web"]);
+        assert_eq!(children.of(&owner("web")).events.len(), 0);
+    }
+
+    #[test]
+    fn what_arrives_late_does_not_replace_what_is_newer() {
+        let mut children = Children::default();
+        children.insert(&child("v1", "Pod", "p", "set", "10"));
+        assert!(children.insert(&child("v1", "Pod", "p", "set", "9")).is_empty());
+        assert_eq!(children.of(&owner("set")).pods[0].resource_version(), "10");
+        children.insert(&event("p", "FailedMount", "new", "8"));
+        assert!(children.insert(&event("p", "FailedMount", "old", "7")).is_empty());
+        assert_eq!(children.of(&owner("set")).events[0].text("/message"), "new");
+    }
+
+    #[test]
+    fn events_are_kept_within_bounds() {
+        let mut children = Children::default();
+        for number in 0..MAX_EVENT_REASONS + 5 {
+            children.insert(&event("p", &format!("Reason{number}"), "x", "1"));
+        }
+        assert_eq!(children.events["p"].len(), MAX_EVENT_REASONS);
+        for number in 0..MAX_EVENT_SUBJECTS + 5 {
+            children.insert(&event(&format!("u{number}"), "Reason", "x", "1"));
+        }
+        assert_eq!(children.events.len(), MAX_EVENT_SUBJECTS);
+    }
+
+    #[test]
+    fn a_service_has_an_endpoint_once_one_of_a_slice_of_its_own_is_ready() {
+        let slice = |service: &str, ready: Value| {
+            let mut slice = (*child("discovery.k8s.io/v1", "EndpointSlice", service, "uid", "1")).clone();
+            slice["metadata"]["labels"] = json!({SERVICE_LABEL: service});
+            slice["endpoints"] = json!([{"conditions": {"ready": false}}, {"conditions": {"ready": ready}}]);
+            Arc::new(slice)
+        };
+        let mut children = Children::default();
+        children.insert(&slice("other", json!(true)));
+        children.insert(&slice("hook", json!(false)));
+        assert!(!children.has_endpoint("n", "hook"));
+        children.insert(&slice("hook", Value::Null));
+        assert!(children.has_endpoint("n", "hook"));
+        assert!(!children.has_endpoint("m", "hook"));
+    }
+
+    #[test]
+    fn a_state_is_older_only_where_both_versions_are_numbers() {
+        let at = |version: &str| json!({"metadata": {"resourceVersion": version}});
+        assert!(is_older(&at("9"), &at("10")));
+        assert!(!is_older(&at("10"), &at("10")));
+        assert!(!is_older(&at("a"), &at("b")));
+        assert!(!is_older(&at(""), &at("10")));
     }
 }

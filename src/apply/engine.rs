@@ -3,7 +3,7 @@
 
 mod waiting;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use self::waiting::Look;
 use super::children::Children;
-use super::readiness::ConditionAges;
+use super::readiness::{ConditionAges, Troubles};
 use super::watch::{Seen, Watches};
 use super::write::{Done, Failure, Writer};
 use crate::app::identity::APP_LABEL;
@@ -40,6 +40,8 @@ pub struct Options {
     pub wait_timeout: Duration,
     /// How long one object may take; zero: as long as the run.
     pub wait_resource_timeout: Duration,
+    /// How long an object's Pods may fail, in a way that may heal, without anything moving; zero: as long as it waits.
+    pub wait_failure_timeout: Duration,
     /// A failed write stops everything that has not started.
     pub exit_early_on_apply_error: bool,
     /// A failed wait stops everything that has not started.
@@ -95,6 +97,12 @@ struct Node {
     reasons: Vec<String>,
     /// Since when the conditions of its wait rule hold.
     ages: ConditionAges,
+    /// Since when its Pods fail.
+    troubles: Troubles,
+    /// When time alone may change how it is judged.
+    due: Option<Instant>,
+    /// Something was heard that may change how it is judged.
+    dirty: bool,
     /// A claim that nobody uses yet: it is waited for as long as somebody may come.
     idle: bool,
     /// The watch does not see it: it is asked for by itself.
@@ -122,6 +130,8 @@ pub struct Outcome {
     pub unfinished: Vec<UnfinishedLine>,
     /// Who stopped it.
     pub stop: Stop,
+    /// Time was up before all was done.
+    pub late: bool,
     /// The lock was lost.
     pub lock_lost: bool,
     /// The very first write found a changed object: plan again.
@@ -137,6 +147,8 @@ pub struct Engine<'a> {
     writer: Arc<Writer>,
     nodes: Vec<Node>,
     by_key: BTreeMap<ObjectKey, usize>,
+    /// Those that are waited for.
+    by_uid: BTreeMap<String, usize>,
     order: crate::plan::graph::Order<'a>,
     queue: VecDeque<usize>,
     writes: JoinSet<(usize, Result<Done, Failure>)>,
@@ -148,8 +160,13 @@ pub struct Engine<'a> {
     children: Children,
     /// `None` until a claim that waits asks for them.
     storage_classes: Option<Vec<Arc<Value>>>,
+    /// Namespaces whose EndpointSlices may not be listed.
+    unlisted: BTreeSet<String>,
+    /// Pods have moved, which may use a claim.
+    claims_dirty: bool,
     done: Counts,
     stopping: bool,
+    late: bool,
     lock_lost: bool,
     plan_again: bool,
     server: bool,
@@ -187,6 +204,9 @@ impl<'a> Engine<'a> {
                 message: String::new(),
                 reasons: Vec::new(),
                 ages: ConditionAges::default(),
+                troubles: Troubles::default(),
+                due: None,
+                dirty: false,
                 idle: false,
                 unwatched: false,
                 looked_at: None,
@@ -216,6 +236,7 @@ impl<'a> Engine<'a> {
             }),
             nodes,
             by_key,
+            by_uid: BTreeMap::new(),
             order: plan.graph.order(),
             queue: VecDeque::new(),
             writes: JoinSet::new(),
@@ -224,8 +245,11 @@ impl<'a> Engine<'a> {
             looks: JoinSet::new(),
             children: Children::default(),
             storage_classes: None,
+            unlisted: BTreeSet::new(),
+            claims_dirty: false,
             done: Counts::default(),
             stopping: false,
+            late: false,
             lock_lost: false,
             plan_again: false,
             server,
@@ -406,6 +430,7 @@ impl<'a> Engine<'a> {
             done: self.done,
             unfinished,
             stop,
+            late: self.late,
             lock_lost: self.lock_lost,
             plan_again: self.plan_again,
         }
@@ -429,6 +454,7 @@ impl<'a> Engine<'a> {
                 state: state.to_owned(),
                 message,
                 reasons: node.reasons.clone(),
+                elapsed: node.written_at.map(|at| at.elapsed().into()),
             });
         }
         lines

@@ -7,6 +7,7 @@ mod kinds;
 mod pods;
 mod reasons;
 mod rules;
+mod trouble;
 mod workloads;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use conditions::{describe, find};
 pub use deletion::deletion_blockers;
 pub use reasons::reasons;
 pub use rules::ConditionAges;
+pub use trouble::Troubles;
 
 /// How long a status that nobody has written yet is waited for, where it may never come.
 const OBSERVATION_WINDOW: Duration = Duration::from_secs(5);
@@ -28,12 +30,12 @@ const OBSERVATION_WINDOW: Duration = Duration::from_secs(5);
 /// The same for controllers that look at their objects in longer intervals.
 const SLOW_OBSERVATION_WINDOW: Duration = Duration::from_secs(30);
 
-/// Added to the time since the write of an object that was not written: what it has not shown before, it will not
-/// show now.
-pub const SETTLED: Duration = SLOW_OBSERVATION_WINDOW;
-
-/// How long a state that will not heal by itself may last until it counts as failure: others may be about to repair it.
+/// How long a state that will not heal by itself may last until it counts as failure: others may be about to repair it,
+/// this run among them.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// How long an object whose containers ended badly during the wait must stay ready.
+const STABLE: Duration = Duration::from_secs(10);
 
 /// Where an object stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,10 +68,16 @@ pub struct Context<'a> {
     pub wait_rule: Option<&'a WaitRule>,
     /// Since when the rule's conditions hold; without it, since the write.
     pub condition_ages: Option<&'a ConditionAges>,
+    /// Since when its pods fail; without it, since the write.
+    pub troubles: Option<&'a Troubles>,
+    /// How long its pods may fail, in a way that may heal, without anything moving; zero: for ever.
+    pub failure_timeout: Duration,
     /// The generation that our write returned: what is older is not believed. 0 where nothing was written.
     pub minimum_generation: i64,
     /// Since the write, or since waiting began where nothing was written.
-    pub since_write: Duration,
+    pub waited: Duration,
+    /// It was as it should be before the run: what it has not shown until now, it will not show.
+    pub unchanged: bool,
     /// Whether its kind has a status subresource; `None` where unknown.
     pub status_subresource: Option<bool>,
     /// What lies around it.
@@ -87,6 +95,15 @@ pub struct Related<'a> {
     pub events: &'a [Arc<Value>],
     /// StorageClasses.
     pub storage_classes: &'a [Arc<Value>],
+    /// Services of the app that a webhook configuration calls, with whether an endpoint of theirs is ready.
+    pub backends: &'a [(String, bool)],
+}
+
+impl Context<'_> {
+    /// Whether a status that nobody has written within this time will not come.
+    fn is_observed_after(&self, window: Duration) -> bool {
+        self.unchanged || self.waited >= window
+    }
 }
 
 impl Status {
@@ -115,11 +132,28 @@ impl Status {
 /// was observed, `Reconciling` and `Stalled`, the rule of its kind, and else its `Ready` and `Synced` conditions.
 #[must_use]
 pub fn assess(object: &Value, context: &Context<'_>) -> Status {
-    let mut status = judge(object, context);
+    let mut status = trouble::weigh(judge(object, context), object, context);
     if status.state != State::Ready {
         status.reasons = reasons(object, &context.related);
     }
     status
+}
+
+/// Whether an object has ended, for good: a finished Job, a Pod that succeeded.
+#[must_use]
+pub fn is_over(object: &Value) -> bool {
+    let reference = ObjectRef::of(object);
+    kinds::over(&reference.group, &reference.kind, object).is_some()
+}
+
+/// In how long time alone may change what [`assess`] says; `None` where only the cluster can.
+#[must_use]
+pub fn next_look(context: &Context<'_>) -> Option<Duration> {
+    let windows =
+        [OBSERVATION_WINDOW, SLOW_OBSERVATION_WINDOW, GRACE].map(|window| window.saturating_sub(context.waited));
+    let ages = context.wait_rule.zip(context.condition_ages).and_then(|(rule, ages)| ages.next(rule, context.waited));
+    let troubles = context.troubles.and_then(|troubles| troubles.next(context));
+    windows.into_iter().chain(ages).chain(troubles).filter(|left| !left.is_zero()).min()
 }
 
 fn judge(object: &Value, context: &Context<'_>) -> Status {
@@ -132,6 +166,10 @@ fn judge(object: &Value, context: &Context<'_>) -> Status {
         return kinds::kapp_controller(object);
     }
     if object.is_terminating() {
+        // What is over stays so while it is cleared away, as a Job is that has a time to live.
+        if let Some(status) = kinds::over(group, kind, object) {
+            return status;
+        }
         let blockers = deletion_blockers(object);
         let because = if blockers.is_empty() { String::new() } else { format!(": {blockers}") };
         return Status::in_progress(format!("being deleted{because}"));
@@ -175,7 +213,7 @@ fn generic(object: &Value, context: &Context<'_>, in_progress: State) -> Status 
     }
     let is_unobserved = observed_generation(object).is_none() && conditions::all(object).next().is_none();
     let has_observer = context.status_subresource == Some(true);
-    if has_observer && is_unobserved && context.since_write < OBSERVATION_WINDOW {
+    if has_observer && is_unobserved && !context.is_observed_after(OBSERVATION_WINDOW) {
         return Status::new(in_progress, "no status yet");
     }
     Status::ready("ready")

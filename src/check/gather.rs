@@ -1,5 +1,6 @@
 //! Answers needs from the cluster: objects, access reviews, streams folded page by page.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -12,10 +13,12 @@ use pushback_preflight::session::Session;
 use pushback_preflight::{Answer, Need, Needs, ObjectRef};
 use serde_json::Value;
 
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery};
+use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, list_all};
 
 /// Needs that are answered at the same time; the cluster bounds its requests itself.
 const CONCURRENCY: usize = 32;
+/// Kinds of a namespace that are listed at the same time.
+const KINDS_AT_ONCE: usize = 4;
 /// Objects a page of a stream: custom resources can be large, and a page is all that is held.
 const PAGE: u32 = 250;
 
@@ -57,6 +60,9 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
         }
         Need::Objects { group, version, kind, limit, .. } => {
             stream(cluster, kinds, session, need, (group, version, kind), *limit).await
+        }
+        Need::NamespaceContents { namespace, except } => {
+            contents(cluster, kinds, session, need, namespace, except).await
         }
     }
 }
@@ -175,6 +181,42 @@ async fn stream(
             return Ok(Answer::Folded { state, examined, cut: true });
         }
         query.continue_token = page.continue_token;
+    }
+    Ok(Answer::Folded { state, examined, cut: false })
+}
+
+/// Everything in a namespace, kind by kind in the order of the kinds, so that the same contents fold to the same state.
+async fn contents(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    session: &Session,
+    need: &Need,
+    namespace: &str,
+    except: &BTreeSet<(String, String)>,
+) -> Result<Answer, String> {
+    // Nobody knows what there is of a group that does not answer.
+    if let Some((group, reason)) = kinds.broken().next() {
+        return Err(format!("group {group} could not be read: {reason}"));
+    }
+    let wanted = kinds
+        .iter()
+        .filter(|kind| kind.namespaced && kind.offers("list"))
+        .filter(|kind| !except.contains(&(kind.group.clone(), kind.kind.clone())));
+    let pages = wanted.map(|kind| async move {
+        let query = ListQuery::new(Arc::clone(kind), Some(namespace), "");
+        match list_all(cluster, &query).await {
+            Ok(list) => Ok(list.items),
+            Err(error) if error.kind == ErrorKind::UnknownKind => Ok(Vec::new()),
+            Err(error) => Err(format!("failed to list {}: {error}", kind.kind)),
+        }
+    });
+    let mut pages = futures::stream::iter(pages).buffered(KINDS_AT_ONCE);
+    let mut state = Value::Null;
+    let mut examined = 0_u64;
+    while let Some(items) = pages.next().await {
+        let items: Vec<Value> = items?.iter().map(|item| (**item).clone()).collect();
+        examined += items.len() as u64;
+        session.fold(need, &mut state, &items);
     }
     Ok(Answer::Folded { state, examined, cut: false })
 }

@@ -165,12 +165,16 @@ pub struct WriteArgs {
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
           default_missing_value = "true", require_equals = true)]
     pub wait: bool,
-    /// How long to wait in all
+    /// How long writing and waiting may take in all; what has not started then does not start
     #[arg(long, value_parser = duration, default_value = "15m", value_name = "DURATION")]
     pub wait_timeout: Duration,
     /// How long to wait for one object; 0s: no limit of its own
     #[arg(long, value_parser = duration, default_value = "0s", value_name = "DURATION")]
     pub wait_resource_timeout: Duration,
+    /// How long Pods may fail in a way that may heal (image not pulled, crash loop, missing ConfigMap, quota) while
+    /// nothing of their object moves, until it counts as failed; 0s: as long as waiting takes
+    #[arg(long, value_parser = duration, default_value = "5m", value_name = "DURATION")]
+    pub wait_failure_timeout: Duration,
     /// How long to try one write that may yet succeed
     #[arg(long, value_parser = duration, default_value = "15m", value_name = "DURATION", hide_short_help = true)]
     pub apply_timeout: Duration,

@@ -102,7 +102,8 @@ fn judged(object: &Value) -> (&'static str, String) {
     if object.is_terminating() {
         return ("deleting", readiness::deletion_blockers(object));
     }
-    let context = readiness::Context { since_write: Duration::from_secs(3600), ..readiness::Context::default() };
+    let context =
+        readiness::Context { waited: Duration::from_secs(3600), unchanged: true, ..readiness::Context::default() };
     let status = readiness::assess(object, &context);
     let state = match status.state {
         State::Ready => "ok",

@@ -76,7 +76,7 @@ impl End {
         } else if never_ready {
             let hint = "correct the manifest and run again; `pushback inspect` shows the app".to_owned();
             (ExitCode::Failed, "failed", "an object has failed and will not become ready".to_owned(), vec![hint])
-        } else if timed_out {
+        } else if timed_out || (outcome.late && any(&|progress| *progress != Progress::Done)) {
             let hints = vec![
                 "run again to go on waiting, or give more time with --wait-timeout".to_owned(),
                 "an object that need not be waited for can carry the annotation kapp.k14s.io/disable-wait: \"\""

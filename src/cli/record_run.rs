@@ -183,6 +183,7 @@ impl Writing<'_> {
             apply_timeout: self.write.apply_timeout,
             wait_timeout: self.write.wait_timeout,
             wait_resource_timeout: self.write.wait_resource_timeout,
+            wait_failure_timeout: self.write.wait_failure_timeout,
             exit_early_on_apply_error: self.write.exit_early_on_apply_error,
             exit_early_on_wait_error: self.write.exit_early_on_wait_error,
         };

@@ -77,6 +77,26 @@ impl Masker {
         paths
     }
 
+    /// Which places of these objects must not be shown.
+    #[must_use]
+    pub fn cover<'a>(&self, objects: impl IntoIterator<Item = &'a Value>) -> Cover {
+        Cover { hidden: objects.into_iter().flat_map(|object| self.masked_paths(object)).collect() }
+    }
+
+    /// The value at a place of the object, every secret leaf of it replaced.
+    #[must_use]
+    pub fn shown(&self, object: &Value, path: &[PathSegment], numbers: &mut MaskNumbers) -> Option<Value> {
+        let mut value = get(object, path)?.clone();
+        for hidden in self.masked_paths(object) {
+            let Some(below) = hidden.strip_prefix(path) else { continue };
+            if let Some(secret) = get(object, &hidden) {
+                let placeholder = Value::String(numbers.placeholder(secret, is_base64(object, &hidden)));
+                set_at(&mut value, below, placeholder);
+            }
+        }
+        Some(value)
+    }
+
     /// A text about these objects without their masked values: servers and webhooks quote what they refuse.
     #[must_use]
     pub fn hide(&self, objects: &[&Value], text: &str) -> String {
@@ -94,6 +114,20 @@ impl Masker {
                 set_at(object, &path, Value::String(placeholder));
             }
         }
+    }
+}
+
+/// Places that must not be shown.
+#[derive(Clone, Debug, Default)]
+pub struct Cover {
+    hidden: BTreeSet<Vec<PathSegment>>,
+}
+
+impl Cover {
+    /// Whether a place is, or is in, what must not be shown.
+    #[must_use]
+    pub fn hides(&self, path: &[PathSegment]) -> bool {
+        self.hidden.iter().any(|hidden| path.starts_with(hidden))
     }
 }
 

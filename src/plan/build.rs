@@ -154,7 +154,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         refusals.extend(quota::check(cluster, kinds, &objects).await);
     }
     let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
-    Ok(Plan { observed, label_value, objects, graph, kept, refusals, unable, warnings, forgets })
+    Ok(Plan { observed, label_value, objects, graph, kept, refusals, unable, warnings, forgets, deletes_app: false })
 }
 
 /// Plans the deletion of the whole app.
@@ -173,7 +173,18 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
     let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
     let kept = Kept { objects: Vec::new(), unreadable: live.unreadable.into_keys().collect() };
     let (refusals, warnings) = (Vec::new(), Vec::new());
-    Ok(Plan { observed, label_value, objects, graph, kept, refusals, unable, warnings, forgets: false })
+    Ok(Plan {
+        observed,
+        label_value,
+        objects,
+        graph,
+        kept,
+        refusals,
+        unable,
+        warnings,
+        forgets: false,
+        deletes_app: true,
+    })
 }
 
 /// The namespace of the record goes with the whole app, or not at all: pruned, it would take record and lock along.
@@ -245,6 +256,8 @@ fn planned(wanted: Desired, compared: Compared, kind_changes: bool) -> Planned {
             result: compared.result,
             verification: compared.verification,
             positions: Some(wanted.positions),
+            orphaned: false,
+            taken_from: compared.taken_from,
         },
         wait: !left_alone
             && !wanted.strategies.disable_wait
@@ -348,6 +361,8 @@ fn prunes(live: &Live, pairs: &[(Desired, Compared)], kinds: &Kinds, stamps: boo
                 result: None,
                 verification: Verification::NotNeeded,
                 positions: None,
+                orphaned: orphan,
+                taken_from: Vec::new(),
             },
             kind: Arc::clone(kind),
             kind_from_set: false,

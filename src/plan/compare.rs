@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pushback_preflight::source::display_path;
-use pushback_preflight::{ObjectExt, ObjectKey, Operation, Verification};
+use pushback_preflight::{ObjectExt, ObjectKey, Operation, TakenFrom, Verification};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::aggregated::{self, Aggregated};
 use super::annotations::UpdateStrategy;
 use super::body::{self, Body, Stamp};
+use super::conflicts;
 use super::desired::Desired;
 use super::diff::{self, DiffOptions, FieldChange};
 use super::fields::{self, ManagerEntry};
@@ -33,6 +33,8 @@ pub(super) struct Compared {
     pub(super) result: Option<Arc<Value>>,
     pub(super) verification: Verification,
     pub(super) takeover: Option<Takeover>,
+    /// Whose fields it takes over.
+    pub(super) taken_from: Vec<TakenFrom>,
     pub(super) fields: Vec<FieldChange>,
     pub(super) notes: Vec<String>,
     pub(super) warnings: Vec<String>,
@@ -48,7 +50,7 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    fn new(operation: Operation) -> Self {
+    pub(super) fn new(operation: Operation) -> Self {
         Self {
             operation,
             body: None,
@@ -56,6 +58,7 @@ impl Compared {
             result: None,
             verification: Verification::NotNeeded,
             takeover: None,
+            taken_from: Vec::new(),
             fields: Vec::new(),
             notes: Vec::new(),
             warnings: Vec::new(),
@@ -116,6 +119,8 @@ pub(super) async fn compare(
     listed: Option<Arc<Value>>,
 ) -> Result<Compared, ClusterError> {
     let mut compared = compare_unmasked(context, desired, listed).await?;
+    compared.taken_from = conflicts::taken_from(&compared, context.masker);
+    compared.notes.extend(conflicts::notes(&compared.taken_from));
     // The rules for masks are the Config's; the cluster knows only of Secrets.
     let live = compared.live.clone();
     let objects: Vec<&Value> = std::iter::once(&desired.value).chain(live.as_deref()).collect();
@@ -278,14 +283,12 @@ async fn with_state(
         Ok(written) => {
             compared.warnings = written.warnings;
             compared.fields = diff::diff(&live, &written.object, &DiffOptions::default());
-            let takes_over = taken_over(&live, &written.object);
             if !compared.fields.is_empty() || own_fields_differ(&live, &written.object) {
                 compared.operation = match desired.strategies.update {
                     UpdateStrategy::AlwaysReplace => Operation::Replace,
                     _ => Operation::Update,
                 };
                 compared.verification = Verification::Server;
-                compared.notes.extend(takes_over);
             }
             compared.result = Some(written.object);
             if context.stamp.label_value.is_some() {
@@ -514,37 +517,6 @@ fn own_fields_differ(live: &Value, result: &Value) -> bool {
 fn own_entry(object: &Value) -> Option<ManagerEntry> {
     let managers = fields::managers(object).ok()?;
     managers.into_iter().find(|entry| entry.owner.manager == FIELD_MANAGER && entry.owner.operation == "Apply")
-}
-
-/// Whose fields the apply takes over.
-fn taken_over(live: &Value, result: &Value) -> Vec<String> {
-    let (Ok(before), Ok(after)) = (fields::managers(live), fields::managers(result)) else { return Vec::new() };
-    let mut notes = Vec::new();
-    let others =
-        |entry: &&ManagerEntry| entry.owner.manager != FIELD_MANAGER && !takeover::is_predecessor(&entry.owner);
-    for entry in before.iter().filter(others) {
-        let same = |owner: &fields::Owner| {
-            (&owner.manager, &owner.operation, &owner.subresource)
-                == (&entry.owner.manager, &entry.owner.operation, &entry.owner.subresource)
-        };
-        let kept = after.iter().find(|other| same(&other.owner));
-        let lost = match kept {
-            Some(kept) => entry.fields.difference(&kept.fields),
-            None => entry.fields.clone(),
-        };
-        let leaves = lost.leaves();
-        let paths: Vec<String> = leaves
-            .iter()
-            .filter_map(|path| fields::resolve(path, live))
-            .filter(|path| !path.is_empty())
-            .map(|path| display_path(&path))
-            .collect();
-        if let Some((first, rest)) = paths.split_first() {
-            let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-            notes.push(format!("takes over {first}{more} from {}", entry.owner.manager));
-        }
-    }
-    notes
 }
 
 /// A local stand-in for the server's merge, where the server may not be asked: what the body sets, over what is live.

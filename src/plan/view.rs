@@ -1,7 +1,5 @@
 //! The plan as people see it: lines and texts, Secrets masked.
 
-use std::collections::BTreeSet;
-
 use pushback_preflight::{Operation, PathSegment};
 use serde_json::Value;
 
@@ -36,18 +34,9 @@ pub fn planned_lines(plan: &Plan, view: &View<'_>) -> (Counts, Vec<PlannedLine>)
 
 fn line(planned: &Planned, masker: &Masker, text: bool) -> PlannedLine {
     let change = &planned.change;
-    let secret: BTreeSet<Vec<PathSegment>> = [&change.live, &change.desired, &change.result]
-        .into_iter()
-        .flatten()
-        .flat_map(|object| masker.masked_paths(object))
-        .collect();
-    // A path above a secret value carries it, and one below is a part of it.
-    let masked = |path: &[PathSegment]| {
-        secret.iter().any(|hidden| {
-            let shared = hidden.len().min(path.len());
-            hidden[..shared] == path[..shared] && path.len() >= hidden.len()
-        })
-    };
+    let cover =
+        masker.cover([&change.live, &change.desired, &change.result].into_iter().flatten().map(|object| &**object));
+    let masked = |path: &[PathSegment]| cover.hides(path);
     let new: Option<&Value> = match change.operation {
         Operation::Delete => None,
         _ => change.result.as_deref().or(change.desired.as_deref()),

@@ -105,25 +105,29 @@ fn unfinished_text(unfinished: &[UnfinishedLine], options: &RenderOptions) -> St
     let theme = options.theme;
     let limit = if options.verbose { usize::MAX } else { UNFINISHED_ROWS };
     let shown = &unfinished[..unfinished.len().min(limit)];
-    let rows: Vec<(String, String, String)> = shown
+    let rows: Vec<[String; 4]> = shown
         .iter()
         .map(|line| {
             let (kind, name) = object_columns(&line.object);
-            (terminal_safe(&line.state).into_owned(), kind, name)
+            let waited = line.elapsed.map(took).unwrap_or_default();
+            [terminal_safe(&line.state).into_owned(), kind, name, waited]
         })
         .collect();
-    let state_width = column_width(rows.iter().map(|(state, ..)| state.as_str()), 24);
-    let kind_width = column_width(rows.iter().map(|(_, kind, _)| kind.as_str()), 24);
-    let name_width = column_width(rows.iter().map(|(.., name)| name.as_str()), 44);
+    let width = |column: usize, widest| column_width(rows.iter().map(|row| row[column].as_str()), widest);
+    let widths = [width(0, 24), width(1, 24), width(2, 44), width(3, 12)];
     let mut text = String::new();
-    for (line, (state, kind, name)) in shown.iter().zip(&rows) {
-        let row = format!(
-            "  {}  {}  {}  {}",
-            theme.paint(Role::Bad, &pad(state, state_width)),
-            pad(kind, kind_width),
-            pad(name, name_width),
-            terminal_safe(&line.message)
+    for (line, [state, kind, name, waited]) in shown.iter().zip(&rows) {
+        let mut row = format!(
+            "  {}  {}  {}  ",
+            theme.paint(Role::Bad, &pad(state, widths[0])),
+            pad(kind, widths[1]),
+            pad(name, widths[2]),
         );
+        // How long it was waited for, where anything was.
+        if widths[3] > 0 {
+            row += &format!("{}  ", pad(waited, widths[3]));
+        }
+        row += &terminal_safe(&line.message);
         let _ = writeln!(text, "{}", row.trim_end());
         text += &reasons_text(&line.reasons, theme);
     }
@@ -193,6 +197,7 @@ mod tests {
             state: state.to_owned(),
             message: message.to_owned(),
             reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+            elapsed: (state == "not ready").then_some(Millis(300_000)),
         }
     }
 
@@ -220,10 +225,10 @@ mod tests {
         let end = run_end("failed", ExitCode::TimedOut, "1 object did not become ready within 5m", left);
         assert_snapshot!(ended("apply", &end), @"
         error: 1 object did not become ready within 5m
-          not ready    Deployment  shop/web      2/4 ready
+          not ready    Deployment  shop/web      5m 0s  2/4 ready
               └ pod web-a: CrashLoopBackOff (exit 1)
               └ pod web-b: pending
-          not applied  Service     shop/web-old  waits for Deployment shop/web
+          not applied  Service     shop/web-old         waits for Deployment shop/web
         Applied shop to kind-prod in 1m 12s, but 1 not ready, 1 not applied: 1 created, 2 updated, 1 deleted, 18 unchanged.
           slowest   Deployment shop/web 41.2s
         hint: do the next thing

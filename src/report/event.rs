@@ -139,7 +139,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         position: Option<Position>,
     },
-    /// A fact about how the run goes that needs no action: [`PLANNING`], `lock-waiting`, `no-app`.
+    /// A fact about how the run goes that needs no action: [`PLANNING`], `lock-waiting`, `no-app`,
+    /// `reasons-unknown`.
     #[serde(rename = "diagnostic")]
     Diagnostic {
         /// Stable word.
@@ -290,6 +291,9 @@ pub struct UnfinishedLine {
     /// Causes found below it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
+    /// Since its write, or since it was waited for where nothing was written; left out where it did not come so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed: Option<Millis>,
 }
 
 /// Where the engine sends its events. Cheap to clone; sending never blocks and never fails.

@@ -245,7 +245,8 @@ pub(super) fn hostile() -> Vec<Event> {
         waived: 0,
         reasons: vec![evil()],
     };
-    let unfinished = UnfinishedLine { object: web.clone(), state: evil(), message: evil(), reasons: vec![evil()] };
+    let unfinished =
+        UnfinishedLine { object: web.clone(), state: evil(), message: evil(), reasons: vec![evil()], elapsed: None };
     let mut events = vec![
         Event::RunStart {
             command: "apply".to_owned(),

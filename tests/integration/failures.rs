@@ -2,6 +2,7 @@
 //! `documented` holds the list of such situations, from which `docs/failures.md` is made.
 
 mod admission;
+mod credentials;
 mod documented;
 mod groups;
 mod immutable;
@@ -22,6 +23,7 @@ use crate::support::{Ran, TestCase, TestCluster};
 pub(crate) fn tests() -> Vec<TestCase> {
     [
         admission::tests(),
+        credentials::tests(),
         documented::tests(),
         groups::tests(),
         immutable::tests(),

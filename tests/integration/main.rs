@@ -5,9 +5,11 @@ mod aggregated;
 mod bad_input;
 mod command_line;
 mod config;
+mod destructive_change;
 mod directory;
 mod examples;
 mod failures;
+mod field_conflicts;
 mod harness;
 mod kapp;
 mod kill_points;
@@ -41,9 +43,11 @@ fn all_tests() -> Vec<TestCase> {
         bad_input::tests(),
         command_line::tests(),
         config::tests(),
+        destructive_change::tests(),
         directory::tests(),
         examples::tests(),
         failures::tests(),
+        field_conflicts::tests(),
         harness::tests(),
         kapp::tests(),
         kill_points::tests(),

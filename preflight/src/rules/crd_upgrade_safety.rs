@@ -2,7 +2,7 @@
 //! This release judges the definition as a whole and the life of its versions; schema changes it reports as unknown.
 
 mod crd;
-mod deletion;
+pub(super) mod deletion;
 mod lifecycle;
 mod schema_change;
 
@@ -13,7 +13,10 @@ use crate::finding::{Finding, Verdict};
 use crate::rule::{Checked, Judgement, Rule, RuleMeta, Setting, SettingKind, Settings};
 use crd::{Crd, is_crd};
 
-const NAME: &str = "CRDUpgradeSafety";
+pub(super) const NAME: &str = "CRDUpgradeSafety";
+
+const DELETION: deletion::Names =
+    deletion::Names { rule: NAME, deletion: "crdDeletion", replacement: "crdReplacement" };
 
 /// The rule.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +76,7 @@ impl Rule for CrdUpgradeSafety {
         changes
             .changes
             .iter()
-            .filter(|change| deletes(change))
+            .filter(|change| deletion::concerns(change))
             .filter_map(|change| deletion::need(change, changes))
             .collect()
     }
@@ -81,8 +84,8 @@ impl Rule for CrdUpgradeSafety {
     fn check(&self, facts: &Facts, settings: &Settings) -> Checked {
         let mut judgement = Judgement::default();
         for change in facts.changes.changes.iter().filter(|change| is_crd(change)) {
-            if deletes(change) {
-                deletion::check(change, facts, &mut judgement);
+            if deletion::concerns(change) {
+                deletion::check(&DELETION, change, facts, &mut judgement);
             } else if change.operation == Operation::Update {
                 match (change.live.as_deref(), change.after()) {
                     (Some(live), Some(after)) => {
@@ -135,10 +138,6 @@ impl Upgrade<'_> {
         }
         finding
     }
-}
-
-fn deletes(change: &Change) -> bool {
-    is_crd(change) && matches!(change.operation, Operation::Delete | Operation::Replace)
 }
 
 /// The line that CRD upgrade checks of kapp and OLM print for a finding, where they have a validator for it:

@@ -80,11 +80,13 @@ impl Rule for PermissionValidation {
 
 /// The verbs that a change takes. Server-side apply of an object that does not exist is authorised as `patch` and then
 /// as `create` (`k8s.io/apiserver`, `endpoints/handlers/patch.go`).
-fn verbs(operation: Operation) -> &'static [&'static str] {
-    match operation {
+fn verbs(change: &Change) -> &'static [&'static str] {
+    match change.operation {
         Operation::Create => &["create", "patch"],
         Operation::Update => &["patch"],
         Operation::Replace => &["create", "delete", "patch"],
+        // What is let go of only loses the app's label.
+        Operation::Delete if change.orphaned => &["patch"],
         Operation::Delete => &["delete"],
         Operation::Noop | Operation::Exists => &[],
     }
@@ -102,7 +104,7 @@ fn writes(changes: &ChangeSet, questions: &mut Questions<'_>) -> Vec<Finding> {
             continue;
         };
         let namespace = if change.namespaced { change.object.namespace.as_str() } else { "" };
-        for verb in verbs(change.operation) {
+        for verb in verbs(change) {
             requests.entry((namespace, &change.object.group, resource, verb)).or_default().push(change);
         }
     }

@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use super::{Engine, Progress};
 use crate::app::identity::APP_LABEL;
-use crate::apply::children::{Below, Children, has_children};
+use crate::apply::children::{Below, Children, has_children, is_endpoint_slice, is_older, is_pod};
 use crate::apply::readiness::{self, State, Status};
 use crate::apply::watch::Seen;
-use crate::cluster::{Address, ClusterError, Kind, ListQuery, list_all};
+use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 use crate::config::{Config, WaitRule, matcher};
 use crate::plan::Planned;
 use crate::report::event::{Event, Millis};
@@ -21,11 +21,16 @@ use crate::report::event::{Event, Millis};
 /// Between two looks at an object that no watch sees.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// How long an object may take until the events about it and its Pods are asked for.
+const SLOW: Duration = Duration::from_secs(5);
+
 /// What was asked for beside the watches.
 #[derive(Debug)]
 pub(super) enum Look {
     /// One object.
     Object(usize, Result<Option<Arc<Value>>, ClusterError>),
+    /// One object that the watch saw going, or that a list does not have.
+    Gone(usize, Result<Option<Arc<Value>>, ClusterError>),
     /// All StorageClasses; empty where they may not be read.
     StorageClasses(Vec<Arc<Value>>),
 }
@@ -40,6 +45,7 @@ impl<'a> Engine<'a> {
         let Some(object) = self.nodes[node].object.clone() else { return self.complete(node) };
         let wait_rule = self.wait_rule(&object);
         let status = self.assess(node, &object, wait_rule);
+        self.nodes[node].dirty = false;
         let idle = status.state == State::Ready && wait_rule.is_none() && is_unbound_claim(&object);
         self.nodes[node].idle = idle;
         let state = if idle && self.somebody_may_come() { State::Unblocked } else { status.state };
@@ -60,29 +66,57 @@ impl<'a> Engine<'a> {
 
     fn assess(&mut self, node: usize, object: &Value, wait_rule: Option<&WaitRule>) -> Status {
         let planned = &self.plan.objects[node];
-        let state = &mut self.nodes[node];
-        let waited = state.written_at.map(|at| at.elapsed()).unwrap_or_default();
         let unchanged = planned.change.operation == Operation::Noop;
-        let since_write = if unchanged { waited + readiness::SETTLED } else { waited };
-        if let Some(rule) = wait_rule {
-            state.ages.observe(object, rule, since_write);
-        }
         let below = if planned.strategies.disable_associated_wait {
             Below::default()
         } else if is_claim(&planned.change.object) {
-            self.children.pods_in(object.namespace())
+            self.children.around_claim(object)
         } else {
             self.children.of(object)
         };
+        let backends = if unchanged { Vec::new() } else { self.backends(object) };
+        let state = &mut self.nodes[node];
+        let waited = state.written_at.map(|at| at.elapsed()).unwrap_or_default();
+        if let Some(rule) = wait_rule {
+            state.ages.observe(object, rule, waited);
+        }
+        let mut related = below.related(self.storage_classes.as_deref().unwrap_or_default());
+        related.backends = &backends;
         let context = readiness::Context {
             wait_rule,
             condition_ages: Some(&state.ages),
+            troubles: None,
+            failure_timeout: self.options.wait_failure_timeout,
             minimum_generation: state.generation,
-            since_write,
+            waited,
+            unchanged,
             status_subresource: Some(planned.kind.subresources.iter().any(|name| name == "status")),
-            related: below.related(self.storage_classes.as_deref().unwrap_or_default()),
+            related,
         };
+        state.troubles.observe(object, &context);
+        let context = readiness::Context { troubles: Some(&state.troubles), ..context };
+        state.due = readiness::next_look(&context).map(|left| Instant::now() + left);
         readiness::assess(object, &context)
+    }
+
+    /// The Services of the app that a webhook configuration calls and that have Pods, with whether one of them answers.
+    fn backends(&mut self, configuration: &Value) -> Vec<(String, bool)> {
+        let mut backends = BTreeMap::new();
+        for service in called_services(configuration) {
+            let Some(&node) = self.by_key.get(&service.key()) else { continue };
+            let is_kept = self.plan.objects[node].change.operation != Operation::Delete;
+            let live = self.nodes[node].object.as_deref();
+            let desired = self.plan.objects[node].change.desired.as_deref();
+            let has_pods = live.or(desired).and_then(|it| it.pointer("/spec/selector")?.as_object());
+            if !is_kept || has_pods.is_none_or(serde_json::Map::is_empty) || self.unlisted.contains(&service.namespace)
+            {
+                continue;
+            }
+            self.watches.ensure(&Children::endpoint_slice_kind(), &service.namespace);
+            let is_ready = self.children.has_endpoint(&service.namespace, &service.name);
+            backends.insert(format!("{}/{}", service.namespace, service.name), is_ready);
+        }
+        backends.into_iter().collect()
     }
 
     fn wait_rule(&self, object: &Value) -> Option<&'a WaitRule> {
@@ -103,6 +137,7 @@ impl<'a> Engine<'a> {
     fn watch(&mut self, node: usize, object: &Value) {
         let planned = &self.plan.objects[node];
         let namespace = &planned.change.object.namespace;
+        self.by_uid.insert(object.uid().to_owned(), node);
         let labelled = object.label(APP_LABEL) == Some(self.plan.label_value.as_str());
         if labelled && planned.kind.offers("list") {
             self.watches.ensure(&planned.kind, namespace);
@@ -231,13 +266,29 @@ impl<'a> Engine<'a> {
         match seen {
             Seen::Applied(object) => self.on_object(object),
             Seen::Deleted(object) => {
-                self.children.remove(&object);
+                let above = self.children.remove(&object);
+                self.mark(&above, &object);
+                // The last state of a Job that removes itself once it is finished says how it ended.
+                if readiness::is_over(&object) {
+                    self.on_object(Arc::clone(&object));
+                }
                 if let Some(&node) = self.by_key.get(&ObjectRef::of(&object).key()) {
                     self.on_gone(node, object.uid());
                 }
             }
             Seen::All { kind, namespace, objects, listed_at } => self.on_list(&kind, &namespace, objects, listed_at),
             Seen::Hidden { kind, namespace } => {
+                if *kind == *Children::endpoint_slice_kind() {
+                    self.unlisted.insert(namespace.clone());
+                }
+                if *kind == *Children::pod_kind() {
+                    self.events.send(Event::Diagnostic {
+                        code: "reasons-unknown".to_owned(),
+                        message: format!(
+                            "Pods in namespace {namespace} may not be listed: why something is not ready cannot be said"
+                        ),
+                    });
+                }
                 for (state, planned) in self.nodes.iter_mut().zip(&self.plan.objects) {
                     let object = &planned.change.object;
                     state.unwatched |=
@@ -249,7 +300,8 @@ impl<'a> Engine<'a> {
 
     fn on_list(&mut self, kind: &Kind, namespace: &str, objects: Vec<Arc<Value>>, listed_at: Instant) {
         let uids: BTreeSet<&str> = objects.iter().map(|object| object.uid()).collect();
-        self.children.keep_listed(kind, namespace, &uids);
+        let above = self.children.keep_listed(kind, namespace, &uids);
+        self.mark_owners(&above);
         let listed: BTreeSet<ObjectKey> = objects.iter().map(|object| ObjectRef::of(object).key()).collect();
         let by_key: &BTreeMap<ObjectKey, usize> = &self.by_key;
         let missing: Vec<usize> = by_key
@@ -274,8 +326,28 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Sees to it that what lies above a child is judged anew, soon: a burst of Pods is one look at their owner.
+    fn mark(&mut self, above: &[String], child: &Value) {
+        self.mark_owners(above);
+        self.claims_dirty |= is_pod(child);
+        if is_endpoint_slice(child) {
+            for (node, planned) in self.nodes.iter_mut().zip(&self.plan.objects) {
+                node.dirty |= planned.change.object.group == "admissionregistration.k8s.io";
+            }
+        }
+    }
+
+    fn mark_owners(&mut self, above: &[String]) {
+        for uid in above {
+            if let Some(&node) = self.by_uid.get(uid) {
+                self.nodes[node].dirty = true;
+            }
+        }
+    }
+
     fn on_object(&mut self, object: Arc<Value>) {
-        self.children.insert(&object);
+        let above = self.children.insert(&object);
+        self.mark(&above, &object);
         let Some(&node) = self.by_key.get(&ObjectRef::of(&object).key()) else { return };
         let state = &mut self.nodes[node];
         match state.progress {
@@ -292,8 +364,7 @@ impl<'a> Engine<'a> {
                 return;
             }
             if !known.uid().is_empty() && known.uid() != object.uid() {
-                let uid = known.uid().to_owned();
-                return self.on_gone(node, &uid);
+                return self.gone(node, Some(&object));
             }
         }
         state.object = Some(object);
@@ -308,12 +379,50 @@ impl<'a> Engine<'a> {
         if state.progress != Progress::Waiting || state.object.as_deref().map(ObjectExt::uid) != Some(uid) {
             return;
         }
+        // To a watch by label an object is gone as well that lost the label.
+        let address = self.address(node);
+        let cluster = Arc::clone(&self.writer.cluster);
+        self.looks.spawn(async move { Look::Gone(node, cluster.get(&address).await) });
+    }
+
+    fn on_gone_look(&mut self, node: usize, seen: Result<Option<Arc<Value>>, ClusterError>) {
+        match seen {
+            Ok(Some(object)) => {
+                self.nodes[node].unwatched = true;
+                self.on_object(object);
+            }
+            Ok(None) => self.gone(node, None),
+            // It may be listed, but not read by itself: then the list's word is all there is.
+            Err(error) if error.kind == ErrorKind::Forbidden => self.gone(node, None),
+            Err(_) => self.nodes[node].unwatched = true,
+        }
+    }
+
+    /// The object that was waited for is no more, and perhaps another one has its name.
+    fn gone(&mut self, node: usize, successor: Option<&Value>) {
+        let state = &mut self.nodes[node];
+        if state.progress != Progress::Waiting {
+            return;
+        }
         if state.deleting {
             state.object = None;
             return self.complete(node);
         }
-        // A Job that removes itself once it is finished has been seen to be finished, or has not.
-        self.never_ready(node, "it was deleted by somebody else while it was waited for".to_owned(), Vec::new());
+        let removes_itself = state.object.as_deref().is_some_and(|known| {
+            known.text("/kind") == "Job" && known.pointer("/spec/ttlSecondsAfterFinished").is_some()
+        });
+        let message = match successor {
+            Some(object) => format!(
+                "it was deleted by somebody else while it was waited for, and created anew (uid {})",
+                object.uid()
+            ),
+            // Only a finished Job does, and it may have failed.
+            None if removes_itself => {
+                "it is gone before it was seen how it ended (ttlSecondsAfterFinished may be too short)".to_owned()
+            }
+            None => "it was deleted by somebody else while it was waited for".to_owned(),
+        };
+        self.never_ready(node, message, Vec::new());
     }
 
     pub(super) fn on_look(&mut self, look: Look) {
@@ -322,10 +431,8 @@ impl<'a> Engine<'a> {
                 self.nodes[node].looked_at = Some(Instant::now());
                 self.on_object(object);
             }
-            Look::Object(node, Ok(None)) => {
-                let uid = self.nodes[node].object.as_deref().map(ObjectExt::uid).unwrap_or_default().to_owned();
-                self.on_gone(node, &uid);
-            }
+            Look::Object(node, Ok(None)) => self.gone(node, None),
+            Look::Gone(node, seen) => self.on_gone_look(node, seen),
             // Looked at again after a while.
             Look::Object(node, Err(_)) => self.nodes[node].looked_at = Some(Instant::now()),
             Look::StorageClasses(classes) => {
@@ -346,25 +453,53 @@ impl<'a> Engine<'a> {
         let limit = self.options.wait_resource_timeout;
         // Time is up for the run as a whole: what has not started does not start.
         if now >= deadline {
+            self.late = true;
             self.stop();
         }
+        let claims_dirty = std::mem::take(&mut self.claims_dirty);
         for node in 0..self.nodes.len() {
-            if self.nodes[node].progress != Progress::Waiting {
+            let state = &self.nodes[node];
+            if state.progress != Progress::Waiting {
                 continue;
             }
-            let late = !limit.is_zero() && self.nodes[node].written_at.is_some_and(|at| now >= at + limit);
+            let late = !limit.is_zero() && state.written_at.is_some_and(|at| now >= at + limit);
             if now >= deadline || late {
                 self.time_out(node);
                 continue;
             }
-            if self.nodes[node].unwatched {
+            if state.unwatched {
                 self.look_at(node, now);
             }
-            if !self.nodes[node].deleting {
-                // Grace windows pass without an event.
+            self.explain(node);
+            // Only what something was heard about, or what time alone may change: grace windows pass without an event.
+            let state = &self.nodes[node];
+            let is_claim = is_claim(&self.plan.objects[node].change.object);
+            let is_due = state.dirty || state.due.is_some_and(|due| now >= due) || state.idle;
+            if !state.deleting && (is_due || (claims_dirty && is_claim)) {
                 self.judge(node);
             }
         }
+    }
+
+    /// Has the events listened to that may say why an object takes long: one watch for a whole namespace.
+    fn explain(&mut self, node: usize) {
+        let (state, planned) = (&self.nodes[node], &self.plan.objects[node]);
+        let is_slow = state.written_at.is_some_and(|at| at.elapsed() >= SLOW);
+        let object = &planned.change.object;
+        if !is_slow || state.deleting || object.namespace.is_empty() || planned.strategies.disable_associated_wait {
+            return;
+        }
+        self.watches.ensure_events(&object.namespace, "type=Warning");
+        if is_claim(object) {
+            // What keeps a claim unbound is told by events that are no warnings.
+            self.watches.ensure_events(&object.namespace, "involvedObject.kind=PersistentVolumeClaim");
+        }
+    }
+
+    fn address(&self, node: usize) -> Address {
+        let planned = &self.plan.objects[node];
+        let object = &planned.change.object;
+        Address::new(Arc::clone(&planned.kind), &object.namespace, &object.name)
     }
 
     /// Asks for an object that no watch sees, unless that was done a moment ago.
@@ -375,19 +510,10 @@ impl<'a> Engine<'a> {
         }
         // Until the answer comes nothing more is asked; a request has a time limit of its own.
         state.looked_at = Some(now + Duration::from_secs(600));
-        let planned = &self.plan.objects[node];
-        let object = &planned.change.object;
-        let address = Address::new(Arc::clone(&planned.kind), &object.namespace, &object.name);
+        let address = self.address(node);
         let cluster = Arc::clone(&self.writer.cluster);
         self.looks.spawn(async move { Look::Object(node, cluster.get(&address).await) });
     }
-}
-
-/// Whether a state of an object is from before another one. resourceVersions of one kind can be compared where they
-/// are numbers; where they are not, nothing is known to be older.
-fn is_older(object: &Value, than: &Value) -> bool {
-    let number = |object: &Value| object.resource_version().parse::<u128>().ok();
-    matches!((number(object), number(than)), (Some(object), Some(than)) if object < than)
 }
 
 fn is_claim(object: &ObjectRef) -> bool {
@@ -396,6 +522,24 @@ fn is_claim(object: &ObjectRef) -> bool {
 
 fn is_unbound_claim(object: &Value) -> bool {
     is_claim(&ObjectRef::of(object)) && object.text("/status/phase") != "Bound"
+}
+
+/// The Services that a webhook configuration cannot do without: those of webhooks that fail closed.
+fn called_services(configuration: &Value) -> Vec<ObjectRef> {
+    if configuration.text("/apiVersion").split('/').next() != Some("admissionregistration.k8s.io") {
+        return Vec::new();
+    }
+    let webhooks = configuration.pointer("/webhooks").and_then(Value::as_array);
+    let closed = webhooks.into_iter().flatten().filter(|webhook| webhook.text("/failurePolicy") != "Ignore");
+    let services = closed.filter_map(|webhook| webhook.pointer("/clientConfig/service"));
+    let named = services.map(|service| ObjectRef {
+        version: "v1".to_owned(),
+        kind: "Service".to_owned(),
+        namespace: service.text("/namespace").to_owned(),
+        name: service.text("/name").to_owned(),
+        ..ObjectRef::default()
+    });
+    named.collect()
 }
 
 fn storage_class_kind() -> Arc<Kind> {
@@ -421,20 +565,4 @@ fn wanted(deleting: bool) -> String {
 
 fn since(at: Option<Instant>) -> Millis {
     at.map(|at| at.elapsed()).unwrap_or_default().into()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_state_is_older_only_where_both_versions_are_numbers() {
-        let at = |version: &str| json!({"metadata": {"resourceVersion": version}});
-        assert!(is_older(&at("9"), &at("10")));
-        assert!(!is_older(&at("10"), &at("10")));
-        assert!(!is_older(&at("a"), &at("b")));
-        assert!(!is_older(&at(""), &at("10")));
-    }
 }

@@ -4,28 +4,33 @@
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::conditions::{describe, detail, find, is_true, list};
-use super::pods::{job, owned_by, pod};
+use super::conditions::{describe, detail, find, is_true, list, short};
+use super::pods::{job, job_end, owned_by, pod};
 use super::workloads::{daemon_set, deployment, replica_set, stateful_set};
 use super::{
-    Context, OBSERVATION_WINDOW, SLOW_OBSERVATION_WINDOW, Status, generation, not_observed, observed_generation,
+    Context, GRACE, OBSERVATION_WINDOW, SLOW_OBSERVATION_WINDOW, Status, generation, not_observed, observed_generation,
 };
 
 /// The state by the rule of a kind; `None` where it has none.
 pub(super) fn assess(group: &str, kind: &str, object: &Value, context: &Context<'_>) -> Option<Status> {
     Some(match (group, kind) {
         ("apps" | "extensions", "Deployment") => deployment(object, context),
-        ("apps" | "extensions", "ReplicaSet") => replica_set(object, context),
-        ("apps", "StatefulSet") => stateful_set(object, context),
-        ("apps" | "extensions", "DaemonSet") => daemon_set(object, context),
-        ("", "Pod") => pod(object, context),
-        ("batch", "Job") => job(object, context),
+        ("apps" | "extensions", "ReplicaSet") => replica_set(object),
+        ("apps", "StatefulSet") => stateful_set(object),
+        ("apps" | "extensions", "DaemonSet") => daemon_set(object),
+        ("", "Pod") => pod(object),
+        ("batch", "Job") => job(object),
         ("", "Service") => service(object),
         ("", "PersistentVolumeClaim") => claim(object, context),
         ("", "Namespace") => namespace(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => custom_resource_definition(object),
         ("apiregistration.k8s.io", "APIService") => api_service(object),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(object, context),
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
+            webhooks(context)
+        }
+        ("argoproj.io", "Application") => argo_application(object, context),
+        ("argoproj.io", "Rollout") => argo_rollout(object, context),
         ("gateway.networking.k8s.io", kind) => return gateway(kind, object, context),
         // There as soon as they are stored. An Ingress without an address is one without a controller for its class,
         // which is no business of the app; jobs of a CronJob come when their time has come.
@@ -35,6 +40,15 @@ pub(super) fn assess(group: &str, kind: &str, object: &Value, context: &Context<
         | ("policy", "PodDisruptionBudget") => Status::ready("ready"),
         _ => return None,
     })
+}
+
+/// How an object ended that is being cleared away; `None` for what was not over before.
+pub(super) fn over(group: &str, kind: &str, object: &Value) -> Option<Status> {
+    match (group, kind) {
+        ("batch", "Job") => job_end(object),
+        ("", "Pod") if object.text("/status/phase") == "Succeeded" => Some(pod(object)),
+        _ => None,
+    }
 }
 
 /// The kinds whose controller reports by `ReconcileSucceeded` and the like.
@@ -52,7 +66,7 @@ pub(super) fn kapp_controller(object: &Value) -> Status {
     for kind in ["ReconcileFailed", "DeleteFailed"] {
         if let Some(condition) = find(object, kind).filter(|condition| condition.is("True")) {
             let said = object.text("/status/usefulErrorMessage");
-            let said = if said.is_empty() { detail(&condition) } else { super::conditions::short(said) };
+            let said = if said.is_empty() { detail(&condition) } else { short(said) };
             return Status::failed(format!("{kind}: {said}"));
         }
     }
@@ -163,7 +177,7 @@ fn autoscaler(object: &Value, context: &Context<'_>) -> Status {
         return Status::ready(describe(&condition));
     }
     let is_unobserved = super::conditions::all(object).next().is_none();
-    if is_unobserved && context.since_write < SLOW_OBSERVATION_WINDOW {
+    if is_unobserved && !context.is_observed_after(SLOW_OBSERVATION_WINDOW) {
         return Status::unblocked("not seen by the autoscaler yet");
     }
     Status::ready("ready")
@@ -187,7 +201,8 @@ fn gateway(kind: &str, object: &Value, context: &Context<'_>) -> Option<Status> 
 fn route(object: &Value, context: &Context<'_>) -> Status {
     let parents = list(object, "/status/parents");
     // A parent that nobody reports for may belong to no controller at all; that is not known from here.
-    if parents.is_empty() && !list(object, "/spec/parentRefs").is_empty() && context.since_write < OBSERVATION_WINDOW {
+    let has_gateway = !list(object, "/spec/parentRefs").is_empty();
+    if parents.is_empty() && has_gateway && !context.is_observed_after(OBSERVATION_WINDOW) {
         return Status::unblocked("not seen by a gateway yet");
     }
     for parent in parents {
@@ -207,4 +222,48 @@ fn route(object: &Value, context: &Context<'_>) -> Status {
         }
     }
     Status::ready("accepted")
+}
+
+/// A webhook that fails closed refuses everything while nobody answers for it.
+fn webhooks(context: &Context<'_>) -> Status {
+    match context.related.backends.iter().find(|(_, is_ready)| !is_ready) {
+        Some((service, _)) => Status::unblocked(format!("no endpoint of Service {service} is ready yet")),
+        None => Status::ready("ready"),
+    }
+}
+
+/// Argo CD: no `Ready` condition, but words of its own for health and for how far it is synchronised.
+fn argo_application(object: &Value, context: &Context<'_>) -> Status {
+    let (health, sync) = (object.text("/status/health/status"), object.text("/status/sync/status"));
+    let is_automated = object.pointer("/spec/syncPolicy/automated").is_some_and(|value| !value.is_null());
+    let words = [health, sync].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
+    match (health, sync) {
+        ("", "") if context.is_observed_after(SLOW_OBSERVATION_WINDOW) => Status::ready("ready"),
+        ("", "") => Status::unblocked("no status yet"),
+        ("Healthy", "Synced") | ("Suspended", _) => Status::ready(words),
+        // Somebody has to start it by hand, which is not waited for.
+        (_, "OutOfSync") if !is_automated => Status::ready(format!("{words}; it is synchronised by hand")),
+        _ => {
+            let said = short(object.text("/status/operationState/message"));
+            Status::unblocked(if said.is_empty() { words } else { format!("{words} ({said})") })
+        }
+    }
+}
+
+/// Argo Rollouts: one word in `status.phase`, and an observed generation that is text.
+fn argo_rollout(object: &Value, context: &Context<'_>) -> Status {
+    let observed = object.text("/status/observedGeneration").parse::<i64>().ok();
+    if observed.is_some() && observed != generation(object) {
+        return Status::unblocked(not_observed(object));
+    }
+    let (phase, said) = (object.text("/status/phase"), short(object.text("/status/message")));
+    let words = if said.is_empty() { phase.to_lowercase() } else { format!("{} ({said})", phase.to_lowercase()) };
+    match phase {
+        // A canary that pauses waits for somebody's word.
+        "Healthy" | "Paused" => Status::ready(words),
+        "Degraded" if context.waited >= GRACE => Status::failed(words),
+        "" if context.is_observed_after(SLOW_OBSERVATION_WINDOW) => Status::ready("ready"),
+        "" => Status::unblocked("no status yet"),
+        _ => Status::unblocked(words),
+    }
 }

@@ -5,7 +5,7 @@ use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
 use super::conditions::{all, detail, find, is_true, list, short};
-use super::{Context, GRACE, Status, number};
+use super::{Status, number};
 
 /// Whether `object` is controlled or owned by `owner`.
 pub(super) fn owned_by(object: &Value, owner: &Value) -> bool {
@@ -73,12 +73,7 @@ pub(super) fn terminal_pod_failure(pod: &Value) -> Option<String> {
     Some(format!("pod {}: {reason}: {what}", pod.name()))
 }
 
-pub(super) fn pod(object: &Value, context: &Context<'_>) -> Status {
-    if context.since_write >= GRACE
-        && let Some(failure) = terminal_pod_failure(object)
-    {
-        return Status::failed(failure);
-    }
+pub(super) fn pod(object: &Value) -> Status {
     match object.text("/status/phase") {
         "Succeeded" => Status::ready("succeeded"),
         "Failed" => Status::failed(pod_failure(object)),
@@ -138,23 +133,22 @@ pub(super) fn exit(terminated: &Value, code: i64) -> String {
     }
 }
 
-pub(super) fn job(object: &Value, context: &Context<'_>) -> Status {
-    for condition in all(object).filter(|condition| condition.is("True")) {
-        match condition.kind {
-            "Complete" => return Status::ready("complete"),
-            // FailureTarget comes first, while the last pods end; nothing leads back from it.
-            "Failed" | "FailureTarget" => return Status::failed(format!("failed: {}", detail(&condition))),
-            "Suspended" if object.pointer("/spec/suspend") == Some(&Value::Bool(true)) => {
-                return Status::ready("suspended");
-            }
-            _ => {}
-        }
+/// How a Job ended; nothing leads back from that.
+pub(super) fn job_end(object: &Value) -> Option<Status> {
+    all(object).filter(|condition| condition.is("True")).find_map(|condition| match condition.kind {
+        "Complete" => Some(Status::ready("complete")),
+        // FailureTarget comes first, while the last pods end.
+        "Failed" | "FailureTarget" => Some(Status::failed(format!("failed: {}", detail(&condition)))),
+        _ => None,
+    })
+}
+
+pub(super) fn job(object: &Value) -> Status {
+    if let Some(status) = job_end(object) {
+        return status;
     }
-    if context.since_write >= GRACE {
-        let pods = context.related.pods.iter().filter(|pod| owned_by(pod, object));
-        if let Some(failure) = pods.filter_map(|pod| terminal_pod_failure(pod)).min() {
-            return Status::failed(failure);
-        }
+    if is_true(object, "Suspended") && object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
+        return Status::ready("suspended");
     }
     if object.text("/status/startTime").is_empty() {
         return Status::in_progress("not started yet");

@@ -15,6 +15,17 @@ use super::{Related, number};
 /// How many causes are given.
 const MAX_REASONS: usize = 5;
 
+/// Events of a claim that say why it is not bound. Most of them are no warnings.
+const CLAIM_REASONS: &[&str] = &[
+    "ExternalProvisioning",
+    "FailedBinding",
+    "ProvisioningCleanupFailed",
+    "ProvisioningFailed",
+    "ProvisioningIgnoreAlreadyBound",
+    "VolumeMismatch",
+    "WaitForPodScheduled",
+];
+
 /// How much a cause tells, the most first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
@@ -86,6 +97,12 @@ pub fn reasons(owner: &Value, related: &Related<'_>) -> Vec<String> {
     let kind = owner.text("/kind");
     if kind == "Pod" {
         pod(owner, "", related, &mut causes);
+        return causes.into_lines();
+    }
+    if kind == "PersistentVolumeClaim" {
+        for event in latest(owner, related.events, |event| CLAIM_REASONS.contains(&event.text("/reason"))) {
+            causes.add_once(Rank::Event, worded(event.text("/reason"), message_of(event)));
+        }
         return causes.into_lines();
     }
     let newest = if kind == "Deployment" { newest_replica_set(owner, related.replica_sets) } else { None };
@@ -205,8 +222,13 @@ pub(super) fn events_of<'a>(object: &Value, events: &'a [Arc<Value>]) -> impl It
 
 /// The latest warning of each reason about one object.
 fn warnings<'a>(object: &Value, events: &'a [Arc<Value>]) -> Vec<&'a Value> {
+    latest(object, events, |event| event.text("/type") == "Warning")
+}
+
+/// The latest event of each reason about one object.
+fn latest<'a>(object: &Value, events: &'a [Arc<Value>], is_wanted: impl Fn(&Value) -> bool) -> Vec<&'a Value> {
     let mut latest: BTreeMap<&str, &Value> = BTreeMap::new();
-    for event in events_of(object, events).filter(|event| event.text("/type") == "Warning") {
+    for event in events_of(object, events).filter(|event| is_wanted(event)) {
         let known = latest.entry(event.text("/reason")).or_insert(event);
         if time_of(event) >= time_of(known) {
             *known = event;

@@ -10,14 +10,14 @@ use super::conditions::{Condition, all, describe};
 use super::{Context, Status, generation, not_observed, observed_generation};
 use crate::config::{ConditionMatcher, WaitRule};
 
-/// Since when conditions of one object hold without a break, on the clock that counts from its write.
+/// Since when conditions of one object hold without a break, on the clock that counts from when waiting began.
 /// Kept by whoever watches the object: call [`observe`](Self::observe) with each state of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConditionAges(BTreeMap<(String, String), Duration>);
 
 impl ConditionAges {
     /// Notes which conditions of the rule hold now.
-    pub fn observe(&mut self, object: &Value, rule: &WaitRule, since_write: Duration) {
+    pub fn observe(&mut self, object: &Value, rule: &WaitRule, waited: Duration) {
         let held: Vec<(String, String)> = rule
             .condition_matchers
             .iter()
@@ -26,13 +26,22 @@ impl ConditionAges {
             .collect();
         self.0.retain(|key, _| held.contains(key));
         for key in held {
-            self.0.entry(key).or_insert(since_write);
+            self.0.entry(key).or_insert(waited);
         }
     }
 
-    fn age(&self, matcher: &ConditionMatcher, since_write: Duration) -> Duration {
+    /// In how long the first of the rule's time limits is reached.
+    pub(super) fn next(&self, rule: &WaitRule, waited: Duration) -> Option<Duration> {
+        let limits = rule.condition_matchers.iter().filter_map(|matcher| {
+            let held = self.0.contains_key(&(matcher.type_.clone(), matcher.status.clone()));
+            held.then(|| matcher.timeout.map(|timeout| timeout.saturating_sub(self.age(matcher, waited))))?
+        });
+        limits.min()
+    }
+
+    fn age(&self, matcher: &ConditionMatcher, waited: Duration) -> Duration {
         let first_seen = self.0.get(&(matcher.type_.clone(), matcher.status.clone()));
-        since_write.saturating_sub(first_seen.copied().unwrap_or(since_write))
+        waited.saturating_sub(first_seen.copied().unwrap_or(waited))
     }
 }
 
@@ -56,7 +65,7 @@ pub(super) fn assess(object: &Value, rule: &WaitRule, context: &Context<'_>) -> 
     };
     // A time limit is one on any condition, whatever else the condition means.
     for (matcher, condition) in matched(|matcher| matcher.failure || matcher.timeout.is_some()) {
-        let age = context.condition_ages.map_or(context.since_write, |ages| ages.age(matcher, context.since_write));
+        let age = context.condition_ages.map_or(context.waited, |ages| ages.age(matcher, context.waited));
         match matcher.timeout {
             Some(timeout) if age < timeout => progress = Some(describe(&condition)),
             Some(timeout) => return Status::failed(format!("{} for {}", describe(&condition), seconds(timeout))),
@@ -73,6 +82,6 @@ pub(super) fn assess(object: &Value, rule: &WaitRule, context: &Context<'_>) -> 
     Status::in_progress(progress.unwrap_or_else(|| "no failing or successful conditions found".to_owned()))
 }
 
-fn seconds(duration: Duration) -> String {
+pub(super) fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs())
 }

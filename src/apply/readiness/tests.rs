@@ -4,6 +4,8 @@
 mod causes;
 mod kapp;
 mod kstatus;
+mod table;
+mod trouble;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use super::*;
 
 /// Long after the write: nothing is held back any more.
 fn settled() -> Context<'static> {
-    Context { since_write: Duration::from_secs(60), ..Context::default() }
+    Context { waited: Duration::from_secs(60), ..Context::default() }
 }
 
 /// An object of a kind, with what is given on top of it.
@@ -81,8 +83,15 @@ fn nothing_in_an_object_makes_it_panic() {
             ] {
                 let value = object(api_version, kind, rest);
                 let events = [Arc::new(value.clone())];
-                let related =
-                    Related { pods: &events, replica_sets: &events, events: &events, storage_classes: &events };
+                let related = Related {
+                    pods: &events,
+                    replica_sets: &events,
+                    events: &events,
+                    storage_classes: &events,
+                    backends: &[],
+                };
+                let mut troubles = Troubles::default();
+                troubles.observe(&value, &Context { related, ..settled() });
                 assert!(!assess(&value, &Context { related, ..settled() }).message.is_empty());
                 let _ = deletion_blockers(&value);
             }

@@ -7,7 +7,7 @@ use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
 use super::conditions::{detail, find, is_true};
-use super::pods::{owned_by, terminal_pod_failure};
+use super::pods::owned_by;
 use super::{Context, GRACE, OBSERVATION_WINDOW, Status, generation, not_observed, number, observed_generation};
 
 const MINIMUM_AVAILABLE: &str = "kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available";
@@ -31,14 +31,6 @@ fn wanted(object: &Value) -> i64 {
     number(object, "/spec/replicas").unwrap_or(1)
 }
 
-/// Pods whose failure no waiting heals fail their owner, after a grace in which someone may repair the cause.
-fn doomed<'a>(pods: impl Iterator<Item = &'a Arc<Value>>, context: &Context<'_>) -> Option<Status> {
-    if context.since_write < GRACE {
-        return None;
-    }
-    pods.filter_map(|pod| terminal_pod_failure(pod)).min().map(Status::failed)
-}
-
 pub(super) fn deployment(object: &Value, context: &Context<'_>) -> Status {
     if let Some(status) = unobserved(object) {
         return status;
@@ -48,20 +40,18 @@ pub(super) fn deployment(object: &Value, context: &Context<'_>) -> Status {
     }
     let progressing = find(object, "Progressing");
     if let Some(condition) = progressing {
-        // Right after a write that changes no pod (replicas), the verdict may still be about the state before it.
-        let is_late = condition.reason == "ProgressDeadlineExceeded" && context.since_write >= OBSERVATION_WINDOW;
+        // Right after a write that changes no pod (replicas), the verdict may still be about the state before it. Where
+        // nothing was written it is older than the run, which may be about to repair the cause.
+        let window = if context.unchanged { GRACE } else { OBSERVATION_WINDOW };
+        let is_late = condition.reason == "ProgressDeadlineExceeded" && context.waited >= window;
         // Any other failure (a webhook that refused the ReplicaSet) is tried again by the controller.
-        let is_stuck = condition.is("False") && context.since_write >= GRACE;
+        let is_stuck = condition.is("False") && context.waited >= GRACE;
         if is_late || is_stuck {
             return Status::failed(format!("not progressing: {}", detail(&condition)));
         }
     }
     let replicas = wanted(object);
     let newest = newest_replica_set(object, context.related.replica_sets);
-    let pods = context.related.pods.iter().filter(|pod| newest.is_some_and(|newest| owned_by(pod, newest)));
-    if let Some(status) = doomed(pods, context) {
-        return status;
-    }
     if let Some(minimum) = object.annotation(MINIMUM_AVAILABLE) {
         return minimum_available(minimum, replicas, newest);
     }
@@ -135,11 +125,8 @@ pub(super) fn newest_replica_set<'a>(deployment: &Value, replica_sets: &'a [Arc<
     })
 }
 
-pub(super) fn replica_set(object: &Value, context: &Context<'_>) -> Status {
+pub(super) fn replica_set(object: &Value) -> Status {
     if let Some(status) = unobserved(object) {
-        return status;
-    }
-    if let Some(status) = doomed(context.related.pods.iter().filter(|pod| owned_by(pod, object)), context) {
         return status;
     }
     if let Some(failure) = find(object, "ReplicaFailure").filter(|condition| condition.is("True")) {
@@ -153,19 +140,13 @@ pub(super) fn replica_set(object: &Value, context: &Context<'_>) -> Status {
     short.unwrap_or_else(|| Status::ready(format!("{}/{replicas} ready", count(object, "readyReplicas"))))
 }
 
-pub(super) fn stateful_set(object: &Value, context: &Context<'_>) -> Status {
+pub(super) fn stateful_set(object: &Value) -> Status {
     if let Some(status) = unobserved(object) {
         return status;
     }
     let replicas = wanted(object);
     let update_revision = object.text("/status/updateRevision");
     let is_on_delete = object.text("/spec/updateStrategy/type") == "OnDelete";
-    let current = context.related.pods.iter().filter(|pod| {
-        owned_by(pod, object) && pod.label("controller-revision-hash").is_none_or(|hash| hash == update_revision)
-    });
-    if let Some(status) = doomed(current, context) {
-        return status;
-    }
     let ready = count(object, "readyReplicas");
     let short = short_of(count(object, "replicas"), replicas, "created")
         .or_else(|| short_of(ready, replicas, "ready"))
@@ -201,20 +182,13 @@ pub(super) fn stateful_set(object: &Value, context: &Context<'_>) -> Status {
     Status::ready(format!("{ready}/{replicas} ready"))
 }
 
-pub(super) fn daemon_set(object: &Value, context: &Context<'_>) -> Status {
+pub(super) fn daemon_set(object: &Value) -> Status {
     if generation(object).is_none() || observed_generation(object).is_none() {
         return Status::in_progress(not_observed(object));
     }
     let Some(desired) = number(object, "/status/desiredNumberScheduled") else {
         return Status::in_progress("no count of nodes yet");
     };
-    let template = object.annotation("deprecated.daemonset.template.generation");
-    let current = context.related.pods.iter().filter(|pod| {
-        owned_by(pod, object) && pod.label("pod-template-generation").is_none_or(|label| Some(label) == template)
-    });
-    if let Some(status) = doomed(current, context) {
-        return status;
-    }
     // With OnDelete the user deletes the pods; kstatus and kapp would wait for that for ever.
     let is_on_delete = object.text("/spec/updateStrategy/type") == "OnDelete";
     let updated = if is_on_delete { desired } else { count(object, "updatedNumberScheduled") };

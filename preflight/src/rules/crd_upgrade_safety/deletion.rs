@@ -3,8 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::NAME;
-use super::crd::Crd;
+use super::crd::{Crd, is_crd};
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Operation};
 use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectExt;
@@ -15,9 +14,24 @@ const ENOUGH: u64 = 500;
 /// Names shown in a finding.
 const SHOWN: usize = 5;
 
+/// As what a deletion is reported.
+pub(in crate::rules) struct Names {
+    /// The rule.
+    pub(in crate::rules) rule: &'static str,
+    /// The check for a definition that goes.
+    pub(in crate::rules) deletion: &'static str,
+    /// The check for a definition that another one takes the place of.
+    pub(in crate::rules) replacement: &'static str,
+}
+
+/// Whether the change ends the life of a definition.
+pub(in crate::rules) fn concerns(change: &Change) -> bool {
+    is_crd(change) && change.ends_live_object()
+}
+
 /// The stream of all objects of the kind; `None` where no version of it is served, so that nobody can list it.
 /// One page more than the objects that the change set deletes itself is enough to find one that it does not.
-pub(super) fn need(change: &Change, changes: &ChangeSet) -> Option<Need> {
+pub(in crate::rules) fn need(change: &Change, changes: &ChangeSet) -> Option<Need> {
     let crd = Crd::of(change.live.as_deref()?);
     let served = || crd.versions.iter().filter(|version| version.served);
     let version = served().find(|version| version.storage).or_else(|| served().next())?;
@@ -32,7 +46,7 @@ pub(super) fn need(change: &Change, changes: &ChangeSet) -> Option<Need> {
 }
 
 /// The state is the list of all names, `namespace/name`; the limit of the stream bounds it.
-pub(super) fn fold(state: &mut Value, page: &[Value]) {
+pub(in crate::rules) fn fold(state: &mut Value, page: &[Value]) {
     if !state.is_array() {
         *state = json!([]);
     }
@@ -41,7 +55,7 @@ pub(super) fn fold(state: &mut Value, page: &[Value]) {
     }
 }
 
-pub(super) fn check(change: &Change, facts: &Facts, judgement: &mut Judgement) {
+pub(in crate::rules) fn check(names: &Names, change: &Change, facts: &Facts, judgement: &mut Judgement) {
     let Some(live) = change.live.as_deref() else {
         judgement.unable.push(format!("{}: the live definition is not known", change.object));
         return;
@@ -52,7 +66,7 @@ pub(super) fn check(change: &Change, facts: &Facts, judgement: &mut Judgement) {
         judgement.unable.push(message);
         return;
     };
-    let (state, examined, cut) = match facts.folded(NAME, &need) {
+    let (state, examined, cut) = match facts.folded(names.rule, &need) {
         Some(Folded::State { state, examined, cut }) => (state, examined, cut),
         Some(Folded::Unable(reason)) => {
             judgement.unable.push(format!("{}: its objects could not be listed: {reason}", change.object));
@@ -72,13 +86,13 @@ pub(super) fn check(change: &Change, facts: &Facts, judgement: &mut Judgement) {
         .filter(|name| deleted.binary_search_by(|deleted| deleted.as_str().cmp(name)).is_err())
         .collect();
     lost.sort_unstable();
-    judgement.findings.push(finding(change, &crd, &lost, examined, cut));
+    judgement.findings.push(finding(names, change, &crd, &lost, examined, cut));
 }
 
-fn finding(change: &Change, crd: &Crd<'_>, lost: &[&str], examined: u64, cut: bool) -> Finding {
+fn finding(names: &Names, change: &Change, crd: &Crd<'_>, lost: &[&str], examined: u64, cut: bool) -> Finding {
     let (check, done) = match change.operation {
-        Operation::Replace => ("crdReplacement", "deleted and created anew"),
-        _ => ("crdDeletion", "deleted"),
+        Operation::Replace => (names.replacement, "deleted and created anew"),
+        _ => (names.deletion, "deleted"),
     };
     let (verdict, message) = if lost.is_empty() && examined == 0 {
         (Verdict::Change, format!("the definition is {done}; there is no {} object", crd.kind()))
@@ -90,7 +104,7 @@ fn finding(change: &Change, crd: &Crd<'_>, lost: &[&str], examined: u64, cut: bo
         let kind = crd.kind();
         (Verdict::Breaking, format!("the definition is {done}, and {count} {kind} {objects} would be deleted with it"))
     };
-    let mut finding = Finding::new(NAME, check, verdict, change.object.clone(), message).at(change.locate(&[]));
+    let mut finding = Finding::new(names.rule, check, verdict, change.object.clone(), message).at(change.locate(&[]));
     if verdict == Verdict::Breaking {
         finding.live_objects = Some(LiveObjects {
             affected: lost.len() as u64,
@@ -111,7 +125,7 @@ fn deleted_objects(crd: &Crd<'_>, changes: &ChangeSet) -> impl Iterator<Item = S
     let mut names: Vec<String> = changes
         .changes
         .iter()
-        .filter(|change| change.operation == Operation::Delete)
+        .filter(|change| change.operation == Operation::Delete && change.ends_live_object())
         .filter(|change| change.object.group == crd.group() && change.object.kind == crd.kind())
         .map(|change| full_name(&change.object.namespace, &change.object.name))
         .collect();

@@ -84,6 +84,8 @@ fn change(operation: Operation, live: Option<Value>, desired: Option<Value>) -> 
         live: live.map(Arc::new),
         result: None,
         verification: Verification::NotVerified("test".into()),
+        orphaned: false,
+        taken_from: Vec::new(),
     }
 }
 
@@ -96,7 +98,7 @@ fn run_with(changes: Vec<Change>, config: &Value, objects: Result<Vec<Value>, &s
     let flag = [NAME.to_owned()];
     let rules = [ConfigRule { name: NAME, config }];
     let selection = select(Some(&flag), Some(&rules)).expect("a valid config");
-    let changes = ChangeSet { app: "test".into(), changes };
+    let changes = ChangeSet { app: "test".into(), changes, ..ChangeSet::default() };
     let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
     loop {
         let needs = session.needs();
@@ -455,6 +457,15 @@ fn a_definition_is_deleted_only_when_no_object_goes_with_it() {
     insta::assert_snapshot!(judge(vec![delete(live(&["v1"])), delete(foo("a"))], vec![foo("a"), foo("b")]), @"Refused crdDeletion Breaking Error: the definition is deleted, and 1 Foo object would be deleted with it");
     let many = (0..600).map(|number| foo(&format!("n{number:03}"))).collect();
     insta::assert_snapshot!(judge(vec![delete(live(&["v1"]))], many), @"Refused crdDeletion Breaking Error: the definition is deleted, and at least 500 Foo objects would be deleted with it");
+}
+
+#[test]
+fn a_definition_that_is_let_go_of_takes_nothing_with_it() {
+    let orphaned = |object: Value| Change { orphaned: true, ..delete(object) };
+    assert_eq!(run_with(vec![orphaned(live(&["v1"]))], &json!({}), Ok(vec![foo("a")])).outcome, Outcome::Passed);
+    // An object that would stay goes with its definition.
+    let changes = vec![delete(live(&["v1"])), orphaned(foo("a"))];
+    assert_eq!(run_with(changes, &json!({}), Ok(vec![foo("a")])).outcome, Outcome::Refused);
 }
 
 #[test]

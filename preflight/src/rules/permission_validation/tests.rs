@@ -71,14 +71,14 @@ impl Cluster {
                 let role = self.roles.iter().find(|role| ObjectRef::of(role).key() == object.key());
                 Answer::Object { object: role.cloned().map(Arc::new) }
             }
-            Need::Objects { .. } => panic!("no list is needed"),
+            Need::Objects { .. } | Need::NamespaceContents { .. } => panic!("no list is needed"),
         }
     }
 }
 
 fn run_counting(changes: Vec<Change>, cluster: &Cluster) -> (RunReport, Vec<usize>) {
     let selection = select(Some(&[NAME.to_owned()]), None).expect("the rule exists");
-    let changes = ChangeSet { app: "test".into(), changes };
+    let changes = ChangeSet { app: "test".into(), changes, ..ChangeSet::default() };
     let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
     let mut asked = Vec::new();
     loop {
@@ -118,6 +118,8 @@ fn change(operation: Operation, resource: &str, manifest: Value) -> Change {
         result: None,
         verification: Verification::Server,
         positions: None,
+        orphaned: false,
+        taken_from: Vec::new(),
     }
 }
 
@@ -150,8 +152,8 @@ fn secrets_reader() -> Value {
 
 #[test]
 fn each_operation_takes_its_own_verbs() {
-    let needed = |operation: Operation| {
-        let report = run_counting(vec![configmap(operation, "shop", "a")], &Cluster::default()).0;
+    let needed_for = |change: Change| {
+        let report = run_counting(vec![change], &Cluster::default()).0;
         report
             .findings
             .into_iter()
@@ -161,10 +163,12 @@ fn each_operation_takes_its_own_verbs() {
             .collect::<Vec<_>>()
             .join(" ")
     };
+    let needed = |operation: Operation| needed_for(configmap(operation, "shop", "a"));
     assert_eq!(needed(Operation::Create), "create patch");
     assert_eq!(needed(Operation::Update), "patch");
     assert_eq!(needed(Operation::Replace), "create delete patch");
     assert_eq!(needed(Operation::Delete), "delete");
+    assert_eq!(needed_for(Change { orphaned: true, ..configmap(Operation::Delete, "shop", "a") }), "patch");
     assert_eq!(needed(Operation::Noop), "");
     assert_eq!(needed(Operation::Exists), "");
 }
@@ -384,7 +388,11 @@ fn every_question_is_asked_in_three_rounds_at_most() {
 #[test]
 fn it_has_no_meaning_on_a_directory() {
     let selection = select(Some(&[NAME.to_owned()]), None).expect("the rule exists");
-    let changes = ChangeSet { app: "test".into(), changes: vec![configmap(Operation::Create, "shop", "a")] };
+    let changes = ChangeSet {
+        app: "test".into(),
+        changes: vec![configmap(Operation::Create, "shop", "a")],
+        ..ChangeSet::default()
+    };
     let cluster = ClusterFacts { description: "dir:.".into(), side: ClusterSide::Directory, ..ClusterFacts::default() };
     let mut session = Session::of(selection, changes, cluster);
     assert!(session.needs().is_empty());

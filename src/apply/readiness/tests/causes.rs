@@ -1,6 +1,5 @@
-//! What is found below an object that is not ready, and which of it ends the wait.
+//! What is found below an object that is not ready.
 
-use super::State::{Failed, InProgress};
 use super::*;
 
 fn pod(name: &str, owner: &str, status: Value) -> Arc<Value> {
@@ -39,7 +38,7 @@ fn replica_set(conditions: &[Value]) -> Arc<Value> {
 fn of_deployment(pods: &[Arc<Value>], events: &[Arc<Value>]) -> Vec<String> {
     let deployment = object("apps/v1", "Deployment", json!({}));
     let replica_sets = [replica_set(&[])];
-    reasons(&deployment, &Related { pods, replica_sets: &replica_sets, events, storage_classes: &[] })
+    reasons(&deployment, &Related { pods, replica_sets: &replica_sets, events, ..Related::default() })
 }
 
 #[test]
@@ -151,41 +150,4 @@ fn credentials_in_a_url_are_not_repeated_and_messages_stay_short() {
         "{line}"
     );
     assert!(line.chars().count() < 300);
-}
-
-#[test]
-fn only_what_never_heals_fails_and_only_after_a_grace() {
-    let deployment = object("apps/v1", "Deployment", json!({"status": {"observedGeneration": 2}}));
-    let replica_sets = [replica_set(&[])];
-    for (status, state) in [
-        (waiting("InvalidImageName", "couldn't parse image name"), Failed),
-        (waiting("ErrImageNeverPull", ""), Failed),
-        (waiting("CreateContainerConfigError", "couldn't find key x in ConfigMap shop/c"), Failed),
-        (waiting("CreateContainerConfigError", "configmap \"c\" not found"), InProgress),
-        (waiting("ImagePullBackOff", ""), InProgress),
-        (crash_loop(50), InProgress),
-    ] {
-        let pods = [pod("p", "rs", status.clone())];
-        let related = Related { pods: &pods, replica_sets: &replica_sets, ..Related::default() };
-        let assessed = assess(&deployment, &Context { since_write: GRACE, related, ..Context::default() });
-        assert_eq!(assessed.state, state, "{status}");
-        assert_eq!(assessed.reasons.len(), 1);
-        let early = Context { related, ..Context::default() };
-        assert_eq!(assess(&deployment, &early).state, InProgress, "{status}");
-        assert_eq!(assess(&pods[0], &Context { since_write: GRACE, ..Context::default() }).state, state, "{status}");
-    }
-}
-
-#[test]
-fn a_pod_of_an_older_revision_fails_nothing() {
-    let pods = [pod("p", "u", waiting("InvalidImageName", ""))];
-    let mut old = (*pods[0]).clone();
-    merge(&mut old, json!({"metadata": {"labels": {"controller-revision-hash": "a"}}}));
-    let stateful_set =
-        object("apps/v1", "StatefulSet", json!({"status": {"observedGeneration": 2, "updateRevision": "b"}}));
-    for (pod, state) in [(pods[0].clone(), Failed), (Arc::new(old), InProgress)] {
-        let pods = [pod];
-        let related = Related { pods: &pods, ..Related::default() };
-        assert_eq!(assess(&stateful_set, &Context { related, ..settled() }).state, state);
-    }
 }

@@ -273,14 +273,13 @@ fn a_failure_with_a_timeout_must_hold_without_a_break() {
     let mut ages = ConditionAges::default();
     let mut states = Vec::new();
     for (second, value) in [(0, &bad), (9, &bad), (10, &unknown), (11, &bad), (20, &bad), (21, &bad)] {
-        let since_write = Duration::from_secs(second);
-        ages.observe(value, &rule, since_write);
-        let context =
-            Context { wait_rule: Some(&rule), condition_ages: Some(&ages), since_write, ..Context::default() };
+        let waited = Duration::from_secs(second);
+        ages.observe(value, &rule, waited);
+        let context = Context { wait_rule: Some(&rule), condition_ages: Some(&ages), waited, ..Context::default() };
         states.push(assess(value, &context).state);
     }
     assert_eq!(states, [InProgress, InProgress, InProgress, InProgress, InProgress, Failed]);
-    let context = Context { wait_rule: Some(&rule), since_write: Duration::from_secs(10), ..Context::default() };
+    let context = Context { wait_rule: Some(&rule), waited: Duration::from_secs(10), ..Context::default() };
     assert_eq!(assess(&bad, &context).message, "Ready is False (NoImage) for 10 s");
 }
 
@@ -291,8 +290,8 @@ fn a_time_limit_holds_for_a_condition_that_is_no_failure_by_itself() {
     let rule = rule(vec![limited, ConditionMatcher { success: true, ..matcher("Ready", "True") }]);
     let moving = thing(&[condition("Moving", "True", "Copying")]);
     let at = |second| {
-        let since_write = Duration::from_secs(second);
-        assess(&moving, &Context { wait_rule: Some(&rule), since_write, ..Context::default() })
+        let waited = Duration::from_secs(second);
+        assess(&moving, &Context { wait_rule: Some(&rule), waited, ..Context::default() })
     };
     assert_eq!(at(9).state, Unblocked);
     assert_eq!((at(10).state, at(10).message.as_str()), (Failed, "Moving is True (Copying) for 10 s"));

@@ -1,0 +1,234 @@
+//! Rule DestructiveChange: what a change set takes away that no later apply brings back: stored data, what others keep in
+//! a namespace, the size that a workload has been given, and a large part of the app at once.
+
+mod namespace;
+mod share;
+mod storage;
+mod workload;
+
+use serde_json::Value;
+
+use super::crd_upgrade_safety::{self, deletion};
+use crate::facts::{Change, ChangeSet, Facts, Need, Needs, Operation};
+use crate::finding::{Finding, Severity, Verdict};
+use crate::rule::{Checked, Judgement, Rule, RuleMeta, Setting, SettingKind, Settings};
+
+const NAME: &str = "DestructiveChange";
+
+const DEFINITIONS: deletion::Names = deletion::Names { rule: NAME, deletion: "crdDeleted", replacement: "crdDeleted" };
+
+/// The rule.
+#[derive(Clone, Copy, Debug)]
+pub struct DestructiveChange;
+
+/// What a check does, where it refuses unless told otherwise.
+const STRICT: SettingKind = SettingKind::Choice(&["error", "warn", "off"]);
+
+const CHECKS: &[(&str, &str)] = &[
+    ("namespaceDeleted", "a namespace is deleted or replaced, and with it what this change set does not delete itself"),
+    (
+        "crdDeleted",
+        "a definition is deleted or replaced, and with it all objects of its kind; said by CRDUpgradeSafety where that runs",
+    ),
+    ("persistentVolumeClaimDeleted", "a claim is deleted or replaced, and its volume is deleted with it"),
+    ("persistentVolumeDeleted", "a volume is deleted or replaced, and its storage is deleted with it"),
+    ("statefulSetClaimsDeleted", "a StatefulSet goes or shrinks, and its retention policy then deletes claims"),
+    ("statefulSetReplaced", "a StatefulSet is deleted and created anew: all its Pods stop at once"),
+    ("replicasReset", "the manifest no longer sets `spec.replicas`, and the live number is replaced by a default"),
+    ("deletedShare", "a large share of the app's objects is deleted"),
+];
+
+static META: RuleMeta = RuleMeta {
+    name: NAME,
+    summary: "nothing is deleted or reset that no later apply brings back",
+    docs: include_str!("destructive_change/docs.md"),
+    checks: CHECKS,
+    settings: &[
+        Setting {
+            name: "checks",
+            doc: "what each check does",
+            kind: SettingKind::Map(&[
+                Setting { name: "namespaceDeleted", doc: "`warn` never refuses, `off` does not look", kind: STRICT },
+                Setting { name: "crdDeleted", doc: "the same", kind: STRICT },
+                Setting { name: "persistentVolumeClaimDeleted", doc: "the same", kind: STRICT },
+                Setting { name: "persistentVolumeDeleted", doc: "the same", kind: STRICT },
+                Setting {
+                    name: "statefulSetClaimsDeleted",
+                    doc: "the same; the policy in the StatefulSet already says that it is wanted",
+                    kind: SettingKind::Choice(&["warn", "error", "off"]),
+                },
+                Setting { name: "statefulSetReplaced", doc: "the same", kind: STRICT },
+                Setting { name: "replicasReset", doc: "the same", kind: STRICT },
+                Setting { name: "deletedShare", doc: "the same", kind: STRICT },
+            ]),
+        },
+        Setting {
+            name: "deletedShare",
+            doc: "from where on the check of that name speaks; both limits count",
+            kind: SettingKind::Map(&[
+                Setting {
+                    name: "percent",
+                    doc: "more than this share of the app's live objects is deleted",
+                    kind: SettingKind::Number { default: 50, least: 0, most: 99 },
+                },
+                Setting {
+                    name: "atLeast",
+                    doc: "at least so many objects are deleted, so that one of two is no alarm",
+                    kind: SettingKind::Number { default: 5, least: 1, most: 100_000 },
+                },
+            ]),
+        },
+    ],
+    needs: "the volume of a claim that is deleted; where a namespace is deleted, a list of everything in it; where a \
+            definition is deleted and CRDUpgradeSafety does not run, a list of the objects of its kind",
+    default: false,
+    on_directory: true,
+};
+
+impl Rule for DestructiveChange {
+    fn meta(&self) -> &'static RuleMeta {
+        &META
+    }
+
+    fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs {
+        let on = |check: &str| settings.choice(&["checks", check]) != "off";
+        let mut needs = Needs::new();
+        for change in changes.changes.iter().filter(|change| change.ends_live_object()) {
+            needs.extend(namespace::need(change).filter(|_| on("namespaceDeleted")));
+            needs.extend(storage::need(change).filter(|_| on("persistentVolumeClaimDeleted")));
+        }
+        needs
+    }
+
+    fn check(&self, facts: &Facts, settings: &Settings) -> Checked {
+        let missing = definitions_to_list(facts, settings);
+        if !missing.is_empty() {
+            return Checked::More(missing);
+        }
+        let mut judge = Judge { facts, settings, judgement: Judgement::default() };
+        for change in &facts.changes.changes {
+            namespace::check(&mut judge, change);
+            definition(&mut judge, change);
+            storage::check(&mut judge, change);
+            workload::check(&mut judge, change);
+        }
+        share::check(&mut judge);
+        Checked::Done(judge.judgement)
+    }
+
+    fn fold(&self, need: &Need, state: &mut Value, page: &[Value]) {
+        match need {
+            Need::NamespaceContents { .. } => namespace::fold(state, page),
+            _ => deletion::fold(state, page),
+        }
+    }
+}
+
+/// A judgement under way.
+struct Judge<'a> {
+    facts: &'a Facts,
+    settings: &'a Settings,
+    judgement: Judgement,
+}
+
+/// Whose wish a loss would be against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    /// It is the app's own: who deletes the app by its name wants it gone.
+    Own,
+    /// It is not the app's, or nobody has named it.
+    Others,
+}
+
+impl Judge<'_> {
+    fn is_off(&self, check: &str) -> bool {
+        self.settings.choice(&["checks", check]) == "off"
+    }
+
+    /// Reports a loss, as far as the check's setting and the user's wish make one of it.
+    fn lose(&mut self, lost: Lost, mut finding: Finding) {
+        let is_wanted = lost == Lost::Own && self.facts.changes.deletes_app;
+        match self.settings.choice(&["checks", &finding.check]) {
+            "off" => return,
+            "warn" => finding = warning(finding),
+            _ if is_wanted => finding = warning(finding),
+            _ => {}
+        }
+        self.judgement.findings.push(finding);
+    }
+
+    /// Reports what is worth knowing, and is no loss.
+    fn note(&mut self, finding: Finding) {
+        if !self.is_off(&finding.check) {
+            self.judgement.findings.push(finding);
+        }
+    }
+
+    /// The ways out of a deletion.
+    fn ways_out(&self, change: &Change, check: &str) -> String {
+        let keep = match change.operation {
+            Operation::Replace => "change it in place, or create it under another name and move the data",
+            _ if self.facts.changes.deletes_app => {
+                "annotate it with kapp.k14s.io/delete-strategy: orphan, and it stays when the app goes"
+            }
+            _ => {
+                "keep it in the input; to take it out of the app and leave it where it is, annotate the live object with \
+                 kapp.k14s.io/delete-strategy: orphan"
+            }
+        };
+        format!("{keep}; where the loss is wanted, waive this finding or set `checks: {{{check}: warn}}`")
+    }
+}
+
+fn warning(mut finding: Finding) -> Finding {
+    finding.verdict = Verdict::Change;
+    finding.severity = Severity::Warning;
+    finding
+}
+
+fn finding(change: &Change, check: &str, verdict: Verdict, message: String) -> Finding {
+    Finding::new(NAME, check, verdict, change.object.clone(), message).at(change.locate(&[]))
+}
+
+fn is_core(change: &Change, kind: &str) -> bool {
+    change.object.group.is_empty() && change.object.kind == kind
+}
+
+/// `deleted`, or `deleted and created anew`.
+fn fate(change: &Change) -> &'static str {
+    if change.operation == Operation::Replace { "deleted and created anew" } else { "deleted" }
+}
+
+/// Whether a definition is this rule's to judge: CRDUpgradeSafety proves the same and says more.
+fn judges_definitions(facts: &Facts, settings: &Settings) -> bool {
+    settings.choice(&["checks", DEFINITIONS.deletion]) != "off" && !facts.rules.contains(crd_upgrade_safety::NAME)
+}
+
+fn definitions_to_list(facts: &Facts, settings: &Settings) -> Needs {
+    if !judges_definitions(facts, settings) {
+        return Needs::new();
+    }
+    let deleted = facts.changes.changes.iter().filter(|change| deletion::concerns(change));
+    let needs = deleted.filter_map(|change| deletion::need(change, &facts.changes));
+    needs.filter(|need| !facts.answers.contains_key(need)).collect()
+}
+
+fn definition(judge: &mut Judge<'_>, change: &Change) {
+    if !deletion::concerns(change) || !judges_definitions(judge.facts, judge.settings) {
+        return;
+    }
+    let mut judgement = Judgement::default();
+    deletion::check(&DEFINITIONS, change, judge.facts, &mut judgement);
+    judge.judgement.unable.extend(judgement.unable);
+    for finding in judgement.findings {
+        match finding.verdict {
+            Verdict::Change => judge.note(finding),
+            Verdict::Breaking | Verdict::Unknown => {
+                judge.lose(Lost::Others, finding.remedy(judge.ways_out(change, DEFINITIONS.deletion)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

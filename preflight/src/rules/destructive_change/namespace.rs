@@ -1,0 +1,123 @@
+//! A namespace that is deleted takes everything in it along, whoever made it: refused while it holds objects that the
+//! change set does not delete itself.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Judge, Lost, fate, finding, is_core};
+use crate::facts::{Change, Folded, Need};
+use crate::finding::{LiveObjects, Verdict};
+use crate::object::{ObjectExt, ObjectRef};
+
+const CHECK: &str = "namespaceDeleted";
+
+/// Names shown in a finding.
+const SHOWN: usize = 5;
+
+/// What the cluster makes by itself, in any namespace or beside other objects, and nobody misses.
+const MADE_BY_THE_CLUSTER: [(&str, &str); 7] = [
+    ("", "Event"),
+    ("events.k8s.io", "Event"),
+    ("", "Endpoints"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("coordination.k8s.io", "Lease"),
+    ("metrics.k8s.io", "PodMetrics"),
+    ("apps", "ControllerRevision"),
+];
+
+/// Objects that every namespace has.
+const IN_EVERY_NAMESPACE: [(&str, &str); 4] = [
+    ("ConfigMap", "kube-root-ca.crt"),
+    ("ConfigMap", "istio-ca-root-cert"),
+    ("ConfigMap", "openshift-service-ca.crt"),
+    ("ServiceAccount", "default"),
+];
+
+/// The app's own bookkeeping: its history, and the parts of its inventory. Records are compared by name.
+const BOOKKEEPING: [&str; 2] = ["kapp.k14s.io/is-app-change", "pushback.dev/inventory"];
+const RECORD: &str = "kapp.k14s.io/is-app";
+/// A record may be called `APP.apps.k14s.io`.
+const RECORD_SUFFIX: &str = ".apps.k14s.io";
+
+pub(super) fn need(change: &Change) -> Option<Need> {
+    let except = || MADE_BY_THE_CLUSTER.iter().map(|(group, kind)| ((*group).to_owned(), (*kind).to_owned())).collect();
+    is_core(change, "Namespace")
+        .then(|| Need::NamespaceContents { namespace: change.object.name.clone(), except: except() })
+}
+
+/// The state is a list of pairs: what an object is called, and the app whose record it is, or an empty text.
+pub(super) fn fold(state: &mut Value, page: &[Value]) {
+    if !state.is_array() {
+        *state = json!([]);
+    }
+    if let Some(found) = state.as_array_mut() {
+        found.extend(page.iter().filter(|object| counts(object)).map(|object| {
+            let app = object.label(RECORD).map(|_| object.name().strip_suffix(RECORD_SUFFIX).unwrap_or(object.name()));
+            json!([ObjectRef::of(object).to_string(), app.unwrap_or_default()])
+        }));
+    }
+}
+
+/// Whether somebody could miss it: it was made on purpose, and nothing else makes it anew.
+fn counts(object: &Value) -> bool {
+    let has_owner =
+        object.pointer("/metadata/ownerReferences").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
+    let ObjectRef { group, kind, name, .. } = ObjectRef::of(object);
+    let is_everywhere = group.is_empty() && IN_EVERY_NAMESPACE.contains(&(kind.as_str(), name.as_str()));
+    let is_token = kind == "Secret" && object.text("/type") == "kubernetes.io/service-account-token";
+    let is_bookkeeping = BOOKKEEPING.iter().any(|label| object.label(label).is_some());
+    let is_nobodys = has_owner || is_everywhere || is_token || is_bookkeeping;
+    !is_nobodys && !object.is_terminating()
+}
+
+pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
+    let is_going = change.live.as_deref().is_some_and(ObjectExt::is_terminating);
+    if !change.ends_live_object() || is_going || judge.is_off(CHECK) {
+        return;
+    }
+    let Some(need) = need(change) else { return };
+    let (state, examined) = match judge.facts.folded(super::NAME, &need) {
+        Some(Folded::State { state, examined, .. }) => (state, examined),
+        Some(Folded::Unable(reason)) => {
+            judge.judgement.unable.push(format!("{}: what is in it could not be listed: {reason}", change.object));
+            return;
+        }
+        None => {
+            judge.judgement.unable.push(format!("{}: what is in it was not listed", change.object));
+            return;
+        }
+    };
+    let changes = &judge.facts.changes;
+    let deleted: BTreeSet<String> = changes
+        .changes
+        .iter()
+        .filter(|other| other.ends_live_object() && other.object.namespace == change.object.name)
+        .map(|other| other.object.to_string())
+        .collect();
+    let mut lost: Vec<&str> = state
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|found| found.get(1).and_then(Value::as_str) != Some(changes.app.as_str()) || changes.app.is_empty())
+        .filter_map(|found| found.get(0)?.as_str())
+        .filter(|name| !deleted.contains(*name))
+        .collect();
+    // What holds data is named first.
+    lost.sort_by_key(|name| (!name.starts_with("PersistentVolumeClaim "), *name));
+    lost.dedup();
+    let fate = fate(change);
+    if lost.is_empty() {
+        let message = format!("the namespace is {fate}; nothing is in it that this change set does not delete itself");
+        return judge.note(finding(change, CHECK, Verdict::Change, message));
+    }
+    let objects = if lost.len() == 1 { "1 object".to_owned() } else { format!("{} objects", lost.len()) };
+    let message = format!("the namespace is {fate}, and with it {objects} that this change set does not delete itself");
+    let mut finding = finding(change, CHECK, Verdict::Breaking, message);
+    finding.live_objects = Some(LiveObjects {
+        affected: lost.len() as u64,
+        examined,
+        names: lost.iter().take(SHOWN).map(ToString::to_string).collect(),
+    });
+    judge.lose(Lost::Others, finding.remedy(judge.ways_out(change, CHECK)));
+}

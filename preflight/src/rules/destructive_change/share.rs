@@ -1,0 +1,46 @@
+//! A large part of the app that goes at once: more often a wrong folder or a template that printed too little than a wish.
+
+use super::{Judge, Lost, NAME};
+use crate::facts::{Change, Operation};
+use crate::finding::{Finding, LiveObjects, Verdict};
+use crate::object::ObjectRef;
+
+const CHECK: &str = "deletedShare";
+
+/// Names shown in a finding.
+const SHOWN: usize = 5;
+
+pub(super) fn check(judge: &mut Judge<'_>) {
+    let changes = &judge.facts.changes;
+    // Who deletes the app by its name wants all of it gone.
+    if changes.deletes_app || judge.is_off(CHECK) {
+        return;
+    }
+    let is_live = |change: &&Change| change.live.is_some() && change.operation != Operation::Exists;
+    let live = changes.changes.iter().filter(is_live).count() as u64;
+    let deleted: Vec<&Change> = changes
+        .changes
+        .iter()
+        .filter(|change| change.operation == Operation::Delete && change.ends_live_object())
+        .collect();
+    let count = deleted.len() as u64;
+    let percent = judge.settings.number(&["deletedShare", "percent"]);
+    let at_least = judge.settings.number(&["deletedShare", "atLeast"]);
+    if count < at_least || count * 100 <= live * percent {
+        return;
+    }
+    let app = ObjectRef { kind: "App".to_owned(), name: changes.app.clone(), ..ObjectRef::default() };
+    let message = format!("{count} of the app's {live} objects are deleted, which is more than {percent} %");
+    let mut finding = Finding::new(NAME, CHECK, Verdict::Breaking, app, message)
+        .values(Some(live.into()), Some((live - count).into()))
+        .remedy(format!(
+            "look whether the input is complete; --patch deletes nothing; where it is wanted, waive this finding or set \
+             `deletedShare: {{percent: …, atLeast: …}}` or `checks: {{{CHECK}: warn}}`"
+        ));
+    finding.live_objects = Some(LiveObjects {
+        affected: count,
+        examined: live,
+        names: deleted.iter().take(SHOWN).map(|change| change.object.to_string()).collect(),
+    });
+    judge.lose(Lost::Own, finding);
+}

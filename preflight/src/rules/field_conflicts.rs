@@ -1,0 +1,227 @@
+//! Rule FieldConflicts: whose fields an apply takes over. It is forced, so that what others have set since is
+//! overwritten without a question; this rule asks it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::facts::{Change, ChangeSet, Facts, Needs, Operation, TakenField, TakenFrom};
+use crate::finding::{Finding, Severity, Verdict};
+use crate::rule::{Checked, Judgement, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::waiver::matches;
+
+const NAME: &str = "FieldConflicts";
+
+/// Fields of one object that get a finding each; the rest share one.
+const SHOWN: usize = 25;
+
+/// The rule.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldConflicts;
+
+static META: RuleMeta = RuleMeta {
+    name: NAME,
+    summary: "an apply overwrites no field that another manager has set since",
+    docs: include_str!("field_conflicts/docs.md"),
+    checks: &[
+        ("conflict", "a field gets another value than the one that another manager has set"),
+        ("takeover", "the object was another deploy tool's until now, and what that tool owns becomes the app's"),
+    ],
+    settings: &[
+        Setting {
+            name: "default",
+            doc: "what a conflict does that no entry of `rules` is for",
+            kind: SettingKind::Choice(&["refuse", "warn", "allow"]),
+        },
+        Setting {
+            name: "predecessors",
+            doc: "what a takeover from another deploy tool does (kapp, kubectl apply)",
+            kind: SettingKind::Choice(&["allow", "warn", "refuse"]),
+        },
+        Setting {
+            name: "rules",
+            doc: "what a conflict does; the first entry that is for it decides. In all texts `*` stands for any characters",
+            kind: SettingKind::List(&[
+                Setting {
+                    name: "managers",
+                    doc: "field managers, as `metadata.managedFields` names them",
+                    kind: SettingKind::Texts(&[]),
+                },
+                Setting {
+                    name: "operations",
+                    doc: "how the manager has set it: by server-side apply, or in any other way",
+                    kind: SettingKind::Texts(&["Apply", "Update"]),
+                },
+                Setting {
+                    name: "apiGroups",
+                    doc: "API groups; the empty text is the core group",
+                    kind: SettingKind::Texts(&[]),
+                },
+                Setting { name: "kinds", doc: "kinds", kind: SettingKind::Texts(&[]) },
+                Setting {
+                    name: "paths",
+                    doc: "fields, as findings show them; a path is for everything below it",
+                    kind: SettingKind::Texts(&[]),
+                },
+                Setting {
+                    name: "action",
+                    doc: "`refuse`: breaking; `warn`: a warning; `allow`: for information",
+                    kind: SettingKind::Required(&["allow", "warn", "refuse"]),
+                },
+            ]),
+        },
+    ],
+    needs: "nothing of its own: who owns which field is part of the plan",
+    default: false,
+    on_directory: false,
+};
+
+impl Rule for FieldConflicts {
+    fn meta(&self) -> &'static RuleMeta {
+        &META
+    }
+
+    fn plan(&self, _changes: &ChangeSet, _settings: &Settings) -> Needs {
+        Needs::new()
+    }
+
+    fn check(&self, facts: &Facts, settings: &Settings) -> Checked {
+        let mut judgement = Judgement::default();
+        for change in facts.changes.changes.iter().filter(|change| change.operation == Operation::Update) {
+            let (predecessors, others): (Vec<&TakenFrom>, Vec<&TakenFrom>) =
+                change.taken_from.iter().partition(|taken| taken.predecessor);
+            judgement.findings.extend(predecessors.into_iter().map(|taken| takeover(change, taken, settings)));
+            judgement.findings.extend(conflicts(change, &others, settings));
+        }
+        Checked::Done(judgement)
+    }
+}
+
+/// What is done about a conflict, the mildest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Action {
+    Allow,
+    Warn,
+    Refuse,
+}
+
+impl Action {
+    fn of(word: &str) -> Self {
+        match word {
+            "allow" => Self::Allow,
+            "warn" => Self::Warn,
+            _ => Self::Refuse,
+        }
+    }
+
+    fn finding(self, change: &Change, check: &str, message: String) -> Finding {
+        let verdict = if self == Self::Refuse { Verdict::Breaking } else { Verdict::Change };
+        let mut finding = Finding::new(NAME, check, verdict, change.object.clone(), message);
+        if self == Self::Warn {
+            finding.severity = Severity::Warning;
+        }
+        finding
+    }
+}
+
+fn takeover(change: &Change, taken: &TakenFrom, settings: &Settings) -> Finding {
+    let altered = match taken.fields.as_slice() {
+        [] => "none of them changes".to_owned(),
+        [field] => format!("{} changes", field.path),
+        [first, rest @ ..] => format!("{} and {} more change", first.path, rest.len()),
+    };
+    let message = format!("the fields of {} become this app's; {altered}", owner(taken));
+    let action = Action::of(settings.choice(&["predecessors"]));
+    let finding = action.finding(change, "takeover", message).at(change.locate(&[]));
+    if action == Action::Allow {
+        return finding;
+    }
+    finding.remedy(format!("see that {} no longer deploys the object, and set `predecessors: allow`", taken.manager))
+}
+
+/// One finding a field, whoever owns it: two managers that agree lose it together.
+fn conflicts(change: &Change, others: &[&TakenFrom], settings: &Settings) -> Vec<Finding> {
+    let mut by_path: BTreeMap<&str, (&TakenField, Vec<&TakenFrom>, Action)> = BTreeMap::new();
+    for taken in others {
+        for field in &taken.fields {
+            let action = action(change, taken, &field.path, settings);
+            let (_, owners, strictest) =
+                by_path.entry(field.path.as_str()).or_insert_with(|| (field, Vec::new(), action));
+            owners.push(taken);
+            *strictest = action.max(*strictest);
+        }
+    }
+    let mut conflicts: Vec<_> = by_path.into_values().collect();
+    // What refuses is shown before what does not, should there be too many.
+    conflicts.sort_by_key(|(_, _, action)| std::cmp::Reverse(*action));
+    let rest = conflicts.split_off(conflicts.len().min(SHOWN));
+    let mut findings: Vec<Finding> =
+        conflicts.iter().map(|(field, owners, action)| conflict(change, field, owners, *action)).collect();
+    if let Some((_, owners, action)) = rest.first() {
+        let message = format!("{} more fields are taken over, such as from {}", rest.len(), owner(owners[0]));
+        let finding = action.finding(change, "conflict", message).at(change.locate(&[]));
+        findings.push(finding.values(Some(json!({"fields": rest.len()})), None));
+    }
+    findings
+}
+
+fn conflict(change: &Change, field: &TakenField, owners: &[&TakenFrom], action: Action) -> Finding {
+    let names: Vec<String> = owners.iter().map(|taken| owner(taken)).collect();
+    let message = match field.new {
+        Some(_) => format!("{} is taken over from {}", field.path, names.join(" and ")),
+        None => format!("{} is removed, and it is {}'s", field.path, names.join(" and ")),
+    };
+    let finding = action
+        .finding(change, "conflict", message)
+        .at(change.locate(&field.place))
+        .path(field.path.as_str())
+        .values(field.old.clone(), field.new.clone());
+    if action == Action::Allow { finding } else { finding.remedy(remedy(change, field, owners)) }
+}
+
+/// Both ways out: settle the difference, or say in the settings that it is wanted.
+fn remedy(change: &Change, field: &TakenField, owners: &[&TakenFrom]) -> String {
+    let managers: Vec<&str> = owners.iter().map(|taken| taken.manager.as_str()).collect();
+    let settle = if owners.iter().any(|taken| taken.operation == "Apply") {
+        format!(
+            "let one of the two set it: take it out of the manifest, or out of what {} applies",
+            managers.join(", ")
+        )
+    } else {
+        "take the other value into the manifest, or leave the field out of it".to_owned()
+    };
+    let entry = json!({
+        "managers": managers, "kinds": [change.object.kind], "paths": [field.path], "action": "allow",
+    });
+    format!("{settle}; to overwrite it, add to the `rules` of {NAME}: {entry}")
+}
+
+fn action(change: &Change, taken: &TakenFrom, path: &str, settings: &Settings) -> Action {
+    let entry = settings.list(&["rules"]).iter().find(|entry| {
+        let within = |key: &str, fits: &dyn Fn(&str) -> bool| {
+            let words = entry.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            words.is_empty() || words.iter().filter_map(Value::as_str).any(fits)
+        };
+        within("managers", &|glob| matches(glob, &taken.manager))
+            && within("operations", &|word| word == taken.operation)
+            && within("apiGroups", &|glob| matches(glob, &change.object.group))
+            && within("kinds", &|glob| matches(glob, &change.object.kind))
+            && within("paths", &|glob| is_below(glob, path))
+    });
+    Action::of(entry.and_then(|entry| entry.get("action")?.as_str()).unwrap_or(settings.choice(&["default"])))
+}
+
+/// Whether the path is what the glob names, or something in it.
+fn is_below(glob: &str, path: &str) -> bool {
+    matches(glob, path) || matches(&format!("{glob}.*"), path) || matches(&format!("{glob}[*"), path)
+}
+
+/// `kubectl-edit (Update, last wrote 2026-11-21T12:04:10Z)`.
+fn owner(taken: &TakenFrom) -> String {
+    let through = if taken.subresource.is_empty() { String::new() } else { format!(" of {}", taken.subresource) };
+    let time = if taken.time.is_empty() { String::new() } else { format!(", last wrote {}", taken.time) };
+    format!("{} ({}{through}{time})", taken.manager, taken.operation)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! Pods that fail: what ends the wait, when, and what only holds it up.
+
+use super::State::{Failed, InProgress, Ready};
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(300);
+
+fn pod(name: &str, owner: &str, status: Value) -> Arc<Value> {
+    let mut value =
+        object("v1", "Pod", json!({"metadata": {"name": name, "uid": name, "ownerReferences": [{"uid": owner}]}}));
+    value["spec"] = json!({"containers": [{"name": "web", "image": "reg/web:1"}]});
+    value["status"] = status;
+    Arc::new(value)
+}
+
+fn waiting(reason: &str, message: &str) -> Value {
+    json!({"phase": "Pending", "containerStatuses": [{"name": "web", "state": {"waiting": {"reason": reason, "message": message}}}]})
+}
+
+fn crash_loop() -> Value {
+    json!({"phase": "Running", "containerStatuses": [{
+        "name": "web", "ready": false, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 1}}
+    }]})
+}
+
+/// Between two crashes.
+fn crashed_and_running() -> Value {
+    json!({"phase": "Running", "containerStatuses": [{
+        "name": "web", "ready": false, "restartCount": 3, "state": {"running": {}},
+        "lastState": {"terminated": {"exitCode": 1}}
+    }]})
+}
+
+fn running() -> Value {
+    json!({"phase": "Running", "conditions": [condition("Ready", "True", "")],
+        "containerStatuses": [{"name": "web", "ready": true, "state": {"running": {}}}]})
+}
+
+fn unschedulable() -> Value {
+    json!({"phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable")]})
+}
+
+fn replica_set(conditions: &[Value]) -> Arc<Value> {
+    Arc::new(json!({
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web-1", "uid": "rs", "ownerReferences": [{"uid": "u"}]},
+        "status": {"conditions": conditions}
+    }))
+}
+
+fn deployment() -> Value {
+    object("apps/v1", "Deployment", json!({"spec": {"replicas": 4}, "status": {"observedGeneration": 2}}))
+}
+
+/// Follows an object over the seconds of a wait, as the engine does; the state at each of them.
+fn follow(object: &Value, replica_sets: &[Arc<Value>], story: &[(u64, Vec<Arc<Value>>)]) -> Vec<State> {
+    let mut troubles = Troubles::default();
+    let states = story.iter().map(|(second, pods)| {
+        let related = Related { pods, replica_sets, ..Related::default() };
+        let waited = Duration::from_secs(*second);
+        let context = Context { related, waited, failure_timeout: PATIENCE, ..Context::default() };
+        troubles.observe(object, &context);
+        assess(object, &Context { troubles: Some(&troubles), ..context }).state
+    });
+    states.collect()
+}
+
+fn of_deployment(story: &[(u64, Value)]) -> Vec<State> {
+    let story: Vec<_> = story.iter().map(|(second, status)| (*second, vec![pod("p", "rs", status.clone())])).collect();
+    follow(&deployment(), &[replica_set(&[])], &story)
+}
+
+#[test]
+fn what_never_heals_fails_after_a_grace_and_what_may_heal_after_a_long_standstill() {
+    let terminal = [
+        waiting("InvalidImageName", "couldn't parse image name"),
+        waiting("ErrImageNeverPull", ""),
+        waiting("CreateContainerConfigError", "couldn't find key x in ConfigMap shop/c"),
+    ];
+    let transient = [
+        waiting("CreateContainerConfigError", "configmap \"c\" not found"),
+        waiting("CreateContainerConfigError", "failed to sync configmap cache: timed out"),
+        waiting("ImagePullBackOff", ""),
+        waiting("ErrImagePull", ""),
+        waiting("RunContainerError", ""),
+        crash_loop(),
+        crashed_and_running(),
+    ];
+    let never = [unschedulable(), waiting("ContainerCreating", ""), waiting("PodInitializing", "")];
+    for (statuses, grace, patience) in
+        [(&terminal[..], Failed, Failed), (&transient[..], InProgress, Failed), (&never[..], InProgress, InProgress)]
+    {
+        for status in statuses {
+            let seconds = [100, 129, 130, 399, 400].map(|second| (second, status.clone()));
+            let [first, before, after, late, last] = of_deployment(&seconds)[..] else { panic!("five states") };
+            // The time runs from when it was first seen, not from the write.
+            assert_eq!([first, before, after], [InProgress, InProgress, grace], "{status}");
+            assert_eq!([late, last], [grace, patience], "{status}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_that_passes_starts_anew_when_it_comes_back() {
+    let broken = waiting("InvalidImageName", "");
+    let story = [(0, broken.clone()), (29, running()), (30, broken.clone()), (59, broken.clone()), (60, broken)];
+    assert_eq!(of_deployment(&story), [InProgress, InProgress, InProgress, InProgress, Failed]);
+}
+
+#[test]
+fn a_pod_that_becomes_ready_is_movement() {
+    let story = |ready: usize| -> Vec<Arc<Value>> {
+        let well = (0..ready).map(|index| pod(&format!("w{index}"), "rs", running()));
+        well.chain([pod("x", "rs", crash_loop())]).collect()
+    };
+    let states = follow(
+        &deployment(),
+        &[replica_set(&[])],
+        // That one is less ready for a while and then as many as before moves nothing.
+        &[(0, story(0)), (200, story(1)), (300, story(0)), (450, story(1)), (499, story(1)), (500, story(1))],
+    );
+    assert_eq!(states, [InProgress, InProgress, InProgress, InProgress, InProgress, Failed]);
+}
+
+#[test]
+fn pods_that_a_quota_refuses_are_a_failure_that_may_heal() {
+    let refused = [replica_set(&[condition("ReplicaFailure", "True", "FailedCreate")])];
+    let story: Vec<_> = [0, 299, 300].map(|second| (second, Vec::new())).into();
+    assert_eq!(follow(&deployment(), &refused, &story), [InProgress, InProgress, Failed]);
+}
+
+#[test]
+fn without_a_limit_what_may_heal_is_waited_for_to_the_end() {
+    let pods = [pod("p", "rs", crash_loop())];
+    let sets = [replica_set(&[])];
+    let related = Related { pods: &pods, replica_sets: &sets, ..Related::default() };
+    let mut troubles = Troubles::default();
+    for second in [0, 100_000] {
+        let context = Context { related, waited: Duration::from_secs(second), ..Context::default() };
+        troubles.observe(&deployment(), &context);
+        assert_eq!(assess(&deployment(), &Context { troubles: Some(&troubles), ..context }).state, InProgress);
+    }
+}
+
+#[test]
+fn a_job_has_a_limit_of_its_own_for_crashes_but_none_for_images() {
+    let job = object("batch/v1", "Job", json!({"status": {"startTime": "2026-01-01T00:00:00Z"}}));
+    for (status, last) in [
+        (crash_loop(), InProgress),
+        (waiting("ImagePullBackOff", ""), Failed),
+        (waiting("InvalidImageName", ""), Failed),
+    ] {
+        let story: Vec<_> = [0, 300].map(|second| (second, vec![pod("p", "u", status.clone())])).into();
+        assert_eq!(follow(&job, &[], &story), [InProgress, last], "{status}");
+    }
+}
+
+#[test]
+fn an_init_container_counts_as_any_other() {
+    let init = json!({"phase": "Pending",
+        "initContainerStatuses": [{"name": "migrate", "ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": {"exitCode": 1}}}],
+        "containerStatuses": [{"name": "web", "ready": false, "state": {"waiting": {"reason": "PodInitializing"}}}]});
+    assert_eq!(of_deployment(&[(0, init.clone()), (299, init.clone()), (300, init)]), [InProgress, InProgress, Failed]);
+}
+
+#[test]
+fn a_pod_of_an_older_revision_fails_nothing() {
+    let mut old = (*pod("p", "u", waiting("InvalidImageName", ""))).clone();
+    merge(&mut old, json!({"metadata": {"labels": {"controller-revision-hash": "a", "pod-template-generation": "1"}}}));
+    let mut new = old.clone();
+    merge(&mut new, json!({"metadata": {"labels": {"controller-revision-hash": "b", "pod-template-generation": "2"}}}));
+    let stateful_set =
+        object("apps/v1", "StatefulSet", json!({"status": {"observedGeneration": 2, "updateRevision": "b"}}));
+    let daemon_set = object(
+        "apps/v1",
+        "DaemonSet",
+        json!({"metadata": {"annotations": {"deprecated.daemonset.template.generation": "2"}},
+            "status": {"observedGeneration": 2, "desiredNumberScheduled": 1}}),
+    );
+    for owner in [&stateful_set, &daemon_set] {
+        for (pod, state) in [(&new, Failed), (&old, InProgress)] {
+            let story: Vec<_> = [0, 30].map(|second| (second, vec![Arc::new(pod.clone())])).into();
+            assert_eq!(follow(owner, &[], &story), [InProgress, state]);
+        }
+    }
+}
+
+#[test]
+fn what_crashed_while_it_was_waited_for_must_stay_ready_for_a_while() {
+    let ready = running();
+    let pod_at = |status: &Value| object("v1", "Pod", json!({"status": status}));
+    let mut troubles = Troubles::default();
+    let mut states = Vec::new();
+    for (second, status) in
+        [(0, &crash_loop()), (1, &ready), (10, &ready), (10, &crash_loop()), (12, &ready), (21, &ready), (22, &ready)]
+    {
+        let value = pod_at(status);
+        let context = Context { waited: Duration::from_secs(second), ..Context::default() };
+        troubles.observe(&value, &context);
+        states.push(assess(&value, &Context { troubles: Some(&troubles), ..context }).state);
+    }
+    assert_eq!(states, [InProgress, InProgress, InProgress, InProgress, InProgress, InProgress, Ready]);
+    // What crashed at any time before is ready as soon as it is.
+    let mut calm = Troubles::default();
+    let context = settled();
+    calm.observe(&pod_at(&ready), &context);
+    assert_eq!(assess(&pod_at(&ready), &Context { troubles: Some(&calm), ..context }).state, Ready);
+}
+
+#[test]
+fn time_alone_is_looked_at_again_exactly_when_it_may_change_something() {
+    let at = |troubles: &Troubles, second| {
+        let waited = Duration::from_secs(second);
+        next_look(&Context { troubles: Some(troubles), failure_timeout: PATIENCE, waited, ..Context::default() })
+            .map(|left| left.as_secs())
+    };
+    assert_eq!([0, 5, 29, 30].map(|second| at(&Troubles::default(), second)), [Some(5), Some(25), Some(1), None]);
+    let mut troubles = Troubles::default();
+    let value = object("v1", "Pod", json!({"status": waiting("InvalidImageName", "")}));
+    troubles.observe(&value, &Context { waited: Duration::from_secs(100), ..Context::default() });
+    assert_eq!([100, 130, 400].map(|second| at(&troubles, second)), [Some(30), Some(270), None]);
+}
+
+#[test]
+fn a_failure_from_before_the_run_gets_the_same_grace() {
+    let late = condition("Progressing", "False", "ProgressDeadlineExceeded");
+    let value = object("apps/v1", "Deployment", json!({"status": {"observedGeneration": 2, "conditions": [late]}}));
+    let at = |second, unchanged| {
+        assess(&value, &Context { waited: Duration::from_secs(second), unchanged, ..Context::default() }).state
+    };
+    // Right after a write it may still be the verdict on what was before.
+    assert_eq!([at(4, false), at(5, false)], [InProgress, Failed]);
+    // An unchanged object may be repaired by what else is in the run.
+    assert_eq!([at(0, true), at(29, true), at(30, true)], [InProgress, InProgress, Failed]);
+}

@@ -1,0 +1,180 @@
+//! Pods that fail below an object: what no waiting heals fails it soon, what may heal only when nothing moves for long.
+//! Failing at once is as unwelcome as waiting to the end: a database may still be starting, an image on its way.
+
+use std::time::Duration;
+
+use pushback_preflight::{ObjectExt, ObjectRef};
+use serde_json::Value;
+
+use super::conditions::{find, is_true};
+use super::pods::{Container, owned_by, terminal_pod_failure};
+use super::rules::seconds;
+use super::workloads::newest_replica_set;
+use super::{Context, GRACE, Related, STABLE, State, Status, judge, number};
+
+/// Since when pods of one object fail, on the clock that counts from when waiting began.
+/// Kept by whoever watches the object: call [`observe`](Self::observe) with each state of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Troubles {
+    /// Something that waiting does not heal, without a break.
+    terminal: Option<Duration>,
+    /// Something that may heal, without a break and without anything moving.
+    transient: Option<Duration>,
+    /// The most pods that were ready or done.
+    best: usize,
+    /// A container ended badly while it was waited for.
+    ended_badly: bool,
+    /// Ready without a break.
+    ready: Option<Duration>,
+}
+
+impl Troubles {
+    /// Notes how the pods of an object are now.
+    pub fn observe(&mut self, object: &Value, context: &Context<'_>) {
+        if !is_weighed(object, context) {
+            return;
+        }
+        let now = context.waited;
+        let pods = current_pods(object, &context.related);
+        let well = pods.iter().filter(|pod| is_well(pod)).count();
+        let is_job = object.text("/kind") == "Job";
+        let is_terminal = pods.iter().any(|pod| terminal_pod_failure(pod).is_some());
+        let is_transient = is_refused(object, &context.related) || pods.iter().any(|pod| is_troubled(pod, is_job));
+        self.terminal = is_terminal.then(|| self.terminal.unwrap_or(now));
+        self.transient = match self.transient {
+            Some(since) if well <= self.best => is_transient.then_some(since),
+            _ => is_transient.then_some(now),
+        };
+        self.best = self.best.max(well);
+        self.ended_badly |= pods.iter().flat_map(|pod| Container::all(pod)).any(|container| has_crashed(&container));
+        if self.ended_badly {
+            let is_ready = judge(object, context).state == State::Ready;
+            self.ready = is_ready.then(|| self.ready.unwrap_or(now));
+        }
+    }
+
+    /// In how long the first of the times is over.
+    pub(super) fn next(&self, context: &Context<'_>) -> Option<Duration> {
+        let left = |since: Option<Duration>, window: Duration| Some((since? + window).saturating_sub(context.waited));
+        let patience = Some(context.failure_timeout).filter(|timeout| !timeout.is_zero());
+        let times = [
+            left(self.terminal, GRACE),
+            patience.and_then(|patience| left(self.transient, patience)),
+            left(self.ready, STABLE),
+        ];
+        times.into_iter().flatten().filter(|left| !left.is_zero()).min()
+    }
+}
+
+/// What a status comes to once the pods below are looked at, and for how long they have been so.
+pub(super) fn weigh(status: Status, object: &Value, context: &Context<'_>) -> Status {
+    let Some(troubles) = context.troubles.filter(|_| is_weighed(object, context)) else { return status };
+    let held = |since: Option<Duration>| since.map(|since| context.waited.saturating_sub(since));
+    match status.state {
+        State::Failed | State::Unblocked => status,
+        State::Ready => match held(troubles.ready) {
+            Some(ready) if ready < STABLE => {
+                Status::in_progress(format!("{}, for less than {} after a crash", status.message, seconds(STABLE)))
+            }
+            _ => status,
+        },
+        State::InProgress => {
+            if held(troubles.terminal).is_some_and(|held| held >= GRACE) {
+                let pods = current_pods(object, &context.related);
+                if let Some(failure) = pods.iter().filter_map(|pod| terminal_pod_failure(pod)).min() {
+                    // What is said of a pod needs no name in front of it.
+                    return Status::failed(failure);
+                }
+            }
+            let patience = context.failure_timeout;
+            if !patience.is_zero() && held(troubles.transient).is_some_and(|held| held >= patience) {
+                return Status::failed(format!(
+                    "{}; pods fail and nothing moves for {}",
+                    status.message,
+                    seconds(patience)
+                ));
+            }
+            status
+        }
+    }
+}
+
+/// Whether an object's pods say something about it: kinds that run pods, unless a wait rule decides.
+fn is_weighed(object: &Value, context: &Context<'_>) -> bool {
+    let reference = ObjectRef::of(object);
+    let runs_pods = matches!(
+        (reference.group.as_str(), reference.kind.as_str()),
+        ("apps" | "extensions", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
+            | ("batch", "Job")
+            | ("", "Pod")
+    );
+    runs_pods && context.wait_rule.is_none() && !object.is_terminating()
+}
+
+/// The pods of the present revision that are not on their way out.
+pub(super) fn current_pods<'a>(object: &'a Value, related: &Related<'a>) -> Vec<&'a Value> {
+    let kind = object.text("/kind");
+    if kind == "Pod" {
+        return vec![object];
+    }
+    let owner = match kind {
+        "Deployment" => match newest_replica_set(object, related.replica_sets) {
+            Some(newest) => newest,
+            None => return Vec::new(),
+        },
+        _ => object,
+    };
+    let is_current = |pod: &&Value| match kind {
+        "StatefulSet" => {
+            let revision = object.text("/status/updateRevision");
+            pod.label("controller-revision-hash").is_none_or(|hash| hash == revision)
+        }
+        "DaemonSet" => {
+            let template = object.annotation("deprecated.daemonset.template.generation");
+            pod.label("pod-template-generation").is_none_or(|label| Some(label) == template)
+        }
+        _ => true,
+    };
+    let owned = related.pods.iter().map(AsRef::as_ref).filter(|pod| owned_by(pod, owner) && !pod.is_terminating());
+    owned.filter(is_current).collect()
+}
+
+/// Whether pods could not be created: a quota or a webhook refused them.
+fn is_refused(object: &Value, related: &Related<'_>) -> bool {
+    let failure = |object: &Value| find(object, "ReplicaFailure").is_some_and(|condition| condition.is("True"));
+    let newest = || newest_replica_set(object, related.replica_sets).is_some_and(failure);
+    failure(object) || (object.text("/kind") == "Deployment" && newest())
+}
+
+fn is_well(pod: &Value) -> bool {
+    pod.text("/status/phase") == "Succeeded" || is_true(pod, "Ready")
+}
+
+/// Whether a pod fails in a way that may heal. One that no node takes is not among these: nodes come, some of them
+/// late, and so are those that just do not answer their probes yet.
+fn is_troubled(pod: &Value, is_job: bool) -> bool {
+    if matches!(pod.text("/status/phase"), "Succeeded" | "Failed") {
+        return false;
+    }
+    Container::all(pod).any(|container| match container.waiting() {
+        // A Job has a limit of its own for crashes.
+        Some(("CrashLoopBackOff", _)) => !is_job,
+        Some((reason, _)) => is_bad(reason),
+        None => !is_job && has_crashed(&container),
+    })
+}
+
+/// Argo CD's rule for the words that a container waits with; `ContainerCreating` and `PodInitializing` are none of them.
+fn is_bad(reason: &str) -> bool {
+    reason.starts_with("Err")
+        || reason.ends_with("Error")
+        || reason.ends_with("BackOff")
+        || reason == "InvalidImageName"
+}
+
+/// A container that is not up, and has ended badly before.
+fn has_crashed(container: &Container<'_>) -> bool {
+    let is_up = container.status.get("ready") == Some(&Value::Bool(true));
+    let code = container.terminated().and_then(|ended| number(ended, "/exitCode")).unwrap_or_default();
+    !is_up && code != 0
+}
