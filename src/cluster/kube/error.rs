@@ -516,6 +516,20 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_clock_is_named_with_its_difference() {
+        let at = |second| jiff::Timestamp::from_second(second).unwrap();
+        assert_eq!(clock_note(at(1000), at(1060)), "");
+        assert_eq!(
+            clock_note(at(1000), at(1600)),
+            "; this machine's clock is 600 s ahead of the server's, and tokens go by it"
+        );
+        assert_eq!(
+            clock_note(at(1600), at(1000)),
+            "; this machine's clock is 600 s behind the server's, and tokens go by it"
+        );
+    }
+
+    #[test]
     fn a_hostile_status_is_no_panic() {
         for body in [
             "{\"kind\":\"Status\",\"details\":{\"causes\":[null]}}",

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
 use super::{app, lock, secret, sound, unfinished};
 use crate::support::apply::{TestApp, config_map, config_map_path};
+use crate::support::https::HttpsServer;
 use crate::support::webhook::{Form, Verdict, Webhook};
-use crate::support::{Ran, TestCase, TestCluster, cases};
+use crate::support::{Ran, Running, TestCase, TestCluster, cases};
 
 pub(super) fn tests() -> Vec<TestCase> {
     cases![
@@ -16,6 +19,7 @@ pub(super) fn tests() -> Vec<TestCase> {
         ApiServer: a_webhook_that_fails_only_for_real_is_named_and_waited_for_no_longer_than_asked,
         ApiServer: a_webhook_that_comes_back_in_time_is_no_failure,
         ApiServer: a_webhook_that_changes_every_write_makes_no_change_of_its_own,
+        ApiServer: a_conversion_webhook_that_comes_up_late_is_waited_for,
     ]
 }
 
@@ -137,4 +141,75 @@ fn a_webhook_that_changes_every_write_makes_no_change_of_its_own() {
     // A change of the manifest is one all the same, once.
     assert_eq!(sound(app.apply(&stamped("web:2"), &[]), 0).end()["done"]["update"], 1);
     assert_eq!(sound(app.apply(&stamped("web:2"), &[]), 0).end()["outcome"], "unchanged");
+}
+
+/// Converts by changing the version alone, once it is up.
+fn converter(up: Arc<AtomicBool>) -> HttpsServer {
+    HttpsServer::start(&[], move |request| {
+        if !up.load(Ordering::Relaxed) {
+            return (503, json!({}));
+        }
+        let asked = &request.body["request"];
+        let mut objects = asked["objects"].clone();
+        objects.as_array_mut().into_iter().flatten().for_each(|object| {
+            object["apiVersion"] = asked["desiredAPIVersion"].clone();
+        });
+        let response = json!({"uid": asked["uid"], "result": {"status": "Success"}, "convertedObjects": objects});
+        (200, json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response}))
+    })
+}
+
+/// An app with a definition and an object that is stored in another version than it is sent in.
+fn converted(prefix: &str, server: &HttpsServer) -> (TestApp, String) {
+    let app = app(prefix);
+    let group = format!("{}.example.com", app.namespace);
+    let client = json!({
+        "url": format!("https://127.0.0.1:{}/", server.port()),
+        "caBundle": BASE64.encode(server.certificate_authority()),
+    });
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": schema});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("gears.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": {"kind": "Gear", "plural": "gears"},
+            "versions": [version("v1", true), version("v2", false)],
+            "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}},
+        },
+    });
+    let gear = json!({"apiVersion": format!("{group}/v2"), "kind": "Gear", "metadata": {"name": "gear"}, "teeth": 12});
+    let input = config_map("free", "1") + &format!("---\n{definition}\n---\n{gear}\n");
+    (app, input)
+}
+
+fn a_conversion_webhook_that_comes_up_late_is_waited_for() {
+    let up = Arc::new(AtomicBool::new(false));
+    let server = converter(Arc::clone(&up));
+    let (app, input) = converted("converts", &server);
+    let ran = sound(app.apply(&input, &["--apply-timeout", "4s"]), 20);
+    let left = unfinished(&ran);
+    assert_eq!((left.len(), left[0].0.as_str()), (1, "Gear/gear failed"), "{left:?}");
+    assert!(left[0].1.contains("conversion webhook for"), "{left:?}");
+    assert!(!ran.events_of("retry").is_empty(), "{}", ran.stdout);
+    assert_eq!(lock(&app), Value::Null);
+    // Now that the definition is there, the server can be asked first.
+    let ran = sound(app.apply(&input, &[]), 10);
+    assert!(ran.stdout.contains("conversion webhook for"), "{}", ran.stdout);
+
+    // It comes up while it is waited for.
+    let (late, late_input) = converted("converts-late", &server);
+    late.pushback.write("app.yaml", &late_input);
+    let arguments = ["apply", "-a", "shop", "-n", &late.namespace, "-f", "app.yaml", "--yes", "-o", "json"];
+    let mut run = Running::start(late.pushback.command(&arguments));
+    run.wait_for("it is asked in vain", |event| {
+        event["type"] == "retry" && event["reason"].as_str().is_some_and(|reason| reason.contains("conversion webhook"))
+    });
+    up.store(true, Ordering::Relaxed);
+    sound(run.finish(), 0);
+    for (app, input) in [(app, input), (late, late_input)] {
+        sound(app.apply(&input, &[]), 0);
+        assert_eq!(sound(app.apply(&input, &[]), 0).end()["outcome"], "unchanged");
+        sound(app.delete(&[]), 0);
+    }
 }

@@ -44,7 +44,8 @@ fn plugin(line: &str) -> Value {
 
 /// A plugin's answer, as a command of the shell; the token is what the word of the shell comes to.
 fn prints(token: &str) -> String {
-    let credential = r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}"#;
+    let credential =
+        r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}"#;
     format!("printf '{credential}' {token}")
 }
 
@@ -88,7 +89,10 @@ fn a_token_that_cannot_be_renewed_ends_the_run_and_the_next_one_goes_on() {
     let ran = sound(app.apply(&input, &["--lock-lease", "3m"]), 20);
     let left = unfinished(&ran);
     assert_eq!(left[0].0, "Secret/password failed", "{left:?}");
-    assert!(left[0].1.contains("does not accept these credentials") || left[0].1.contains("script says 401"), "{left:?}");
+    assert!(
+        left[0].1.contains("does not accept these credentials") || left[0].1.contains("script says 401"),
+        "{left:?}"
+    );
     assert!(ran.events_of("retry").is_empty(), "no repetition makes a token valid: {}", ran.stdout);
     proxy.clear();
     sound(app.apply(&input, &["--lock-wait", "0s"]), 0);
