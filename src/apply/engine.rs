@@ -108,6 +108,8 @@ struct Node {
     /// The watch does not see it: it is asked for by itself.
     unwatched: bool,
     looked_at: Option<Instant>,
+    /// Events that may explain it are listened to.
+    explained: bool,
     /// What the watch saw while the write was under way.
     seen: Option<Arc<Value>>,
     /// uid that the watch saw going while the write was under way.
@@ -210,6 +212,7 @@ impl<'a> Engine<'a> {
                 idle: false,
                 unwatched: false,
                 looked_at: None,
+                explained: false,
                 seen: None,
                 gone: String::new(),
                 released: false,

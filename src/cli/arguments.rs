@@ -110,7 +110,8 @@ pub struct PlanArgs {
     /// Send unchanged objects to the server too
     #[arg(long, hide_short_help = true)]
     pub recheck: bool,
-    /// How objects without an update-strategy annotation are updated: empty, fallback-on-replace, always-replace, skip
+    /// How objects without an update-strategy annotation are updated: empty, fallback-on-replace, always-replace, skip;
+    /// namespaces, volumes, claims and definitions are replaced by an annotation of their own only
     #[arg(long, default_value = "", value_name = "STRATEGY", hide_short_help = true,
           value_parser = ["", "fallback-on-replace", "always-replace", "skip"])]
     pub apply_default_update_strategy: String,

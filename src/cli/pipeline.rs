@@ -267,9 +267,7 @@ pub async fn plan_apply(
         CommandError { code, errors }
     })?;
     let default_strategy = UpdateStrategy::of(&arguments.apply_default_update_strategy);
-    for wanted in wanted.iter_mut().filter(|wanted| wanted.strategies.update == UpdateStrategy::Apply) {
-        wanted.strategies.update = default_strategy;
-    }
+    wanted.iter_mut().for_each(|wanted| wanted.update_by_default(default_strategy));
     let options = plan::Options {
         no_prune: arguments.patch,
         recheck: arguments.recheck,

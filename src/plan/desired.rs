@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions};
 use serde_json::Value;
 
-use super::annotations::{self, Strategies};
+use super::annotations::{self, Strategies, UpdateStrategy};
 use crate::cluster::{Kind, Kinds};
 use crate::manifest::{InputError, InputWarning, Manifest};
 
@@ -28,6 +28,27 @@ pub struct Desired {
     pub kind_from_set: bool,
     /// What its annotations ask for.
     pub strategies: Strategies,
+}
+
+impl Desired {
+    /// Takes the strategy for objects that ask for none.
+    pub fn update_by_default(&mut self, strategy: UpdateStrategy) {
+        let replaces = matches!(strategy, UpdateStrategy::FallbackOnReplace | UpdateStrategy::AlwaysReplace);
+        if self.strategies.update == UpdateStrategy::Apply && !(replaces && takes_more_along(&self.object)) {
+            self.strategies.update = strategy;
+        }
+    }
+}
+
+/// Kinds whose deletion deletes more than the object: what is in a namespace, all objects of a kind, stored data. They
+/// are replaced where they themselves ask for it, never by a setting for all objects.
+#[must_use]
+pub fn takes_more_along(object: &ObjectRef) -> bool {
+    matches!(
+        (object.group.as_str(), object.kind.as_str()),
+        ("", "Namespace" | "PersistentVolume" | "PersistentVolumeClaim")
+            | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
 }
 
 /// Where namespaced objects go.

@@ -9,7 +9,7 @@ use pushback_preflight::source::display_path;
 use pushback_preflight::{Finding, PathSegment, Verdict};
 use serde_json::Value;
 
-use super::desired::Desired;
+use super::desired::{Desired, takes_more_along};
 use crate::cluster::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING};
 
 /// The rule name of these findings.
@@ -58,6 +58,9 @@ fn finding(desired: &Desired, check: &str, cause: &Cause) -> Finding {
         finding = finding.path(display_path(&path));
     }
     match check {
+        IMMUTABLE if takes_more_along(&desired.object) => finding.remedy(
+            "keep the value, or create the object under another name: to replace it would delete all that goes with it",
+        ),
         IMMUTABLE => finding.remedy(
             "keep the value, or replace the object: annotation kapp.k14s.io/update-strategy: fallback-on-replace",
         ),

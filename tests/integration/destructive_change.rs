@@ -13,6 +13,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_claim_is_not_pruned_while_its_volume_goes_with_it,
         ApiServer: a_user_who_may_not_read_the_volume_gets_unknown,
         ApiServer: a_namespace_is_not_pruned_while_others_keep_something_in_it,
+        ApiServer: a_claim_is_replaced_only_by_its_own_wish_and_refused_then,
+        Nothing: a_definition_is_judged_once_whichever_rules_run,
         ApiServer: a_replaced_stateful_set_is_refused,
         ApiServer: replicas_that_fall_back_to_a_default_are_refused,
         ApiServer: most_of_an_app_is_not_pruned_at_once,
@@ -149,6 +151,55 @@ fn a_namespace_is_not_pruned_while_others_keep_something_in_it() {
     apply(&app, &rest, &json!({})).expect(10);
     let live = api().get(&format!("/api/v1/namespaces/{inner}")).ok();
     assert_eq!(live["metadata"]["deletionTimestamp"], Value::Null, "nothing is written");
+}
+
+fn a_claim_is_replaced_only_by_its_own_wish_and_refused_then() {
+    let app = app();
+    let claim = storage(&app, "Delete");
+    apply(&app, &claim, &json!({})).expect(0);
+    let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/delete", app.namespace);
+    let before = api().get(&path).ok()["metadata"]["uid"].take();
+    let other_class = claim.replace("storageClassName: none", "storageClassName: other");
+    for strategy in ["fallback-on-replace", "always-replace"] {
+        let ran = app.apply(&other_class, &["--apply-default-update-strategy", strategy]).expect(10);
+        let finding = &ran.events_of("finding")[0]["finding"];
+        assert_eq!(finding["rule"], "server", "a setting for all objects replaces no data: {finding}");
+        assert!(finding["remedy"].as_str().is_some_and(|remedy| remedy.contains("another name")), "{finding}");
+    }
+    let annotation = "{name: delete, annotations: {kapp.k14s.io/update-strategy: fallback-on-replace}}";
+    let ran = apply(&app, &other_class.replace("{name: delete}", annotation), &json!({})).expect(10);
+    let finding = &ran.events_of("finding")[0]["finding"];
+    assert_eq!(finding["check"], "persistentVolumeClaimDeleted");
+    assert!(
+        finding["message"].as_str().is_some_and(|text| text.starts_with("the claim is deleted and created anew, "))
+    );
+    assert_eq!(api().get(&path).ok()["metadata"]["uid"], before);
+}
+
+fn a_definition_is_judged_once_whichever_rules_run() {
+    let pushback = Pushback::new();
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    pushback.write("in/a.yaml", config_map("a", "1")).write("in/crd.json", definition.to_string());
+    pushback.run(&["apply", "-a", "x", "-f", "in", "--cluster", "dir:live", "--yes"]).expect(0);
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "others", "namespace": "default"}});
+    pushback.write("live/others.json", widget.to_string());
+    std::fs::remove_file(pushback.directory().join("in/crd.json")).expect("a file");
+    for (rules, found) in [
+        ("DestructiveChange", "crdDeleted error CustomResourceDefinition"),
+        ("CRDUpgradeSafety", "crdDeletion error CustomResourceDefinition"),
+        ("DestructiveChange,CRDUpgradeSafety", "crdDeletion error CustomResourceDefinition"),
+    ] {
+        let check = ["check", "-a", "x", "-f", "in", "--cluster", "dir:live", "--preflight", rules, "-o", "json"];
+        let report = pushback.run(&check).expect(10).json();
+        assert_eq!(said(report["findings"].as_array().expect("findings")), [found], "{rules}");
+    }
 }
 
 fn stateful_set(service: &str) -> String {

@@ -1,6 +1,8 @@
 //! Waiting on a real cluster: what is not ready and why, what fails, what goes away, signals, and the run after.
 
+mod failing;
 mod going;
+mod lost;
 
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Controllers: what_may_not_be_listed_is_looked_at_one_by_one,
         ApiServer: a_failing_condition_fails_only_after_its_time,
     ];
-    [own, going::tests()].concat()
+    [own, failing::tests(), going::tests(), lost::tests()].concat()
 }
 
 /// An app of its own in a namespace of its own.

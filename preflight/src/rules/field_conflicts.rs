@@ -190,9 +190,14 @@ fn remedy(change: &Change, field: &TakenField, owners: &[&TakenFrom]) -> String 
     } else {
         "take the other value into the manifest, or leave the field out of it".to_owned()
     };
-    let entry = json!({
-        "managers": managers, "kinds": [change.object.kind], "paths": [field.path], "action": "allow",
-    });
+    // Written out, so that the keys have this order whatever JSON library is built in; JSON is YAML too.
+    let quoted: Vec<String> = managers.iter().map(|manager| json!(manager).to_string()).collect();
+    let entry = format!(
+        "{{\"managers\": [{}], \"kinds\": [{}], \"paths\": [{}], \"action\": \"allow\"}}",
+        quoted.join(", "),
+        json!(change.object.kind),
+        json!(field.path)
+    );
     format!("{settle}; to overwrite it, add to the `rules` of {NAME}: {entry}")
 }
 

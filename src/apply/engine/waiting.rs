@@ -486,7 +486,11 @@ impl<'a> Engine<'a> {
         let (state, planned) = (&self.nodes[node], &self.plan.objects[node]);
         let is_slow = state.written_at.is_some_and(|at| at.elapsed() >= SLOW);
         let object = &planned.change.object;
-        if !is_slow || state.deleting || object.namespace.is_empty() || planned.strategies.disable_associated_wait {
+        if state.explained || !is_slow || state.deleting || planned.strategies.disable_associated_wait {
+            return;
+        }
+        self.nodes[node].explained = true;
+        if object.namespace.is_empty() {
             return;
         }
         self.watches.ensure_events(&object.namespace, "type=Warning");

@@ -143,12 +143,13 @@ fn pod(pod: &Value, subject: &str, related: &Related<'_>, causes: &mut Causes) {
         causes.add_plain(Rank::Ended, subject, pod_failure(pod));
         return;
     }
-    if let Some(condition) = find(pod, "PodScheduled").filter(|condition| condition.is("False")) {
-        causes.add_plain(Rank::NotScheduled, subject, worded(condition.reason, condition.message));
-    }
     let mut is_explained = false;
     for container in Container::all(pod) {
         is_explained |= container_cause(pod, &container, subject, causes);
+    }
+    // Where containers speak, a node has taken it since.
+    if !is_explained && let Some(condition) = find(pod, "PodScheduled").filter(|condition| condition.is("False")) {
+        causes.add_plain(Rank::NotScheduled, subject, worded(condition.reason, condition.message));
     }
     if is_explained {
         return;

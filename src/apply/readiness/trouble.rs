@@ -68,7 +68,14 @@ impl Troubles {
 
 /// What a status comes to once the pods below are looked at, and for how long they have been so.
 pub(super) fn weigh(status: Status, object: &Value, context: &Context<'_>) -> Status {
-    let Some(troubles) = context.troubles.filter(|_| is_weighed(object, context)) else { return status };
+    if !is_weighed(object, context) {
+        return status;
+    }
+    let troubles = context.troubles.copied().unwrap_or_else(|| {
+        let mut since_the_write = Troubles::default();
+        since_the_write.observe(object, &Context { waited: Duration::ZERO, ..*context });
+        since_the_write
+    });
     let held = |since: Option<Duration>| since.map(|since| context.waited.saturating_sub(since));
     match status.state {
         State::Failed | State::Unblocked => status,
@@ -89,7 +96,7 @@ pub(super) fn weigh(status: Status, object: &Value, context: &Context<'_>) -> St
             let patience = context.failure_timeout;
             if !patience.is_zero() && held(troubles.transient).is_some_and(|held| held >= patience) {
                 return Status::failed(format!(
-                    "{}; pods fail and nothing moves for {}",
+                    "{}; pods fail and nothing moves for {} (--wait-failure-timeout)",
                     status.message,
                     seconds(patience)
                 ));

@@ -168,7 +168,8 @@ fn converted(prefix: &str, server: &HttpsServer) -> (TestApp, String) {
         "caBundle": BASE64.encode(server.certificate_authority()),
     });
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-    let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": schema});
+    let version =
+        |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": schema});
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("gears.{group}")},

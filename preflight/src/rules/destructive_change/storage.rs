@@ -71,8 +71,7 @@ fn bound_claim(judge: &mut Judge<'_>, change: &Change, volume: &Value) {
     let size = capacity(volume);
     let message =
         format!("the claim is {fate}, and its volume {name}{size} with all data (reclaim policy {})", policy(volume));
-    let finding = finding(change, CLAIM, Verdict::Breaking, message)
-        .values(Some(json!({"volume": name, "reclaimPolicy": policy(volume)})), None);
+    let finding = finding(change, CLAIM, Verdict::Breaking, message).values(Some(json!({"volume": name})), None);
     let keep =
         format!("to keep the data, set `persistentVolumeReclaimPolicy: Retain` on PersistentVolume {name} first");
     let ways_out = judge.ways_out(change, CLAIM);

@@ -235,3 +235,10 @@ fn a_failure_from_before_the_run_gets_the_same_grace() {
     // An unchanged object may be repaired by what else is in the run.
     assert_eq!([at(0, true), at(29, true), at(30, true)], [InProgress, InProgress, Failed]);
 }
+
+#[test]
+fn whoever_looks_only_once_sees_what_has_failed_since_the_write() {
+    let broken = object("v1", "Pod", json!({"status": waiting("InvalidImageName", "")}));
+    let after = |second| assess(&broken, &Context { waited: Duration::from_secs(second), ..Context::default() }).state;
+    assert_eq!([after(29), after(30)], [InProgress, Failed]);
+}
