@@ -1,6 +1,7 @@
 //! The seam to live state: one trait, two sides (`kube`: an API server; `directory`: a folder of YAML or a git ref).
 //! Nothing outside this room names the client library.
 
+mod debug;
 pub mod directory;
 pub mod kinds;
 pub mod kube;
@@ -48,8 +49,8 @@ pub trait Cluster: fmt::Debug + Send + Sync {
     /// A JSON patch or JSON merge patch.
     async fn patch(&self, address: &Address, patch: &Patch, dry_run: bool) -> Result<Written, ClusterError>;
 
-    /// Deletes; `Ok(None)` where the object was gone already. `Ok(Some)` is the last state that the server showed.
-    async fn delete(&self, address: &Address, options: &DeleteOptions) -> Result<Option<Arc<Value>>, ClusterError>;
+    /// Deletes; `Ok(None)` where the object was gone already.
+    async fn delete(&self, address: &Address, options: &DeleteOptions) -> Result<Option<Deleted>, ClusterError>;
 
     /// Changes from `resource_version` on. The stream ends with the connection; the caller lists and watches again.
     async fn watch(
@@ -178,7 +179,7 @@ impl ListQuery {
 }
 
 /// One page of a list. Items carry `apiVersion` and `kind`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Page {
     /// Objects.
     pub items: Vec<Arc<Value>>,
@@ -188,16 +189,19 @@ pub struct Page {
     pub resource_version: String,
 }
 
+/// Pages of one list, at 500 objects each more than any cluster holds. A server that still has another one has no end.
+pub const MOST_PAGES: u32 = 10_000;
+
 /// Lists all pages. An expired continue token starts the list anew, at most three times.
 ///
 /// # Errors
-/// The error of the page that failed.
+/// The error of the page that failed; `Protocol` where there is no last page.
 pub async fn list_all(cluster: &dyn Cluster, query: &ListQuery) -> Result<Page, ClusterError> {
     let mut restarts = 0;
     'restart: loop {
         let mut all = Page::default();
         let mut query = query.clone();
-        loop {
+        for _ in 0..MOST_PAGES {
             match cluster.list(&query).await {
                 Ok(page) => {
                     all.items.extend(page.items);
@@ -214,7 +218,14 @@ pub async fn list_all(cluster: &dyn Cluster, query: &ListQuery) -> Result<Page, 
                 Err(error) => return Err(error),
             }
         }
+        return Err(endless_list());
     }
+}
+
+/// A list that has more pages than any cluster holds objects.
+#[must_use]
+pub fn endless_list() -> ClusterError {
+    ClusterError::new(ErrorKind::Protocol, format!("the list does not end: it has more than {MOST_PAGES} pages"))
 }
 
 /// How to apply.
@@ -229,7 +240,7 @@ pub struct ApplyOptions {
 }
 
 /// A patch that is not an apply.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Patch {
     /// RFC 6902.
     Json(Value),
@@ -238,12 +249,21 @@ pub enum Patch {
 }
 
 /// What a write came to.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Written {
     /// The object as it is now (or would be).
     pub object: Arc<Value>,
     /// 201: it did not exist before.
     pub created: bool,
+    /// The server's `Warning:` headers.
+    pub warnings: Vec<String>,
+}
+
+/// What a delete came to.
+#[derive(Clone, PartialEq)]
+pub struct Deleted {
+    /// The last state that the server showed.
+    pub object: Arc<Value>,
     /// The server's `Warning:` headers.
     pub warnings: Vec<String>,
 }
@@ -274,7 +294,7 @@ pub enum Propagation {
 }
 
 /// One change that a watch saw.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum WatchEvent {
     /// An object is there, new or changed.
     Applied(Arc<Value>),

@@ -4,6 +4,7 @@ pub mod collect;
 mod source;
 pub mod yaml;
 
+use std::fmt;
 use std::sync::Arc;
 
 use pushback_preflight::{ObjectRef, Position, Positions};
@@ -12,7 +13,7 @@ use serde_json::Value;
 pub use self::collect::{LoadOptions, load, load_config_files};
 
 /// One object of the input.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Manifest {
     /// What it is called; the namespace is empty where the manifest gives none.
     pub object: ObjectRef,
@@ -20,6 +21,14 @@ pub struct Manifest {
     pub value: Value,
     /// Where every node of it stands.
     pub positions: Arc<Positions>,
+}
+
+/// Without the content, which may be a Secret's.
+impl fmt::Debug for Manifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = self.positions.start();
+        f.debug_struct("Manifest").field("object", &self.object).field("position", &place).finish_non_exhaustive()
+    }
 }
 
 /// Something in the input that is legal and probably not meant.
@@ -61,6 +70,12 @@ impl InputError {
     fn place(&self) -> String {
         if self.position.file.is_empty() { String::new() } else { format!("{}: ", self.position) }
     }
+}
+
+/// An input as it may be shown, however it is written: a URL without user, password, query and fragment.
+#[must_use]
+pub fn shown_input(input: &str) -> String {
+    if input.contains("://") { source::fetch::without_secrets(input) } else { input.to_owned() }
 }
 
 /// A limit as messages show it.

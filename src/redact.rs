@@ -1,19 +1,35 @@
 //! Keeps secret values out of text about them: servers and webhooks quote what they refuse.
 //! Pure text; which values are secret, the caller says.
 
+use std::fmt;
+
 use base64::Engine;
+use base64::engine::GeneralPurpose;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
 /// Shorter values are masked only where they are a word: replacing every `a` would leave no message.
 const SHORTEST_ANYWHERE: usize = 4;
 
+/// Shorter lines of a longer value are too likely to be found in a text that has nothing to do with it.
+const SHORTEST_LINE: usize = 8;
+
+const BASE64_FORMS: [GeneralPurpose; 4] = [STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD, URL_SAFE];
+
 const MASK: &str = "***";
 
 /// The values that a request carried and no message may show. Empty for requests that carry no Secret.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Secrets {
     values: Vec<String>,
+    /// What a server quotes is cut out even if it is none of the values: it may be one that the server has changed.
     strict: bool,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").field("values", &self.values.len()).finish_non_exhaustive()
+    }
 }
 
 impl Secrets {
@@ -35,44 +51,54 @@ impl Secrets {
                 collect(object.pointer("/metadata/annotations").unwrap_or(&Value::Null), &mut values);
             }
         }
-        Self::of(values)
+        Self::of(&values)
     }
 
     /// Values that a user has declared secret, wherever they are.
     pub(crate) fn of_values<'a>(found: impl Iterator<Item = &'a Value>) -> Self {
         let mut values = Vec::new();
         found.for_each(|value| collect(value, &mut values));
-        Self::of(values)
+        Self::of(&values)
     }
 
-    fn of(mut values: Vec<String>) -> Self {
-        let decoded: Vec<String> = values
-            .iter()
-            .filter_map(|value| base64::engine::general_purpose::STANDARD.decode(value).ok())
-            .filter_map(|bytes| String::from_utf8(bytes).ok())
-            .collect();
-        values.extend(decoded);
+    /// Credentials: masked wherever a server or a proxy hands them back; other text stays as it is.
+    pub(crate) fn of_credentials(given: &[String]) -> Self {
+        Self { strict: false, ..Self::of(given) }
+    }
+
+    fn of(given: &[String]) -> Self {
+        let mut values: Vec<String> = given.iter().flat_map(|value| spellings(value)).collect();
         values.retain(|value| !value.is_empty());
+        Self { values, strict: true }.sort()
+    }
+
+    /// These and others, to be masked at once: what is left of a value after a part of it was masked is not known again.
+    pub(crate) fn and(mut self, other: &Self) -> Self {
+        self.values.extend(other.values.iter().cloned());
+        self.strict |= other.strict;
+        self.sort()
+    }
+
+    fn sort(mut self) -> Self {
         // The longest first, so that a value that holds another is masked whole.
-        values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        values.dedup();
-        Self { values, strict: true }
+        self.values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        self.values.dedup();
+        self
     }
 
     /// The text with every value replaced.
     pub(crate) fn mask(&self, text: &str) -> String {
-        if !self.strict {
-            return text.to_owned();
-        }
         let mut masked = text.to_owned();
         for value in &self.values {
-            masked = if value.len() >= SHORTEST_ANYWHERE {
-                masked.replace(value.as_str(), MASK)
-            } else {
-                replace_word(&masked, value)
-            };
+            if masked.contains(value.as_str()) {
+                masked = if value.len() >= SHORTEST_ANYWHERE {
+                    replace_with_word(&masked, value)
+                } else {
+                    replace_word(&masked, value)
+                };
+            }
         }
-        blank_invalid_values(&cut_excerpt(&masked))
+        if self.strict { blank_invalid_values(&cut_excerpt(&masked)) } else { masked }
     }
 }
 
@@ -84,6 +110,50 @@ fn collect(value: &Value, values: &mut Vec<String>) {
         Value::Number(number) => values.push(number.to_string()),
         Value::Null | Value::Bool(_) => {}
     }
+}
+
+/// A value in every form in which somebody who quotes it may write it.
+fn spellings(value: &str) -> Vec<String> {
+    let mut whole = vec![value.to_owned()];
+    let joined: String = value.split_whitespace().collect();
+    let decoded = BASE64_FORMS.iter().find_map(|form| form.decode(&joined).ok());
+    whole.extend(decoded.and_then(|bytes| String::from_utf8(bytes).ok()));
+    // What is inside of it is as secret: a key's lines, the passwords of a registry's configuration.
+    let mut all = Vec::new();
+    for text in &whole {
+        all.extend(text.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE).map(str::to_owned));
+        if let Ok(inner @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
+            collect(&inner, &mut all);
+        }
+        if text.len() >= SHORTEST_ANYWHERE {
+            all.push(url::form_urlencoded::byte_serialize(text.as_bytes()).collect());
+            all.push(text.bytes().map(|byte| format!("{byte:02x}")).collect());
+            all.extend(BASE64_FORMS.iter().map(|form| form.encode(text)));
+        }
+    }
+    all.extend(whole);
+    let quoted: Vec<String> = all.iter().map(|text| Value::from(text.as_str()).to_string()).collect();
+    all.extend(quoted.iter().filter_map(|text| text.strip_prefix('"')?.strip_suffix('"')).map(str::to_owned));
+    all
+}
+
+/// Replaces a text together with the word that it is in: a part of another value may be the rest of it.
+fn replace_with_word(text: &str, part: &str) -> String {
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(part) {
+        let (before, found) = rest.split_at(start);
+        replaced.push_str(before.trim_end_matches(is_inside));
+        replaced.push_str(MASK);
+        rest = found.strip_prefix(part).unwrap_or_default().trim_start_matches(is_inside);
+    }
+    replaced.push_str(rest);
+    replaced
+}
+
+/// Whether a character does not end a word, or a value in base64.
+fn is_inside(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '+' | '/' | '=')
 }
 
 /// Replaces a text where neither end of it is within a word.
@@ -164,6 +234,40 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_masked_however_it_is_written() {
+        let secrets = Secrets::of_body(&json!({"stringData": {"password": "p\"a s+\nhunter2-line"}}));
+        for quoted in [
+            "p\"a s+\nhunter2-line",
+            r#"p\"a s+\nhunter2-line"#,
+            "p%22a+s%2B%0Ahunter2-line",
+            "702261 20732b0a68756e746572322d6c696e65",
+            "hunter2-line",
+            "cCJhIHMrCmh1bnRlcjItbGluZQ==",
+            "cCJhIHMrCmh1bnRlcjItbGluZQ",
+        ] {
+            let shown = secrets.mask(&format!("refused: {}!", quoted.replace("702261 20", "70226120")));
+            assert_eq!(shown, "refused: ***!");
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_longer_value_is_masked_with_its_part() {
+        let secrets = Secrets::of_body(&json!({"stringData": {"new": "hunter2"}}));
+        assert_eq!(secrets.mask("was old-hunter22, and aHVudGVyMg=="), "was old-***, and ***");
+    }
+
+    #[test]
+    fn what_is_inside_of_a_value_is_masked_too() {
+        let inner = r#"{"auths":{"registry.example":{"username":"robot","password":"hunter2"}}}"#;
+        let body = json!({"data": {".dockerconfigjson": STANDARD.encode(inner)}});
+        let secrets = Secrets::of_body(&body);
+        assert_eq!(
+            secrets.mask("registry.example: robot may not log in with hunter2"),
+            "registry.example: *** may not log in with ***"
+        );
+    }
+
+    #[test]
     fn quoted_values_are_blanked_even_if_the_server_changed_them() {
         let secrets = Secrets::of_body(&json!({"data": {}}));
         assert_eq!(
@@ -193,6 +297,17 @@ mod tests {
             "bad input, error found in #***"
         );
         assert_eq!(secrets.mask(".data.a: expected string, got &value{Value:77}"), ".data.a: expected string, got ***");
+    }
+
+    #[test]
+    fn credentials_that_a_server_hands_back_are_masked_and_nothing_else() {
+        let secrets = Secrets::of_credentials(&["hunter2-token".to_owned(), "me:hunter2".to_owned()]);
+        assert_eq!(
+            secrets
+                .mask("refused Bearer hunter2-token and Basic bWU6aHVudGVyMg==: spec.replicas: Invalid value: -1: no"),
+            "refused Bearer *** and Basic ***: spec.replicas: Invalid value: -1: no"
+        );
+        assert!(!format!("{secrets:?}").contains("hunter2"));
     }
 
     #[test]

@@ -36,6 +36,13 @@ pub fn association(key: &ObjectKey) -> String {
     format!("v1.{}", hex(&digest))
 }
 
+/// Value of [`INVENTORY_LABEL`]: the app's name, which may be longer than a label. Unlike the app's own label it is known
+/// without the record, so that shards are found whose record was never written.
+#[must_use]
+pub fn inventory_label(app: &str) -> String {
+    hex(&Md5::digest(app))
+}
+
 /// Value of [`IDENTITY_ANNOTATION`].
 #[must_use]
 pub fn identity(object: &ObjectRef) -> String {

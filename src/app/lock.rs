@@ -108,7 +108,9 @@ pub async fn wait_until_free(
             told = true;
         }
         // No later than the moment at which there is something to decide.
-        let left = (unchanged_since + lock.lease()).min(started + patience).saturating_sub(now);
+        // Whoever may write the record may have written any number into it.
+        let expiry = unchanged_since.saturating_add(lock.lease());
+        let left = expiry.min(started.saturating_add(patience)).saturating_sub(now);
         tokio::time::sleep(POLL.min(left.max(Duration::from_millis(10)))).await;
         match reread(cluster, &record.address).await? {
             None => return Ok(None),
@@ -145,6 +147,26 @@ mod tests {
     fn no_observer_counts_a_shorter_lease_than_the_holder() {
         let lease = |millis| LockEntry::new(&Surroundings::fixed(1), "r", Duration::from_millis(millis)).lease();
         assert_eq!([0, 1, 1000, 1001, 2500].map(lease).map(|lease| lease.as_secs()), [1, 1, 1, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn a_lease_without_an_end_is_waited_for_no_longer_than_asked() {
+        let directory = tempfile::tempdir().unwrap();
+        let cluster = crate::cluster::directory::DirectoryCluster::open(directory.path()).unwrap();
+        let surroundings = Surroundings::fixed(1);
+        let app = AppName { name: "shop".to_owned(), namespace: "default".to_owned() };
+        let lock = LockEntry { lease_seconds: u64::MAX, ..LockEntry::new(&surroundings, "other", Duration::ZERO) };
+        let write = RecordWrite {
+            spec: serde_json::Map::new(),
+            own: OwnPart::new(Phase::Applying, "other"),
+            lock: Some(lock),
+            inline_inventory: None,
+        };
+        let address = Address::new(config_map_kind(), &app.namespace, &app.name);
+        let record = write.create(&cluster, &app, &address).await.unwrap();
+        let patience = Duration::from_millis(20);
+        let waited = wait_until_free(&cluster, &app, record, &surroundings, "mine", patience, |_| {}).await;
+        assert!(matches!(waited, Err(AppError::Locked { .. })));
     }
 
     #[tokio::test]

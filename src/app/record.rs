@@ -7,7 +7,7 @@ use pushback_preflight::ObjectExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::identity::{APP_LABEL, HISTORY_LABEL, INVENTORY_LABEL, RECORD_LABEL};
+use super::identity::{APP_LABEL, HISTORY_LABEL, INVENTORY_LABEL, RECORD_LABEL, inventory_label};
 use super::inventory::Inventory;
 use super::lock::LockEntry;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind};
@@ -479,7 +479,6 @@ async fn patch(cluster: &dyn Cluster, app: &AppName, before: &Record, data: &Val
 pub(super) async fn write_shards(
     cluster: &dyn Cluster,
     app: &AppName,
-    label_value: &str,
     run: &str,
     shards: &[String],
 ) -> Result<Vec<String>, AppError> {
@@ -491,7 +490,7 @@ pub(super) async fn write_shards(
         let address = Address::new(config_map_kind(), &app.namespace, &name);
         let body = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": name, "namespace": app.namespace, "labels": {INVENTORY_LABEL: label_value}},
+            "metadata": {"name": name, "namespace": app.namespace, "labels": {INVENTORY_LABEL: inventory_label(&app.name)}},
             "data": {"entries": entries},
         });
         cluster
@@ -503,28 +502,15 @@ pub(super) async fn write_shards(
     Ok(names)
 }
 
-/// Deletes all shards of an app but those to keep, those of killed runs included. Best effort.
-pub(super) async fn delete_all_shards(
-    cluster: &dyn Cluster,
-    namespace: &str,
-    label_value: &str,
-    known: &[String],
-    keep: &[String],
-) {
-    let selector = format!("{INVENTORY_LABEL}={label_value}");
-    let query = crate::cluster::ListQuery::new(config_map_kind(), Some(namespace), &selector);
-    let mut names = known.to_vec();
-    if let Ok(page) = crate::cluster::list_all(cluster, &query).await {
-        names.extend(page.items.iter().map(|shard| shard.name().to_owned()));
-    }
-    names.sort();
-    names.dedup();
-    names.retain(|name| !keep.contains(name));
-    delete_shards(cluster, namespace, &names).await;
+/// Names of all shards of an app, those of killed runs included. Best effort: what may not be listed is found later.
+pub(super) async fn find_shards(cluster: &dyn Cluster, app: &AppName) -> Vec<String> {
+    let selector = format!("{INVENTORY_LABEL}={}", inventory_label(&app.name));
+    let query = crate::cluster::ListQuery::new(config_map_kind(), Some(&app.namespace), &selector);
+    let Ok(page) = crate::cluster::list_all(cluster, &query).await else { return Vec::new() };
+    page.items.iter().map(|shard| shard.name().to_owned()).collect()
 }
 
-/// Deletes shards that no pointer leads to any more. Best effort: a leftover is found by its label when the app is
-/// deleted.
+/// Deletes shards that no pointer leads to any more. Best effort: the next run finds a leftover by its label.
 pub(super) async fn delete_shards(cluster: &dyn Cluster, namespace: &str, names: &[String]) {
     for name in names {
         let address = Address::new(config_map_kind(), namespace, name);

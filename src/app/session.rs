@@ -12,8 +12,8 @@ use super::history;
 use super::inventory::Inventory;
 use super::lock::LockEntry;
 use super::record::{
-    AppError, AppName, Observed, OwnPart, Phase, Record, RecordWrite, config_map_kind, delete_all_shards,
-    delete_shards, observe, reread, spec_for, write_lock, write_shards,
+    AppError, AppName, Observed, OwnPart, Phase, Record, RecordWrite, config_map_kind, delete_shards, find_shards,
+    observe, reread, spec_for, write_lock, write_shards,
 };
 use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
 use crate::surroundings::{Surroundings, boot_clock};
@@ -58,7 +58,8 @@ pub struct Session {
     run: String,
     shared: Arc<Shared>,
     renewal: Option<tokio::task::JoinHandle<()>>,
-    old_shards: Vec<String>,
+    /// Those that the record leads to while the run goes on.
+    shards: Vec<String>,
     local_lock: Option<LocalLock>,
 }
 
@@ -91,8 +92,7 @@ impl Session {
         let inline = Inventory::fits_record(&shards);
         let mut own = OwnPart::new(opening.phase, run);
         if !inline {
-            own.shards =
-                write_shards(&*cluster, &app, opening.label_value, &format!("{}u", opening.run), &shards).await?;
+            own.shards = write_shards(&*cluster, &app, &format!("{}u", opening.run), &shards).await?;
         }
         if let Some(before) = before {
             own.note_last_change(&before.spec);
@@ -107,13 +107,24 @@ impl Session {
             lock,
             inline_inventory: inline.then(|| shards.concat()),
         };
-        let taken = match before {
-            Some(before) => write.update(&*cluster, &app, before).await,
-            None => {
-                let address = Address::new(config_map_kind(), &app.namespace, &app.name);
-                write.create(&*cluster, &app, &address).await
+        let take = async {
+            match before {
+                Some(before) => write.update(&*cluster, &app, before).await,
+                None => {
+                    let address = Address::new(config_map_kind(), &app.namespace, &app.name);
+                    write.create(&*cluster, &app, &address).await
+                }
             }
         };
+        // No more than tidiness: the lock does not age for it.
+        let find = tokio::time::timeout(opening.lease / 3, find_shards(&*cluster, &app));
+        let (taken, found) = futures::join!(take, find);
+        let mut old_shards = found.unwrap_or_default();
+        let safe = lease.map_or(u64::MAX, |lease| safe_until(taken_at, lease));
+        // After that time another run may have taken over, and they may be its own.
+        if millis(boot_clock()) >= safe {
+            old_shards.clear();
+        }
         let record = match taken {
             Ok(record) => record,
             Err(error) => {
@@ -126,15 +137,12 @@ impl Session {
                 return Err(error);
             }
         };
-        let old_shards =
-            before.and_then(|record| record.own.as_ref()).map(|own| own.shards.clone()).unwrap_or_default();
-        if before.is_some_and(|record| record.own.is_none()) {
-            // kapp has taken out the pointer to what was there.
-            delete_all_shards(&*cluster, &app.namespace, opening.label_value, &[], &new_shards).await;
-        } else {
-            delete_shards(&*cluster, &app.namespace, &old_shards).await;
-        }
-        let safe = lease.map_or(u64::MAX, |lease| safe_until(taken_at, lease));
+        // Those of the record of before, of runs that were killed, and those to which kapp has taken out the pointer.
+        old_shards.extend(before.and_then(|record| record.own.as_ref()).into_iter().flat_map(|own| own.shards.clone()));
+        old_shards.sort();
+        old_shards.dedup();
+        old_shards.retain(|name| !new_shards.contains(name));
+        delete_shards(&*cluster, &app.namespace, &old_shards).await;
         let shared = Arc::new(Shared {
             record: Mutex::new(record),
             safe_until: AtomicU64::new(safe),
@@ -162,7 +170,7 @@ impl Session {
             run: opening.run.to_owned(),
             shared,
             renewal,
-            old_shards: new_shards,
+            shards: new_shards,
             local_lock,
         })
     }
@@ -207,7 +215,7 @@ impl Session {
         let run = if self.local_lock.is_some() { "" } else { self.run.as_str() };
         let mut own = OwnPart::new(phase, run);
         if !inline {
-            own.shards = write_shards(&*self.cluster, &self.app, &self.label_value, &self.run, &shards).await?;
+            own.shards = write_shards(&*self.cluster, &self.app, &self.run, &shards).await?;
         }
         let mut record = self.shared.record.lock().await.clone();
         for attempt in 0.. {
@@ -219,19 +227,26 @@ impl Session {
             let mut own = own.clone();
             own.note_last_change(&spec);
             own.record_uid.clone_from(&record.uid);
-            let write = RecordWrite { spec, own, lock: None, inline_inventory: inline.then(|| shards.concat()) };
+            let write =
+                RecordWrite { spec, own: own.clone(), lock: None, inline_inventory: inline.then(|| shards.concat()) };
             match write.update(&*self.cluster, &self.app, &record).await {
                 Ok(_) => break,
                 // Somebody else edited the record; as long as the lock is ours, so is the last word.
                 Err(AppError::Changed { .. }) if attempt < 5 => {
-                    let seen = reread(&*self.cluster, &record.address).await?;
-                    record =
-                        seen.filter(|seen| self.holds(seen)).ok_or(AppError::Changed { app: self.app.name.clone() })?;
+                    let seen = reread(&*self.cluster, &record.address).await?.ok_or_else(|| self.changed())?;
+                    if seen.lock.is_none() && seen.own.as_ref() == Some(&own) {
+                        // It was us, and the answer was lost.
+                        break;
+                    }
+                    if !self.holds(&seen) {
+                        return Err(self.changed());
+                    }
+                    record = seen;
                 }
                 Err(error) => return Err(error),
             }
         }
-        delete_shards(&*self.cluster, &self.app.namespace, &self.old_shards).await;
+        delete_shards(&*self.cluster, &self.app.namespace, &self.shards).await;
         Ok(())
     }
 
@@ -241,18 +256,37 @@ impl Session {
     /// The cluster's.
     pub async fn close_deleted(mut self) -> Result<(), AppError> {
         self.stop_renewal();
+        // What another run has begun since must not be deleted under its hands.
+        self.may_write().map_err(|_| self.changed())?;
         history::trim(&*self.cluster, &self.app, &self.label_value, 0).await;
-        // Before the record: once that is gone, nobody finds them any more.
-        delete_all_shards(&*self.cluster, &self.app.namespace, &self.label_value, &self.old_shards, &[]).await;
-        let record = self.shared.record.lock().await.clone();
-        let options = DeleteOptions { uid: record.uid.clone(), ..DeleteOptions::default() };
-        let deleted = self.cluster.delete(&record.address, &options).await;
-        if let Err(error) = deleted
-            && error.kind != ErrorKind::NotFound
-        {
-            return Err(AppError::Cluster { action: "delete the app's record".to_owned(), error });
+        // Before the record: once that is gone, only another run of this app would find them.
+        delete_shards(&*self.cluster, &self.app.namespace, &self.shards).await;
+        let mut record = self.shared.record.lock().await.clone();
+        for attempt in 0.. {
+            let options = DeleteOptions {
+                uid: record.uid.clone(),
+                resource_version: record.resource_version.clone(),
+                ..DeleteOptions::default()
+            };
+            match self.cluster.delete(&record.address, &options).await {
+                Ok(_) => break,
+                Err(error) if error.kind == ErrorKind::NotFound => break,
+                // Somebody else edited it, or a renewal was still under way.
+                Err(error) if error.kind == ErrorKind::Conflict && attempt < 5 => {
+                    match reread(&*self.cluster, &record.address).await? {
+                        Some(seen) if self.holds(&seen) => record = seen,
+                        Some(_) => return Err(self.changed()),
+                        None => break,
+                    }
+                }
+                Err(error) => return Err(AppError::Cluster { action: "delete the app's record".to_owned(), error }),
+            }
         }
         Ok(())
+    }
+
+    fn changed(&self) -> AppError {
+        AppError::Changed { app: self.app.name.clone() }
     }
 
     fn holds(&self, record: &Record) -> bool {

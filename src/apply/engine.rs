@@ -29,6 +29,9 @@ use crate::report::event::{Counts, Event, Events, UnfinishedLine};
 /// How long requests that are under way may take after the user said stop.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
+/// How long requests that are under way may take after time is up. A request by itself is repeated for longer.
+const LATE_GRACE: Duration = Duration::from_secs(10);
+
 /// What the user decided about applying.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -264,14 +267,24 @@ impl<'a> Engine<'a> {
         let started = Instant::now();
         let deadline = started + self.options.wait_timeout;
         let mut stop_deadline: Option<Instant> = None;
+        let mut stopped_for: Option<Duration> = None;
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         self.queue.extend(self.order.initial());
         loop {
             let interrupted = *stop.borrow() != Stop::No;
-            if interrupted && stop_deadline.is_none() {
+            let grace = match (interrupted, self.late) {
+                (true, _) => Some(STOP_GRACE),
+                (false, true) => Some(LATE_GRACE),
+                (false, false) => None,
+            };
+            if let Some(grace) = grace
+                && stopped_for != Some(grace)
+            {
                 self.stop();
-                stop_deadline = Some(Instant::now() + STOP_GRACE);
+                stopped_for = Some(grace);
+                let end = Instant::now() + grace;
+                stop_deadline = Some(stop_deadline.map_or(end, |known: Instant| known.min(end)));
             }
             self.start_writes();
             // Looked through only when nothing else is left to do: there are as many events as objects.

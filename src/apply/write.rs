@@ -343,12 +343,13 @@ impl Writer {
             self.allowed()?;
             match self.cluster.delete(address, &options).await {
                 Ok(last) => {
+                    let (last, warnings) = last.map(|last| (last.object, last.warnings)).unzip();
                     let pending = last.filter(|last| is_pending(last));
                     return Ok(Done {
                         terminating: pending.is_some(),
                         object: pending,
                         message: String::new(),
-                        warnings: Vec::new(),
+                        warnings: warnings.unwrap_or_default(),
                     });
                 }
                 Err(error) if error.kind == ErrorKind::Conflict && !uid.is_empty() && attempt < CONFLICTS => {

@@ -13,7 +13,9 @@ use pushback_preflight::session::Session;
 use pushback_preflight::{Answer, Need, Needs, ObjectRef};
 use serde_json::Value;
 
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, list_all};
+use crate::cluster::{
+    Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, MOST_PAGES, endless_list, list_all,
+};
 
 /// Needs that are answered at the same time; the cluster bounds its requests itself.
 const CONCURRENCY: usize = 32;
@@ -157,7 +159,10 @@ async fn stream(
     };
     let mut query = ListQuery::new(Arc::clone(served), None, "");
     query.limit = PAGE;
-    loop {
+    for page_number in 0.. {
+        if page_number == MOST_PAGES {
+            return Err(fail(endless_list()));
+        }
         let page = match cluster.list(&query).await {
             Ok(page) => page,
             // Folding is not undone: a list that expired under way starts with a fresh state.

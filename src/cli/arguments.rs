@@ -26,6 +26,18 @@ pub struct GlobalArgs {
     /// Act as a member of this group; can be given more than once
     #[arg(long, global = true, value_name = "GROUP", requires = "as_user", hide_short_help = true)]
     pub as_group: Vec<String>,
+    /// Run only these credential plugins of a kubeconfig, by name or path, or none; each is named before it runs
+    /// [default: any]
+    #[arg(
+        long,
+        global = true,
+        env = "PUSHBACK_CREDENTIAL_PLUGINS",
+        hide_env = true,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub credential_plugins: Option<Vec<String>>,
     /// Time that one request gets
     #[arg(long, global = true, value_parser = duration, default_value = "30s", value_name = "DURATION", hide_short_help = true)]
     pub request_timeout: Duration,

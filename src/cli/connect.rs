@@ -7,7 +7,7 @@ use super::arguments::{GlobalArgs, NamespaceArgs};
 use super::error::CommandError;
 use crate::app::record::AppName;
 use crate::cluster::directory::DirectoryCluster;
-use crate::cluster::kube::{ConnectOptions, KubeCluster};
+use crate::cluster::kube::{Announce, ConnectOptions, KubeCluster};
 use crate::cluster::{Cluster, Notices};
 
 /// A cluster, and the namespace that its configuration suggests.
@@ -43,11 +43,15 @@ impl Namespaces {
     }
 }
 
-/// Connects.
+/// Connects. What a kubeconfig makes us run is announced before it runs.
 ///
 /// # Errors
 /// The flag cannot be read, or the cluster not be reached.
-pub async fn connect(global: &GlobalArgs, notices: Option<Notices>) -> Result<Connected, CommandError> {
+pub async fn connect(
+    global: &GlobalArgs,
+    notices: Option<Notices>,
+    announce: &Announce<'_>,
+) -> Result<Connected, CommandError> {
     let default_namespace = "default".to_owned();
     if let Some(path) = global.cluster.strip_prefix("dir:") {
         if path.is_empty() {
@@ -76,10 +80,11 @@ pub async fn connect(global: &GlobalArgs, notices: Option<Notices>) -> Result<Co
         context: global.kubeconfig_context.clone(),
         impersonate: global.as_user.clone(),
         impersonate_groups: global.as_group.clone(),
+        credential_plugins: global.credential_plugins.clone(),
         request_timeout: global.request_timeout,
         ..ConnectOptions::default()
     };
-    let cluster = KubeCluster::connect(&options, notices).await?;
+    let cluster = KubeCluster::connect(&options, notices, announce).await?;
     let default_namespace = cluster.default_namespace().to_owned();
     Ok(Connected { cluster: Arc::new(cluster), default_namespace })
 }

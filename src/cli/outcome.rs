@@ -73,6 +73,8 @@ impl End {
             let count = outcome.progress.iter().filter(|progress| matches!(progress, Progress::WriteFailed(_))).count();
             let objects = if count == 1 { "1 object" } else { &format!("{count} objects") };
             (ExitCode::Partial, "failed", format!("{objects} could not be written"), vec![resume])
+        } else if outcome.late && any(&|progress| *progress == Progress::Writing) {
+            (ExitCode::Partial, "timed out", "time was up before all was written".to_owned(), vec![resume])
         } else if never_ready {
             let hint = "correct the manifest and run again; `pushback inspect` shows the app".to_owned();
             (ExitCode::Failed, "failed", "an object has failed and will not become ready".to_owned(), vec![hint])

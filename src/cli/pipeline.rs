@@ -1,6 +1,7 @@
 //! The one way: input → app → cluster → plan → preflight. Every command that changes something walks it,
 //! and stops at its own room.
 
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use pushback_preflight::judge::RunReport;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::waiver::Waiver;
 use pushback_preflight::{Answer, Facts, Finding};
+use serde_json::Value;
 
 use super::arguments::{AppArgs, GlobalArgs, InputArgs, NamespaceArgs, PlanArgs, PreflightArgs};
 use super::connect::{Connected, Namespaces, connect};
@@ -26,8 +28,10 @@ use crate::exit::ExitCode;
 use crate::manifest::{InputWarning, Manifest};
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, Plan, UpdateStrategy};
+use crate::report::error_text;
 use crate::report::event::{Event, RuleLine};
 use crate::report::json_report::{self, ReportError, ReportSpec};
+use crate::report::output::Output;
 use crate::report::words;
 
 /// What a command has before it looks at the app.
@@ -126,7 +130,7 @@ async fn reach(run: &mut Run, global: &GlobalArgs) -> Result<(Connected, Arc<Kin
     let notices = run.notices();
     run.planning("connecting to the cluster");
     let work = async {
-        let connected = connect(global, Some(notices)).await?;
+        let connected = connect(global, Some(notices), &|text| run.announce(text)).await?;
         let kinds = connected.cluster.kinds().await?;
         Ok((connected, kinds))
     };
@@ -144,7 +148,11 @@ pub async fn reach_quietly(
     global: &GlobalArgs,
     namespace: &NamespaceArgs,
 ) -> Result<(Arc<dyn Cluster>, Arc<Kinds>, Namespaces), CommandError> {
-    let connected = connect(global, None).await?;
+    let announce = |text: &str| {
+        let theme = super::run::theme(global, std::io::stderr().is_terminal());
+        Output::standard().progress(&error_text::note_text(text, theme));
+    };
+    let connected = connect(global, None, &announce).await?;
     let kinds = connected.cluster.kinds().await?;
     let namespaces = connected.namespaces(namespace);
     Ok((connected.cluster, kinds, namespaces))
@@ -397,7 +405,13 @@ fn write_facts(path: &Path, mut facts: Facts, config: &Config) -> Result<(), Com
         _ => None,
     });
     for object in of_changes.chain(of_answers) {
-        masker.mask(Arc::make_mut(object), &mut numbers);
+        let masked = masker.masked_paths(object);
+        let object = Arc::make_mut(object);
+        // In a folder, the version is a digest of the content: short values could be found by trying them.
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata").filter(|_| !masked.is_empty()) {
+            metadata.shift_remove("resourceVersion");
+        }
+        masker.mask(object, &mut numbers);
     }
     let text = serde_json::to_string_pretty(&facts).map_err(|error| CommandError::usage(error.to_string()))?;
     json_report::replace(path, text.as_bytes())

@@ -15,7 +15,7 @@ use super::signals;
 use crate::apply::engine::Stop;
 use crate::cluster::{Cluster, Notice, Notices};
 use crate::exit::ExitCode;
-use crate::manifest::InputWarning;
+use crate::manifest::{InputWarning, shown_input};
 use crate::report::escape::terminal_safe;
 use crate::report::event::{Event, Events, PLANNING};
 use crate::report::output::Output;
@@ -147,6 +147,12 @@ impl Run {
         self.events.send(Event::Diagnostic { code: PLANNING.to_owned(), message: what.into() });
     }
 
+    /// Says what is about to happen, and returns when it is on the screen.
+    pub fn announce(&self, what: &str) {
+        self.events.send(Event::Diagnostic { code: "credential-plugin".to_owned(), message: what.to_owned() });
+        self.reporter.settle(&self.events);
+    }
+
     /// Asks the user; yes where `--yes` is given.
     ///
     /// # Errors
@@ -275,12 +281,13 @@ pub fn not_parsed(error: clap::Error, arguments: &[OsString]) -> ExitCode {
         return ExitCode::Success;
     }
     let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    let escaped: Vec<_> = arguments.iter().map(|argument| terminal_safe(argument)).collect();
-    // The parser quotes arguments as they are, and a terminal would act on what is in them.
+    let escaped: Vec<String> =
+        arguments.iter().map(|argument| terminal_safe(&shown_input(argument)).into_owned()).collect();
+    // The parser quotes arguments as they are: a terminal would act on what is in them, a log would keep passwords.
     let error = if escaped.iter().eq(&arguments) {
         error
     } else {
-        super::command().try_get_matches_from(escaped.iter().map(AsRef::as_ref)).err().unwrap_or(error)
+        super::command().try_get_matches_from(&escaped).err().unwrap_or(error)
     };
     let _ = error.print();
     if wants_events(&arguments) {

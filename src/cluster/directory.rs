@@ -30,8 +30,8 @@ use self::git::GitTree;
 use self::source::Source;
 use self::store::Store;
 use super::{
-    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, ListQuery, LocalLock,
-    Page, Patch, ServerVersion, WatchEvent, Written,
+    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, Kinds, ListQuery,
+    LocalLock, Page, Patch, ServerVersion, WatchEvent, Written,
 };
 
 /// A folder, or a git ref, as a cluster.
@@ -154,9 +154,10 @@ impl Cluster for DirectoryCluster {
         self.blocking(move |store| store.patch(&address, &patch, dry_run)).await
     }
 
-    async fn delete(&self, address: &Address, options: &DeleteOptions) -> Result<Option<Arc<Value>>, ClusterError> {
+    async fn delete(&self, address: &Address, options: &DeleteOptions) -> Result<Option<Deleted>, ClusterError> {
         let (address, options) = (address.clone(), options.clone());
-        self.blocking(move |store| store.delete(&address, &options)).await
+        let last = self.blocking(move |store| store.delete(&address, &options)).await?;
+        Ok(last.map(|object| Deleted { object, warnings: Vec::new() }))
     }
 
     async fn watch(

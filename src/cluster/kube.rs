@@ -6,6 +6,9 @@ mod contact;
 mod discovery;
 mod error;
 mod exec;
+/// Entry points of the fuzz targets.
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod kubeconfig;
 mod limit;
 mod proxy;
@@ -32,15 +35,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, OnceCell};
 
-pub use self::connect::ConnectOptions;
+pub use self::connect::{Announce, ConnectOptions};
 pub use self::limit::Concurrency;
 use self::request::Call;
 pub use self::retry::RetryLimits;
 use self::session::Session;
 use self::transport::{Answer, Transport};
 use super::{
-    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, ErrorKind, FIELD_MANAGER, Kind, Kinds,
-    ListQuery, Notices, Page, Patch, ServerVersion, WatchEvent, Written,
+    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
+    Kinds, ListQuery, Notices, Page, Patch, ServerVersion, WatchEvent, Written,
 };
 
 /// An API server, and what was learned about it.
@@ -81,7 +84,11 @@ impl KubeCluster {
     /// # Errors
     /// `Configuration` where kubeconfig, context, credentials or proxy cannot be used; `Unauthorized` where a
     /// credential plugin failed.
-    pub async fn connect(options: &ConnectOptions, notices: Option<Notices>) -> Result<Self, ClusterError> {
+    pub async fn connect(
+        options: &ConnectOptions,
+        notices: Option<Notices>,
+        announce: &Announce<'_>,
+    ) -> Result<Self, ClusterError> {
         let target = kubeconfig::resolve(options)?;
         let uri = &target.config.cluster_url;
         // Without user information, which an address may hold.
@@ -91,8 +98,8 @@ impl KubeCluster {
         let server = server.trim_end_matches('/').to_owned();
         let description = format!("{} ({server})", target.context);
         let default_namespace = target.config.default_namespace.clone();
-        let session = Session::open(target.config, target.exec, options.now).await?;
-        let transport = Transport::new(session, server, options, notices);
+        let session = Session::open(target.config, target.plugin, options.now, announce).await?;
+        let transport = Transport::new(session, server, target.secrets, options, notices);
         Ok(Self::new(description, default_namespace, transport))
     }
 
@@ -110,6 +117,19 @@ impl KubeCluster {
     #[must_use]
     pub fn requests(&self) -> BTreeMap<String, u64> {
         self.transport.counts()
+    }
+
+    /// A page of a list; of fewer objects where that many are too large to be read at once.
+    async fn page(&self, query: &ListQuery) -> Result<List, ClusterError> {
+        let mut query = query.clone();
+        loop {
+            match self.transport.json(&Call::list(&query)?).await {
+                Err(error) if error.kind == ErrorKind::TooLarge && error.status == 0 && query.limit > 1 => {
+                    query.limit = query.limit.div_ceil(10);
+                }
+                other => return other,
+            }
+        }
     }
 }
 
@@ -173,7 +193,12 @@ impl Cluster for KubeCluster {
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Page, ClusterError> {
-        let list: List = self.transport.json(&Call::list(query)?).await?;
+        let list = self.page(query).await?;
+        let token = list.metadata.r#continue.as_deref().unwrap_or_default();
+        if !token.is_empty() && token == query.continue_token {
+            let message = "the list does not go on: the server hands out the same continue token again";
+            return Err(ClusterError::new(ErrorKind::Protocol, message));
+        }
         Ok(Page {
             items: list.items.unwrap_or_default().into_iter().map(|item| stamp(&query.kind, item)).collect(),
             continue_token: list.metadata.r#continue.unwrap_or_default(),
@@ -200,12 +225,12 @@ impl Cluster for KubeCluster {
         Ok(Written { object: Arc::new(answer.body), created: false, warnings: answer.warnings })
     }
 
-    async fn delete(&self, address: &Address, options: &DeleteOptions) -> Result<Option<Arc<Value>>, ClusterError> {
+    async fn delete(&self, address: &Address, options: &DeleteOptions) -> Result<Option<Deleted>, ClusterError> {
         let call = Call::delete(address, options)?;
         match self.transport.send(&call).await {
             Ok(answer) => {
-                self.transport.tell(&call, &answer.warnings);
-                Ok(Some(Arc::new(last_state(address, answer.body))))
+                let object = Arc::new(last_state(address, answer.body));
+                Ok(Some(Deleted { object, warnings: answer.warnings }))
             }
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

@@ -8,9 +8,9 @@ use pushback_preflight::object::ObjectExt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::PathRule;
 use super::matcher::matches_any;
 use super::path::{get, leaves, resolve, set_at};
+use super::{PathPart, PathRule};
 use crate::redact::Secrets;
 
 /// Annotations in which tools keep a copy of the whole object, its secret values included.
@@ -59,6 +59,12 @@ impl Masker {
         for rule in self.rules.iter().filter(|rule| matches_any(&rule.matchers, object)) {
             concerned = true;
             resolve(&rule.path, object).iter().flat_map(|place| leaves(object, place)).for_each(&mut add);
+            // Where the object is not as the rule has it, what stands in the way may be the value.
+            for (length, part) in rule.path.iter().enumerate().skip(1) {
+                let places = resolve(&rule.path[..length], object);
+                let odd = places.iter().filter(|place| get(object, place).is_some_and(|value| !leads_on(part, value)));
+                odd.flat_map(|place| leaves(object, place)).for_each(&mut add);
+            }
         }
         if concerned {
             // A misspelt `stringData` holds the same values, and is shown before the server refuses it.
@@ -145,6 +151,14 @@ impl MaskNumbers {
     }
 }
 
+/// Whether a value has what a part of a path could lead to.
+fn leads_on(part: &PathPart, value: &Value) -> bool {
+    match part {
+        PathPart::Key(_) | PathPart::Regex(_) => value.is_object() || value.is_null(),
+        PathPart::Index(_) | PathPart::AllIndexes => value.is_array() || value.is_null(),
+    }
+}
+
 /// `data` of a Secret is written in base64; its size is that of what is inside.
 fn is_base64(object: &Value, path: &[PathSegment]) -> bool {
     object.text("/apiVersion") == "v1"
@@ -226,6 +240,19 @@ mod tests {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
             "metadata": {"annotations": {"kapp.k14s.io/original": "{}"}}});
         assert!(masker.masked_paths(&object).is_empty());
+    }
+
+    #[test]
+    fn a_value_that_stands_where_the_path_goes_on_is_masked() {
+        let path = vec![PathPart::Key("spec".into()), PathPart::Key("list".into()), PathPart::AllIndexes];
+        let masker = Masker::new(&[PathRule { path, matchers: defaults().diff_mask_rules[0].matchers.clone() }]);
+        let masked = |spec: Value| {
+            let mut object = json!({"apiVersion": "v1", "kind": "Secret", "spec": spec});
+            // The rule alone: of a Secret, more than that is masked.
+            object["kind"] = json!("Secret");
+            masker.masked_paths(&object).len()
+        };
+        assert_eq!([masked(json!("hunter2")), masked(json!({"list": {"a": "b", "c": "d"}}))], [1, 2]);
     }
 
     #[test]

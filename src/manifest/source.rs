@@ -1,7 +1,7 @@
 //! What `-f` names: files, directories, URLs and standard input, found first, then read one by one.
 //! Nothing that is no regular file is opened, except pipes that the shell has already opened.
 
-mod fetch;
+pub(super) mod fetch;
 
 use std::collections::HashSet;
 use std::fs::{self, File};

@@ -100,9 +100,13 @@ pub async fn read(
             (kind, result)
         })
         .buffer_unordered(32);
+    let mut listed = BTreeSet::new();
     while let Some((kind, result)) = lists.next().await {
         match result {
-            Ok(items) => items.into_iter().for_each(|item| add(&mut live, item, observed)),
+            Ok(items) => {
+                items.into_iter().for_each(|item| add(&mut live, item, observed));
+                listed.insert((kind.group.clone(), kind.kind.clone()));
+            }
             Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => return Err(error),
             Err(error) if matches!(error.kind, ErrorKind::UnknownKind | ErrorKind::NotFound) => {}
             Err(error) => {
@@ -111,6 +115,15 @@ pub async fn read(
         }
     }
     drop(lists);
+    // A run that was killed after it had pruned them could not say so. A kind that is not served proves nothing: its
+    // objects may come back with it.
+    listed.retain(|kind| !live.unreadable.contains_key(kind));
+    let gone = observed
+        .inventory
+        .iter()
+        .map(|(key, _)| key)
+        .filter(|key| listed.contains(&(key.group.clone(), key.kind.clone())) && !live.objects.contains_key(*key));
+    live.gone = gone.cloned().collect();
     Ok(live)
 }
 

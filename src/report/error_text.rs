@@ -35,6 +35,12 @@ pub fn warning_text(message: &str, position: Option<&Position>, theme: Theme) ->
     labelled("warning", Role::Caution, &message, theme)
 }
 
+/// `note: …`.
+#[must_use]
+pub fn note_text(message: &str, theme: Theme) -> String {
+    labelled("note", Role::Quiet, message, theme)
+}
+
 /// `hint: …`, a line each.
 #[must_use]
 pub fn hints_text(hints: &[String], theme: Theme) -> String {

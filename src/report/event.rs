@@ -140,7 +140,7 @@ pub enum Event {
         position: Option<Position>,
     },
     /// A fact about how the run goes that needs no action: [`PLANNING`], `lock-waiting`, `no-app`,
-    /// `reasons-unknown`.
+    /// `credential-plugin`, `reasons-unknown`.
     #[serde(rename = "diagnostic")]
     Diagnostic {
         /// Stable word.

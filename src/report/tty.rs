@@ -7,7 +7,7 @@ use std::time::Duration;
 use pushback_preflight::ObjectRef;
 
 use super::end_text::{end_text, reasons_text};
-use super::error_text::{labelled, warning_text};
+use super::error_text::{labelled, note_text, warning_text};
 use super::escape::terminal_safe;
 use super::event::{Event, Millis, PLANNING};
 use super::finding_text::{finding_text, preflight_text};
@@ -297,7 +297,7 @@ impl TtyRenderer {
             Event::Diagnostic { code, .. } if code == PLANNING => {
                 self.moving_since.get_or_insert(now.elapsed);
             }
-            Event::Diagnostic { message, .. } => self.stay(&labelled("note", Role::Quiet, message, theme)),
+            Event::Diagnostic { message, .. } => self.stay(&note_text(message, theme)),
             Event::RunEnd { .. } => {
                 self.settle();
                 let wrote = self.moving_since.take().is_some() && self.progress.planning.is_empty();

@@ -1,158 +1,272 @@
-//! A run that is killed after any of its writes leaves nothing behind that a later run does not know of.
+//! A run that is killed after any of its requests leaves nothing behind that a later run does not know of, and the same
+//! command again finishes what it has begun.
 
-use std::process::{Command, Stdio};
-use std::sync::mpsc::channel;
+mod large;
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::Value;
-
-use crate::support::proxy::{Fault, FaultProxy, writes};
+use crate::support::api::ApiClient;
+use crate::support::bookkeeping::{self, Bookkeeping};
+use crate::support::proxy::{Exchange, FaultProxy, Matching, Verb, any, reads, writes};
 use crate::support::pushback::Pushback;
-use crate::support::{TestCase, TestCluster, cases};
+use crate::support::{TestCase, TestCluster, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    cases![
-        ApiServer: a_first_apply_killed_after_any_write_is_finished_by_the_next,
-        ApiServer: an_update_with_a_prune_killed_after_any_write_is_finished_by_the_next,
-        ApiServer: a_deletion_killed_after_any_write_is_finished_by_the_next,
+    [
+        cases![
+            Controllers: a_deploy_killed_after_a_write_is_finished_by_the_next,
+            Controllers: a_deploy_killed_after_any_write_whose_answer_is_lost_is_finished_by_the_next,
+            Controllers: a_deploy_killed_after_a_read_is_finished_by_the_next,
+            Controllers: a_first_deploy_killed_after_any_write_is_finished_by_the_next,
+            Controllers: a_deletion_killed_after_any_write_is_finished_by_the_next,
+        ],
+        large::tests(),
     ]
+    .concat()
 }
 
-const FIRST: &str = "\
-{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {step: '1'}}
+/// What is there before.
+const BEFORE: &str = "\
+{apiVersion: v1, kind: ConfigMap, metadata: {name: changed}, data: {step: '1'}}
 ---
-{apiVersion: v1, kind: Service, metadata: {name: b}, spec: {ports: [{port: 80}]}}
+{apiVersion: v1, kind: ConfigMap, immutable: true, data: {step: '1'}, metadata: {name: replaced, annotations: \
+{kapp.k14s.io/update-strategy: fallback-on-replace}}}
 ---
-{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {key: one}}
+{apiVersion: v1, kind: Secret, metadata: {name: pruned}, stringData: {key: one}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: kept}, spec: {ports: [{port: 80}]}}
 ";
 
-const SECOND: &str = "\
-{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {step: '2'}}
+/// What is deployed: something is created, updated, replaced, pruned and kept, a definition comes with its resource,
+/// and a Job runs.
+const AFTER: &str = "\
+{apiVersion: v1, kind: ConfigMap, metadata: {name: changed}, data: {step: '2'}}
 ---
-{apiVersion: v1, kind: ServiceAccount, metadata: {name: c}}
+{apiVersion: v1, kind: ConfigMap, immutable: true, data: {step: '2'}, metadata: {name: replaced, annotations: \
+{kapp.k14s.io/update-strategy: fallback-on-replace}}}
 ---
-{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {key: two}}
+{apiVersion: v1, kind: Service, metadata: {name: kept}, spec: {ports: [{port: 80}]}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: created}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.NAMESPACE.example.com}
+spec:
+  group: NAMESPACE.example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, \
+properties: {size: {type: integer}}}}}}}
+---
+{apiVersion: NAMESPACE.example.com/v1, kind: Widget, metadata: {name: one}, spec: {size: 1}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: registry.example/main:1}]}}}
 ";
 
-const LAST: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {step: '3'}}";
+/// Everywhere that an app of these manifests has objects.
+fn collections(namespace: &str) -> Vec<String> {
+    let mut all: Vec<String> = ["configmaps", "secrets", "services", "serviceaccounts"]
+        .map(|plural| format!("/api/v1/namespaces/{namespace}/{plural}"))
+        .into();
+    all.push(format!("/apis/batch/v1/namespaces/{namespace}/jobs"));
+    all.push(format!("/apis/{namespace}.example.com/v1/namespaces/{namespace}/widgets"));
+    all
+}
 
-/// Runs the binary through a proxy and kills it when its write number `last` has had its effect.
-/// Whether it came so far.
-fn killed_after(last: usize, cluster: &TestCluster, place: &Pushback, arguments: &[&str]) -> bool {
-    let (reached, told) = channel();
+/// Everything that the app has in the cluster, its definition too.
+fn owned(api: &ApiClient, namespace: &str) -> BTreeMap<String, String> {
+    let mut found = bookkeeping::owned(api, &collections(namespace));
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned();
+    let of_this_test = format!("widgets.{namespace}.example.com");
+    let definitions = bookkeeping::owned(api, &[definitions]);
+    found.extend(definitions.into_iter().filter(|(key, _)| key.ends_with(&of_this_test)));
+    found
+}
+
+/// Kills a run at its first request that is meant. `None` where it has none and came to its end.
+fn killed(
+    cluster: &TestCluster,
+    place: &Pushback,
+    arguments: &[String],
+    at: Matching,
+    answered: bool,
+) -> Option<FaultProxy> {
     let proxy = FaultProxy::start(cluster.kubeconfig_path());
-    proxy.on(writes().nth(last), Fault::stall().with_effect());
-    proxy.after(writes().nth(last), move |_| {
-        let _ = reached.send(());
-    });
-    let mut child = Command::new(env!("CARGO_BIN_EXE_pushback"))
-        .args(arguments)
-        .current_dir(place.directory())
-        .env_clear()
+    let mut reached = proxy.end_after(at, answered);
+    let mut child = place
+        .command(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
         .env("KUBECONFIG", proxy.kubeconfig())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("the binary starts");
-    loop {
-        if told.recv_timeout(Duration::from_millis(20)).is_ok() {
-            child.kill().expect("it is killed");
-            child.wait().expect("it ends");
-            return true;
+    let ended = wait_until("the run is at its point or its end", Duration::from_secs(180), || {
+        if reached.try_recv().is_ok() {
+            return Some(None);
         }
-        if let Some(status) = child.try_wait().expect("it runs or has ended") {
-            // The last write may have been answered with silence just as it ended.
-            assert!(status.success() || told.try_recv().is_ok(), "{status}");
-            return false;
+        child.try_wait().expect("it runs or has ended").map(Some)
+    });
+    let Some(status) = ended else {
+        child.kill().expect("it is killed");
+        child.wait().expect("it ends");
+        return Some(proxy);
+    };
+    assert!(status.success(), "{status}");
+    None
+}
+
+/// One round: an app in a namespace of its own, a run that is killed, and the same command again.
+struct Round {
+    cluster: &'static TestCluster,
+    namespace: String,
+    place: Pushback,
+    before: bool,
+    arguments: Vec<String>,
+}
+
+impl Round {
+    fn new(before: Option<&str>, command: &str) -> Self {
+        let cluster = TestCluster::shared();
+        let namespace = cluster.namespace("kill");
+        let place = Pushback::with_kubeconfig(cluster.kubeconfig_path());
+        for (name, text) in [("before.yaml", before.unwrap_or_default()), ("after.yaml", AFTER)] {
+            place.write(name, text.replace("NAMESPACE", &namespace));
         }
+        let mut arguments = vec![command, "-a", "app", "-n", &namespace, "--yes", "--preflight=none"];
+        if command == "apply" {
+            arguments.extend(["-f", "after.yaml"]);
+        }
+        let arguments = arguments.into_iter().map(str::to_owned).collect();
+        let round = Self { cluster, namespace, place, before: before.is_some(), arguments };
+        if round.before {
+            let apply = ["apply", "-a", "app", "-n", &round.namespace, "--yes", "-f", "before.yaml"];
+            round.place.run(&apply).expect(0);
+        }
+        round
+    }
+
+    /// Kills a run at its first request that is meant. `None` where it has none and came to its end.
+    fn killed(&self, at: Matching, answered: bool) -> Option<FaultProxy> {
+        killed(self.cluster, &self.place, &self.arguments, at, answered)
+    }
+
+    /// The same command again, and what it sent.
+    fn again(&self) -> Vec<Exchange> {
+        let proxy = FaultProxy::start(self.cluster.kubeconfig_path());
+        let mut command = self.place.command(&self.arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        command.env("KUBECONFIG", proxy.kubeconfig());
+        crate::support::pushback::finish(command, b"").expect(0);
+        proxy.requests()
+    }
+
+    /// Whatever an app has made is in its record.
+    fn assert_known(&self, point: &str) {
+        let api = self.cluster.api();
+        let live = owned(api, &self.namespace);
+        let known = Bookkeeping::read(api, &self.namespace, "app").map(|record| record.inventory).unwrap_or_default();
+        for key in live.keys() {
+            assert!(known.contains_key(key), "{point}: {key} is live and not in the inventory {known:?}");
+        }
+    }
+
+    fn assert_deployed(&self, point: &str, first: &[Exchange], second: &[Exchange]) {
+        let api = self.cluster.api();
+        let live = owned(api, &self.namespace);
+        let names: Vec<&str> = live.keys().filter_map(|key| key.rsplit('/').next()).collect();
+        let definition = format!("widgets.{}.example.com", self.namespace);
+        let mut expected = vec!["changed", "created", "kept", "migrate", "one", "replaced", &definition];
+        let mut sorted = names.clone();
+        expected.sort_unstable();
+        sorted.sort_unstable();
+        assert_eq!(sorted, expected, "{point}");
+        for name in ["changed", "replaced"] {
+            let stored = api.get(&format!("/api/v1/namespaces/{}/configmaps/{name}", self.namespace)).ok();
+            assert_eq!(stored["data"]["step"], "2", "{point}");
+        }
+        Bookkeeping::read(api, &self.namespace, "app").expect("a record").assert_settled(api, &self.namespace, &live);
+        let pods = api.list(&format!("/api/v1/namespaces/{}/pods?labelSelector=job-name", self.namespace));
+        assert_eq!(pods.len(), 1, "{point}: the Job has run more than once");
+        let mut created: BTreeMap<String, usize> = BTreeMap::new();
+        for exchange in first.iter().chain(second).filter(|exchange| exchange.created()) {
+            *created.entry(exchange.request.object()).or_default() += 1;
+        }
+        // Entries of the history get their names from the server.
+        let twice = created.iter().find(|(object, count)| **count > 1 && !object.ends_with('/'));
+        assert_eq!(twice, None, "{point}: created twice");
+    }
+
+    fn assert_deleted(&self, point: &str) {
+        let api = self.cluster.api();
+        assert_eq!(owned(api, &self.namespace), BTreeMap::new(), "{point}");
+        let left = api.list(&format!("/api/v1/namespaces/{}/configmaps", self.namespace));
+        let names: Vec<&str> = left.iter().filter_map(|object| object["metadata"]["name"].as_str()).collect();
+        assert_eq!(names, ["kube-root-ca.crt"], "{point}: bookkeeping is left");
+    }
+
+    /// Definitions are not the namespace's, and every one makes discovery longer.
+    fn clean_up(&self) {
+        let definition = format!("widgets.{}.example.com", self.namespace);
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}");
+        let _ = self.cluster.api().request("DELETE", &path, None, None);
     }
 }
 
-fn apply<'a>(namespace: &'a str, file: &'a str) -> Vec<&'a str> {
-    vec!["apply", "-a", "app", "-n", namespace, "-f", file, "--yes", "--wait=false"]
-}
-
-fn delete(namespace: &str) -> Vec<&str> {
-    vec!["delete", "-a", "app", "-n", namespace, "--yes", "--wait=false"]
-}
-
-/// Everything that is in a namespace and was put there: `kind/name`.
-fn everything(cluster: &TestCluster, namespace: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for plural in ["configmaps", "secrets", "services", "serviceaccounts"] {
-        let objects = cluster.api().list(&format!("/api/v1/namespaces/{namespace}/{plural}"));
-        let names = objects.iter().filter_map(|object| object["metadata"]["name"].as_str());
-        let ours = names.filter(|name| !matches!(*name, "kube-root-ca.crt" | "default"));
-        found.extend(ours.map(|name| format!("{plural}/{name}")));
-    }
-    found
-}
-
-fn without_bookkeeping(found: Vec<String>) -> Vec<String> {
-    found.into_iter().filter(|name| !name.starts_with("configmaps/app")).collect()
-}
-
-/// Kills `killed` after each of its writes in turn, each time in a namespace where `before` was applied, then looks
-/// whether `after` comes to an end, a smaller input prunes the rest, and deleting the app leaves nothing.
-fn at_every_write(prefix: &str, before: &[&str], killed: &[&str], after: &[&str]) {
-    let cluster = TestCluster::shared();
-    let place = Pushback::with_kubeconfig(cluster.kubeconfig_path());
-    for (name, text) in [("first.yaml", FIRST), ("second.yaml", SECOND), ("last.yaml", LAST)] {
-        place.write(name, text);
-    }
-    let mut points = 0;
-    loop {
-        let namespace = cluster.namespace(prefix);
-        let at = |arguments: &[&str]| -> Vec<String> {
-            arguments.iter().map(|word| word.replace("NAMESPACE", &namespace)).collect()
-        };
-        let run = |arguments: &[&str]| {
-            let arguments = at(arguments);
-            place.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).expect(0);
-        };
-        if !before.is_empty() {
-            run(before);
+/// Kills a run at one point, and looks. Whether it came so far.
+fn at_point(before: Option<&str>, command: &str, at: Matching, answered: bool, point: &str) -> bool {
+    let round = Round::new(before, command);
+    let killed = round.killed(at, answered);
+    let first = killed.as_ref().map(FaultProxy::requests).unwrap_or_default();
+    if killed.is_some() {
+        let last = first.iter().rev().find(|exchange| exchange.fault.is_none()).map(|last| last.request.kind());
+        let point = format!("{point}, {}", last.unwrap_or_default());
+        round.assert_known(&point);
+        drop(killed);
+        let second = round.again();
+        match command {
+            "apply" => round.assert_deployed(&point, &first, &second),
+            _ => round.assert_deleted(&point),
         }
-        let arguments = at(killed);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let came_so_far = killed_after(points + 1, cluster, &place, &arguments);
-        run(after);
-        if after[0] == "apply" {
-            let wanted = if after.contains(&"first.yaml") {
-                ["configmaps/a", "secrets/s", "services/b"]
-            } else {
-                ["configmaps/a", "secrets/s", "serviceaccounts/c"]
-            };
-            let found = without_bookkeeping(everything(cluster, &namespace));
-            assert_eq!(found, wanted, "killed after write {}", points + 1);
-            run(&apply("NAMESPACE", "last.yaml"));
-            let found = without_bookkeeping(everything(cluster, &namespace));
-            assert_eq!(found, ["configmaps/a"], "killed after write {}", points + 1);
-            let stored = cluster.api().get(&format!("/api/v1/namespaces/{namespace}/configmaps/a")).ok();
-            assert_eq!(stored["data"]["step"], Value::from("3"));
-            run(&delete("NAMESPACE"));
-        }
-        assert_eq!(everything(cluster, &namespace), Vec::<String>::new(), "killed after write {}", points + 1);
-        if !came_so_far {
-            break;
-        }
-        points += 1;
     }
-    assert!(points >= 4, "a run has more than {points} writes: the record twice, and objects");
+    round.clean_up();
+    !first.is_empty()
 }
 
-fn a_first_apply_killed_after_any_write_is_finished_by_the_next() {
-    let apply = apply("NAMESPACE", "first.yaml");
-    at_every_write("kill-first", &[], &apply, &apply);
+/// Kills a run at each request that is meant, every `step`th of them; all of them, reads too, where PUSHBACK_ROUNDS is set.
+fn sweep(before: Option<&str>, command: &str, points: fn() -> Matching, step: usize, answered: bool) {
+    let (points, step) =
+        if std::env::var_os("PUSHBACK_ROUNDS").is_some() { (any as fn() -> _, 1) } else { (points, step) };
+    let mut number = 1;
+    while at_point(before, command, points().nth(number), answered, &format!("killed at point {number}")) {
+        number += step;
+    }
+    assert!(number > 4, "a run has more than {number} requests");
 }
 
-fn an_update_with_a_prune_killed_after_any_write_is_finished_by_the_next() {
-    let second = apply("NAMESPACE", "second.yaml");
-    at_every_write("kill-update", &apply("NAMESPACE", "first.yaml"), &second, &second);
+fn a_deploy_killed_after_a_write_is_finished_by_the_next() {
+    sweep(Some(BEFORE), "apply", writes, 2, true);
+}
+
+fn a_deploy_killed_after_any_write_whose_answer_is_lost_is_finished_by_the_next() {
+    sweep(Some(BEFORE), "apply", writes, 1, false);
+}
+
+fn a_deploy_killed_after_a_read_is_finished_by_the_next() {
+    let point = || reads().that(|request| request.verb != Verb::Discovery);
+    sweep(Some(BEFORE), "apply", point, 7, false);
+}
+
+fn a_first_deploy_killed_after_any_write_is_finished_by_the_next() {
+    sweep(None, "apply", writes, 1, false);
 }
 
 fn a_deletion_killed_after_any_write_is_finished_by_the_next() {
-    let delete = delete("NAMESPACE");
-    at_every_write("kill-delete", &apply("NAMESPACE", "first.yaml"), &delete, &delete);
+    sweep(Some(AFTER), "delete", writes, 1, false);
 }

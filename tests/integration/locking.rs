@@ -1,4 +1,5 @@
-//! One run at a time writes an app: runs that start together, runs that are killed, runs that lose touch.
+//! One run at a time writes an app: runs that are killed, runs that lose touch, runs that must wait. Many of them at
+//! once are in `races`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,13 +10,9 @@ use serde_json::{Value, json};
 use crate::support::{Options, Pushback, Ran, Running, TestCase, TestCluster, cases, wait_until};
 
 const SOON: Duration = Duration::from_secs(60);
-const ROUNDS: usize = 30;
-/// One is written after the other, so that a run holds the lock for longer than another one takes to plan.
-const OBJECTS: usize = 24;
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
-        ApiServer: two_deploys_at_the_same_moment_never_both_write,
         ApiServer: a_killed_run_is_taken_over_at_once_on_its_own_host,
         ApiServer: the_lock_of_a_run_on_another_host_is_waited_for_until_it_expires,
         ApiServer: a_locked_app_is_refused_with_the_name_of_the_holder,
@@ -32,17 +29,6 @@ fn pushback(cluster: &TestCluster) -> Pushback {
 
 fn config_map(name: &str, writer: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"writer": writer}})
-}
-
-/// One of a chain of ConfigMaps.
-fn part(number: usize, writer: &str) -> Value {
-    let mut object = config_map(&format!("part-{number}"), writer);
-    let mut annotations = json!({"kapp.k14s.io/change-group": format!("example.com/part-{number}")});
-    if let Some(before) = number.checked_sub(1) {
-        annotations["kapp.k14s.io/change-rule"] = json!(format!("upsert after upserting example.com/part-{before}"));
-    }
-    object["metadata"]["annotations"] = annotations;
-    object
 }
 
 /// A ConfigMap that somebody else is to create: it holds a run up for as long as a test wants.
@@ -90,86 +76,6 @@ fn end(ran: &Ran) -> Value {
     assert_eq!(last["type"], "run.end", "{}\n{}", ran.stdout, ran.stderr);
     assert_eq!(last["exitCode"], ran.code, "{}", ran.stdout);
     last
-}
-
-/// Everything that was written to ConfigMaps since a resourceVersion, in the order of the server's store.
-fn writes_since(cluster: &TestCluster, namespace: &str, resource_version: &str) -> Vec<Value> {
-    let path = format!("{}?watch=true&timeoutSeconds=1&resourceVersion={resource_version}", config_maps(namespace));
-    let body = cluster.api().get(&path).body;
-    // One event is JSON, several are lines of it.
-    let text = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
-    text.lines()
-        .map(|line| serde_json::from_str::<Value>(line).expect("a watch event"))
-        .map(|event| event["object"].clone())
-        .collect()
-}
-
-fn two_deploys_at_the_same_moment_never_both_write() {
-    let cluster = TestCluster::shared();
-    let mut contended = 0;
-    for round in 0..ROUNDS {
-        // Every third round begins with a new app: then the record itself is what both want to create.
-        let namespace = cluster.namespace("contended");
-        let list = cluster.api().get(&config_maps(&namespace)).ok();
-        let before = list["metadata"]["resourceVersion"].as_str().expect("a resourceVersion").to_owned();
-        let place = pushback(cluster);
-        if round % 3 != 0 {
-            place.write("seed.yaml", manifest(&[config_map("seed", "seed")]));
-            place.run(&apply(&namespace, "seed.yaml", &[])).expect(0);
-        }
-        let waits = round % 2 == 0;
-        let more: &[&str] = if waits { &[] } else { &["--lock-wait", "0s"] };
-        let runs: Vec<Running> = ["one", "two"]
-            .map(|writer| {
-                let objects: Vec<Value> = (0..OBJECTS).map(|number| part(number, writer)).collect();
-                let file = format!("{writer}.yaml");
-                place.write(&file, manifest(&objects));
-                Running::start(place.command(&apply(&namespace, &file, more)))
-            })
-            .into();
-        let ended: Vec<Ran> = runs.into_iter().map(Running::finish).collect();
-        let codes: Vec<i32> = ended.iter().map(|ran| ran.code).collect();
-        let said = || ended.iter().map(|ran| format!("{}\n{}", ran.stdout, ran.stderr)).collect::<String>();
-        if waits {
-            assert_eq!(codes, [0, 0], "round {round}: {}", said());
-        } else {
-            assert!(matches!(codes[..], [0, 0 | 12] | [12, 0]), "round {round}: {codes:?}\n{}", said());
-        }
-
-        let history = writes_since(cluster, &namespace, &before);
-        let mut blocks: Vec<(String, usize)> = Vec::new();
-        for object in &history {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            let Some(writer) = object["data"]["writer"].as_str().filter(|_| name.starts_with("part-")) else {
-                continue;
-            };
-            match blocks.last_mut() {
-                Some((last, count)) if last == writer => *count += 1,
-                _ => blocks.push((writer.to_owned(), 1)),
-            }
-        }
-        // Each run that succeeded wrote all its objects in one go, and the one that was refused wrote nothing.
-        let mut wrote: Vec<&str> = blocks.iter().map(|(writer, _)| writer.as_str()).collect();
-        wrote.sort_unstable();
-        let succeeded: Vec<&str> =
-            ["one", "two"].into_iter().zip(&codes).filter(|(_, code)| **code == 0).map(|(writer, _)| writer).collect();
-        assert_eq!(wrote, succeeded, "round {round}: {blocks:?}\n{}", said());
-        assert!(blocks.iter().all(|(_, count)| *count == OBJECTS), "round {round}: {blocks:?}");
-
-        let last = blocks.last().map(|(writer, _)| writer.clone()).unwrap_or_default();
-        for object in cluster.api().list(&config_maps(&namespace)) {
-            if object["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("part-")) {
-                assert_eq!(object["data"]["writer"], *last, "round {round}: {object}");
-            }
-        }
-        assert_eq!(lock(cluster, &namespace), Value::Null, "round {round}: the lock was not released");
-        let met = ended.iter().any(|ran| {
-            ran.code == 12
-                || ran.events().iter().any(|event| event["code"] == "lock-waiting" || event["code"] == "plan-again")
-        });
-        contended += usize::from(met);
-    }
-    assert!(contended > ROUNDS / 2, "the runs met in {contended} of {ROUNDS} rounds only");
 }
 
 /// Starts a run that has written `first` and waits for the gate before it writes `last`.

@@ -11,6 +11,7 @@ mod examples;
 mod failures;
 mod field_conflicts;
 mod harness;
+mod hostile;
 mod kapp;
 mod kill_points;
 mod locking;
@@ -20,9 +21,12 @@ mod ownership;
 mod preflight;
 mod proxy;
 mod prune;
+mod races;
 mod readme;
 mod refusals;
 mod safety;
+mod secrets;
+mod security;
 mod smoke;
 mod support;
 mod unchanged;
@@ -49,6 +53,7 @@ fn all_tests() -> Vec<TestCase> {
         failures::tests(),
         field_conflicts::tests(),
         harness::tests(),
+        hostile::tests(),
         kapp::tests(),
         kill_points::tests(),
         locking::tests(),
@@ -58,9 +63,12 @@ fn all_tests() -> Vec<TestCase> {
         preflight::tests(),
         proxy::tests(),
         prune::tests(),
+        races::tests(),
         readme::tests(),
         refusals::tests(),
         safety::tests(),
+        secrets::tests(),
+        security::tests(),
         smoke::tests(),
         unchanged::tests(),
         unverified::tests(),

@@ -6,12 +6,14 @@ use std::io::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::support::apply::{TestApp, annotated, config_map, config_map_path};
 use crate::support::{Pushback, Ran, TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: mode_and_fail_mode_decide_what_findings_do,
         ApiServer: a_rule_that_cannot_get_its_facts_refuses_or_warns,
+        ApiServer: what_an_app_lets_go_of_takes_no_permission_to_delete,
         Nothing: flag_and_config_decide_which_rules_run,
         Nothing: switched_off_rules_are_said_loudly,
         Nothing: a_waived_finding_is_shown_and_refuses_nothing,
@@ -220,6 +222,34 @@ fn a_rule_that_cannot_get_its_facts_refuses_or_warns() {
     pushback.write("config.yaml", settings("warn", "closed"));
     run(&["apply", "--yes"]).expect(0);
     assert_eq!(cluster.api().get(&path).status, 404);
+}
+
+fn what_an_app_lets_go_of_takes_no_permission_to_delete() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("let-go");
+    let user = format!("{namespace}-user");
+    let verbs = ["get", "list", "watch", "create", "patch", "update"];
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": user},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": verbs}],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": user},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    });
+    cluster.api().apply(&role).ok();
+    cluster.api().apply(&binding).ok();
+    let pushback = Pushback::new().with("KUBECONFIG", cluster.kubeconfig_for(&user, &[]).as_os_str());
+    let app = TestApp::of(pushback, "app", &namespace);
+    let orphan = annotated("orphan", &[("kapp.k14s.io/delete-strategy", "orphan")]);
+    app.apply(&(config_map("a", "1") + &config_map("b", "1") + &orphan), &[]).expect(0);
+    // The same user may not prune.
+    let refused = app.apply(&(config_map("a", "1") + &orphan), &[]).expect(10);
+    assert_eq!(refused.events_of("finding")[0]["finding"]["check"], "delete");
+    app.apply(&(config_map("a", "1") + &config_map("b", "1")), &[]).expect(0);
+    let live = cluster.api().get(&config_map_path(&namespace, "orphan")).ok();
+    assert_eq!(live["metadata"]["labels"]["kapp.k14s.io/app"], Value::Null);
 }
 
 fn flag_and_config_decide_which_rules_run() {

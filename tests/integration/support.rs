@@ -4,11 +4,14 @@
 pub(crate) mod api;
 pub(crate) mod apply;
 pub(crate) mod binaries;
+pub(crate) mod bookkeeping;
 pub(crate) mod case;
 pub(crate) mod certificates;
 pub(crate) mod cluster;
+pub(crate) mod http;
 pub(crate) mod https;
 pub(crate) mod kapp;
+pub(crate) mod markers;
 pub(crate) mod poll;
 pub(crate) mod proxy;
 pub(crate) mod pushback;
@@ -18,7 +21,7 @@ pub(crate) mod supervisor;
 pub(crate) mod terminal;
 pub(crate) mod webhook;
 
-pub(crate) use case::{Needs, TestCase, cases};
+pub(crate) use case::{Needs, TestCase, cases, rounds};
 pub(crate) use cluster::{Options, TestCluster};
 pub(crate) use poll::{poll, wait_until};
 pub(crate) use pushback::{Pushback, Ran};

@@ -14,8 +14,10 @@ use super::{Context, GRACE, Related, STABLE, State, Status, judge, number};
 
 /// Since when pods of one object fail, on the clock that counts from when waiting began.
 /// Kept by whoever watches the object: call [`observe`](Self::observe) with each state of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Troubles {
+    /// Whose pods these are; with another revision everything starts anew.
+    revision: String,
     /// Something that waiting does not heal, without a break.
     terminal: Option<Duration>,
     /// Something that may heal, without a break and without anything moving.
@@ -35,6 +37,10 @@ impl Troubles {
             return;
         }
         let now = context.waited;
+        let revision = revision(object, &context.related);
+        if revision != self.revision {
+            *self = Self { revision: revision.to_owned(), ..Self::default() };
+        }
         let pods = current_pods(object, &context.related);
         let well = pods.iter().filter(|pod| is_well(pod)).count();
         let is_job = object.text("/kind") == "Job";
@@ -71,10 +77,10 @@ pub(super) fn weigh(status: Status, object: &Value, context: &Context<'_>) -> St
     if !is_weighed(object, context) {
         return status;
     }
-    let troubles = context.troubles.copied().unwrap_or_else(|| {
-        let mut since_the_write = Troubles::default();
+    let mut since_the_write = Troubles::default();
+    let troubles = context.troubles.unwrap_or_else(|| {
         since_the_write.observe(object, &Context { waited: Duration::ZERO, ..*context });
-        since_the_write
+        &since_the_write
     });
     let held = |since: Option<Duration>| since.map(|since| context.waited.saturating_sub(since));
     match status.state {
@@ -116,6 +122,16 @@ fn is_weighed(object: &Value, context: &Context<'_>) -> bool {
             | ("", "Pod")
     );
     runs_pods && context.wait_rule.is_none() && !object.is_terminating()
+}
+
+/// What tells the present revision from those before; empty where there is but one.
+fn revision<'a>(object: &'a Value, related: &Related<'a>) -> &'a str {
+    match object.text("/kind") {
+        "Deployment" => newest_replica_set(object, related.replica_sets).map(ObjectExt::uid).unwrap_or_default(),
+        "StatefulSet" => object.text("/status/updateRevision"),
+        "DaemonSet" => object.annotation("deprecated.daemonset.template.generation").unwrap_or_default(),
+        _ => "",
+    }
 }
 
 /// The pods of the present revision that are not on their way out.

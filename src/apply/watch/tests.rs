@@ -9,7 +9,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::cluster::{Address, ApplyOptions, Capabilities, DeleteOptions, Kinds, Patch, ServerVersion, Written};
+use crate::cluster::{
+    Address, ApplyOptions, Capabilities, DeleteOptions, Deleted, Kinds, Patch, ServerVersion, Written,
+};
 
 type Answer = Result<WatchEvent, ClusterError>;
 
@@ -71,7 +73,7 @@ impl Cluster for Scripted {
     async fn patch(&self, _: &Address, _: &Patch, _: bool) -> Result<Written, ClusterError> {
         nothing()
     }
-    async fn delete(&self, _: &Address, _: &DeleteOptions) -> Result<Option<Arc<Value>>, ClusterError> {
+    async fn delete(&self, _: &Address, _: &DeleteOptions) -> Result<Option<Deleted>, ClusterError> {
         nothing()
     }
     async fn watch(

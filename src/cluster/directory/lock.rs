@@ -2,7 +2,7 @@
 //! The system drops it when its holder ends, however it ends; a text beside it says who holds it.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -50,10 +50,10 @@ pub(super) fn acquire(
     }
     let path = usable.map_err(failed)?.join(lock_name(root, namespace, app));
     let holder = path.with_extension("holder");
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    let file = private_file(&path, false).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {
-            let _ = fs::write(&holder, holder_text());
+            let _ = private_file(&holder, true).and_then(|mut file| file.write_all(holder_text().as_bytes()));
             Ok(Guard { _file: file, holder })
         }
         Err(TryLockError::WouldBlock) => {
@@ -68,6 +68,15 @@ pub(super) fn acquire(
         }
         Err(TryLockError::Error(error)) => Err(failed(error)),
     }
+}
+
+/// Opens a file for writing, and makes it where it is not there: its owner's alone.
+fn private_file(path: &Path, truncate: bool) -> io::Result<File> {
+    let mut options = File::options();
+    options.create(true).truncate(truncate).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// Makes the folder where it is not there. One that another user owns, in a shared place, is not trusted: a link in it
@@ -148,6 +157,19 @@ mod tests {
         drop(held);
         assert!(acquire("web").is_ok());
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn everything_in_the_folder_of_locks_is_the_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = tempfile::tempdir().unwrap();
+        let locks = place.path().join("locks");
+        let _held = acquire(Some(&locks), place.path(), "shop", "web").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&locks), 0o700);
+        let modes: Vec<u32> = fs::read_dir(&locks).unwrap().map(|entry| mode(&entry.unwrap().path())).collect();
+        assert_eq!(modes, [0o600, 0o600]);
     }
 
     #[test]

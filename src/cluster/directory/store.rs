@@ -203,7 +203,8 @@ impl Store {
         let first = if present::is_record(document) { layout::record_path(key) } else { layout::object_path(key) };
         let path = free_path(folder, index, &first)?;
         let text = edit::new_file(document, &folder.shown(&path))?;
-        folder.write(&path, &text, is_secret(document))?;
+        let private = is_secret(document) || present::is_record(document);
+        folder.write(&path, &text, private)?;
         index.file_added(&path, text, &self.source)
     }
 

@@ -149,7 +149,7 @@ async fn updates_and_deletes_keep_everything_around_the_document() {
 
     let one = live.config_map("one").await;
     let gone = live.cluster.delete(&one, &DeleteOptions::default()).await.unwrap().unwrap();
-    assert_eq!(gone["data"]["key"], "longer\nthan before\n");
+    assert_eq!(gone.object["data"]["key"], "longer\nthan before\n");
     assert_eq!(live.tree()["shared.yaml"], expected.replace(&format!("# one\n{updated}"), ""));
     assert_eq!(live.cluster.delete(&one, &DeleteOptions::default()).await.unwrap(), None);
 

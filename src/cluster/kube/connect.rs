@@ -25,6 +25,8 @@ pub struct ConnectOptions {
     pub impersonate: Option<String>,
     /// Groups to act as; need a user.
     pub impersonate_groups: Vec<String>,
+    /// The credential plugins that may be run, by name or path; `None`: any.
+    pub credential_plugins: Option<Vec<String>>,
     /// Time that one attempt of a request gets; lists get twice as much.
     pub request_timeout: Duration,
     /// When to give up repeating.
@@ -39,6 +41,9 @@ pub struct ConnectOptions {
     pub seed: u64,
 }
 
+/// Told what is about to be run, before the credential plugin of a kubeconfig runs for the first time.
+pub type Announce<'a> = dyn Fn(&str) + Send + Sync + 'a;
+
 impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
@@ -47,6 +52,7 @@ impl Default for ConnectOptions {
             context: None,
             impersonate: None,
             impersonate_groups: Vec::new(),
+            credential_plugins: None,
             request_timeout: Duration::from_secs(30),
             retry: RetryLimits::default(),
             concurrency: Concurrency::default(),
@@ -66,6 +72,7 @@ impl fmt::Debug for ConnectOptions {
             .field("context", &self.context)
             .field("impersonate", &self.impersonate)
             .field("impersonate_groups", &self.impersonate_groups)
+            .field("credential_plugins", &self.credential_plugins)
             .field("request_timeout", &self.request_timeout)
             .field("retry", &self.retry)
             .field("concurrency", &self.concurrency)

@@ -241,6 +241,18 @@ fn add_resources(kinds: &mut Kinds, group: &str, version: &str, resources: Vec<C
 }
 
 /// Two resources can answer with one kind (metrics APIs do); the first is the kind's own.
+/// Reads one answer as each of the forms that discovery has.
+#[cfg(fuzzing)]
+pub(super) fn read_any(kinds: &mut Kinds, body: &[u8]) {
+    if let Ok(list) = parse::<GroupList>(body) {
+        list.items.unwrap_or_default().into_iter().for_each(|group| add_aggregated(kinds, group));
+        list.groups.unwrap_or_default().into_iter().for_each(|group| drop(by_preference(kinds, group)));
+    }
+    if let Ok(list) = parse::<ClassicResources>(body) {
+        add_resources(kinds, "g", "v1", list.resources.unwrap_or_default());
+    }
+}
+
 fn add(kinds: &mut Kinds, kind: Kind) {
     if kinds.find(&kind.group, &kind.version, &kind.kind).is_none() {
         kinds.add(kind);

@@ -10,6 +10,9 @@ use crate::redact::Secrets;
 /// The longest piece of an answer that is no `Status` and is shown all the same.
 const SHOWN_TEXT: usize = 300;
 
+/// How much of such an answer is looked at.
+const READ_TEXT: usize = 64 << 10;
+
 /// `metav1.Status`, as far as it is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -169,13 +172,14 @@ fn is_authorization(text: &str) -> bool {
 
 /// An answer that is no `Status`: of a proxy, a load balancer, or the server's own mux.
 fn of_text(code: u16, body: &[u8], secrets: &Secrets) -> ClusterError {
-    let text = String::from_utf8_lossy(body.get(..body.len().min(4 * SHOWN_TEXT)).unwrap_or_default());
-    let text = text.trim();
+    let text = String::from_utf8_lossy(body.get(..body.len().min(READ_TEXT)).unwrap_or_default());
+    // Masked before it is cut: half a value would not be known for one.
+    let text = secrets.mask(text.trim());
     let kind = match code {
         // A 403 or 404 that Kubernetes did not word is about the path, never about an object.
         403 => ErrorKind::Forbidden,
         404 => ErrorKind::UnknownKind,
-        _ => kind_of(code, "", text, false),
+        _ => kind_of(code, "", &text, false),
     };
     let shown: String = text.chars().take(SHOWN_TEXT).collect();
     let message = if code == 404 {
@@ -183,7 +187,7 @@ fn of_text(code: u16, body: &[u8], secrets: &Secrets) -> ClusterError {
     } else if shown.is_empty() || shown.starts_with(['<', '{', '[']) {
         bare_message(code)
     } else {
-        format!("{}: {}", bare_message(code), secrets.mask(&shown))
+        format!("{}: {shown}", bare_message(code))
     };
     ClusterError { status: code, ..ClusterError::new(kind, message) }
 }

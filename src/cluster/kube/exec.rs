@@ -1,8 +1,12 @@
 //! Credential plugins of a kubeconfig (`users[].user.exec`), run here and not by the client library: that runs one three
 //! times to build a client, never again after a 401, and quotes its output, tokens and all, in errors.
+//! A kubeconfig may come from anybody: what it runs is named first, and can be limited to a list.
 
+use std::ffi::OsString;
+use std::fmt;
 use std::io::IsTerminal;
-use std::process::Stdio;
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use base64::Engine;
@@ -11,7 +15,9 @@ use jiff::Timestamp;
 use kube::config::{ExecConfig, ExecInteractiveMode};
 use serde::Deserialize;
 use serde_json::json;
+use tokio::io::AsyncReadExt;
 
+use super::connect::ConnectOptions;
 use crate::cluster::{ClusterError, ErrorKind};
 
 /// A plugin that asks nobody must come back within this time.
@@ -19,6 +25,88 @@ const SILENT_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A person who is asked gets this long.
 const PROMPT_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// The longest answer that is read: a token and a chain of certificates take some kilobytes.
+const LONGEST_ANSWER: u64 = 1 << 20;
+
+/// A plugin, found and allowed.
+pub(super) struct Plugin {
+    /// As the kubeconfig has it.
+    pub(super) config: ExecConfig,
+    /// What is run.
+    program: PathBuf,
+    /// Who wants it run: `user "dev" of /home/me/.kube/config`.
+    owner: String,
+}
+
+impl Plugin {
+    /// Finds the program of a plugin.
+    ///
+    /// # Errors
+    /// It names none, or one that is not on the list of those that may be run.
+    pub(super) fn find(config: ExecConfig, owner: String, options: &ConnectOptions) -> Result<Self, ClusterError> {
+        let command = config.command.clone().unwrap_or_default();
+        if command.is_empty() {
+            return Err(configuration("the credential plugin of the kubeconfig names no command"));
+        }
+        let program = located(&command, (options.environment)("PATH"));
+        // A name alone means the program that PATH leads to, never a file of that name somewhere else.
+        let is = |allowed: &String| {
+            Path::new(allowed) == program || (*allowed == command && !allowed.contains(MAIN_SEPARATOR))
+        };
+        if options.credential_plugins.as_ref().is_some_and(|allowed| !allowed.iter().any(is)) {
+            return Err(configuration(format!(
+                "the credential plugin {command:?} of {owner} is not among those that --credential-plugins allows"
+            )));
+        }
+        Ok(Self { config, program, owner })
+    }
+
+    /// What is about to be run, for people. Its arguments can be secrets.
+    pub(super) fn announcement(&self) -> String {
+        let count = self.config.args.iter().flatten().count();
+        let arguments = match count {
+            0 => String::new(),
+            1 => " with 1 argument".to_owned(),
+            count => format!(" with {count} arguments"),
+        };
+        format!("running the credential plugin {}{arguments}, for {}", self.program.display(), self.owner)
+    }
+}
+
+/// Without arguments and environment, which may be credentials.
+impl fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plugin").field("program", &self.program).field("owner", &self.owner).finish_non_exhaustive()
+    }
+}
+
+/// Where a program is: by PATH where it is a name alone. Folders that are relative to the working directory are passed
+/// over; it may be anybody's checkout.
+fn located(command: &str, path: Option<OsString>) -> PathBuf {
+    if !cfg!(unix) || command.contains(MAIN_SEPARATOR) {
+        return command.into();
+    }
+    let path = path.unwrap_or_default();
+    let places = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(command));
+    let found = places.into_iter().find(|place| is_executable(place));
+    found.unwrap_or_else(|| command.into())
+}
+
+#[cfg(unix)]
+fn is_executable(place: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(place).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(place: &Path) -> bool {
+    place.is_file()
+}
+
+fn configuration(message: impl Into<String>) -> ClusterError {
+    ClusterError::new(ErrorKind::Configuration, message)
+}
 
 /// What a plugin answered.
 pub(super) struct Credential {
@@ -45,13 +133,13 @@ struct ExecStatus {
 }
 
 /// Runs a plugin. `first`: the run has shown nothing yet, so the plugin may use the terminal.
-pub(super) async fn run(config: &ExecConfig, first: bool) -> Result<Credential, ClusterError> {
+pub(super) async fn run(plugin: &Plugin, first: bool) -> Result<Credential, ClusterError> {
+    let config = &plugin.config;
     let program = config.command.as_deref().unwrap_or_default();
-    let fail = |message: String| ClusterError::new(ErrorKind::Configuration, message);
-    if program.is_empty() {
-        return Err(fail("the credential plugin of the kubeconfig names no command".to_owned()));
-    }
-    let terminal = first && std::io::stdin().is_terminal();
+    let fail = |message: String| configuration(message);
+    // Where nobody looks at the messages but a log, the plugin's may hold what no log may.
+    let shown = first && std::io::stderr().is_terminal();
+    let terminal = shown && std::io::stdin().is_terminal();
     let interactive = match config.interactive_mode {
         Some(ExecInteractiveMode::Never) => false,
         Some(ExecInteractiveMode::Always) if !terminal => {
@@ -63,7 +151,7 @@ pub(super) async fn run(config: &ExecConfig, first: bool) -> Result<Credential, 
         Some(ExecInteractiveMode::Always | ExecInteractiveMode::IfAvailable) | None => terminal,
     };
 
-    let mut command = tokio::process::Command::new(program);
+    let mut command = tokio::process::Command::new(&plugin.program);
     command.args(config.args.iter().flatten());
     for variable in config.env.iter().flatten() {
         if let (Some(name), Some(value)) = (variable.get("name"), variable.get("value")) {
@@ -85,12 +173,12 @@ pub(super) async fn run(config: &ExecConfig, first: bool) -> Result<Credential, 
         .env("KUBERNETES_EXEC_INFO", info.to_string())
         .stdin(if interactive { Stdio::inherit() } else { Stdio::null() })
         // The plugin explains itself to the user; later on that would tear the progress apart.
-        .stderr(if first { Stdio::inherit() } else { Stdio::null() })
+        .stderr(if shown { Stdio::inherit() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .kill_on_drop(true);
 
     let timeout = if interactive { PROMPT_TIMEOUT } else { SILENT_TIMEOUT };
-    let output = match tokio::time::timeout(timeout, command.output()).await {
+    let (status, stdout) = match tokio::time::timeout(timeout, answer(&mut command)).await {
         Err(_) => {
             let seconds = timeout.as_secs();
             return Err(fail(format!("the credential plugin \"{program}\" did not end within {seconds} s")));
@@ -101,15 +189,34 @@ pub(super) async fn run(config: &ExecConfig, first: bool) -> Result<Credential, 
             return Err(fail(format!("the credential plugin \"{program}\" is not installed or not in PATH{hint}")));
         }
         Ok(Err(error)) => return Err(fail(format!("the credential plugin \"{program}\" cannot be run: {error}"))),
-        Ok(Ok(output)) => output,
+        Ok(Ok(None)) => {
+            return Err(fail(format!(
+                "the credential plugin \"{program}\" answered with more than {LONGEST_ANSWER} bytes"
+            )));
+        }
+        Ok(Ok(Some(answer))) => answer,
     };
-    if !output.status.success() {
+    if !status.success() {
         return Err(ClusterError::new(
             ErrorKind::Unauthorized,
-            format!("the credential plugin \"{program}\" failed ({}); run it by hand to see why", output.status),
+            format!("the credential plugin \"{program}\" failed ({status}); run it by hand to see why"),
         ));
     }
-    read(&output.stdout, program)
+    read(&stdout, program)
+}
+
+/// Runs a program to its end; `None` where it says more than anybody would.
+async fn answer(command: &mut tokio::process::Command) -> std::io::Result<Option<(ExitStatus, Vec<u8>)>> {
+    let mut child = command.spawn()?;
+    let mut stdout = Vec::new();
+    if let Some(pipe) = child.stdout.take() {
+        pipe.take(LONGEST_ANSWER + 1).read_to_end(&mut stdout).await?;
+    }
+    if stdout.len() as u64 > LONGEST_ANSWER {
+        child.kill().await?;
+        return Ok(None);
+    }
+    Ok(Some((child.wait().await?, stdout)))
 }
 
 /// Reads a plugin's answer. JSON, or YAML, which kubectl accepts too.
@@ -176,18 +283,72 @@ mod tests {
         }
     }
 
+    fn plugin(command: &str, script: &str) -> ExecConfig {
+        let args = (!script.is_empty()).then(|| vec!["-c".to_owned(), script.to_owned()]);
+        ExecConfig { command: Some(command.to_owned()), args, ..ExecConfig::default() }
+    }
+
+    fn found(config: ExecConfig, allowed: Option<&[&str]>) -> Result<Plugin, ClusterError> {
+        let credential_plugins = allowed.map(|allowed| allowed.iter().map(|&name| name.to_owned()).collect());
+        let options = ConnectOptions { credential_plugins, ..ConnectOptions::default() };
+        Plugin::find(config, "user \"u\" of kubeconfig".to_owned(), &options)
+    }
+
+    async fn message_of(config: ExecConfig) -> String {
+        let plugin = found(config, None).unwrap();
+        run(&plugin, false).await.map(|_| ()).unwrap_err().message
+    }
+
     #[tokio::test]
     async fn a_missing_plugin_is_named_with_the_kubeconfigs_hint() {
-        let config = ExecConfig {
-            command: Some("/nowhere/kubelogin".to_owned()),
-            install_hint: Some("brew install kubelogin".to_owned()),
-            ..ExecConfig::default()
-        };
-        let error = run(&config, false).await.map(|_| ()).unwrap_err();
+        let config =
+            ExecConfig { install_hint: Some("brew install kubelogin".to_owned()), ..plugin("/nowhere/kubelogin", "") };
         assert_eq!(
-            error.message,
+            message_of(config).await,
             "the credential plugin \"/nowhere/kubelogin\" is not installed or not in PATH; \
              the kubeconfig says: brew install kubelogin"
         );
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn an_answer_without_end_is_not_read_to_the_end() {
+        assert_eq!(
+            message_of(plugin("sh", "exec yes hunter2")).await,
+            "the credential plugin \"sh\" answered with more than 1048576 bytes"
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_run_is_named_by_its_path_and_without_its_arguments() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("login");
+        std::fs::write(&program, "").unwrap();
+        let path = Some(std::env::join_paths([Path::new("."), Path::new("/nowhere"), folder.path()]).unwrap());
+        assert_eq!(located("login", path.clone()), Path::new("login"), "it cannot be run");
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        assert_eq!(located("login", path.clone()), program);
+        assert_eq!(located("./login", path), Path::new("./login"));
+        let said = found(plugin("/bin/sh", "hunter2"), None).unwrap().announcement();
+        assert_eq!(said, "running the credential plugin /bin/sh with 2 arguments, for user \"u\" of kubeconfig");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_plugins_of_the_list_are_run() {
+        let sh = located("sh", std::env::var_os("PATH"));
+        assert!(found(plugin("sh", ""), Some(&["aws", "sh"])).is_ok());
+        assert!(found(plugin("sh", ""), Some(&[sh.to_str().unwrap()])).is_ok());
+        for (command, allowed) in [("sh", &["aws"][..]), ("sh", &[]), ("/tmp/evil/sh", &["sh"]), ("sh", &["none"])] {
+            let message = found(plugin(command, ""), Some(allowed)).map(|_| ()).unwrap_err().message;
+            assert_eq!(
+                message,
+                format!(
+                    "the credential plugin {command:?} of user \"u\" of kubeconfig is not among those that \
+                     --credential-plugins allows"
+                )
+            );
+        }
     }
 }

@@ -19,6 +19,7 @@ use super::session::Session;
 use super::transport::Transport;
 use super::{ConnectOptions, KubeCluster};
 use crate::cluster::{Kind, Notice};
+use crate::redact::Secrets;
 
 /// One request as it arrived.
 #[derive(Clone, Debug)]
@@ -112,7 +113,8 @@ impl Fake {
         });
         let (sender, notices) = unbounded_channel();
         let session = Session::plain(Client::new(service, "default"));
-        let transport = Transport::new(session, "https://test:6443".to_owned(), options, Some(sender));
+        let transport =
+            Transport::new(session, "https://test:6443".to_owned(), Secrets::default(), options, Some(sender));
         let cluster = KubeCluster::new("test (https://test:6443)".to_owned(), "default".to_owned(), transport);
         Self { cluster, notices, asked }
     }

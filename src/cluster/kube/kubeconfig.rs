@@ -2,15 +2,27 @@
 //! Content never gets into a message: a kubeconfig is full of credentials.
 
 use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use http::Uri;
 use kube::Config;
-use kube::config::{AuthInfo, Cluster, ExecAuthCluster, ExecConfig, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig, KubeconfigError};
+use secrecy::ExposeSecret;
 
 use super::connect::ConnectOptions;
+use super::exec::Plugin;
 use super::proxy;
 use crate::cluster::{ClusterError, ErrorKind};
+use crate::redact::Secrets;
+use crate::surroundings::reason;
+
+/// The largest kubeconfig that is read; those of fleets with certificates for hundreds of clusters stay below it.
+const LONGEST_KUBECONFIG: u64 = 16 << 20;
+
+/// The largest certificate, key or token that is read from a file.
+const LONGEST_CREDENTIAL: u64 = 4 << 20;
 
 /// A context, read.
 #[derive(Debug)]
@@ -18,7 +30,9 @@ pub(super) struct Target {
     /// Everything but the plugin.
     pub(super) config: Config,
     /// The user's credential plugin.
-    pub(super) exec: Option<ExecConfig>,
+    pub(super) plugin: Option<Plugin>,
+    /// Its credentials, which no message may show.
+    pub(super) secrets: Secrets,
     /// The context's name, or `in-cluster`.
     pub(super) context: String,
 }
@@ -58,7 +72,8 @@ fn find(options: &ConnectOptions) -> Result<Found, ClusterError> {
         return Ok(Found::Kubeconfig(Box::new(kubeconfig), "the given kubeconfig".to_owned()));
     }
     if let Some(path) = &options.kubeconfig {
-        let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unreadable(&error, &shown(path)))?;
+        let kubeconfig = read(path)?
+            .ok_or_else(|| configuration(format!("cannot read {}: no such file or directory", shown(path))))?;
         return Ok(Found::Kubeconfig(Box::new(kubeconfig), shown(path)));
     }
     let environment = options.environment;
@@ -90,11 +105,7 @@ fn find(options: &ConnectOptions) -> Result<Found, ClusterError> {
 fn read_all(paths: &[PathBuf]) -> Result<Option<(Kubeconfig, String)>, ClusterError> {
     let mut merged: Option<(Kubeconfig, Vec<String>)> = None;
     for path in paths {
-        let kubeconfig = match Kubeconfig::read_from(path) {
-            Ok(kubeconfig) => kubeconfig,
-            Err(KubeconfigError::ReadConfig(error, _)) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(unreadable(&error, &shown(path))),
-        };
+        let Some(kubeconfig) = read(path)? else { continue };
         merged = Some(match merged {
             None => (kubeconfig, vec![shown(path)]),
             Some((first, mut names)) => {
@@ -105,6 +116,69 @@ fn read_all(paths: &[PathBuf]) -> Result<Option<(Kubeconfig, String)>, ClusterEr
         });
     }
     Ok(merged.map(|(kubeconfig, names)| (kubeconfig, names.join(", "))))
+}
+
+/// Reads one file; `None` where there is none.
+fn read(path: &Path) -> Result<Option<Kubeconfig>, ClusterError> {
+    let origin = shown(path);
+    if is_inherited_pipe(path) {
+        let mut text = String::new();
+        let failed = |error: io::Error| configuration(format!("cannot read {origin}: {}", reason(&error)));
+        let pipe = File::open(path).map_err(failed)?;
+        pipe.take(LONGEST_KUBECONFIG + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > LONGEST_KUBECONFIG {
+            return Err(too_long(&origin, LONGEST_KUBECONFIG));
+        }
+        return Kubeconfig::from_yaml(&text).map(Some).map_err(|error| unreadable(&error, &origin));
+    }
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        _ => check_file(path, "the kubeconfig", LONGEST_KUBECONFIG)?,
+    }
+    Kubeconfig::read_from(path).map(Some).map_err(|error| unreadable(&error, &origin))
+}
+
+/// Sees to it that a file can be read to its end: a kubeconfig may name a pipe that nobody writes, or a device.
+fn check_file(path: &Path, what: &str, longest: u64) -> Result<(), ClusterError> {
+    let name = format!("{what} {}", shown(path));
+    match fs::metadata(path) {
+        Err(error) => Err(configuration(format!("cannot read {name}: {}", reason(&error)))),
+        Ok(metadata) if !metadata.is_file() => Err(configuration(format!("{name} is no regular file"))),
+        Ok(metadata) if metadata.len() > longest => Err(too_long(&name, longest)),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn too_long(name: &str, longest: u64) -> ClusterError {
+    configuration(format!("{name} is larger than {} MiB", longest >> 20))
+}
+
+/// A pipe that the shell has opened: `KUBECONFIG=<(fetch-kubeconfig)`.
+fn is_inherited_pipe(path: &Path) -> bool {
+    let place =
+        path.parent().is_some_and(|folder| [Path::new("/dev/fd"), Path::new("/proc/self/fd")].contains(&folder));
+    place && fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// Everything that a kubeconfig makes us or the client library read.
+fn check_files(cluster: &Cluster, user: &AuthInfo) -> Result<(), ClusterError> {
+    let files = [
+        ("the certificate authority", cluster.certificate_authority.as_ref(), &cluster.certificate_authority_data),
+        ("the client certificate", user.client_certificate.as_ref(), &user.client_certificate_data),
+    ];
+    for (what, path, inline) in files {
+        if let (Some(path), None) = (path, inline) {
+            check_file(Path::new(path), what, LONGEST_CREDENTIAL)?;
+        }
+    }
+    let key = user.client_key.as_ref().filter(|_| user.client_key_data.is_none());
+    let token = user.token_file.as_ref().filter(|_| user.token.is_none());
+    for (what, path) in [("the client key", key), ("the token file", token)] {
+        if let Some(path) = path {
+            check_file(Path::new(path), what, LONGEST_CREDENTIAL)?;
+        }
+    }
+    Ok(())
 }
 
 fn of_kubeconfig(kubeconfig: Box<Kubeconfig>, origin: &str, options: &ConnectOptions) -> Result<Target, ClusterError> {
@@ -146,6 +220,8 @@ fn of_kubeconfig(kubeconfig: Box<Kubeconfig>, origin: &str, options: &ConnectOpt
         .unwrap_or_default();
     // Other credentials of the user come before the plugin.
     let mut exec = user.exec.take().filter(|_| !has_credentials(&user));
+    refuse_old_provider(&user, origin)?;
+    check_files(&cluster, &user)?;
     let info = ExecAuthCluster::try_from(&cluster).map_err(|error| unreadable(&error, origin))?;
     let mut config = Config::new(server(&cluster, &user, &name)?);
     if let Some(bundle) = &info.certificate_authority_data {
@@ -161,8 +237,43 @@ fn of_kubeconfig(kubeconfig: Box<Kubeconfig>, origin: &str, options: &ConnectOpt
     config.disable_compression = cluster.disable_compression.unwrap_or(false);
     config.tls_server_name = cluster.tls_server_name.filter(|name| !name.is_empty());
     config.proxy_url = proxy::choose(&config.cluster_url, cluster.proxy_url.as_deref(), options.environment)?;
+    let secrets = credentials(&user, config.proxy_url.as_ref());
     config.auth_info = user;
-    Ok(Target { config, exec, context: name })
+    let owner = || format!("user \"{}\" of {origin}", context.user.as_deref().unwrap_or_default());
+    let plugin = exec.map(|exec| Plugin::find(exec, owner(), options)).transpose()?;
+    Ok(Target { config, plugin, secrets, context: name })
+}
+
+/// What a server or a proxy is told, and might hand back in a message.
+fn credentials(user: &AuthInfo, proxy: Option<&Uri>) -> Secrets {
+    let mut values = Vec::new();
+    values.extend(user.token.as_ref().map(|token| token.expose_secret().to_owned()));
+    values.extend(user.token_file.as_ref().and_then(|path| fs::read_to_string(path).ok()));
+    if let Some(password) = &user.password {
+        let password = password.expose_secret();
+        values.push(format!("{}:{password}", user.username.as_deref().unwrap_or_default()));
+        values.push(password.to_owned());
+    }
+    let proxy = proxy.and_then(Uri::authority).and_then(|authority| authority.as_str().rsplit_once('@'));
+    if let Some((of_proxy, _)) = proxy {
+        values.push(of_proxy.to_owned());
+        values.extend(of_proxy.split_once(':').map(|(_, password)| password.to_owned()));
+    }
+    let values: Vec<String> = values.iter().map(|value| value.trim().to_owned()).collect();
+    Secrets::of_credentials(&values)
+}
+
+/// The client library still runs the program of the provider `gcp`, without a word and without a deadline; kubectl
+/// has refused both since 1.26.
+fn refuse_old_provider(user: &AuthInfo, origin: &str) -> Result<(), ClusterError> {
+    match &user.auth_provider {
+        Some(provider) if provider.name != "oidc" => Err(configuration(format!(
+            "the auth-provider {:?} in {origin} is not supported, as in kubectl since 1.26; use its credential plugin \
+             (exec), such as gke-gcloud-auth-plugin or kubelogin",
+            provider.name
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn has_credentials(user: &AuthInfo) -> bool {
@@ -211,7 +322,8 @@ fn in_cluster(options: &ConnectOptions) -> Result<Target, ClusterError> {
     let mut config = Config::incluster()
         .map_err(|error| configuration(format!("running in a Pod, but its service account cannot be used: {error}")))?;
     config.proxy_url = proxy::choose(&config.cluster_url, None, options.environment)?;
-    Ok(Target { config, exec: None, context: "in-cluster".to_owned() })
+    let secrets = credentials(&config.auth_info, config.proxy_url.as_ref());
+    Ok(Target { config, plugin: None, secrets, context: "in-cluster".to_owned() })
 }
 
 fn home(environment: fn(&str) -> Option<OsString>) -> Option<PathBuf> {
@@ -229,7 +341,7 @@ fn configuration(message: impl Into<String>) -> ClusterError {
 /// The parser's words quote the file, so only the place is told.
 fn unreadable(error: &KubeconfigError, origin: &str) -> ClusterError {
     let what = match error {
-        KubeconfigError::ReadConfig(error, _) => format!("cannot read {origin}: {error}"),
+        KubeconfigError::ReadConfig(error, _) => format!("cannot read {origin}: {}", reason(error)),
         KubeconfigError::Parse(error) => match error.location() {
             Some(at) => format!("{origin}:{}:{}: not a kubeconfig", at.line(), at.column()),
             None => format!("{origin}: not a kubeconfig"),
@@ -283,8 +395,12 @@ users:
         assert_eq!(target.config.default_namespace, "shop");
         assert!(target.config.accept_invalid_certs && !target.config.default_retry);
         assert!(target.config.auth_info.exec.is_none());
-        let exec = target.exec.unwrap();
-        assert_eq!(exec.cluster.unwrap().server.as_deref(), Some("https://one:6443"));
+        let plugin = target.plugin.unwrap();
+        assert_eq!(
+            plugin.announcement(),
+            "running the credential plugin login, for user \"u\" of the given kubeconfig"
+        );
+        assert_eq!(plugin.config.cluster.unwrap().server.as_deref(), Some("https://one:6443"));
     }
 
     #[test]
@@ -364,5 +480,70 @@ users:
             "the server of context \"a\" is not an address such as https://host:6443"
         );
         assert_eq!(server("server: ''").unwrap_err().message, "the cluster of context \"a\" has no server");
+    }
+
+    /// A kubeconfig whose user and cluster have these fields more.
+    fn with_fields(cluster: &str, user: &str) -> String {
+        format!(
+            "current-context: a\ncontexts: [{{name: a, context: {{cluster: one, user: u}}}}]\n\
+             clusters: [{{name: one, cluster: {{server: 'https://host:6443'{cluster}}}}}]\n\
+             users: [{{name: u, user: {{{user}}}}}]\n"
+        )
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_to_their_end_are_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let large = folder.path().join("large");
+        File::create(&large).unwrap().set_len(LONGEST_CREDENTIAL + 1).unwrap();
+        let (large, missing) = (large.display(), folder.path().join("missing").display().to_string());
+        let place = folder.path().display();
+        for (cluster, user, expected) in [
+            (
+                format!(", certificate-authority: {missing}"),
+                String::new(),
+                format!("cannot read the certificate authority {missing}: no such file or directory"),
+            ),
+            (
+                String::new(),
+                format!("client-certificate: {large}"),
+                format!("the client certificate {large} is larger than 4 MiB"),
+            ),
+            (String::new(), format!("client-key: {place}"), format!("the client key {place} is no regular file")),
+            (
+                String::new(),
+                "tokenFile: /dev/zero".to_owned(),
+                "the token file /dev/zero is no regular file".to_owned(),
+            ),
+        ] {
+            assert_eq!(message(&options(&with_fields(&cluster, &user))), expected);
+        }
+        let huge = folder.path().join("kubeconfig");
+        File::create(&huge).unwrap().set_len(LONGEST_KUBECONFIG + 1).unwrap();
+        let named = |path: &Path| ConnectOptions { kubeconfig: Some(path.to_owned()), ..ConnectOptions::default() };
+        assert_eq!(message(&named(&huge)), format!("the kubeconfig {} is larger than 16 MiB", huge.display()));
+        assert_eq!(message(&named(Path::new("/dev/zero"))), "the kubeconfig /dev/zero is no regular file");
+    }
+
+    #[test]
+    fn the_program_of_an_old_auth_provider_is_not_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let ran = folder.path().join("ran");
+        let provider =
+            format!("auth-provider: {{name: gcp, config: {{cmd-path: touch, cmd-args: {}}}}}", ran.display());
+        let message = message(&options(&with_fields("", &provider)));
+        assert!(message.starts_with("the auth-provider \"gcp\" in the given kubeconfig is not supported"), "{message}");
+        assert!(!ran.exists());
+    }
+
+    #[test]
+    fn a_kubeconfig_that_multiplies_itself_is_refused() {
+        let mut yaml = "a: &a0 [hunter2, hunter2, hunter2, hunter2]\n".to_owned();
+        for level in 1..20 {
+            yaml.push_str(&format!("b{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 9].join(", ")));
+        }
+        let message = message(&options(&yaml));
+        assert!(message.ends_with("not a kubeconfig") || message.contains("no context"), "{message}");
+        assert!(!message.contains("hunter2"));
     }
 }

@@ -1,6 +1,6 @@
 //! The requests: their paths, queries and bodies, and whether each may be sent twice.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use http::Method;
 use serde_json::{Value, json};
@@ -14,10 +14,15 @@ use crate::redact::Secrets;
 /// Seconds after which the server ends a watch.
 pub(super) const WATCH_SECONDS: u32 = 290;
 
+/// The longest answer about one object, or about the kinds that a server serves: far above what etcd takes.
+const LONGEST_OBJECT: usize = 64 << 20;
+
+/// The longest page of a list that is read; a page that is longer is asked for with fewer objects.
+const LONGEST_PAGE: usize = 128 << 20;
+
 const JSON: &str = "application/json";
 
 /// One request, ready to be sent any number of times.
-#[derive(Debug)]
 pub(super) struct Call {
     pub(super) method: Method,
     pub(super) path_and_query: String,
@@ -27,6 +32,8 @@ pub(super) struct Call {
     pub(super) repeatable: Repeatable,
     /// Whether it leaves something behind.
     pub(super) writes: bool,
+    /// The longest answer that is read, in bytes.
+    pub(super) longest: usize,
     /// How much time an attempt gets, as a multiple of the usual.
     pub(super) patience: u32,
     /// Not worth the usual time of repetitions: other answers stand without this one.
@@ -51,6 +58,7 @@ impl Call {
             body: Vec::new(),
             repeatable: Repeatable::Yes,
             writes: false,
+            longest: LONGEST_OBJECT,
             patience: 1,
             dispensable: false,
             stream: false,
@@ -80,7 +88,9 @@ impl Call {
         }
         parameters.add("continue", &query.continue_token);
         parameters.append_to(&mut url);
-        Ok(Self { patience: 2, ..Self::new(Method::GET, url, list_label("list", query), counter("list", &query.kind)) })
+        let label = list_label("list", query);
+        let call = Self::new(Method::GET, url, label, counter("list", &query.kind));
+        Ok(Self { patience: 2, longest: LONGEST_PAGE, ..call })
     }
 
     pub(super) fn watch(query: &ListQuery, resource_version: &str) -> Result<Self, ClusterError> {
@@ -196,6 +206,13 @@ impl Call {
             return Secrets::default();
         }
         Secrets::of_body(&serde_json::from_slice(&self.body).unwrap_or_default())
+    }
+}
+
+/// Without the body, which may be a Secret's.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("label", &self.label).field("path", &self.path_and_query).finish_non_exhaustive()
     }
 }
 

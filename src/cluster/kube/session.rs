@@ -5,9 +5,9 @@ use std::fmt;
 use http::HeaderValue;
 use jiff::Timestamp;
 use kube::Client;
-use kube::config::ExecConfig;
 use tokio::sync::Mutex;
 
+use super::connect::Announce;
 use super::{error, exec};
 use crate::cluster::ClusterError;
 
@@ -21,7 +21,7 @@ pub(super) struct Session {
 }
 
 struct Plugin {
-    exec: ExecConfig,
+    exec: exec::Plugin,
     /// The configuration without credentials.
     config: kube::Config,
     now: fn() -> Timestamp,
@@ -47,15 +47,17 @@ impl Session {
         Self { plugin: None, state: Mutex::new(State { client, authorization: None, expires: None, generation: 0 }) }
     }
 
-    /// Builds the client, with the credentials of a plugin where the user has one.
+    /// Builds the client, with the credentials of a plugin where the user has one; it is named before it runs.
     pub(super) async fn open(
         config: kube::Config,
-        exec: Option<ExecConfig>,
+        exec: Option<exec::Plugin>,
         now: fn() -> Timestamp,
+        announce: &Announce<'_>,
     ) -> Result<Self, ClusterError> {
         match exec {
             None => Ok(Self::plain(Client::try_from(config).map_err(|error| error::client_error(&error))?)),
             Some(exec) => {
+                announce(&exec.announcement());
                 let plugin = Plugin { exec, config, now };
                 let state = plugin.ask(true, 0).await?;
                 Ok(Self { plugin: Some(plugin), state: Mutex::new(state) })
@@ -176,7 +178,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let options = kubeconfig(&server, folder.path(), expires);
         let serving = tokio::spawn(serve(listener, accepted));
-        let cluster = KubeCluster::connect(&options, None).await.unwrap();
+        let cluster = KubeCluster::connect(&options, None, &|_| ()).await.unwrap();
         let version = cluster.version().await;
         serving.abort();
         (version.map(|version| version.unwrap().text).map_err(|error| error.kind), runs(folder.path()))
@@ -210,7 +212,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let retry = RetryLimits { budget: std::time::Duration::ZERO, ..RetryLimits::default() };
         let options = ConnectOptions { retry, ..kubeconfig(&server, folder.path(), "2030-01-01T00:00:00Z") };
-        let cluster = KubeCluster::connect(&options, None).await.unwrap();
+        let cluster = KubeCluster::connect(&options, None, &|_| ()).await.unwrap();
         assert_eq!(cluster.description(), format!("a ({server})"));
         let error = cluster.version().await.unwrap_err();
         assert_eq!((error.kind, error.ambiguous), (ErrorKind::Unreachable, false));

@@ -12,6 +12,8 @@ use super::fake::{Fake, Reply, config_map, secret};
 use super::*;
 use crate::cluster::{Notice, list_all};
 
+mod hostile;
+
 fn address() -> Address {
     Address::new(config_map(), "shop", "settings")
 }
@@ -263,7 +265,7 @@ async fn a_delete_answers_with_the_object_even_where_the_server_sends_only_a_sta
     let status = json!({"kind": "Status", "status": "Success", "details": {"name": "settings", "uid": "1"}});
     let fake = Fake::script([Reply::json(200, &status)]);
     let last = fake.cluster.delete(&address(), &by_uid()).await.unwrap().unwrap();
-    assert_eq!(*last, object());
+    assert_eq!(*last.object, object());
     let asked = fake.asked();
     assert_eq!(asked[0].method, Method::DELETE);
     assert!(asked[0].body.contains("\"preconditions\":{\"uid\":\"1\"}"), "{}", asked[0].body);

@@ -18,14 +18,19 @@ use super::error::{self, ReadBodyError};
 use super::limit::{Limit, Permit};
 use super::request::Call;
 use super::retry::{self, Failure, Jitter, Processed, Progress, RetryLimits};
-use super::session::Session;
+use super::session::{Session, Ticket};
 use crate::cluster::{ClusterError, ErrorKind, Notice, Notices};
-
-/// The largest answer that is read. A page of 500 objects at etcd's limit stays below it.
-const LONGEST_BODY: usize = 1 << 30;
+use crate::redact::Secrets;
 
 /// The largest answer outside 2xx that is read.
 const LONGEST_REFUSAL: usize = 4 << 20;
+
+/// Warnings of one answer that are read, and how much of each. Kubernetes itself cuts one at 256 bytes.
+const MOST_WARNINGS: usize = 50;
+const LONGEST_WARNING: usize = 1000;
+
+/// Different warnings that a run passes on as notices.
+const MOST_NOTICES: usize = 500;
 
 /// The budget of a request that others can do without.
 const DISPENSABLE_BUDGET: Duration = Duration::from_secs(5);
@@ -38,6 +43,8 @@ pub(super) struct Transport {
     session: Session,
     /// As people know it: `https://host:6443`.
     server: String,
+    /// The credentials of the kubeconfig.
+    secrets: Secrets,
     request_timeout: Duration,
     limits: RetryLimits,
     limit: Arc<Limit>,
@@ -68,10 +75,17 @@ pub(super) struct Answer<B> {
 type Received<B> = (u16, HeaderMap, B);
 
 impl Transport {
-    pub(super) fn new(session: Session, server: String, options: &ConnectOptions, notices: Option<Notices>) -> Self {
+    pub(super) fn new(
+        session: Session,
+        server: String,
+        secrets: Secrets,
+        options: &ConnectOptions,
+        notices: Option<Notices>,
+    ) -> Self {
         Self {
             session,
             server,
+            secrets,
             request_timeout: options.request_timeout,
             limits: options.retry,
             limit: Limit::new(options.concurrency),
@@ -91,9 +105,9 @@ impl Transport {
 
     /// Sends a request and reads its answer as JSON.
     pub(super) async fn send<T: DeserializeOwned>(&self, call: &Call) -> Result<Answer<T>, ClusterError> {
-        self.repeat(call, async |response| {
+        self.repeat(call, async |response, longest| {
             let (parts, body) = response.into_parts();
-            let body = error::read_body(body, LONGEST_BODY).await?;
+            let body = error::read_body(body, longest).await?;
             let body = serde_json::from_slice(&body).map_err(ReadBodyError::Nonsense)?;
             Ok((parts.status.as_u16(), parts.headers, body))
         })
@@ -102,14 +116,14 @@ impl Transport {
 
     /// Sends a request and hands on the body as it comes.
     pub(super) async fn stream(&self, call: &Call) -> Result<Answer<Body>, ClusterError> {
-        self.repeat(call, async |response| {
+        self.repeat(call, async |response, _| {
             let (parts, body) = response.into_parts();
             Ok((parts.status.as_u16(), parts.headers, body))
         })
         .await
     }
 
-    /// The same; the answer's warnings become notices.
+    /// Sends a request and reads its answer as JSON. Its warnings become notices.
     pub(super) async fn json<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClusterError> {
         let answer = self.send(call).await?;
         self.tell(call, &answer.warnings);
@@ -120,7 +134,8 @@ impl Transport {
     pub(super) fn tell(&self, call: &Call, warnings: &[String]) {
         let Some(notices) = &self.notices else { return };
         for warning in warnings {
-            if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(warning.clone()) {
+            let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+            if warned.len() < MOST_NOTICES && warned.insert(warning.clone()) {
                 let _ = notices.send(Notice::Warning { request: call.label.clone(), message: warning.clone() });
             }
         }
@@ -129,7 +144,7 @@ impl Transport {
     async fn repeat<B>(
         &self,
         call: &Call,
-        read: impl AsyncFn(Response<Body>) -> Result<Received<B>, ReadBodyError>,
+        read: impl AsyncFn(Response<Body>, usize) -> Result<Received<B>, ReadBodyError>,
     ) -> Result<Answer<B>, ClusterError> {
         let budget = if call.dispensable { DISPENSABLE_BUDGET.min(self.limits.budget) } else { self.limits.budget };
         let limits = RetryLimits { budget, ..self.limits };
@@ -148,7 +163,7 @@ impl Transport {
                     return Ok(Answer {
                         status,
                         body,
-                        warnings: self.warnings(call, &headers),
+                        warnings: self.warnings(call, &ticket, &headers),
                         date: header(&headers, &DATE).and_then(retry::http_date),
                         lost_before: lost,
                         elapsed: elapsed + spent,
@@ -193,8 +208,8 @@ impl Transport {
     async fn attempt<B>(
         &self,
         call: &Call,
-        ticket: &super::session::Ticket,
-        read: &impl AsyncFn(Response<Body>) -> Result<Received<B>, ReadBodyError>,
+        ticket: &Ticket,
+        read: &impl AsyncFn(Response<Body>, usize) -> Result<Received<B>, ReadBodyError>,
         place: &mut Option<Permit>,
         spent: &mut Duration,
     ) -> Result<Received<B>, Failure> {
@@ -210,18 +225,18 @@ impl Transport {
             let response = ticket.client.send(request).await.map_err(ReadBodyError::Broken)?;
             self.contact.answered();
             if response.status().is_success() {
-                return read(response).await.map(Ok);
+                return read(response, call.longest).await.map(Ok);
             }
             let (parts, body) = response.into_parts();
             // A refusal that cannot be read is still a refusal.
             let body = error::read_body(body, LONGEST_REFUSAL).await.unwrap_or_default();
-            Ok(Err(self.refused(call, parts.status.as_u16(), &parts.headers, &body)))
+            Ok(Err(self.refused(call, ticket, parts.status.as_u16(), &parts.headers, &body)))
         };
         let outcome = tokio::time::timeout(timeout, exchange).await;
         *spent = began.elapsed();
         let result = match outcome {
             Ok(Ok(answer)) => answer,
-            Ok(Err(ReadBodyError::Broken(error))) => Err(self.broken(&error)),
+            Ok(Err(ReadBodyError::Broken(error))) => Err(self.broken(&error, ticket)),
             // Half an answer is as good as none. One that makes no sense will make none the next time either, but a
             // write may well have had its effect.
             Ok(Err(ReadBodyError::Nonsense(error))) => Err(Failure {
@@ -230,8 +245,8 @@ impl Transport {
                 retry_after: None,
             }),
             Ok(Err(ReadBodyError::TooLong)) => Err(judged(ClusterError::new(
-                ErrorKind::Protocol,
-                format!("the answer is longer than {LONGEST_BODY} bytes"),
+                ErrorKind::TooLarge,
+                format!("the answer is longer than {} MiB", call.longest >> 20),
             ))),
             Err(_) => Err(Failure {
                 error: ClusterError::new(
@@ -254,7 +269,7 @@ impl Transport {
         result
     }
 
-    fn request(&self, call: &Call, ticket: &super::session::Ticket) -> Result<Request<Body>, Failure> {
+    fn request(&self, call: &Call, ticket: &Ticket) -> Result<Request<Body>, Failure> {
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(&call.path_and_query)
@@ -271,9 +286,9 @@ impl Transport {
         Ok(request)
     }
 
-    fn refused(&self, call: &Call, code: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
+    fn refused(&self, call: &Call, ticket: &Ticket, code: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
         let audit_id = headers.get("audit-id").and_then(|value| value.to_str().ok());
-        let mut refusal = error::refusal(code, body, audit_id, &call.secrets());
+        let mut refusal = error::refusal(code, body, audit_id, &call.secrets().and(&self.credentials(ticket)));
         let told_to_wait = header(headers, &RETRY_AFTER)
             .and_then(|value| retry::retry_after(value, header(headers, &DATE), (self.now)()))
             .or(refusal.retry_after_seconds.map(Duration::from_secs));
@@ -295,8 +310,18 @@ impl Transport {
         Failure { error: refusal.error, processed, retry_after: told_to_wait }
     }
 
-    fn broken(&self, error: &kube::Error) -> Failure {
-        let broken = error::broken(error, &self.server);
+    /// Servers that are there to be looked into, and some proxies, show the headers that they got.
+    fn credentials(&self, ticket: &Ticket) -> Secrets {
+        let of_plugin = ticket.authorization.as_ref().and_then(|header| header.to_str().ok());
+        let token: Vec<String> =
+            of_plugin.map(|header| header.trim_start_matches("Bearer ").to_owned()).into_iter().collect();
+        Secrets::of_credentials(&token).and(&self.secrets)
+    }
+
+    fn broken(&self, error: &kube::Error, ticket: &Ticket) -> Failure {
+        let mut broken = error::broken(error, &self.server);
+        let credentials = self.credentials(ticket);
+        broken.error.rewrite(|text| credentials.mask(text));
         let processed = if broken.permanent {
             Processed::Judged
         } else if broken.before_sending {
@@ -307,17 +332,19 @@ impl Transport {
         Failure { error: broken.error, processed, retry_after: None }
     }
 
-    fn warnings(&self, call: &Call, headers: &HeaderMap) -> Vec<String> {
+    fn warnings(&self, call: &Call, ticket: &Ticket, headers: &HeaderMap) -> Vec<String> {
         if !headers.contains_key(WARNING) {
             return Vec::new();
         }
-        let secrets = call.secrets();
+        let secrets = call.secrets().and(&self.credentials(ticket));
         headers
             .get_all(WARNING)
             .iter()
             .filter_map(|value| std::str::from_utf8(value.as_bytes()).ok())
             .flat_map(warning_texts)
-            .map(|text| secrets.mask(&text))
+            .take(MOST_WARNINGS)
+            // Masked before it is cut: half a value would not be known for one.
+            .map(|text| secrets.mask(&text).chars().take(LONGEST_WARNING).collect())
             .collect()
     }
 }
@@ -345,7 +372,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a str
 }
 
 /// The texts in a `Warning` header: `299 - "text with \"quotes\""`, any number of them.
-fn warning_texts(value: &str) -> Vec<String> {
+pub(super) fn warning_texts(value: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let mut text: Option<String> = None;
     let mut characters = value.chars();

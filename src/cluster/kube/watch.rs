@@ -71,7 +71,7 @@ impl Reader {
 }
 
 /// Reads one event; `None` for types that are not known.
-fn read_line(line: &[u8]) -> Result<Option<WatchEvent>, ClusterError> {
+pub(super) fn read_line(line: &[u8]) -> Result<Option<WatchEvent>, ClusterError> {
     let event: Event = super::transport::parse(line)?;
     match event.r#type.as_str() {
         "ADDED" | "MODIFIED" => Ok(Some(WatchEvent::Applied(Arc::new(event.object)))),

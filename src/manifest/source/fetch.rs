@@ -134,7 +134,7 @@ pub(super) fn shown(url: &Url) -> String {
 }
 
 /// The same for text that is no URL.
-pub(super) fn without_secrets(text: &str) -> String {
+pub(in crate::manifest) fn without_secrets(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match text.split_once("://") {
         Some((scheme, rest)) => format!("{scheme}://{}", rest.rsplit('@').next().unwrap_or_default()),

@@ -106,3 +106,15 @@ macro_rules! cases {
     };
 }
 pub(crate) use cases;
+
+/// How many rounds a test makes that finds more the longer it runs: `few` in an ordinary run, `full` where
+/// PUSHBACK_ROUNDS is `full`, and as many as it says where it is a number.
+pub(crate) fn rounds(few: usize, full: usize) -> usize {
+    match std::env::var("PUSHBACK_ROUNDS").ok().as_deref() {
+        None => few,
+        Some("full") => full,
+        Some(number) => {
+            number.parse().unwrap_or_else(|_| panic!("PUSHBACK_ROUNDS={number} is neither a number nor full"))
+        }
+    }
+}

@@ -156,11 +156,16 @@ fn serve(stream: StreamOwned<ServerConnection, TcpStream>, handler: &Handler) ->
         stream.read_exact(&mut body)?;
         let body = serde_json::from_slice(&body).unwrap_or_default();
         let (status, answer) = handler(&Request { method, target, body });
+        // A redirect is answered with its target.
+        let location = match &answer {
+            Value::String(target) if (300..400).contains(&status) => format!("location: {target}\r\n"),
+            _ => String::new(),
+        };
         let answer = answer.to_string();
         let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
         write!(
             stream.get_mut(),
-            "HTTP/1.1 {status} {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{answer}",
+            "HTTP/1.1 {status} {}\r\n{location}content-type: application/json\r\ncontent-length: {}\r\n\r\n{answer}",
             reason.unwrap_or("Unknown"),
             answer.len(),
         )?;

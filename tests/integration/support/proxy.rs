@@ -171,13 +171,11 @@ impl FaultProxy {
         self
     }
 
-    /// Passes on the requests up to this number, and none after it. The channel tells when the last one has had its
-    /// effect, and, where it is `answered`, the client has sent another one: the moment to kill it. A channel that is
-    /// closed without a word belongs to a proxy that is gone.
-    pub(crate) fn end_after(&self, number: usize, answered: bool) -> oneshot::Receiver<()> {
+    /// Passes on the requests up to the first that is meant, and none after it. The channel tells when that one has had
+    /// its effect, and, where it is `answered`, the client has sent another one: the moment to kill it.
+    pub(crate) fn end_after(&self, matching: Matching, answered: bool) -> oneshot::Receiver<()> {
         let (reached, told) = oneshot::channel();
-        let end = End { last: number, answered, reached: Some(reached), done: false, next_came: false };
-        self.shared.state().end = Some(end);
+        self.shared.state().end = Some(End::new(matching, answered, reached));
         told
     }
 

@@ -62,6 +62,11 @@ impl Pushback {
         self.place.path().join("work")
     }
 
+    /// What holds the working directory, the home, and whatever else a run is given.
+    pub(crate) fn place(&self) -> &Path {
+        self.place.path()
+    }
+
     fn home(&self) -> PathBuf {
         self.place.path().join("home")
     }

@@ -20,6 +20,8 @@ pub(crate) enum Verdict {
     Allow,
     /// With these words.
     Deny(String),
+    /// And warn with these words.
+    Warn(String),
     /// A JSON patch.
     Patch(Value),
 }
@@ -62,6 +64,7 @@ impl Webhook {
                     response["allowed"] = json!(false);
                     response["status"] = json!({"code": 403, "message": message});
                 }
+                Verdict::Warn(message) => response["warnings"] = json!([message]),
                 Verdict::Patch(patch) => {
                     response["patchType"] = json!("JSONPatch");
                     response["patch"] = json!(BASE64.encode(patch.to_string()));

@@ -18,6 +18,7 @@ pub(super) fn tests() -> Vec<TestCase> {
         Controllers: what_may_not_be_watched_is_listed_again_and_again,
         Controllers: a_watch_that_fails_in_any_way_holds_up_nothing,
         Controllers: a_webhook_configuration_is_ready_once_somebody_answers_for_it,
+        ApiServer: a_write_that_hangs_does_not_outlast_the_run_for_long,
         ApiServer: time_that_is_up_before_anything_is_waited_for_is_no_defect,
     ]
 }
@@ -266,6 +267,22 @@ fn a_webhook_configuration_is_ready_once_somebody_answers_for_it() {
         |event: &Value| event["object"]["kind"] == "ValidatingWebhookConfiguration" && event["outcome"] == "ok";
     assert!(ran.events_of("wait.done").iter().any(is_ready), "{}", ran.stdout);
     app.place.run(&app.arguments("delete", &[])).expect(0);
+}
+
+fn a_write_that_hangs_does_not_outlast_the_run_for_long() {
+    let app = App::new("hangs");
+    let proxy = FaultProxy::start(app.cluster.kubeconfig_path());
+    proxy.on(matching(Verb::Apply, "configmaps").named("stuck"), Fault::stall());
+    let place = Pushback::with_kubeconfig(&proxy.kubeconfig());
+    let app = App { place, ..app };
+    app.write(&[config_map("first"), config_map("stuck")]);
+    // By itself such a request is repeated for two minutes.
+    let ran = app.start(&["--wait-timeout", "3s"]).finish_within(Duration::from_secs(60)).expect(20);
+    assert_eq!(unfinished(&ran)[0].0, "ConfigMap/stuck unknown", "{}", ran.stdout);
+    assert_eq!((end(&ran)["outcome"].as_str(), app.lock()), (Some("timed out"), Value::Null));
+    proxy.clear();
+    app.apply(&[]).expect(0);
+    assert!(app.is_there("configmaps/stuck"));
 }
 
 fn time_that_is_up_before_anything_is_waited_for_is_no_defect() {

@@ -242,3 +242,34 @@ fn whoever_looks_only_once_sees_what_has_failed_since_the_write() {
     let after = |second| assess(&broken, &Context { waited: Duration::from_secs(second), ..Context::default() }).state;
     assert_eq!([after(29), after(30)], [InProgress, Failed]);
 }
+
+#[test]
+fn another_revision_starts_anew() {
+    let set = |uid: &str, revision: &str| {
+        Arc::new(json!({
+            "kind": "ReplicaSet",
+            "metadata": {"uid": uid, "ownerReferences": [{"uid": "u"}], "annotations": {"deployment.kubernetes.io/revision": revision}},
+        }))
+    };
+    let sets = [set("old", "1"), set("new", "2")];
+    let deployment = |revision: &str| {
+        let mut value = deployment();
+        merge(&mut value, json!({"metadata": {"annotations": {"deployment.kubernetes.io/revision": revision}}}));
+        value
+    };
+    let mut pods: Vec<_> = (0..3).map(|index| pod(&format!("o{index}"), "old", running())).collect();
+    pods.push(pod("x", "old", crash_loop()));
+    pods.push(pod("y", "new", crash_loop()));
+    let mut troubles = Troubles::default();
+    let mut at = |second: u64, revision: &str, pods: &[Arc<Value>]| {
+        let related = Related { pods, replica_sets: &sets, ..Related::default() };
+        let waited = Duration::from_secs(second);
+        let context = Context { related, waited, failure_timeout: PATIENCE, ..Context::default() };
+        troubles.observe(&deployment(revision), &context);
+        assess(&deployment(revision), &Context { troubles: Some(&troubles), ..context }).state
+    };
+    assert_eq!([at(0, "1", &pods), at(200, "2", &pods), at(499, "2", &pods)], [InProgress; 3]);
+    // As many as were ready before are movement for the new one.
+    pods.push(pod("z", "new", running()));
+    assert_eq!([at(499, "2", &pods), at(798, "2", &pods), at(799, "2", &pods)], [InProgress, InProgress, Failed]);
+}

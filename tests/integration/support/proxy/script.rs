@@ -108,7 +108,12 @@ impl Matching {
         self.tests.iter().all(|test| test(request))
     }
 
-    fn includes(&self, order: usize) -> bool {
+    /// Whether a request is meant, by its order too; `seen` counts those that pass the tests.
+    pub(super) fn takes(&self, request: &Request, seen: &AtomicUsize) -> bool {
+        if !self.accepts(request) {
+            return false;
+        }
+        let order = seen.fetch_add(1, Ordering::SeqCst);
         order >= self.skip && self.times.is_none_or(|times| order < self.skip + times)
     }
 }
@@ -316,10 +321,7 @@ impl Script {
     pub(super) fn part(&self, request: &Request) -> Part {
         let mut part = Part::default();
         for rule in &self.rules {
-            if !rule.matching.accepts(request) {
-                continue;
-            }
-            if !rule.matching.includes(rule.seen.fetch_add(1, Ordering::SeqCst)) {
+            if !rule.matching.takes(request, &rule.seen) {
                 continue;
             }
             match &rule.what {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,18 +23,20 @@ use tokio_rustls::TlsAcceptor;
 
 use super::body::{self, Body, Error};
 use super::request::{Exchange, Request, Verb};
-use super::script::{Fault, Part, Script, WatchFault};
+use super::script::{Fault, Matching, Part, Script, WatchFault};
 
 /// Where the proxy stops passing anything on.
-#[derive(Debug)]
 pub(super) struct End {
-    pub(super) last: usize,
-    pub(super) answered: bool,
-    pub(super) reached: Option<oneshot::Sender<()>>,
+    matching: Matching,
+    seen: AtomicUsize,
+    /// The request that is the last one, once it has come.
+    last: Option<usize>,
+    answered: bool,
+    reached: Option<oneshot::Sender<()>>,
     /// The last request has been passed on.
-    pub(super) done: bool,
+    done: bool,
     /// Another one came after it.
-    pub(super) next_came: bool,
+    next_came: bool,
 }
 
 #[derive(Default)]
@@ -65,6 +68,21 @@ impl Shared {
 }
 
 impl End {
+    pub(super) fn new(matching: Matching, answered: bool, reached: oneshot::Sender<()>) -> Self {
+        let reached = Some(reached);
+        Self { matching, seen: AtomicUsize::new(0), last: None, answered, reached, done: false, next_came: false }
+    }
+
+    /// Takes note of a request that has come.
+    fn came(&mut self, request: &Request) {
+        if self.last.is_some() {
+            self.next_came = true;
+            self.tell();
+        } else if self.matching.takes(request, &self.seen) {
+            self.last = Some(request.number);
+        }
+    }
+
     fn tell(&mut self) {
         if self.done
             && (self.next_came || !self.answered)
@@ -111,21 +129,35 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
     }
     // Before and after the server's own time, as a way has two directions.
     let latency = shared.state().latency;
-    pass_time(latency / 2).await;
-    if let Some(Fault::Delay(delay)) = &fault {
-        pass_time(*delay).await;
+    let mut delay = latency / 2;
+    if let Some(Fault::Delay(longer)) = &fault {
+        delay += *longer;
     }
-    for action in before {
-        act(&request, action).await;
-    }
-    if let Some(fault) = fault.as_ref().filter(|fault| !fault.passes_on()) {
-        return replace(fault).await;
-    }
+    let passes_on = fault.as_ref().is_none_or(Fault::passes_on);
     let edited = matches!(fault, Some(Fault::Edit(_)));
-    let answered = pass_on(&shared, &request, &parts, edited).await?;
-    for action in after {
-        act(&request, action).await;
-    }
+    // On a task of its own: a client that goes away does not take back what it has sent.
+    let sent = tokio::spawn({
+        let (shared, request) = (Arc::clone(&shared), request.clone());
+        async move {
+            pass_time(delay).await;
+            for action in before {
+                act(&request, action).await;
+            }
+            if !passes_on {
+                return Ok(None);
+            }
+            let answered = pass_on(&shared, &request, &parts, edited).await?;
+            for action in after {
+                act(&request, action).await;
+            }
+            Ok::<_, Error>(Some(answered))
+        }
+    });
+    let answered = match (sent.await??, &fault) {
+        (Some(answered), _) => answered,
+        (None, Some(fault)) => return replace(fault).await,
+        (None, None) => return Err("no answer and no reason for it".into()),
+    };
     let withheld = finish(&shared, &request);
     if withheld {
         std::future::pending::<Infallible>().await;
@@ -150,22 +182,15 @@ fn register(shared: &Shared, parts: &http::request::Parts, body: Bytes) -> Resul
     let exchange =
         Exchange { request: request.clone(), status: None, answered_at: None, answer: Bytes::new(), fault: None };
     state.log.push(exchange);
+    if let Some(end) = &mut state.end {
+        end.came(&request);
+    }
     Ok(request)
 }
 
 /// Returns when the request may be passed on; never after the end.
 async fn hold_back(shared: &Shared, request: &Request) {
-    let late = {
-        let mut state = shared.state();
-        match &mut state.end {
-            Some(end) if request.number > end.last => {
-                end.next_came = true;
-                end.tell();
-                true
-            }
-            _ => false,
-        }
-    };
+    let late = matches!(&shared.state().end, Some(End { last: Some(last), .. }) if request.number > *last);
     if late {
         shared.note(request.number, |exchange| exchange.fault = Some("held back".to_owned()));
         std::future::pending::<Infallible>().await;
@@ -177,7 +202,7 @@ async fn hold_back(shared: &Shared, request: &Request) {
 /// Whether the answer is to be withheld.
 fn finish(shared: &Shared, request: &Request) -> bool {
     match &mut shared.state().end {
-        Some(end) if request.number == end.last => {
+        Some(end) if end.last == Some(request.number) => {
             end.done = true;
             end.tell();
             !end.answered
@@ -215,9 +240,9 @@ async fn pass_time(time: Duration) {
     }
 }
 
-/// Asks the server, to the end: a client that goes away meanwhile does not undo what it asked for.
+/// Asks the server.
 async fn pass_on(
-    shared: &Arc<Shared>,
+    shared: &Shared,
     request: &Request,
     parts: &http::request::Parts,
     edited: bool,
@@ -233,24 +258,20 @@ async fn pass_on(
     }
     let onward = onward.body(kube::client::Body::from(request.body.clone()))?;
     let client = shared.state().clients.get(&request.client).cloned().ok_or("no such client")?;
-    let (shared, number, verb, writes) = (Arc::clone(shared), request.number, request.verb, request.writes());
-    let asking = tokio::spawn(async move {
-        let (parts, answer) = client.send(onward).await?.into_parts();
-        let body = if verb == Verb::Watch && parts.status.is_success() {
-            Content::Stream(answer)
-        } else {
-            Content::Whole(answer.collect().await?.to_bytes())
-        };
-        shared.note(number, |exchange| {
-            exchange.status = Some(parts.status.as_u16());
-            exchange.answered_at = Some(shared.started.elapsed());
-            if let (true, Content::Whole(bytes)) = (writes, &body) {
-                exchange.answer = bytes.clone();
-            }
-        });
-        Ok::<_, kube::Error>(Answered { status: parts.status, headers: parts.headers, body })
+    let (parts, answer) = client.send(onward).await?.into_parts();
+    let body = if request.verb == Verb::Watch && parts.status.is_success() {
+        Content::Stream(answer)
+    } else {
+        Content::Whole(answer.collect().await?.to_bytes())
+    };
+    shared.note(request.number, |exchange| {
+        exchange.status = Some(parts.status.as_u16());
+        exchange.answered_at = Some(shared.started.elapsed());
+        if let (true, Content::Whole(bytes)) = (request.writes(), &body) {
+            exchange.answer = bytes.clone();
+        }
     });
-    Ok(asking.await??)
+    Ok(Answered { status: parts.status, headers: parts.headers, body })
 }
 
 async fn hand_back(answered: Answered, fault: Option<Fault>) -> Result<Response<Body>, Error> {

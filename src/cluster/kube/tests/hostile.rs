@@ -1,0 +1,116 @@
+//! A server that means no good, or has gone mad: it may be believed in nothing, and nothing goes on for ever.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::cluster::MOST_PAGES;
+
+fn query() -> ListQuery {
+    ListQuery::new(config_map(), Some("shop"), "")
+}
+
+fn page(token: &str) -> Reply {
+    Reply::json(200, &json!({"kind": "ConfigMapList", "metadata": {"continue": token}, "items": []}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_does_not_go_on_is_given_up() {
+    let fake = Fake::function(|_| page("again"));
+    let error = list_all(&fake.cluster, &query()).await.unwrap_err();
+    assert_eq!((error.kind, fake.asked().len()), (ErrorKind::Protocol, 2));
+    assert!(error.message.contains("the same continue token"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_without_a_last_page_is_given_up() {
+    let number = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&number);
+    let fake = Fake::function(move |_| page(&counter.fetch_add(1, Ordering::Relaxed).to_string()));
+    let error = list_all(&fake.cluster, &query()).await.unwrap_err();
+    assert_eq!((error.kind, number.load(Ordering::Relaxed)), (ErrorKind::Protocol, MOST_PAGES as usize));
+    assert!(error.message.contains("does not end"), "{error}");
+}
+
+/// As many bytes as one page may have and one more, in chunks of a MiB.
+fn too_long() -> Reply {
+    let blank = " ".repeat(1 << 20);
+    Reply::Answer(200, Vec::new(), vec![blank; 129])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_too_long_is_asked_for_in_smaller_ones() {
+    let fake = Fake::function(|asked| if asked.query.contains("limit=500") { too_long() } else { page("") });
+    list_all(&fake.cluster, &query()).await.unwrap();
+    let queries: Vec<String> = fake.asked().iter().map(|asked| asked.query.clone()).collect();
+    assert_eq!(queries.len(), 2, "{queries:?}");
+    assert!(queries[1].ends_with("limit=50"), "{queries:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_too_long_is_not_read_to_its_end() {
+    let fake = Fake::function(|_| too_long());
+    let error = fake.cluster.get(&address()).await.unwrap_err();
+    assert_eq!((error.kind, fake.asked().len()), (ErrorKind::TooLarge, 1));
+    assert_eq!(error.message, "the answer is longer than 64 MiB");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_nests_without_end_is_no_answer() {
+    for deep in [format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000)), "{\"a\":".repeat(100_000)] {
+        let fake = Fake::script([Reply::Answer(200, Vec::new(), vec![deep])]);
+        let error = fake.cluster.get(&address()).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Protocol);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_thousands_of_warnings_some_are_told_and_cut() {
+    let number = Arc::new(AtomicUsize::new(0));
+    let mut fake = Fake::function(move |_| {
+        let mut reply = Reply::json(200, &object());
+        let first = number.fetch_add(100, Ordering::Relaxed);
+        for index in first..first + 100 {
+            reply = reply.with_header("warning", &format!("299 - \"{index} {}\"", "x".repeat(5000)));
+        }
+        reply
+    });
+    for _ in 0..20 {
+        fake.cluster.get(&address()).await.unwrap();
+    }
+    let told = fake.told();
+    assert_eq!(told.len(), 500);
+    let longest = told.iter().map(|notice| match notice {
+        Notice::Warning { message, .. } => message.len(),
+        Notice::Retry { .. } => usize::MAX,
+    });
+    assert_eq!(longest.max(), Some(1000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redirect_is_not_followed() {
+    for status in [301, 302, 303, 307, 308] {
+        let reply = Reply::json(status, &json!({})).with_header("location", "http://evil.example/");
+        let fake = Fake::function(move |_| reply.clone());
+        let error = fake.cluster.get(&address()).await.unwrap_err();
+        assert_eq!((error.kind, error.status, fake.asked().len()), (ErrorKind::Protocol, status, 1));
+    }
+}
+
+#[test]
+fn what_may_hold_secrets_shows_none_of_it_for_debugging() {
+    let value =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"a": "hunter2"}});
+    let call = Call::apply(&Address::new(secret(), "shop", "a"), &value, ApplyOptions::default()).unwrap();
+    let written = Written { object: Arc::new(value.clone()), created: true, warnings: Vec::new() };
+    let page = Page { items: vec![Arc::new(value.clone())], ..Page::default() };
+    let options = ConnectOptions { kubeconfig_yaml: Some("token: hunter2".to_owned()), ..ConnectOptions::default() };
+    let shown = format!(
+        "{call:?} {:?} {written:?} {page:?} {:?} {:?} {:?} {options:?}",
+        call.secrets(),
+        Patch::Json(json!([{"op": "add", "path": "/data/a", "value": "hunter2"}])),
+        WatchEvent::Applied(Arc::new(value.clone())),
+        Deleted { object: Arc::new(value), warnings: Vec::new() },
+    );
+    assert!(!shown.contains("hunter2") && !shown.contains("104, 117, 110"), "{shown}");
+}

@@ -1,0 +1,77 @@
+//! A server that means no good: it gets neither the memory of this machine nor its time.
+
+use std::io::Write as _;
+
+use serde_json::json;
+
+use crate::support::http::{self, kubeconfig, write_json};
+use crate::support::{Pushback, TestCase, cases};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        Nothing: an_answer_that_grows_when_it_is_unpacked_is_cut_off,
+        Nothing: an_answer_without_an_end_is_cut_off,
+        Nothing: headers_by_the_thousands_are_no_answer,
+        Nothing: a_redirect_of_an_api_server_is_not_followed,
+    ]
+}
+
+/// Kilobytes of address space that a run gets: enough for every honest answer, far from what a bomb unpacks to.
+const MEMORY: &str = "ulimit -v 1500000; exec $0 list --kubeconfig ../test.kubeconfig --request-timeout 20s";
+
+/// A run in little memory, against a server of one's own.
+fn run(answer: impl Fn(&http::Head, &mut dyn std::io::Write) -> std::io::Result<()> + Send + Sync + 'static) -> String {
+    let (_, server) = http::start(answer);
+    let pushback = Pushback::new();
+    kubeconfig(&pushback, "test", &server, &json!({}), &json!({}));
+    let ran = pushback.run_in_shell(MEMORY);
+    assert!(!ran.stderr.contains("panicked"), "{ran:?}");
+    assert_eq!(ran.code, 13, "{ran:?}");
+    ran.stderr
+}
+
+fn an_answer_that_grows_when_it_is_unpacked_is_cut_off() {
+    // 200 MiB of blanks in 200 KiB.
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let blank = vec![b' '; 1 << 20];
+    for _ in 0..200 {
+        packer.write_all(&blank).expect("memory");
+    }
+    let bomb = packer.finish().expect("memory");
+    let said = run(move |_, stream| {
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n",
+            bomb.len()
+        )?;
+        stream.write_all(&bomb)
+    });
+    assert!(said.contains("the answer is longer than 64 MiB"), "{said}");
+}
+
+fn an_answer_without_an_end_is_cut_off() {
+    let said = run(|_, stream| {
+        write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n[")?;
+        loop {
+            stream.write_all(&[b' '; 1 << 16])?;
+        }
+    });
+    assert!(said.contains("the answer is longer than 64 MiB"), "{said}");
+}
+
+fn headers_by_the_thousands_are_no_answer() {
+    let said = run(|_, stream| {
+        let warning = format!("warning: 299 - \"{}\"\r\n", "x".repeat(1000));
+        write_json(stream, 200, &warning.repeat(50_000), &json!({"kind": "APIVersions", "versions": ["v1"]}))
+    });
+    assert!(said.len() < 5_000, "{said}");
+}
+
+fn a_redirect_of_an_api_server_is_not_followed() {
+    let said = run(|head, stream| {
+        assert!(!head[0].contains("elsewhere"), "{head:?}");
+        write_json(stream, 302, "location: /elsewhere\r\n", &json!({}))
+    });
+    assert!(said.contains("the server answered 302 Found"), "{said}");
+}
