@@ -1,14 +1,17 @@
 //! One write: what is sent for each operation, what is tried again, and what a conflict means.
 
+mod intent;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::source::display_path;
 use pushback_preflight::{ObjectExt, Operation, Verification};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
+
+use intent::Compare;
 
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, has_own_identity};
 use crate::app::session::Session;
@@ -16,7 +19,8 @@ use crate::cluster::{
     Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, NAMESPACE_TERMINATING, Patch, Propagation,
 };
 use crate::config::mask::Masker;
-use crate::plan::{Planned, annotations, compare, diff};
+use crate::plan::takeover::Takeover;
+use crate::plan::{Planned, annotations, compare};
 use crate::report::event::{Event, Events};
 
 /// How long the server may take to serve a changed definition; longer, and the object itself is wrong.
@@ -237,89 +241,43 @@ impl Writer {
     }
 
     async fn update(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
-        let body = planned.change.desired.as_deref().unwrap_or(&Value::Null);
-        let mut live = planned.change.live.clone();
+        let mut state =
+            State { live: planned.change.live.clone(), takeover: planned.takeover.clone(), has_moved: false };
         for attempt in 0..=CONFLICTS {
-            if let Some(rewrite) = live.as_deref().and_then(|live| planned.takeover.as_ref()?.rewrite(live)) {
-                self.allowed()?;
-                match self.cluster.patch(address, &rewrite, false).await {
-                    Ok(written) => live = Some(written.object),
-                    Err(error) if error.kind == ErrorKind::Conflict && attempt < CONFLICTS => {
-                        live = Some(self.seen_again(planned, address).await?);
-                        continue;
-                    }
-                    Err(error) => return Err(Failure::Cluster(error)),
+            match self.update_once(planned, address, &mut state).await {
+                Err(Failure::Cluster(error)) if error.kind == ErrorKind::Conflict && attempt < CONFLICTS => {
+                    state.live = Some(self.seen_again(planned, address).await?);
+                    state.has_moved = true;
                 }
+                done => return done,
             }
-            let guarded = live.as_deref().map_or_else(|| body.clone(), |live| compare::guard(body, live));
-            self.allowed()?;
-            let error = match self.cluster.apply(address, &guarded, options(planned)).await {
-                Ok(written) => {
-                    return Ok(Done {
-                        object: Some(written.object),
-                        terminating: false,
-                        message: String::new(),
-                        warnings: written.warnings,
-                    });
-                }
-                Err(error) => error,
-            };
-            let moved = matches!(error.kind, ErrorKind::Conflict);
-            if !moved || attempt == CONFLICTS {
-                return Err(Failure::Cluster(error));
-            }
-            let seen = self.seen_again(planned, address).await?;
-            if planned.change.verification == Verification::Server {
-                match self.same_intent(planned, address, body, &seen).await? {
-                    Intent::Same => {}
-                    Intent::Other(what) => {
-                        return Err(Failure::Changed(format!("it was changed since it was planned: {what}")));
-                    }
-                }
-            }
-            live = Some(seen);
         }
         Err(Failure::Changed("it changes all the time".to_owned()))
     }
 
-    /// The object as it is now, where it is still the one that was planned for.
-    async fn seen_again(&self, planned: &Planned, address: &Address) -> Result<Arc<Value>, Failure> {
-        let Some(seen) = self.cluster.get(address).await.map_err(Failure::Cluster)? else {
-            return Err(Failure::Changed("it was deleted meanwhile".to_owned()));
-        };
-        if planned.change.live.as_deref().is_some_and(|planned| planned.uid() != seen.uid()) {
-            return Err(Failure::Changed("it was deleted and created anew meanwhile".to_owned()));
+    async fn update_once(&self, planned: &Planned, address: &Address, state: &mut State) -> Result<Done, Failure> {
+        let body = planned.change.desired.as_deref().unwrap_or(&Value::Null);
+        let is_known = planned.change.verification == Verification::Server || planned.takeover.is_some();
+        if let Some(seen) = state.live.as_deref().filter(|_| state.has_moved && is_known) {
+            state.takeover = self.seen_intent(planned, address, body, seen, Compare::Values).await?;
         }
-        if seen.label(APP_LABEL) != planned.change.live.as_deref().and_then(|live| live.label(APP_LABEL)) {
-            return Err(Failure::Changed("it belongs to another app since it was planned".to_owned()));
+        if let (Some(takeover), Some(live)) = (&state.takeover, state.live.as_deref()) {
+            self.allowed()?;
+            let rewrite = takeover.rewrite(live.resource_version());
+            let written = self.cluster.patch(address, &rewrite, false).await.map_err(Failure::Cluster)?;
+            // From here on the server tells what goes; nothing may that was not shown.
+            self.seen_intent(planned, address, body, &written.object, Compare::Places).await?;
+            (state.live, state.takeover) = (Some(written.object), None);
         }
-        Ok(seen)
-    }
-
-    /// Whether the update would still do what was planned, and no more.
-    async fn same_intent(
-        &self,
-        planned: &Planned,
-        address: &Address,
-        body: &Value,
-        seen: &Value,
-    ) -> Result<Intent, Failure> {
-        let dry_run = ApplyOptions { dry_run: true, force: true, strict: true };
-        let answer =
-            self.cluster.apply(address, &compare::guard(body, seen), dry_run).await.map_err(Failure::Cluster)?;
-        let now = diff::diff(seen, &answer.object, &diff::DiffOptions::default());
-        // Where no value is left to change, ownership may be: the write is repeated all the same.
-        if now.is_empty() || now == planned.fields {
-            return Ok(Intent::Same);
-        }
-        // Places only: the keys of a list's items are values, and this text knows no mask.
-        let mut paths: Vec<String> = now
-            .iter()
-            .filter(|change| !planned.fields.contains(change))
-            .map(|change| display_path(&change.path))
-            .collect();
-        paths.dedup();
-        Ok(Intent::Other(paths.join(", ")))
+        let guarded = state.live.as_deref().map_or_else(|| body.clone(), |live| compare::guard(body, live));
+        self.allowed()?;
+        let written = self.cluster.apply(address, &guarded, options(planned)).await.map_err(Failure::Cluster)?;
+        Ok(Done {
+            object: Some(written.object),
+            terminating: false,
+            message: String::new(),
+            warnings: written.warnings,
+        })
     }
 
     async fn replace(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
@@ -469,9 +427,14 @@ impl Writer {
     }
 }
 
-enum Intent {
-    Same,
-    Other(String),
+/// An update on its way.
+struct State {
+    /// The object as it was seen last.
+    live: Option<Arc<Value>>,
+    /// Whose work on it is still to be continued.
+    takeover: Option<Takeover>,
+    /// Somebody has written since the plan was made.
+    has_moved: bool,
 }
 
 fn gone_already() -> Done {

@@ -15,7 +15,7 @@ use super::compare::{Compared, Context, TakeOver, compare};
 use super::desired::Desired;
 use super::live::{self, Live};
 use super::providers::Providers;
-use super::{Kept, Plan, PlanError, PlanWarning, Planned, misspelt, ordering, quota, refusal};
+use super::{Kept, Plan, PlanError, PlanWarning, Planned, misspelt, ordering, quota, refusal, takeover};
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
 use crate::app::record::{Observed, QUALIFIED_SUFFIX, config_map_kind};
 use crate::cluster::{Cluster, ErrorKind, Kinds, ListQuery, list_all};
@@ -83,6 +83,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let forgets = forget(&mut observed, &live, &desired);
     let take_over = take_over(cluster, &observed, options).await;
     let aggregated = Aggregated::new(cluster, kinds, &desired);
+    let autoscaled = takeover::targets(desired.iter().map(|wanted| &wanted.value));
     let masker = Masker::new(&config.diff_mask_rules);
     let context = Context {
         cluster,
@@ -93,6 +94,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         claims: &live.claims,
         take_over: &take_over,
         aggregated: &aggregated,
+        autoscaled: &autoscaled,
     };
     let comparisons = desired.iter().enumerate().map(|(index, wanted)| {
         let listed =

@@ -1,5 +1,7 @@
 //! Wanted against live, one object: unchanged by what the record knows, or by what the server's dry-run answers.
 
+mod continued;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -107,6 +109,8 @@ pub(super) struct Context<'a> {
     pub(super) take_over: &'a TakeOver,
     /// Which kinds other servers serve.
     pub(super) aggregated: &'a Aggregated,
+    /// What the set's autoscalers scale.
+    pub(super) autoscaled: &'a BTreeSet<ObjectKey>,
 }
 
 /// Compares one object.
@@ -277,23 +281,23 @@ async fn with_state(
         compared.body = Some(Arc::new(body));
         return Ok(compared);
     }
-    let guarded = guard(&body, &live);
     let options = ApplyOptions { dry_run: true, force: true, strict: true };
-    match context.cluster.apply(address, &guarded, options).await {
+    let answer = context.cluster.apply(address, &guard(&body, &live), options).await;
+    if continued::continue_work(context, address, &live, &body, &answer, desired.strategies.update, &mut compared)
+        .await?
+    {
+        compared.body = Some(Arc::new(body));
+        return Ok(compared);
+    }
+    match answer {
         Ok(written) => {
             compared.warnings = written.warnings;
             compared.fields = diff::diff(&live, &written.object, &DiffOptions::default());
             if !compared.fields.is_empty() || own_fields_differ(&live, &written.object) {
-                compared.operation = match desired.strategies.update {
-                    UpdateStrategy::AlwaysReplace => Operation::Replace,
-                    _ => Operation::Update,
-                };
+                compared.operation = written_by(desired.strategies.update);
                 compared.verification = Verification::Server;
             }
             compared.result = Some(written.object);
-            if context.stamp.label_value.is_some() {
-                continue_work(context.cluster, address, &live, &mut compared).await;
-            }
         }
         Err(error)
             if error.kind == ErrorKind::Invalid
@@ -323,38 +327,19 @@ async fn with_state(
     Ok(compared)
 }
 
+fn written_by(strategy: UpdateStrategy) -> Operation {
+    match strategy {
+        UpdateStrategy::AlwaysReplace => Operation::Replace,
+        UpdateStrategy::Apply | UpdateStrategy::FallbackOnReplace | UpdateStrategy::Skip => Operation::Update,
+    }
+}
+
 /// Whether the app has made the object its own already: by its label, or in a directory by the record.
 fn is_known(context: Context<'_>, desired: &Desired, live: &Value) -> bool {
     match context.stamp.label_value {
         Some(_) => live.label(APP_LABEL).is_some(),
         None => context.inventory.get(&desired.object.key()).is_some(),
     }
-}
-
-/// Where a deploy tool has written the object before: what really differs once its work is continued.
-async fn continue_work(cluster: &dyn Cluster, address: &Address, live: &Value, compared: &mut Compared) {
-    let Some(result) = compared.result.clone() else { return };
-    let mut takeover = match takeover::plan(live, &result) {
-        Ok(Some(takeover)) => takeover,
-        Ok(None) => return,
-        Err(note) => return compared.notes.push(note),
-    };
-    compared.operation = if compared.operation == Operation::Noop { Operation::Update } else { compared.operation };
-    compared.verification = Verification::Server;
-    let mut preview = takeover.preview(cluster, address, live, &result).await;
-    if preview.as_ref().is_err_and(|error| matches!(error.kind, ErrorKind::Invalid | ErrorKind::Denied)) {
-        takeover.keep_all(live);
-        preview = takeover.preview(cluster, address, live, &result).await;
-    }
-    match preview {
-        Ok(preview) => {
-            compared.fields = diff::diff(live, &preview, &DiffOptions::default());
-            compared.result = Some(preview);
-        }
-        Err(error) => compared.refused = Some(error),
-    }
-    compared.notes.push(takeover.note());
-    compared.takeover = Some(takeover);
 }
 
 /// Whether the server would take the object where there is none yet: only then may the old one be deleted. It is asked

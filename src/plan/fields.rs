@@ -10,6 +10,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 pub use owners::{ManagerEntry, Owner, managers, owners_of};
+pub(in crate::plan) use resolve::element_matches;
 pub use resolve::{project, resolve};
 
 /// How deep a set may nest. Kubernetes objects stay far below it; deeper ones would only exhaust the stack.
@@ -232,6 +233,17 @@ impl FieldSet {
         set
     }
 
+    /// Whether the path that leads here is itself in the set.
+    #[must_use]
+    pub fn is_member(&self) -> bool {
+        self.member
+    }
+
+    /// The steps that continue the path that leads here, sorted, each with what lies below it.
+    pub fn children(&self) -> impl Iterator<Item = (&Element, &Self)> {
+        self.children.iter()
+    }
+
     /// What lies below a path, as a set of its own.
     #[must_use]
     pub fn below(&self, path: &[Element]) -> Option<&Self> {
@@ -250,18 +262,27 @@ impl FieldSet {
         self.collect_paths(true)
     }
 
-    /// The highest paths of which `kept` has nothing left, neither the path nor anything below it: what an object
-    /// loses when the owner of this set owns only `kept` from now on. A path that `kept` has as a whole keeps
-    /// everything below it.
+    /// The highest paths that an object loses when the owner of this set owns only `kept` from now on: what the API
+    /// server prunes after an apply. A list item goes with everything in it unless `kept` has the item itself; a field
+    /// of a map stays as long as `kept` has anything below it.
     #[must_use]
     pub fn lost(&self, kept: &Self) -> Vec<Vec<Element>> {
         fn walk(own: &FieldSet, kept: &FieldSet, path: &mut Vec<Element>, lost: &mut Vec<Vec<Element>>) {
+            let nothing = FieldSet::default();
             for (element, child) in &own.children {
                 path.push(element.clone());
-                match kept.children.get(element) {
-                    None => lost.push(path.clone()),
-                    Some(kept) if kept.member && kept.children.is_empty() => {}
-                    Some(kept) => walk(child, kept, path, lost),
+                let kept = kept.children.get(element);
+                let goes = match element {
+                    Element::Field(_) => kept.is_none(),
+                    // An item of which only a part is owned is not the owner's to remove.
+                    Element::Key(_) | Element::Value(_) | Element::Index(_) => {
+                        child.member && !kept.is_some_and(|kept| kept.member)
+                    }
+                };
+                if goes {
+                    lost.push(path.clone());
+                } else {
+                    walk(child, kept.unwrap_or(&nothing), path, lost);
                 }
                 path.pop();
             }

@@ -1,87 +1,133 @@
 //! Objects that another deploy tool has written: its entries in `managedFields` become one entry of ours,
 //! so that fields which the manifest no longer sets really go. Afterwards only an apply of ours writes them.
 
-use std::sync::Arc;
+mod autoscaler;
+mod estimate;
+mod preview;
+#[cfg(test)]
+mod tests;
 
 use pushback_preflight::source::display_path;
 use pushback_preflight::{ObjectExt, PathSegment};
 use serde_json::{Value, json};
 
+use super::diff::FieldChange;
 use super::fields::{self, Element, FieldSet, ManagerEntry, Owner};
 use crate::app::identity::ORIGINAL_ANNOTATIONS;
-use crate::cluster::{Address, Cluster, ClusterError, FIELD_MANAGER, Patch};
-use crate::config::path;
+use crate::cluster::{FIELD_MANAGER, Patch};
 
-/// Deploy tools whose work we continue. What people did by hand (`kubectl edit`) is never continued.
-const PREDECESSORS: [&str; 4] = ["kapp", "kubectl-client-side-apply", "kubectl", "before-first-apply"];
+pub use autoscaler::targets;
+pub use preview::{Answer, Autoscaled, Continued, Refused, Scene, continue_work};
+
+/// Deploy tools whose work we continue. What people did by hand (`kubectl edit`) is never continued, nor what was
+/// created without a manifest to go by (`kubectl create`, `kubectl run`).
+const PREDECESSORS: [&str; 4] = ["kapp", "kubectl-client-side-apply", "kubectl", BEFORE_FIRST_APPLY];
+
+/// What the API server calls the unknown authors of an object that had no entries when it was applied first.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Where kubectl keeps the manifest that it applied last.
+const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// How many fields a note names.
+const NAMED: usize = 3;
 
 /// How an object is taken over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Takeover {
     /// Whose entries become ours.
     pub from: Vec<String>,
+    /// Whether the live number of replicas stays, although the manifest gives it up: it is an autoscaler's.
+    pub keeps_replicas: bool,
     /// Fields that go, because nobody else owns them and the manifest does not set them; the server may put its
     /// defaults in their place.
-    pub removals: Vec<Vec<PathSegment>>,
-    /// What becomes ours at most; everything where nothing bounds it.
-    bound: Option<FieldSet>,
-    /// Fields that the manifest does not set and that nobody owns from now on.
+    removals: Vec<Vec<Element>>,
+    /// Copies of the manifest that predecessors kept in annotations; they go, too.
+    copies: Vec<Vec<Element>>,
+    /// What becomes ours.
+    ours: ManagerEntry,
+    /// Entries that stay as they are.
+    others: Vec<ManagerEntry>,
+    /// Fields that the manifest does not set, that the server does not let go, and that nobody owns from now on.
     left: Vec<String>,
-    /// What the manifest sets, and the copies of itself that a predecessor kept.
-    without_removals: FieldSet,
+}
+
+/// Why the work of predecessors cannot be continued: their entry is in another API version than the object is read in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct OtherVersion {
+    manager: String,
+    api_version: String,
+    /// What the manifest does not set of it, as far as the paths are the same.
+    stays: Vec<String>,
 }
 
 /// What taking an object over means; `None` where no predecessor has written it.
 ///
-/// `result` is the dry-run answer to our apply: our entry in it says what the manifest sets.
-///
-/// # Errors
-/// A predecessor wrote in another API version: its fields cannot be compared with ours.
-pub fn plan(live: &Value, result: &Value) -> Result<Option<Takeover>, String> {
-    let Ok(managers) = fields::managers(live) else { return Ok(None) };
+/// `known` are the object's entries, `wanted` is what the manifest sets of it.
+fn plan(
+    live: &Value,
+    known: Vec<ManagerEntry>,
+    wanted: &FieldSet,
+    keeps_replicas: bool,
+) -> Result<Option<Takeover>, OtherVersion> {
     let (old, others): (Vec<ManagerEntry>, Vec<ManagerEntry>) =
-        managers.into_iter().partition(|entry| is_predecessor(&entry.owner) || is_ours(&entry.owner));
-    let from: Vec<String> =
+        known.into_iter().partition(|entry| is_predecessor(&entry.owner) || is_ours(&entry.owner));
+    let mut from: Vec<String> =
         old.iter().filter(|entry| !is_ours(&entry.owner)).map(|entry| entry.owner.manager.clone()).collect();
+    from.dedup();
     if from.is_empty() {
         return Ok(None);
     }
+    let kept = others.iter().fold(wanted.clone(), |kept, entry| kept.union(&entry.fields));
     let api_version = live.text("/apiVersion");
     if let Some(entry) = old.iter().find(|entry| entry.owner.api_version != api_version) {
-        return Err(format!(
-            "fields that {} wrote in {} are not taken over, because the object is read in {api_version}",
-            entry.owner.manager, entry.owner.api_version
-        ));
+        let lost = entry.fields.lost(&kept);
+        return Err(OtherVersion {
+            manager: entry.owner.manager.clone(),
+            api_version: entry.owner.api_version.clone(),
+            stays: lost.iter().filter_map(|path| fields::resolve(path, live)).map(|path| display_path(&path)).collect(),
+        });
     }
-    let union = union(&old);
-    let wanted = fields::managers(result)
-        .unwrap_or_default()
-        .into_iter()
-        .find(|entry| is_ours(&entry.owner))
-        .map(|entry| entry.fields)
-        .unwrap_or_default();
-    let without_removals = wanted.union(&copies(&union));
-    let kept = others.iter().fold(wanted, |kept, entry| kept.union(&entry.fields));
-    let owned = |entry: &ManagerEntry| entry.fields.contains(&replicas());
-    let left = match live.pointer("/spec/replicas") {
-        Some(count) if old.iter().any(owned) && !kept.contains(&replicas()) => vec![format!("spec.replicas ({count})")],
-        _ => Vec::new(),
+    let mut union = old.iter().fold(FieldSet::default(), |union, entry| union.union(&deployed(entry)));
+    if keeps_replicas {
+        union = union.without(&replicas());
+    }
+    let copies = copies(&union);
+    let lost = union.lost(&kept).into_iter().filter(|path| fields::resolve(path, live).is_some());
+    let removals = lost.filter(|path| !copies.contains(path) && !names_an_item(path)).collect();
+    let latest = old.iter().map(|entry| entry.owner.time.as_str()).max().unwrap_or_default();
+    let ours = ManagerEntry {
+        owner: Owner {
+            manager: FIELD_MANAGER.to_owned(),
+            operation: "Apply".to_owned(),
+            subresource: String::new(),
+            api_version: api_version.to_owned(),
+            time: latest.to_owned(),
+        },
+        fields: union,
     };
-    let removals = union
-        .lost(&kept)
-        .iter()
-        // Status is its controller's, whoever wrote it first.
-        .filter(|path| path.first() != Some(&Element::field("status")))
-        .filter_map(|leaf| fields::resolve(leaf, live))
-        .filter(|path| !path.is_empty())
-        .collect();
-    Ok(Some(Takeover { from, removals, bound: None, left, without_removals }))
+    Ok(Some(Takeover { from, keeps_replicas, removals, copies, ours, others, left: Vec::new() }))
 }
 
-/// Everything that was ours or a predecessor's. Replicas are left out: an apply that sets them makes them ours, and
-/// one that does not would have the server reset them to 1, where only "not mine any more" was meant.
-fn union(old: &[ManagerEntry]) -> FieldSet {
-    old.iter().fold(FieldSet::default(), |union, entry| union.union(&entry.fields)).without(&replicas())
+/// What of an entry was deployed, and not come with the object's life: status is its controller's, whoever wrote it
+/// first. The authors of an object without entries are unknown, so what controllers have put there to hold on to it
+/// counts as theirs.
+fn deployed(entry: &ManagerEntry) -> FieldSet {
+    let metadata = |field: &str| [Element::field("metadata"), Element::field(field)];
+    let fields = entry.fields.without(&[Element::field("status")]).without(&metadata("generateName"));
+    match entry.owner.manager.as_str() {
+        BEFORE_FIRST_APPLY => fields.without(&metadata("finalizers")).without(&metadata("ownerReferences")),
+        _ => fields,
+    }
+}
+
+/// Whether a path leads to what names an item of a list. Where the item stays, so does its name: what a manifest leaves
+/// out of it is the server's default.
+fn names_an_item(path: &[Element]) -> bool {
+    match path {
+        [.., Element::Key(fields), Element::Field(name)] => fields.iter().any(|(field, _)| field == name),
+        _ => false,
+    }
 }
 
 fn replicas() -> [Element; 2] {
@@ -89,107 +135,76 @@ fn replicas() -> [Element; 2] {
 }
 
 /// Copies of the manifest in annotations. They are of use to nobody else, and may hold Secret values in clear text.
-fn copies(set: &FieldSet) -> FieldSet {
-    let mut found = FieldSet::default();
-    for annotation in ORIGINAL_ANNOTATIONS.into_iter().chain(["kubectl.kubernetes.io/last-applied-configuration"]) {
-        let place = [Element::field("metadata"), Element::field("annotations"), Element::field(annotation)];
-        if set.contains(&place) {
-            found.insert(&place);
+fn copies(set: &FieldSet) -> Vec<Vec<Element>> {
+    let places = copy_annotations()
+        .map(|name| vec![Element::field("metadata"), Element::field("annotations"), Element::field(name)]);
+    places.filter(|place| set.contains(place)).collect()
+}
+
+fn copy_annotations() -> impl Iterator<Item = &'static str> {
+    ORIGINAL_ANNOTATIONS.into_iter().chain([LAST_APPLIED_ANNOTATION])
+}
+
+/// The changes without the end of copies that predecessors kept of the manifest: bookkeeping that is nobody's setting.
+#[must_use]
+pub fn without_copies(mut changes: Vec<FieldChange>) -> Vec<FieldChange> {
+    changes.retain(|change| match change.path.as_slice() {
+        [PathSegment::Key(metadata), PathSegment::Key(annotations), PathSegment::Key(name)] => {
+            change.new.is_some()
+                || metadata != "metadata"
+                || annotations != "annotations"
+                || !copy_annotations().any(|copy| copy == name)
         }
-    }
-    found
+        _ => true,
+    });
+    changes
 }
 
 impl Takeover {
     /// The patch that makes the predecessors' entries ours, and changes nothing else; refused where the object has
-    /// moved on. `None` where there is nothing to re-write.
+    /// moved on since it had `resource_version`.
     #[must_use]
-    pub fn rewrite(&self, live: &Value) -> Option<Patch> {
-        rewrite(live, self.bound.as_ref())
+    pub fn rewrite(&self, resource_version: &str) -> Patch {
+        let entries: Vec<Value> = std::iter::once(&self.ours).chain(&self.others).map(ManagerEntry::to_value).collect();
+        Patch::Json(json!([
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version},
+            // It replaces what is there, and there may be nothing.
+            {"op": "add", "path": "/metadata/managedFields", "value": entries},
+        ]))
     }
 
-    /// Gives up the removals: the server does not let them go. What admission has filled in counts as set by whoever
-    /// sent the object, and cannot always be taken out again, such as the class of a claim.
-    pub fn keep_all(&mut self, live: &Value) {
-        let copies = copies(&self.without_removals).paths();
-        let copies: Vec<_> = copies.iter().filter_map(|place| fields::resolve(place, live)).collect();
-        let others = self.removals.iter().filter(|place| !copies.contains(place));
-        self.left.extend(others.map(|place| display_path(place)));
-        self.removals = copies;
-        self.bound = Some(self.without_removals.clone());
-    }
-}
-
-fn rewrite(live: &Value, bound: Option<&FieldSet>) -> Option<Patch> {
-    let managers = fields::managers(live).ok().filter(|managers| is_needed(managers))?;
-    let (old, others): (Vec<ManagerEntry>, Vec<ManagerEntry>) =
-        managers.into_iter().partition(|entry| is_predecessor(&entry.owner) || is_ours(&entry.owner));
-    let ours = ManagerEntry {
-        owner: Owner {
-            manager: FIELD_MANAGER.to_owned(),
-            operation: "Apply".to_owned(),
-            subresource: String::new(),
-            api_version: live.text("/apiVersion").to_owned(),
-            time: old.first().map(|entry| entry.owner.time.clone()).unwrap_or_default(),
-        },
-        fields: bound.map_or_else(|| union(&old), |bound| union(&old).intersection(bound)),
-    };
-    let entries: Vec<Value> = std::iter::once(&ours).chain(&others).map(ManagerEntry::to_value).collect();
-    Some(Patch::Json(json!([
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()},
-        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
-    ])))
-}
-
-impl Takeover {
-    /// What the object becomes: our apply, less what goes, with the server's defaults in their place.
-    ///
-    /// # Errors
-    /// The server refuses.
-    pub async fn preview(
-        &self,
-        cluster: &dyn Cluster,
-        address: &Address,
-        live: &Value,
-        result: &Value,
-    ) -> Result<Arc<Value>, ClusterError> {
-        let mut wanted = result.clone();
-        // From the end, so that the indices of list items before stay what they are.
-        for removal in self.removals.iter().rev() {
-            path::remove_at(&mut wanted, removal);
+    /// Gives up removals that the server refuses. What admission has filled in may count as set by whoever sent the
+    /// object, and cannot always be taken out again, such as the class of a claim.
+    fn keep(&mut self, refused: &[Vec<Element>], live: &Value) {
+        self.removals.retain(|removal| !refused.contains(removal));
+        for path in refused {
+            self.ours.fields = self.ours.fields.without(path);
+            self.left.extend(fields::resolve(path, live).map(|path| display_path(&path)));
         }
-        let mut operations =
-            vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()})];
-        for field in ["labels", "annotations"] {
-            let pointer = format!("/metadata/{field}");
-            push_change(&mut operations, &pointer, live.pointer(&pointer), wanted.pointer(&pointer));
-        }
-        let fields = live.as_object().into_iter().chain(wanted.as_object()).flat_map(|object| object.keys());
-        let fields: std::collections::BTreeSet<&String> = fields.collect();
-        for field in fields {
-            if !matches!(field.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
-                push_change(&mut operations, &format!("/{field}"), live.get(field), wanted.get(field));
-            }
-        }
-        Ok(cluster.patch(address, &Patch::Json(Value::Array(operations)), true).await?.object)
     }
 
     /// For people: whose work it is. What goes is part of the diff.
     #[must_use]
     pub fn note(&self) -> String {
-        let work = format!("continues the work of {}", self.from.join(", "));
-        if self.left.is_empty() { work } else { format!("{work}, and leaves {} as it is", self.left.join(", ")) }
+        let mut note = format!("continues the work of {}", self.from.join(", "));
+        if !self.copies.is_empty() {
+            note.push_str(", without the copies of the manifest in annotations");
+        }
+        if self.keeps_replicas {
+            note.push_str("; spec.replicas stays, because it is autoscaled");
+        }
+        if !self.left.is_empty() {
+            note.push_str(&format!("; the server does not let go of {}", named(&self.left)));
+        }
+        note
     }
 }
 
-fn push_change(operations: &mut Vec<Value>, pointer: &str, live: Option<&Value>, wanted: Option<&Value>) {
-    match (live, wanted) {
-        (Some(live), Some(wanted)) if live != wanted => {
-            operations.push(json!({"op": "replace", "path": pointer, "value": wanted}));
-        }
-        (None, Some(wanted)) => operations.push(json!({"op": "add", "path": pointer, "value": wanted})),
-        (Some(_), None) => operations.push(json!({"op": "remove", "path": pointer})),
-        _ => {}
+fn named(places: &[String]) -> String {
+    let shown = places[..places.len().min(NAMED)].join(", ");
+    match places.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 
@@ -204,63 +219,4 @@ pub(super) fn is_predecessor(owner: &Owner) -> bool {
 
 fn is_ours(owner: &Owner) -> bool {
     owner.manager == FIELD_MANAGER && owner.subresource.is_empty()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(manager: &str, operation: &str, api_version: &str, fields: &Value) -> Value {
-        json!({"manager": manager, "operation": operation, "apiVersion": api_version,
-            "fieldsType": "FieldsV1", "fieldsV1": fields})
-    }
-
-    fn object(entries: &[Value]) -> Value {
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"resourceVersion": "7", "managedFields": entries},
-            "data": {"a": "1", "b": "2", "c": "3"}})
-    }
-
-    #[test]
-    fn what_the_predecessor_set_and_the_manifest_does_not_goes_unless_somebody_else_owns_it() {
-        let live = object(&[
-            entry("kapp", "Update", "v1", &json!({"f:data": {"f:a": {}, "f:b": {}, "f:c": {}}})),
-            entry("controller", "Update", "v1", &json!({"f:data": {"f:c": {}}})),
-        ]);
-        let result = object(&[entry(FIELD_MANAGER, "Apply", "v1", &json!({"f:data": {"f:a": {}}}))]);
-        let takeover = plan(&live, &result).expect("one API version").expect("kapp wrote it");
-        assert_eq!(takeover.removals, [vec!["data".into(), "b".into()]]);
-        assert_eq!(takeover.from, ["kapp"]);
-        let Some(Patch::Json(patch)) = takeover.rewrite(&live) else { panic!("a re-write") };
-        let managers: Vec<&str> =
-            patch[1]["value"].as_array().unwrap().iter().map(|entry| entry.text("/manager")).collect();
-        assert_eq!(managers, [FIELD_MANAGER, "controller"]);
-        assert_eq!(takeover.note(), "continues the work of kapp");
-    }
-
-    #[test]
-    fn replicas_that_the_manifest_gives_up_and_removals_that_are_refused_stay() {
-        let fields = json!({"f:metadata": {"f:annotations": {"f:kapp.k14s.io/original": {}}},
-            "f:data": {"f:a": {}, "f:b": {}}, "f:spec": {"f:replicas": {}}});
-        let mut live = object(&[entry("kapp", "Update", "v1", &fields)]);
-        live["spec"] = json!({"replicas": 5});
-        live["metadata"]["annotations"] = json!({"kapp.k14s.io/original": "{}"});
-        let result = object(&[entry(FIELD_MANAGER, "Apply", "v1", &json!({"f:data": {"f:a": {}}}))]);
-        let mut takeover = plan(&live, &result).expect("one API version").expect("kapp wrote it");
-        assert_eq!(takeover.removals.len(), 2, "{:?}", takeover.removals);
-        assert_eq!(takeover.note(), "continues the work of kapp, and leaves spec.replicas (5) as it is");
-        takeover.keep_all(&live);
-        let original = PathSegment::from("kapp.k14s.io/original");
-        assert_eq!(takeover.removals, [vec!["metadata".into(), "annotations".into(), original]]);
-        let Some(Patch::Json(patch)) = takeover.rewrite(&live) else { panic!("a re-write") };
-        let ours = json!({"f:metadata": {"f:annotations": {"f:kapp.k14s.io/original": {}}}, "f:data": {"f:a": {}}});
-        assert_eq!(patch[1]["value"][0]["fieldsV1"], ours);
-    }
-
-    #[test]
-    fn hands_are_not_predecessors_and_other_versions_are_refused() {
-        let live = object(&[entry("kubectl-edit", "Update", "v1", &json!({"f:data": {"f:a": {}}}))]);
-        assert_eq!(plan(&live, &live), Ok(None));
-        let live = object(&[entry("kapp", "Update", "v1beta1", &json!({"f:data": {"f:a": {}}}))]);
-        assert!(plan(&live, &live).expect_err("refused").contains("v1beta1"));
-    }
 }

@@ -29,6 +29,7 @@ mod secrets;
 mod security;
 mod smoke;
 mod support;
+mod takeover;
 mod unchanged;
 mod unverified;
 mod waiting;
@@ -70,6 +71,7 @@ fn all_tests() -> Vec<TestCase> {
         secrets::tests(),
         security::tests(),
         smoke::tests(),
+        takeover::tests(),
         unchanged::tests(),
         unverified::tests(),
         waiting::tests(),

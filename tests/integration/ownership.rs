@@ -17,7 +17,6 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: an_object_of_a_server_side_apply_keeps_the_other_managers_fields,
         ApiServer: a_selector_of_an_adopted_object_stays_as_it_is,
         Controllers: what_admission_has_filled_in_does_not_stand_in_the_way,
-        ApiServer: replicas_that_the_input_gives_up_stay_as_they_are,
         ApiServer: what_cannot_be_removed_stays_and_is_no_obstacle,
     ]
 }
@@ -194,27 +193,6 @@ fn what_admission_has_filled_in_does_not_stand_in_the_way() {
     let adopted = assert_adopted(&app, pod, &path);
     assert_eq!(adopted["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(adopted["spec"]["tolerations"], before["spec"]["tolerations"]);
-}
-
-fn replicas_that_the_input_gives_up_stay_as_they_are() {
-    let (app, _) = two_apps();
-    let input = "
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  paused: true
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: 'registry.example/web:1'}]}
-";
-    let path = create_as("kubectl-client-side-apply", &app, input);
-    let given_up = input.replace("  replicas: 3\n", "").replace("  paused: true\n", "");
-    let adopted = assert_adopted(&app, &given_up, &path);
-    assert_eq!(adopted["spec"]["replicas"], 3, "scaled down to the server's default");
-    assert_eq!(adopted["spec"]["paused"], Value::Null, "everything else that the input drops goes");
 }
 
 fn what_cannot_be_removed_stays_and_is_no_obstacle() {

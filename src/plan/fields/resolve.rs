@@ -31,7 +31,7 @@ pub fn resolve(path: &[Element], object: &Value) -> Option<Vec<PathSegment>> {
 }
 
 /// Whether an element of a list's set means the item at `index`.
-pub(super) fn element_matches(element: &Element, index: usize, item: &Value) -> bool {
+pub(in crate::plan) fn element_matches(element: &Element, index: usize, item: &Value) -> bool {
     match element {
         Element::Field(_) => false,
         // A field that the item lacks counts as null.

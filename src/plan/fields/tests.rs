@@ -211,3 +211,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_item_goes_with_what_others_have_in_it_and_a_map_stays_for_them() {
+    let set = |value: Value| FieldSet::parse(&value).expect("a set");
+    let lost = |own: Value, kept: Value| -> Vec<String> {
+        let paths = set(own).lost(&set(kept));
+        paths.iter().map(|path| path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")).collect()
+    };
+    let item = r#"k:{"name":"web"}"#;
+    let own = json!({"f:l": {item: {".": {}, "f:name": {}, "f:image": {}}}, "f:m": {".": {}, "f:a": {}, "f:b": {}}});
+    // Somebody has set an image in an item that was not his: the server removes the item all the same.
+    assert_eq!(
+        lost(own.clone(), json!({"f:l": {item: {"f:image": {}}}, "f:m": {"f:b": {}}})),
+        [format!("f:l {item}"), "f:m f:a".to_owned()]
+    );
+    assert_eq!(
+        lost(own, json!({"f:l": {item: {".": {}}}})),
+        [format!("f:l {item} f:image"), format!("f:l {item} f:name"), "f:m".to_owned()]
+    );
+    // A part of somebody else's item is given back without the item.
+    assert_eq!(lost(json!({"f:l": {item: {"f:image": {}}}}), json!({})), ["f:l"]);
+    assert_eq!(
+        lost(json!({"f:l": {item: {"f:image": {}}}}), json!({"f:l": {"k:{\"name\":\"x\"}": {}}})),
+        [format!("f:l {item} f:image")]
+    );
+}

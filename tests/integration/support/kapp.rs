@@ -70,6 +70,72 @@ pub(crate) fn revive(app: &str, namespaces: &[(&str, &str)]) -> Vec<Value> {
     objects
 }
 
+/// As [`revive`], and every object has exactly the entries of `managedFields` that were recorded, those of others, too.
+/// Status comes from the cluster's own controllers.
+#[track_caller]
+pub(crate) fn revive_with_managers(app: &str, namespaces: &[(&str, &str)]) -> Vec<Value> {
+    let recorded = live(app, namespaces);
+    let api = TestCluster::shared().api();
+    let mut objects = recorded.clone();
+    objects.sort_by_key(|object| object["kind"] != "CustomResourceDefinition");
+    objects.iter_mut().for_each(create);
+    for object in &recorded {
+        let mut entries = object["metadata"]["managedFields"].as_array().expect("entries").clone();
+        entries.retain(|entry| entry["subresource"] != "status");
+        set_managers(api.path_of(object).as_str(), &entries);
+    }
+    recorded
+}
+
+/// Makes these the entries of an object.
+#[track_caller]
+pub(crate) fn set_managers(path: &str, entries: &[Value]) {
+    let patch = json!([{"op": "add", "path": "/metadata/managedFields", "value": entries}]);
+    let api = TestCluster::shared().api();
+    // Controllers may write at the same moment; the server repeats the patch by itself.
+    let answer = api.request("PATCH", path, Some("application/json-patch+json"), Some(&patch));
+    answer.expect("an answer").ok();
+}
+
+/// What kapp takes for the app's own, when it lists, prunes or deletes: of the kinds in the record, everything with the
+/// record's label whose identity names itself. `Kind namespace/name`, sorted.
+#[track_caller]
+pub(crate) fn selected(record: &Value) -> Vec<String> {
+    let api = TestCluster::shared().api();
+    let spec = parse_text(&record["data"]["spec"]);
+    let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("no text in {spec}")).to_owned();
+    let selector =
+        format!("labelSelector={}%3D{}", text(&spec["labelKey"]).replace('/', "%2F"), text(&spec["labelValue"]));
+    let mut found = Vec::new();
+    for kind in spec["usedGKs"].as_array().expect("kinds") {
+        let (group, kind) = (text(&kind["Group"]), text(&kind["Kind"]));
+        let versions = spec["usedGVs"].as_array().expect("versions").iter();
+        let version = versions.clone().find(|version| version["Group"] == group.as_str());
+        let version = text(&version.unwrap_or_else(|| panic!("no version of {group:?} in {spec}"))["Version"]);
+        let api_version = if group.is_empty() { version } else { format!("{group}/{version}") };
+        let root = if group.is_empty() { "api" } else { "apis" };
+        let resources = api.get(&format!("/{root}/{api_version}")).ok();
+        let resource = resources["resources"]
+            .as_array()
+            .expect("resources")
+            .iter()
+            .find(|resource| resource["kind"] == kind.as_str() && !text(&resource["name"]).contains('/'));
+        let Some(resource) = resource else { continue };
+        let plural = text(&resource["name"]);
+        for item in api.list(&format!("/{root}/{api_version}/{plural}?{selector}")) {
+            let metadata = &item["metadata"];
+            let namespace = metadata["namespace"].as_str().unwrap_or_default();
+            let name = text(&metadata["name"]);
+            let identity = metadata["annotations"]["kapp.k14s.io/identity"].as_str().unwrap_or_default();
+            if identity == format!("v1;{namespace}/{group}/{kind}/{name};{api_version}") {
+                found.push(format!("{kind} {namespace}/{name}"));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
 /// Creates an object as kapp does: the whole of it, with operation Update.
 #[track_caller]
 pub(crate) fn create(object: &mut Value) {

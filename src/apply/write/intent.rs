@@ -1,0 +1,99 @@
+//! Before a write is repeated, and after predecessors' entries have become ours: whether it still does what was
+//! planned, and no more.
+
+use std::sync::Arc;
+
+use pushback_preflight::ObjectExt;
+use pushback_preflight::source::display_path;
+use serde_json::Value;
+
+use super::{Failure, Writer};
+use crate::app::identity::APP_LABEL;
+use crate::cluster::{Address, ApplyOptions, ErrorKind};
+use crate::plan::takeover::{self, Takeover};
+use crate::plan::{FieldChange, Planned, compare, diff};
+
+/// What makes two changes the same.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Compare {
+    /// Field and values.
+    Values,
+    /// The field: nothing was changed in between, and what admission fills in may be new every time.
+    Places,
+}
+
+impl Writer {
+    /// The object as it is now, where it is still the one that was planned for.
+    pub(super) async fn seen_again(&self, planned: &Planned, address: &Address) -> Result<Arc<Value>, Failure> {
+        let Some(seen) = self.cluster.get(address).await.map_err(Failure::Cluster)? else {
+            return Err(Failure::Changed("it was deleted meanwhile".to_owned()));
+        };
+        if planned.change.live.as_deref().is_some_and(|planned| planned.uid() != seen.uid()) {
+            return Err(Failure::Changed("it was deleted and created anew meanwhile".to_owned()));
+        }
+        if seen.label(APP_LABEL) != planned.change.live.as_deref().and_then(|live| live.label(APP_LABEL)) {
+            return Err(Failure::Changed("it belongs to another app since it was planned".to_owned()));
+        }
+        Ok(seen)
+    }
+
+    /// Fails where the update would do more now than what was planned. How the work of predecessors is continued that
+    /// have written since.
+    pub(super) async fn seen_intent(
+        &self,
+        planned: &Planned,
+        address: &Address,
+        body: &Value,
+        seen: &Value,
+        compare: Compare,
+    ) -> Result<Option<Takeover>, Failure> {
+        let dry_run = ApplyOptions { dry_run: true, force: true, strict: true };
+        let answer = self.cluster.apply(address, &compare::guard(body, seen), dry_run).await;
+        let told = match &answer {
+            Ok(written) => Some(takeover::Answer::Object(&written.object)),
+            Err(error) if error.kind == ErrorKind::Invalid => Some(takeover::Answer::Invalid),
+            Err(_) => None,
+        };
+        let mut continued = None;
+        if let (Some(answer), Some(known)) = (told, &planned.takeover) {
+            let autoscaled = takeover::Autoscaled::Known(known.keeps_replicas);
+            let scene = takeover::Scene { cluster: &*self.cluster, address, live: seen, body, answer, autoscaled };
+            continued = match takeover::continue_work(scene).await {
+                Some(Ok(continued)) => Some(continued),
+                Some(Err(takeover::Refused::Server(error))) => return Err(Failure::Cluster(error)),
+                Some(Err(takeover::Refused::Impossible(why))) => return Err(Failure::Changed(why)),
+                None => None,
+            };
+        }
+        let (now, takeover) = match continued {
+            Some(continued) => (continued.fields, Some(continued.takeover)),
+            None => {
+                let answer = answer.map_err(Failure::Cluster)?;
+                (diff::diff(seen, &answer.object, &diff::DiffOptions::default()), None)
+            }
+        };
+        let was_planned = |change: &FieldChange| match compare {
+            Compare::Values => planned.fields.contains(change),
+            // How the items that stay are ordered is the server's merge to say.
+            Compare::Places if change.segments.last() == Some(&diff::DiffSegment::Order) => true,
+            Compare::Places => planned.fields.iter().any(|planned| is_same_place(planned, change)),
+        };
+        // Where no value is left to change, ownership may be: the write is repeated all the same.
+        let now = if planned.takeover.is_some() { takeover::without_copies(now) } else { now };
+        // Places only: the keys of a list's items are values, and this text knows no mask.
+        let mut paths: Vec<String> =
+            now.iter().filter(|change| !was_planned(change)).map(|change| display_path(&change.path)).collect();
+        paths.dedup();
+        match paths.is_empty() {
+            true => Ok(takeover),
+            false => Err(Failure::Changed(format!("it was changed since it was planned: {}", paths.join(", ")))),
+        }
+    }
+}
+
+/// Whether two changes add, change or remove the same field. An item is the same wherever it is in its list.
+fn is_same_place(planned: &FieldChange, change: &FieldChange) -> bool {
+    let kind = |change: &FieldChange| (change.old.is_some(), change.new.is_some());
+    let place = |change: &FieldChange| change.display(&|_| false);
+    kind(planned) == kind(change) && place(planned) == place(change)
+}

@@ -1,0 +1,65 @@
+//! The comparison of an object that another deploy tool has written: with what it becomes once that work is continued.
+
+use pushback_preflight::{Operation, Verification};
+use serde_json::Value;
+
+use super::{Compared, Context, merged, written_by};
+use crate::cluster::{Address, ClusterError, ErrorKind, Written};
+use crate::plan::annotations::UpdateStrategy;
+use crate::plan::diff::{self, DiffOptions};
+use crate::plan::takeover;
+
+/// Where a deploy tool has written the object before: what really differs once its work is continued. Whether that
+/// is the whole answer.
+pub(super) async fn continue_work(
+    context: Context<'_>,
+    address: &Address,
+    live: &Value,
+    body: &Value,
+    answer: &Result<Written, ClusterError>,
+    strategy: UpdateStrategy,
+    compared: &mut Compared,
+) -> Result<bool, ClusterError> {
+    if context.stamp.label_value.is_none() {
+        return Ok(false);
+    }
+    let told = match answer {
+        Ok(written) => takeover::Answer::Object(&written.object),
+        Err(error) if error.kind == ErrorKind::Invalid => takeover::Answer::Invalid,
+        Err(_) => return Ok(false),
+    };
+    let autoscaled = takeover::Autoscaled::By(context.autoscaled);
+    let scene = takeover::Scene { cluster: context.cluster, address, live, body, answer: told, autoscaled };
+    let continued = match takeover::continue_work(scene).await {
+        None => return Ok(false),
+        Some(Ok(continued)) => continued,
+        // The plain answer stands.
+        Some(Err(takeover::Refused::Impossible(note))) => {
+            compared.notes.push(note);
+            return Ok(false);
+        }
+        Some(Err(takeover::Refused::Server(error))) => match error.kind {
+            ErrorKind::Unreachable | ErrorKind::Unauthorized | ErrorKind::Timeout | ErrorKind::Busy => {
+                return Err(error);
+            }
+            ErrorKind::Invalid | ErrorKind::Denied if answer.is_err() => return Ok(false),
+            _ => {
+                compared.operation = Operation::Update;
+                compared.fields = diff::diff(live, &merged(live, body), &DiffOptions::default());
+                compared.refused = Some(error);
+                return Ok(true);
+            }
+        },
+    };
+    compared.verification = Verification::Server;
+    if let Ok(written) = answer {
+        compared.warnings.clone_from(&written.warnings);
+    }
+    compared.notes.push(continued.takeover.note());
+    compared.fields = continued.fields;
+    compared.result = Some(continued.result);
+    // Where no value changes, nothing has to be replaced.
+    compared.operation = if compared.fields.is_empty() { Operation::Update } else { written_by(strategy) };
+    compared.takeover = Some(continued.takeover);
+    Ok(true)
+}

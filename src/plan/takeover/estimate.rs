@@ -1,0 +1,133 @@
+//! A local stand-in for the server's merge, where the server refuses to merge before predecessors' fields are gone,
+//! such as a volume that a manifest has of another type now. How lists are merged is read off the predecessors' sets.
+
+use serde_json::{Map, Value};
+
+use crate::plan::fields::{Element, FieldSet, canonical, element_matches};
+
+/// The part of a set that a manifest has, too.
+#[must_use]
+pub(super) fn present(set: &FieldSet, manifest: &Value) -> FieldSet {
+    let mut found = FieldSet::default();
+    walk(set, manifest, &mut Vec::new(), &mut found);
+    found
+}
+
+fn walk(set: &FieldSet, manifest: &Value, path: &mut Vec<Element>, found: &mut FieldSet) {
+    for (element, child) in set.children() {
+        let Some(value) = child_of(manifest, element) else { continue };
+        path.push(element.clone());
+        if child.is_member() {
+            found.insert(path);
+        }
+        walk(child, value, path, found);
+        path.pop();
+    }
+}
+
+fn child_of<'a>(value: &'a Value, element: &Element) -> Option<&'a Value> {
+    match (element, value) {
+        (Element::Field(name), Value::Object(map)) => map.get(name).filter(|value| !value.is_null()),
+        (_, Value::Array(items)) => position(items, element).map(|index| &items[index]),
+        _ => None,
+    }
+}
+
+/// The item that an element means. A key field that the manifest leaves to the server's default fits any value,
+/// where no item has exactly the key.
+fn position(items: &[Value], element: &Element) -> Option<usize> {
+    let Element::Key(fields) = element else {
+        return items.iter().enumerate().position(|(index, item)| element_matches(element, index, item));
+    };
+    let fits = |item: &Value, exactly: bool| {
+        fields.iter().all(|(name, value)| match item.get(name) {
+            Some(own) => canonical(own) == *value,
+            None => !exactly,
+        })
+    };
+    let any_given = |item: &Value| fields.iter().any(|(name, _)| item.get(name).is_some());
+    let exact = items.iter().position(|item| fits(item, true));
+    exact.or_else(|| items.iter().position(|item| any_given(item) && fits(item, false)))
+}
+
+/// Puts what the manifest sets over an object. `set` tells which maps and lists are of one piece, and what names the
+/// items of the others.
+pub(super) fn overlay(object: &mut Value, manifest: &Value, set: Option<&FieldSet>) {
+    let one_piece = set.is_some_and(|set| set.is_member() && set.children().next().is_none());
+    match (object, manifest) {
+        (Value::Object(object), Value::Object(manifest)) if !one_piece => overlay_map(object, manifest, set),
+        (Value::Array(items), Value::Array(wanted)) if let Some(set) = set.filter(|_| !one_piece) => {
+            wanted.iter().for_each(|item| overlay_item(items, item, set));
+        }
+        (object, manifest) => *object = manifest.clone(),
+    }
+}
+
+fn overlay_item(items: &mut Vec<Value>, wanted: &Value, set: &FieldSet) {
+    let known = set.children().find(|(element, _)| position(std::slice::from_ref(wanted), element).is_some());
+    match known.and_then(|(element, child)| Some((position(items, element)?, child))) {
+        Some((index, child)) => overlay(&mut items[index], wanted, Some(child)),
+        None => items.push(wanted.clone()),
+    }
+}
+
+fn overlay_map(object: &mut Map<String, Value>, manifest: &Map<String, Value>, set: Option<&FieldSet>) {
+    for (name, wanted) in manifest.iter().filter(|(_, wanted)| !wanted.is_null()) {
+        let below = set.and_then(|set| set.below(&[Element::field(name)]));
+        match object.get_mut(name) {
+            Some(value) => overlay(value, wanted, below),
+            None => {
+                object.insert(name.clone(), wanted.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(value: &Value) -> FieldSet {
+        FieldSet::parse(value).expect("a set")
+    }
+
+    #[test]
+    fn what_a_manifest_has_of_a_set_is_found_by_the_keys_of_items_and_their_defaults() {
+        let known = set(&json!({"f:spec": {
+            "f:selector": {},
+            "f:ports": {
+                "k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}, "f:name": {}},
+                "k:{\"port\":81,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}},
+            },
+            "f:finalizers": {"v:\"a\"": {}, "v:\"b\"": {}},
+            "f:paused": {},
+        }}));
+        let manifest = json!({"spec": {"selector": {"app": "web"}, "ports": [{"port": 80}], "finalizers": ["b"],
+            "paused": null}});
+        assert_eq!(
+            present(&known, &manifest),
+            set(&json!({"f:spec": {
+                "f:selector": {},
+                "f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}},
+                "f:finalizers": {"v:\"b\"": {}},
+            }}))
+        );
+    }
+
+    #[test]
+    fn a_manifest_is_put_over_an_object_item_by_item() {
+        let known = set(&json!({"f:volumes": {"k:{\"name\":\"v\"}": {".": {}, "f:name": {}}}, "f:selector": {}}));
+        let mut object = json!({"selector": {"app": "a", "old": "x"}, "volumes": [{"name": "u"}, {"name": "v", "x": 1}],
+            "args": ["a", "b"], "kept": true});
+        let manifest = json!({"selector": {"app": "b"}, "volumes": [{"name": "v", "y": 2}, {"name": "w"}], "args": ["c"],
+            "new": {"deep": 1}, "kept": null});
+        overlay(&mut object, &manifest, Some(&known));
+        assert_eq!(
+            object,
+            json!({"selector": {"app": "b"}, "volumes": [{"name": "u"}, {"name": "v", "x": 1, "y": 2}, {"name": "w"}],
+                "args": ["c"], "kept": true, "new": {"deep": 1}})
+        );
+    }
+}

@@ -1,0 +1,288 @@
+//! What an object becomes when predecessors' work is continued: asked of the server in dry-run before the re-write,
+//! when an apply of ours would not yet let go of anything.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pushback_preflight::{ObjectExt, ObjectKey, PathSegment};
+use serde_json::{Value, json};
+
+use super::{OtherVersion, Takeover, autoscaler, estimate, is_needed, is_ours, is_predecessor, named, plan, replicas};
+use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Patch};
+use crate::config::matcher::is_custom_group;
+use crate::config::path;
+use crate::plan::diff::{self, DiffOptions, FieldChange};
+use crate::plan::fields::{self, Element, FieldSet, ManagerEntry};
+
+/// How often the server is asked which removals it refuses; what is not known by then stays.
+const PREVIEWS: u32 = 40;
+
+/// What is to be continued.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    /// The cluster.
+    pub cluster: &'a dyn Cluster,
+    /// The object's.
+    pub address: &'a Address,
+    /// The object as it is.
+    pub live: &'a Value,
+    /// What is applied.
+    pub body: &'a Value,
+    /// The dry-run answer to it.
+    pub answer: Answer<'a>,
+    /// Who looks after its replicas.
+    pub autoscaled: Autoscaled<'a>,
+}
+
+/// The server's dry-run answer to an apply of ours.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer<'a> {
+    /// The object that it would be, with our entry that says what the manifest sets.
+    Object(&'a Value),
+    /// It is invalid, as long as predecessors' fields are in it.
+    Invalid,
+}
+
+/// How to find out whether an autoscaler looks after the replicas.
+#[derive(Clone, Copy, Debug)]
+pub enum Autoscaled<'a> {
+    /// It was found out before.
+    Known(bool),
+    /// By these autoscalers' targets, and by those of the cluster.
+    By(&'a BTreeSet<ObjectKey>),
+}
+
+/// The work of predecessors, continued.
+#[derive(Clone, Debug)]
+pub struct Continued {
+    /// How.
+    pub takeover: Takeover,
+    /// The object afterwards.
+    pub result: Arc<Value>,
+    /// What changes, the end of predecessors' copies of the manifest left out.
+    pub fields: Vec<FieldChange>,
+}
+
+/// Why work is not continued.
+#[derive(Clone, Debug)]
+pub enum Refused {
+    /// It cannot be; why, and what to do.
+    Impossible(String),
+    /// The server refuses what would come of it.
+    Server(ClusterError),
+}
+
+/// What an apply comes to where predecessors have written the object; `None` where none has.
+pub async fn continue_work(scene: Scene<'_>) -> Option<Result<Continued, Refused>> {
+    let mut known = fields::managers(scene.live).ok()?;
+    if known.is_empty()
+        && let Answer::Object(answer) = scene.answer
+    {
+        // Nobody has written it, says the object. Once it is applied, the server has a name for that, and a set.
+        known = fields::managers(answer).ok()?;
+        known.retain(|entry| is_predecessor(&entry.owner));
+    }
+    if !is_needed(&known) {
+        return None;
+    }
+    let wanted = wanted(&scene, &known);
+    let keeps_replicas = matches!(scene.autoscaled, Autoscaled::Known(true));
+    let mut planned = plan(scene.live, known.clone(), &wanted, keeps_replicas);
+    if let Ok(Some(takeover)) = &planned
+        && takeover.removals.iter().any(|removal| replicas().starts_with(removal))
+        && let Autoscaled::By(targets) = scene.autoscaled
+        && is_autoscaled(&scene, targets).await
+    {
+        planned = plan(scene.live, known, &wanted, true);
+    }
+    match planned {
+        Ok(None) => None,
+        Ok(Some(takeover)) => Some(preview(&scene, takeover).await.map_err(Refused::Server)),
+        Err(other) => Some(Err(Refused::Impossible(explain(scene.cluster, scene.address, &other).await))),
+    }
+}
+
+/// What the manifest sets.
+fn wanted(scene: &Scene<'_>, known: &[ManagerEntry]) -> FieldSet {
+    match scene.answer {
+        Answer::Object(answer) => {
+            let ours = fields::managers(answer).unwrap_or_default().into_iter();
+            ours.filter(|entry| is_ours(&entry.owner)).fold(FieldSet::default(), |set, entry| set.union(&entry.fields))
+        }
+        Answer::Invalid => estimate::present(&union(known), scene.body),
+    }
+}
+
+fn union(known: &[ManagerEntry]) -> FieldSet {
+    known.iter().fold(FieldSet::default(), |union, entry| union.union(&entry.fields))
+}
+
+async fn is_autoscaled(scene: &Scene<'_>, targets: &BTreeSet<ObjectKey>) -> bool {
+    let Address { kind, namespace, name, .. } = scene.address;
+    let key = ObjectKey {
+        group: kind.group.clone(),
+        kind: kind.kind.clone(),
+        namespace: namespace.clone(),
+        name: name.clone(),
+    };
+    targets.contains(&key) || autoscaler::is_autoscaled(scene.cluster, &key).await
+}
+
+async fn explain(cluster: &dyn Cluster, address: &Address, other: &OtherVersion) -> String {
+    let OtherVersion { manager, api_version, stays } = other;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kinds = cluster.kinds().await;
+    let served = kinds.is_ok_and(|kinds| kinds.find(group, version, &address.kind.kind).is_some());
+    let what = if stays.is_empty() { String::new() } else { format!(" ({})", named(stays)) };
+    let start = format!("does not continue the work of {manager} in {api_version}");
+    if served {
+        return format!(
+            "{start}: what the manifest no longer sets of it stays{what}; \
+             to have it go, apply the object as {api_version} once, and then in its new version"
+        );
+    }
+    format!(
+        "{start}, which is not served any more: what the manifest no longer sets of it stays{what}; \
+         remove by hand what is not wanted"
+    )
+}
+
+/// Finds the removals that the server takes, all of them if it can be, and what comes of them.
+async fn preview(scene: &Scene<'_>, mut takeover: Takeover) -> Result<Continued, ClusterError> {
+    let mut merged = match scene.answer {
+        Answer::Object(answer) => answer.clone(),
+        Answer::Invalid => scene.live.clone(),
+    };
+    if matches!(scene.answer, Answer::Invalid) {
+        estimate::overlay(&mut merged, scene.body, Some(&takeover.ours.fields));
+    }
+    let merged = &merged;
+    if is_custom_group(&scene.address.kind.group) {
+        takeover.keep(&emptying(&takeover, merged), scene.live);
+    }
+    let all = takeover.removals.clone();
+    let refusal = match try_removals(scene, merged, &takeover, &all).await {
+        Ok(result) => return Ok(continued(scene, takeover, result)),
+        Err(error) if is_about_content(&error) && !all.is_empty() => error,
+        Err(error) => return Err(error),
+    };
+    // What is invalid without any of them is not so because of them.
+    let mut result = match try_removals(scene, merged, &takeover, &[]).await {
+        Ok(result) => result,
+        Err(error) if is_about_content(&error) => return Err(refusal),
+        Err(error) => return Err(error),
+    };
+    let (mut accepted, mut refused): (Vec<Vec<Element>>, Vec<Vec<Element>>) = (Vec::new(), Vec::new());
+    let mut asked = 0;
+    let mut open = halves(all);
+    while let Some(group) = open.pop() {
+        asked += 1;
+        let tried = [accepted.as_slice(), group.as_slice()].concat();
+        match if asked > PREVIEWS { None } else { Some(try_removals(scene, merged, &takeover, &tried).await) } {
+            Some(Ok(answer)) => (accepted, result) = (tried, answer),
+            Some(Err(error)) if !is_about_content(&error) => return Err(error),
+            Some(Err(_)) if group.len() > 1 => open.extend(halves(group)),
+            Some(Err(_)) | None => refused.extend(group),
+        }
+    }
+    refused.sort();
+    takeover.keep(&refused, scene.live);
+    Ok(continued(scene, takeover, result))
+}
+
+fn halves(mut group: Vec<Vec<Element>>) -> Vec<Vec<Vec<Element>>> {
+    let second = group.split_off(group.len() / 2);
+    [second, group].into_iter().filter(|half| !half.is_empty()).collect()
+}
+
+fn is_about_content(error: &ClusterError) -> bool {
+    matches!(error.kind, ErrorKind::Invalid | ErrorKind::Denied)
+}
+
+fn continued(scene: &Scene<'_>, takeover: Takeover, result: Arc<Value>) -> Continued {
+    let fields = super::without_copies(diff::diff(scene.live, &result, &DiffOptions::default()));
+    Continued { takeover, result, fields }
+}
+
+/// The removals that leave nothing of a map or list which stays itself. The server makes null of it, and then refuses
+/// that in a custom resource, at every apply from then on.
+fn emptying(takeover: &Takeover, merged: &Value) -> Vec<Vec<Element>> {
+    let mut left = merged.clone();
+    for place in places(takeover.removals.iter(), merged) {
+        path::remove_at(&mut left, &place);
+    }
+    let is_emptied = |removal: &&Vec<Element>| {
+        let parent = removal.split_last().and_then(|(_, parent)| fields::resolve(parent, &left));
+        parent.is_some_and(|parent| !parent.is_empty() && path::get(&left, &parent).is_some_and(is_empty))
+    };
+    takeover.removals.iter().filter(is_emptied).cloned().collect()
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// What the object becomes: the merge, less what goes, with the server's defaults in their place.
+async fn try_removals(
+    scene: &Scene<'_>,
+    merged: &Value,
+    takeover: &Takeover,
+    removals: &[Vec<Element>],
+) -> Result<Arc<Value>, ClusterError> {
+    let mut wanted = merged.clone();
+    for place in places(takeover.copies.iter().chain(removals), merged) {
+        remove(&mut wanted, &place);
+    }
+    let operations = Value::Array(operations(scene.live, &wanted));
+    Ok(scene.cluster.patch(scene.address, &Patch::Json(operations), true).await?.object)
+}
+
+/// Where paths lead in an object, in an order in which they can be removed: what comes later in a list goes first. All
+/// are looked up before any is gone, because what names an item may be among them.
+fn places<'a>(paths: impl Iterator<Item = &'a Vec<Element>>, object: &Value) -> Vec<Vec<PathSegment>> {
+    let mut places: Vec<Vec<PathSegment>> = paths.filter_map(|path| fields::resolve(path, object)).collect();
+    places.sort_by(|left, right| right.cmp(left));
+    places
+}
+
+/// Removes a place as the server does: a map or list that loses the last of its own is null from then on.
+fn remove(object: &mut Value, place: &[PathSegment]) {
+    path::remove_at(object, place);
+    let Some((_, parent)) = place.split_last() else { return };
+    if !parent.is_empty() && path::get(object, parent).is_some_and(is_empty) {
+        path::set_at(object, parent, Value::Null);
+    }
+}
+
+/// The JSON patch that makes the live object the wanted one.
+fn operations(live: &Value, wanted: &Value) -> Vec<Value> {
+    let mut operations =
+        vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()})];
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let pointer = format!("/metadata/{field}");
+        push_change(&mut operations, &pointer, live.pointer(&pointer), wanted.pointer(&pointer));
+    }
+    let fields = live.as_object().into_iter().chain(wanted.as_object()).flat_map(|object| object.keys());
+    let fields: BTreeSet<&String> = fields.collect();
+    for field in fields {
+        if !matches!(field.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
+            push_change(&mut operations, &format!("/{field}"), live.get(field), wanted.get(field));
+        }
+    }
+    operations
+}
+
+fn push_change(operations: &mut Vec<Value>, pointer: &str, live: Option<&Value>, wanted: Option<&Value>) {
+    match (live, wanted) {
+        (Some(live), Some(wanted)) if live != wanted => {
+            operations.push(json!({"op": "replace", "path": pointer, "value": wanted}));
+        }
+        (None, Some(wanted)) => operations.push(json!({"op": "add", "path": pointer, "value": wanted})),
+        (Some(_), None) => operations.push(json!({"op": "remove", "path": pointer})),
+        _ => {}
+    }
+}
