@@ -17,7 +17,8 @@ use super::live::{self, Live};
 use super::providers::Providers;
 use super::{Kept, Plan, PlanError, PlanWarning, Planned, misspelt, ordering, quota, refusal, takeover};
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
-use crate::app::record::{Observed, QUALIFIED_SUFFIX, config_map_kind};
+use crate::app::inventory::Entry;
+use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX, config_map_kind};
 use crate::cluster::{Cluster, ErrorKind, Kinds, ListQuery, list_all};
 use crate::config::Config;
 use crate::config::mask::Masker;
@@ -80,7 +81,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     };
     keep_off_the_record(&observed, &desired)?;
     let live = live::read(cluster, kinds, &observed, &desired).await?;
-    let forgets = forget(&mut observed, &live, &desired);
+    let forgets = forget(&mut observed, &live, &desired, stamps);
     let take_over = take_over(cluster, &observed, options).await;
     let aggregated = Aggregated::new(cluster, kinds, &desired);
     let autoscaled = takeover::targets(desired.iter().map(|wanted| &wanted.value));
@@ -231,10 +232,20 @@ fn keep_off_the_record(observed: &Observed, desired: &[Desired]) -> Result<(), P
 
 /// Takes what is gone, and not wanted again, out of the inventory: an object that somebody else makes later under the
 /// same name is not ours. Whether there was any.
-fn forget(observed: &mut Observed, live: &Live, desired: &[Desired]) -> bool {
+fn forget(observed: &mut Observed, live: &Live, desired: &[Desired], server: bool) -> bool {
     let wanted: BTreeSet<ObjectKey> = desired.iter().map(|wanted| wanted.object.key()).collect();
-    let gone = live.gone.iter().filter(|key| !wanted.contains(*key));
-    gone.filter(|key| observed.inventory.remove(key).is_some()).count() > 0
+    let finished =
+        observed.record.as_ref().and_then(|record| record.own.as_ref()).is_some_and(|own| own.phase == Phase::Done);
+    let mut forgets = false;
+    for key in live.gone.iter().filter(|key| !wanted.contains(*key)) {
+        // What a run that was cut off was about to create may still arrive; the run after this one looks again.
+        let may_come = |entry: &Entry| server && !finished && entry.uid.is_empty();
+        if observed.inventory.get(key).is_some_and(|entry| !may_come(entry)) {
+            observed.inventory.remove(key);
+            forgets = true;
+        }
+    }
+    forgets
 }
 
 fn planned(wanted: Desired, compared: Compared, kind_changes: bool) -> Planned {

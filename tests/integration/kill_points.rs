@@ -4,6 +4,7 @@
 mod large;
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::support::api::ApiClient;
 use crate::support::bookkeeping::{self, Bookkeeping};
 use crate::support::proxy::{Exchange, FaultProxy, Matching, Verb, any, reads, writes};
 use crate::support::pushback::Pushback;
-use crate::support::{TestCase, TestCluster, cases, wait_until};
+use crate::support::{TestCase, TestCluster, cases, rounds, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     [
@@ -239,34 +240,39 @@ fn at_point(before: Option<&str>, command: &str, at: Matching, answered: bool, p
     !first.is_empty()
 }
 
-/// Kills a run at each request that is meant, every `step`th of them; all of them, reads too, where PUSHBACK_ROUNDS is set.
-fn sweep(before: Option<&str>, command: &str, points: fn() -> Matching, step: usize, answered: bool) {
-    let (points, step) =
-        if std::env::var_os("PUSHBACK_ROUNDS").is_some() { (any as fn() -> _, 1) } else { (points, step) };
+/// Where runs are killed: at every `step`th of these requests; at each request of all, reads too, in a full run.
+fn points(ordinary: fn() -> Matching, step: usize) -> (fn() -> Matching, usize) {
+    if rounds(0, 1) > 0 { (any, 1) } else { (ordinary, step) }
+}
+
+/// Kills a run at each of these points.
+fn sweep(before: Option<&str>, command: &str, (points, step): (fn() -> Matching, usize), answered: bool) {
     let mut number = 1;
     while at_point(before, command, points().nth(number), answered, &format!("killed at point {number}")) {
         number += step;
     }
     assert!(number > 4, "a run has more than {number} requests");
+    let how = if answered { "answered" } else { "its answer lost" };
+    let _ = writeln!(std::io::stderr(), "{command} killed at {} points, the last request {how}", (number - 1) / step);
 }
 
 fn a_deploy_killed_after_a_write_is_finished_by_the_next() {
-    sweep(Some(BEFORE), "apply", writes, 2, true);
+    sweep(Some(BEFORE), "apply", points(writes, 2), true);
 }
 
 fn a_deploy_killed_after_any_write_whose_answer_is_lost_is_finished_by_the_next() {
-    sweep(Some(BEFORE), "apply", writes, 1, false);
+    sweep(Some(BEFORE), "apply", points(writes, 1), false);
 }
 
 fn a_deploy_killed_after_a_read_is_finished_by_the_next() {
-    let point = || reads().that(|request| request.verb != Verb::Discovery);
-    sweep(Some(BEFORE), "apply", point, 7, false);
+    let point: fn() -> Matching = || reads().that(|request| request.verb != Verb::Discovery);
+    sweep(Some(BEFORE), "apply", (point, 7), false);
 }
 
 fn a_first_deploy_killed_after_any_write_is_finished_by_the_next() {
-    sweep(None, "apply", writes, 1, false);
+    sweep(None, "apply", points(writes, 1), false);
 }
 
 fn a_deletion_killed_after_any_write_is_finished_by_the_next() {
-    sweep(Some(AFTER), "delete", writes, 1, false);
+    sweep(Some(AFTER), "delete", points(writes, 1), false);
 }

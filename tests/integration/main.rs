@@ -28,6 +28,7 @@ mod safety;
 mod secrets;
 mod security;
 mod smoke;
+mod soak;
 mod support;
 mod takeover;
 mod unchanged;
@@ -71,6 +72,7 @@ fn all_tests() -> Vec<TestCase> {
         secrets::tests(),
         security::tests(),
         smoke::tests(),
+        soak::tests(),
         takeover::tests(),
         unchanged::tests(),
         unverified::tests(),

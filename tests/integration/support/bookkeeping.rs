@@ -31,17 +31,30 @@ impl Bookkeeping {
         if answer.status == 404 {
             return None;
         }
-        let record = answer.ok();
+        let mut bookkeeping = Self::of_record(&answer.ok());
+        for shard in bookkeeping.shards.clone() {
+            let shard = api.get(&format!("/api/v1/namespaces/{namespace}/configmaps/{shard}")).ok();
+            let entries = shard["data"]["entries"].as_str().unwrap_or_else(|| panic!("no entries: {shard}"));
+            let entries = serde_json::from_str(entries).unwrap_or_else(|error| panic!("a shard: {error}: {entries}"));
+            bookkeeping.add(&entries);
+        }
+        Some(bookkeeping)
+    }
+
+    /// What a record says by itself. Fails the test where it is not valid.
+    #[track_caller]
+    pub(crate) fn of_record(record: &Value) -> Self {
         assert_eq!(record["metadata"]["labels"]["kapp.k14s.io/is-app"], "", "{record}");
         let part = |key: &str| -> Value {
             let Some(text) = record["data"][key].as_str() else { return Value::Null };
-            serde_json::from_str(text).unwrap_or_else(|error| panic!("{key} of {namespace}/{app}: {error}: {text}"))
+            serde_json::from_str(text).unwrap_or_else(|error| panic!("{key}: {error}: {text}"))
         };
         let (spec, own) = (part("spec"), part("pushback"));
         let text = |value: &Value, key: &str| {
-            value[key].as_str().unwrap_or_else(|| panic!("{namespace}/{app} has no {key}: {value}")).to_owned()
+            value[key].as_str().unwrap_or_else(|| panic!("the record has no {key}: {record}")).to_owned()
         };
         assert_eq!(text(&spec, "labelKey"), APP_LABEL);
+        assert_ne!(text(&spec, "labelValue"), "");
         let change = spec["lastChangeName"].as_str().unwrap_or_default();
         assert_eq!(own["lastChangeName"], change, "{own}: kapp has not been here");
         let names = own["shards"].as_array().into_iter().flatten();
@@ -49,23 +62,22 @@ impl Bookkeeping {
             names.map(|name| name.as_str().expect("the name of a shard").to_owned()).collect();
         let inline = part("pushback-inventory");
         assert_eq!(shards.is_empty(), inline.is_array(), "the inventory is in one place: {shards:?} {inline}");
-        let mut parts = vec![inline];
-        for shard in &shards {
-            let shard = api.get(&format!("/api/v1/namespaces/{namespace}/configmaps/{shard}")).ok();
-            let entries = shard["data"]["entries"].as_str().unwrap_or_else(|| panic!("no entries: {shard}"));
-            parts.push(serde_json::from_str(entries).unwrap_or_else(|error| panic!("a shard: {error}: {entries}")));
-        }
-        let mut inventory = BTreeMap::new();
-        for entry in parts.iter().filter_map(Value::as_array).flatten() {
+        let (phase, lock) = (text(&own, "phase"), part("pushback-lock"));
+        let mut bookkeeping = Self { phase, lock, inventory: BTreeMap::new(), shards };
+        bookkeeping.add(&inline);
+        bookkeeping
+    }
+
+    #[track_caller]
+    fn add(&mut self, entries: &Value) {
+        for entry in entries.as_array().into_iter().flatten() {
             let words: Vec<&str> = entry.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             let [group, kind, namespace, name, _version, uid, _manifest, _live] = words[..] else {
                 panic!("no entry of an inventory: {entry}");
             };
-            let before = inventory.insert(format!("{namespace}/{group}/{kind}/{name}"), uid.to_owned());
+            let before = self.inventory.insert(format!("{namespace}/{group}/{kind}/{name}"), uid.to_owned());
             assert_eq!(before, None, "{entry} is there twice");
         }
-        assert_ne!(text(&spec, "labelValue"), "");
-        Some(Self { phase: text(&own, "phase"), lock: part("pushback-lock"), inventory, shards })
     }
 
     /// Fails the test unless the last run has finished, everything that it owns is known with its uid, and nothing is

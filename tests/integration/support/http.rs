@@ -42,6 +42,10 @@ fn serve(
         }
         head.push(line.trim_end().to_owned());
     }
+    // A client may open more connections than it needs.
+    if head.is_empty() {
+        return Ok(());
+    }
     answer(&head, &mut stream)?;
     stream.flush()
 }

@@ -147,9 +147,12 @@ impl FaultProxy {
             .on(in_group(group), Fault::status(503))
     }
 
-    /// Forgets all rules.
+    /// Forgets all rules and the end.
     pub(crate) fn clear(&self) -> &Self {
-        self.shared.state().script.clear();
+        let mut state = self.shared.state();
+        state.script.clear();
+        state.end = None;
+        drop(state);
         self
     }
 

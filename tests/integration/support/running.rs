@@ -63,6 +63,11 @@ impl Running {
         found.unwrap_or_else(|events| panic!("the run ended without this: {what}; its events: {events:#?}"))
     }
 
+    /// Whether it has come to its end.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_some()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).expect("a running process");
     }
