@@ -2,6 +2,7 @@
 
 mod aggregated;
 pub mod annotations;
+mod bindings;
 pub mod body;
 mod build;
 pub mod compare;
@@ -10,6 +11,8 @@ pub mod desired;
 pub mod diff;
 pub mod fields;
 pub mod graph;
+#[cfg(test)]
+mod growth;
 pub mod live;
 mod misspelt;
 pub mod ordering;

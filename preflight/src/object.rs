@@ -140,9 +140,27 @@ pub trait ObjectExt {
     fn metadata_map_mut(&mut self, field: &str) -> Option<&mut Map<String, Value>>;
 }
 
+/// The value at a JSON pointer. [`Value::pointer`] copies every segment to look for escapes; this is asked many times
+/// for each of thousands of objects.
+fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if pointer.contains('~') {
+        return value.pointer(pointer);
+    }
+    let mut found = value;
+    let mut rest = pointer;
+    while !rest.is_empty() {
+        let Value::Object(map) = found else { return found.pointer(rest) };
+        let segments = rest.strip_prefix('/')?;
+        let (segment, after) = segments.split_at(segments.find('/').unwrap_or(segments.len()));
+        found = map.get(segment)?;
+        rest = after;
+    }
+    Some(found)
+}
+
 impl ObjectExt for Value {
     fn text(&self, pointer: &str) -> &str {
-        self.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+        at(self, pointer).and_then(Value::as_str).unwrap_or_default()
     }
 
     fn name(&self) -> &str {
@@ -180,5 +198,24 @@ impl ObjectExt for Value {
             *entry = Value::Object(Map::new());
         }
         entry.as_object_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn text_is_found_where_a_json_pointer_leads() {
+        let value = json!({"a": {"b/c": "1", "": "2", "list": ["3", {"d": "4"}]}, "e": "5"});
+        for pointer in ["/a/b~1c", "/a/", "/a/list/0", "/a/list/1/d", "/a/list/01", "/e", "/e/f", "e", "", "/x/y", "/a"]
+        {
+            let expected = value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            assert_eq!(value.text(pointer), expected, "{pointer:?}");
+        }
+        assert_eq!((value.text("/a/list/1/d"), value.text("/a/b~1c")), ("4", "1"));
+        assert_eq!(json!("whole").text(""), "whole");
     }
 }

@@ -107,14 +107,14 @@ pub async fn trim(cluster: &dyn Cluster, app: &AppName, label_value: &str, keep:
     let Ok(page) = list_all(cluster, &query).await else { return 0 };
     let mut entries: Vec<_> = page.items.iter().map(|item| (created(item), item)).collect();
     entries.sort_by(|left, right| right.0.cmp(&left.0));
-    let mut deleted = 0;
-    for (_, entry) in entries.into_iter().skip(keep) {
-        let name = pushback_preflight::ObjectExt::name(&**entry);
+    // There can be hundreds; the cluster bounds its requests itself.
+    let delete = async |entry: &Value| {
+        let name = pushback_preflight::ObjectExt::name(entry);
         let address = Address::new(config_map_kind(), &app.namespace, name);
-        let gone = cluster.delete(&address, &DeleteOptions::default()).await;
-        deleted += usize::from(gone.is_ok());
-    }
-    deleted
+        cluster.delete(&address, &DeleteOptions::default()).await.is_ok()
+    };
+    let gone = futures::future::join_all(entries.iter().skip(keep).map(|(_, entry)| delete(entry))).await;
+    gone.into_iter().filter(|gone| *gone).count()
 }
 
 /// Order of age. Creation is told in whole seconds, the start of a change in parts of them; a directory keeps no

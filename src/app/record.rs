@@ -482,8 +482,7 @@ pub(super) async fn write_shards(
     run: &str,
     shards: &[String],
 ) -> Result<Vec<String>, AppError> {
-    let mut names = Vec::new();
-    for (number, entries) in shards.iter().enumerate() {
+    let write = |(number, entries): (usize, &String)| {
         // Room for the suffix: an app's name may be as long as an object's.
         let stem: String = app.name.chars().take(200).collect();
         let name = format!("{stem}-inventory-{run}-{number}");
@@ -493,13 +492,13 @@ pub(super) async fn write_shards(
             "metadata": {"name": name, "namespace": app.namespace, "labels": {INVENTORY_LABEL: inventory_label(&app.name)}},
             "data": {"entries": entries},
         });
-        cluster
-            .apply(&address, &body, crate::cluster::ApplyOptions { force: true, ..Default::default() })
-            .await
-            .map_err(AppError::cluster("write the app's inventory"))?;
-        names.push(name);
-    }
-    Ok(names)
+        let options = crate::cluster::ApplyOptions { force: true, ..Default::default() };
+        async move {
+            let written = cluster.apply(&address, &body, options).await;
+            written.map(|_| name).map_err(AppError::cluster("write the app's inventory"))
+        }
+    };
+    futures::future::try_join_all(shards.iter().enumerate().map(write)).await
 }
 
 /// Names of all shards of an app, those of killed runs included. Best effort: what may not be listed is found later.
@@ -512,10 +511,11 @@ pub(super) async fn find_shards(cluster: &dyn Cluster, app: &AppName) -> Vec<Str
 
 /// Deletes shards that no pointer leads to any more. Best effort: the next run finds a leftover by its label.
 pub(super) async fn delete_shards(cluster: &dyn Cluster, namespace: &str, names: &[String]) {
-    for name in names {
+    let delete = async |name: &String| {
         let address = Address::new(config_map_kind(), namespace, name);
-        let _ = cluster.delete(&address, &crate::cluster::DeleteOptions::default()).await;
-    }
+        cluster.delete(&address, &crate::cluster::DeleteOptions::default()).await
+    };
+    futures::future::join_all(names.iter().map(delete)).await;
 }
 
 impl OwnPart {

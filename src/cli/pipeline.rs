@@ -3,7 +3,7 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pushback_preflight::judge::RunReport;
@@ -19,10 +19,10 @@ use super::input;
 use super::run::Run;
 use super::signals;
 use crate::app::lock;
-use crate::app::record::{AppName, Observed, observe};
+use crate::app::record::{AppError, AppName, Observed, observe};
 use crate::apply::engine::Stop;
 use crate::check;
-use crate::cluster::{Cluster, Kinds};
+use crate::cluster::{Cluster, ClusterError, Kinds};
 use crate::config::Config;
 use crate::exit::ExitCode;
 use crate::manifest::{InputWarning, Manifest};
@@ -53,6 +53,8 @@ pub struct Setup {
     pub waivers: Vec<Waiver>,
     /// Reports to write.
     pub reports: Vec<ReportSpec>,
+    /// The app as it was seen while the kinds were read, until somebody looks at it.
+    seen: Mutex<Option<Result<Observed, AppError>>>,
 }
 
 /// Reads arguments and Config, connects, and tells that the run starts.
@@ -70,9 +72,7 @@ pub async fn set_up(
     let selection = input::select(preflight, &config)?;
     let waivers = input::waivers(preflight, &config);
     let reports = reports(&preflight.report)?;
-    let (connected, kinds) = reach(run, global).await?;
-    let namespaces = connected.namespaces(&app.namespace);
-    let name = namespaces.app(&app.app);
+    let Reached { connected, kinds, namespaces, app: name, seen } = reach(run, global, app, command).await?;
     run.events.send(Event::RunStart {
         command: command.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -84,7 +84,8 @@ pub async fn set_up(
     for (group, reason) in kinds.broken() {
         run.warn("broken-group", format!("API group {group} could not be read: {reason}"));
     }
-    Ok(Setup { cluster: connected.cluster, kinds, config, app: name, namespaces, selection, waivers, reports })
+    let (cluster, seen) = (connected.cluster, Mutex::new(seen));
+    Ok(Setup { cluster, kinds, config, app: name, namespaces, selection, waivers, reports, seen })
 }
 
 /// Refuses a cluster that cannot be written, before anybody is shown a plan that nobody can carry out.
@@ -125,19 +126,41 @@ fn same_file(one: &Path, other: &Path) -> bool {
     real(one) == real(other)
 }
 
-/// Connects, and reads the kinds.
-async fn reach(run: &mut Run, global: &GlobalArgs) -> Result<(Connected, Arc<Kinds>), CommandError> {
+/// What is known once a server has answered.
+struct Reached {
+    connected: Connected,
+    kinds: Arc<Kinds>,
+    namespaces: Namespaces,
+    app: AppName,
+    seen: Option<Result<Observed, AppError>>,
+}
+
+/// Connects, and reads the kinds. What else will be asked for in any case is asked for meanwhile.
+async fn reach(run: &mut Run, global: &GlobalArgs, app: &AppArgs, command: &str) -> Result<Reached, CommandError> {
     let notices = run.notices();
     run.planning("connecting to the cluster");
     let work = async {
         let connected = connect(global, Some(notices), &|text| run.announce(text)).await?;
-        let kinds = connected.cluster.kinds().await?;
-        Ok((connected, kinds))
+        let namespaces = connected.namespaces(&app.namespace);
+        let app = namespaces.app(&app.app);
+        let cluster = &*connected.cluster;
+        let server = cluster.capabilities().server;
+        let seen = async {
+            // In a directory the lock is held from before the look.
+            if server { Some(observe(cluster, &app).await) } else { None }
+        };
+        let version = async {
+            // For preflight, which says itself what it is without it.
+            if server && command != "diff" { cluster.version().await.ok().flatten() } else { None }
+        };
+        let others = async { Ok::<_, ClusterError>(futures::join!(seen, version)) };
+        let (kinds, (seen, _)) = futures::try_join!(cluster.kinds(), others)?;
+        Ok(Reached { connected, kinds, namespaces, app, seen })
     };
     let stop = run.stop.clone();
-    let (connected, kinds) = until_stopped(stop, work).await?;
-    run.uses(&connected.cluster);
-    Ok((connected, kinds))
+    let reached = until_stopped(stop, work).await?;
+    run.uses(&reached.connected.cluster);
+    Ok(reached)
 }
 
 /// The same for commands without a run: cluster, kinds, namespaces.
@@ -201,7 +224,11 @@ pub async fn until_dismissed<T>(
 /// The record cannot be read, or not be written; the lock is held for too long.
 pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Result<Observed, CommandError> {
     run.planning(format!("reading app {}", setup.app.name));
-    let mut observed = observe(&*setup.cluster, &setup.app).await?;
+    let seen = setup.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut observed = match seen {
+        Some(seen) => seen?,
+        None => observe(&*setup.cluster, &setup.app).await?,
+    };
     let Some(patience) = patience else { return Ok(observed) };
     observed.require_known_layout()?;
     let Some(record) = observed.record.clone().filter(|record| record.lock.is_some()) else { return Ok(observed) };

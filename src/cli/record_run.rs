@@ -134,9 +134,11 @@ impl Writing<'_> {
             }
         };
         let summary = self.summary(plan);
-        let started = self.start_history(plan, &summary);
-        let history = until_dismissed(self.run.stop.clone(), Duration::ZERO, started).await.unwrap_or_default();
-        let outcome = self.engine(plan, Some(Arc::clone(&session))).await;
+        // The record knows of the run already; its history need not be waited for.
+        let engine = self.engine(plan, Some(Arc::clone(&session)));
+        let started = until_dismissed(self.run.stop.clone(), FAREWELL, self.start_history(plan, &summary));
+        let (history, outcome) = futures::join!(started, engine);
+        let history = history.unwrap_or_default();
         let succeeded = outcome.progress.iter().all(|progress| *progress == Progress::Done);
         let summary = ChangeSummary { successful: Some(succeeded), finished_at: self.now(), ..summary };
         let finishing = self.finish(plan, session, union, &outcome, history.as_deref(), summary);
@@ -165,16 +167,21 @@ impl Writing<'_> {
         }
         let cluster = &*self.setup.cluster;
         let app = &plan.observed.app;
-        if let Some(name) = history
-            && let Err(error) = history::finish(cluster, app, name, &summary).await
-        {
-            self.run.warn("history", error.to_string());
-        }
-        self.close(plan, session, union, outcome, history, &summary).await;
+        let note = async {
+            if let Some(name) = history
+                && let Err(error) = history::finish(cluster, app, name, &summary).await
+            {
+                self.run.warn("history", error.to_string());
+            }
+        };
         let keep = self.write.app_changes_max_to_keep;
-        if (history.is_some() || keep == 0) && plan.observed.record.is_some() {
-            history::trim(cluster, app, &plan.label_value, keep).await;
-        }
+        let trim = async {
+            // The new entry is never among those that go.
+            if (history.is_some() || keep == 0) && plan.observed.record.is_some() {
+                history::trim(cluster, app, &plan.label_value, keep).await;
+            }
+        };
+        futures::join!(note, self.close(plan, session, union, outcome, history, &summary), trim);
     }
 
     async fn engine(&self, plan: &Plan, session: Option<Arc<Session>>) -> Outcome {

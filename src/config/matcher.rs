@@ -62,6 +62,74 @@ impl Matcher {
     }
 }
 
+/// What is left of a matcher once an object's API version and kind are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForKind {
+    /// They decide: it matches every object of the kind, or none.
+    Always(bool),
+    /// The rest of it, which each object has to be asked.
+    Ask(Matcher),
+}
+
+impl ForKind {
+    /// Whether it matches an object of the kind.
+    #[must_use]
+    pub fn matches(&self, object: &Value) -> bool {
+        match self {
+            Self::Always(matches) => *matches,
+            Self::Ask(matcher) => matcher.matches(object),
+        }
+    }
+
+    /// What is left of a list of which any has to match.
+    #[must_use]
+    pub fn of_any(matchers: &[Matcher], api_version: &str, kind: &str) -> Self {
+        Self::join(matchers, api_version, kind, true, Matcher::Any)
+    }
+
+    fn of(matcher: &Matcher, api_version: &str, kind: &str) -> Self {
+        let group = || split_api_version(api_version).0;
+        match matcher {
+            Matcher::All => Self::Always(true),
+            Matcher::Any(matchers) => Self::of_any(matchers, api_version, kind),
+            Matcher::And(matchers) => Self::join(matchers, api_version, kind, false, Matcher::And),
+            Matcher::Not(matcher) => match Self::of(matcher, api_version, kind) {
+                Self::Always(matches) => Self::Always(!matches),
+                Self::Ask(rest) => Self::Ask(Matcher::Not(Box::new(rest))),
+            },
+            Matcher::ApiGroupKind { api_group, kind: wanted } => Self::Always(group() == api_group && kind == wanted),
+            Matcher::ApiVersionKind { api_version: version, kind: wanted } => {
+                Self::Always(api_version == version && kind == wanted)
+            }
+            Matcher::CustomResource => Self::Always(is_custom_group(group())),
+            Matcher::KindNamespaceName { kind: wanted, .. } if kind != wanted => Self::Always(false),
+            Matcher::KindNamespaceName { .. }
+            | Matcher::HasAnnotation { .. }
+            | Matcher::HasNamespace { .. }
+            | Matcher::EmptyField { .. } => Self::Ask(matcher.clone()),
+        }
+    }
+
+    /// Joins matchers of which one alone decides where it comes out as `decides`.
+    fn join(
+        matchers: &[Matcher],
+        api_version: &str,
+        kind: &str,
+        decides: bool,
+        joined: fn(Vec<Matcher>) -> Matcher,
+    ) -> Self {
+        let mut rest = Vec::new();
+        for matcher in matchers {
+            match Self::of(matcher, api_version, kind) {
+                Self::Always(matches) if matches == decides => return Self::Always(decides),
+                Self::Always(_) => {}
+                Self::Ask(matcher) => rest.push(matcher),
+            }
+        }
+        if rest.is_empty() { Self::Always(!decides) } else { Self::Ask(joined(rest)) }
+    }
+}
+
 /// Whether any of them matches; no matcher matches nothing.
 #[must_use]
 pub fn matches_any(matchers: &[Matcher], object: &Value) -> bool {
@@ -106,6 +174,7 @@ fn is_empty_at(value: Option<&Value>, path: &[PathPart]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -220,5 +289,41 @@ mod tests {
         assert!(empty(list(PathPart::Index(0), "x")));
         assert!(!empty(list(PathPart::Index(1), "y")));
         assert!(empty(list(PathPart::Index(9), "y")));
+    }
+
+    fn matchers() -> impl Strategy<Value = Matcher> {
+        let leaf = prop_oneof![
+            Just(Matcher::All),
+            Just(Matcher::CustomResource),
+            Just(group_kind("apps", "Deployment")),
+            Just(group_kind("ex.com", "Foo")),
+            Just(Matcher::ApiVersionKind { api_version: text("apps/v1"), kind: text("Deployment") }),
+            Just(Matcher::KindNamespaceName { kind: text("Deployment"), namespace: text("shop"), name: text("web") }),
+            Just(Matcher::HasAnnotation { keys: vec![text("a")] }),
+            Just(Matcher::HasNamespace { names: Vec::new() }),
+            Just(Matcher::EmptyField { path: vec![PathPart::Key(text("spec"))] }),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Matcher::Any),
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Matcher::And),
+                inner.prop_map(|matcher| Matcher::Not(Box::new(matcher))),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_for_a_kind_matches_the_same_objects(matchers in prop::collection::vec(matchers(), 0..4)) {
+            let others = [
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}),
+                json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "a", "namespace": "shop"}, "spec": {}}),
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "annotations": {"a": "1"}}}),
+            ];
+            for object in others.into_iter().chain([deployment()]) {
+                let left = ForKind::of_any(&matchers, object.text("/apiVersion"), object.text("/kind"));
+                prop_assert_eq!(left.matches(&object), matches_any(&matchers, &object));
+            }
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! Paths of Config into plain values: finding, reading, setting and removing what they lead to.
 //! No path and no value makes these panic; what a path does not fit is left alone.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use pushback_preflight::PathSegment;
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -137,7 +140,16 @@ pub fn leaves(value: &Value, below: &[PathSegment]) -> Vec<Vec<PathSegment>> {
 /// The pattern as Go's `regexp.MatchString` reads it: anywhere in the key. It was checked when it was parsed; one
 /// that does not compile matches nothing.
 pub(super) fn regex_of(pattern: &str) -> Option<Regex> {
-    Regex::new(pattern).ok()
+    // A Config has a handful of patterns, and each is asked for at every object: compiling one takes far longer
+    // than using it.
+    static COMPILED: Mutex<BTreeMap<String, Option<Regex>>> = Mutex::new(BTreeMap::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = compiled.get(pattern) {
+        return known.clone();
+    }
+    let regex = Regex::new(pattern).ok();
+    compiled.insert(pattern.to_owned(), regex.clone());
+    regex
 }
 
 pub(super) fn key_matches(regex: Option<&Regex>, key: &str) -> bool {

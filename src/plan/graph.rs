@@ -6,7 +6,7 @@ mod incremental;
 mod order;
 mod rule;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 
 pub use order::Order;
@@ -81,7 +81,7 @@ pub struct Graph {
 }
 
 /// Which join a rule goes through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct JoinKey<'a> {
     group: &'a str,
     operation: NodeOperation,
@@ -91,6 +91,7 @@ struct JoinKey<'a> {
 #[derive(Debug)]
 struct Join {
     vertex: usize,
+    position: Position,
     /// Sorted by index.
     members: Vec<usize>,
     /// A member with a rule about its own group. There can be only one: two of them would wait for each other.
@@ -99,10 +100,14 @@ struct Join {
 
 /// One rule of one node, bound to its join.
 #[derive(Clone, Copy, Debug)]
-struct Use<'a> {
+struct Use {
     id: DroppedRule,
-    key: JoinKey<'a>,
+    /// Index of the join.
+    join: usize,
 }
+
+/// The changes of each group, by what they do; sorted by index.
+type Members<'a> = HashMap<(&'a str, NodeOperation), Vec<usize>>;
 
 impl Graph {
     /// Builds the graph. Required rules all hold; the others are taken in node and rule order,
@@ -111,7 +116,8 @@ impl Graph {
     /// # Errors
     /// The shortest cycle of required rules through its first node.
     pub fn build(nodes: &[Node]) -> Result<Self, CycleError> {
-        let mut members: BTreeMap<(&str, NodeOperation), Vec<usize>> = BTreeMap::new();
+        // Neither map is ever walked through: what comes first in the input has the first number.
+        let mut members = Members::new();
         for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.operation != NodeOperation::None) {
             for group in &node.groups {
                 let group_members = members.entry((group, node.operation)).or_default();
@@ -120,7 +126,7 @@ impl Graph {
                 }
             }
         }
-        let mut builder = Builder { arcs: vec![Vec::new(); nodes.len()], joins: BTreeMap::new() };
+        let mut builder = Builder { arcs: vec![Vec::new(); nodes.len()], joins: Vec::new(), by_key: HashMap::new() };
         let (mut required, mut optional) = (Vec::new(), Vec::new());
         for (node_index, node) in nodes.iter().enumerate() {
             for (rule_index, rule) in node.rules.iter().enumerate() {
@@ -128,10 +134,8 @@ impl Graph {
                     continue;
                 }
                 let key = JoinKey { group: &rule.group, operation: rule.other, position: rule.position };
-                if !builder.ensure_join(key, &members) {
-                    continue;
-                }
-                let rule_use = Use { id: DroppedRule { node: node_index, rule: rule_index }, key };
+                let Some(join) = builder.ensure_join(key, &members) else { continue };
+                let rule_use = Use { id: DroppedRule { node: node_index, rule: rule_index }, join };
                 if rule.ignore_if_cyclical { &mut optional } else { &mut required }.push(rule_use);
             }
         }
@@ -233,31 +237,34 @@ impl Graph {
 #[derive(Debug)]
 struct Builder<'a> {
     arcs: Vec<Vec<usize>>,
-    joins: BTreeMap<JoinKey<'a>, Join>,
+    joins: Vec<Join>,
+    by_key: HashMap<JoinKey<'a>, usize>,
 }
 
 impl<'a> Builder<'a> {
-    /// Makes the join and its arcs to all members; false where the group has no members.
-    fn ensure_join(&mut self, key: JoinKey<'a>, members: &BTreeMap<(&str, NodeOperation), Vec<usize>>) -> bool {
-        if self.joins.contains_key(&key) {
-            return true;
+    /// The join, made with its arcs to all members where there was none; `None` where the group has no members.
+    fn ensure_join(&mut self, key: JoinKey<'a>, members: &Members<'a>) -> Option<usize> {
+        if let Some(&known) = self.by_key.get(&key) {
+            return Some(known);
         }
-        let Some(members) = members.get(&(key.group, key.operation)) else { return false };
+        let members = members.get(&(key.group, key.operation))?;
         let vertex = self.arcs.len();
         self.arcs.push(Vec::new());
         for &member in members {
             let (from, to) = key.position.arc(vertex, member);
             self.arcs[from].push(to);
         }
-        self.joins.insert(key, Join { vertex, members: members.clone(), inner_source: None });
-        true
+        let index = self.joins.len();
+        self.joins.push(Join { vertex, position: key.position, members: members.clone(), inner_source: None });
+        self.by_key.insert(key, index);
+        Some(index)
     }
 
     /// The arc of a rule, or the arcs where its node is itself a member and must not wait for itself.
-    fn draw(&mut self, rule_use: &Use<'a>) {
+    fn draw(&mut self, rule_use: &Use) {
         let source = rule_use.id.node;
-        let Some(join) = self.joins.get_mut(&rule_use.key) else { return };
-        let position = rule_use.key.position;
+        let join = &mut self.joins[rule_use.join];
+        let position = join.position;
         if join.members.binary_search(&source).is_err() {
             let (from, to) = position.arc(source, join.vertex);
             self.arcs[from].push(to);
@@ -281,20 +288,19 @@ impl<'a> Builder<'a> {
     }
 
     /// Draws the optional rules that close no cycle, and returns the others.
-    fn draw_optional(&mut self, optional: &[Use<'a>]) -> Vec<DroppedRule> {
+    fn draw_optional(&mut self, optional: &[Use]) -> Vec<DroppedRule> {
         // Only a rule whose ends lie in one strongly connected component of everything together can ever be on a
         // cycle. All others are drawn at once, which in practice is nearly all of them.
         let mut everything = self.arcs.clone();
         for rule_use in optional {
-            if let Some(join) = self.joins.get(&rule_use.key) {
-                let (from, to) = rule_use.key.position.arc(rule_use.id.node, join.vertex);
-                everything[from].push(to);
-            }
+            let join = &self.joins[rule_use.join];
+            let (from, to) = join.position.arc(rule_use.id.node, join.vertex);
+            everything[from].push(to);
         }
         let component = cycle::components(&everything);
         let (mut certain, mut doubtful) = (Vec::new(), Vec::new());
         for rule_use in optional {
-            let Some(join) = self.joins.get(&rule_use.key) else { continue };
+            let join = &self.joins[rule_use.join];
             if component[rule_use.id.node] == component[join.vertex] { &mut doubtful } else { &mut certain }
                 .push(rule_use);
         }
@@ -308,11 +314,11 @@ impl<'a> Builder<'a> {
         let mut dropped = Vec::new();
         // Joins that have refused a rule, with all vertices on the wrong side of them at that time. Reachability
         // only grows, so whoever is in there is refused without a search.
-        let mut refused: BTreeMap<JoinKey<'a>, Vec<bool>> = BTreeMap::new();
+        let mut refused: HashMap<usize, Vec<bool>> = HashMap::new();
         for rule_use in doubtful {
             let source = rule_use.id.node;
-            let Some(join) = self.joins.get_mut(&rule_use.key) else { continue };
-            let position = rule_use.key.position;
+            let join = &mut self.joins[rule_use.join];
+            let position = join.position;
             let accepted = if join.members.binary_search(&source).is_ok() {
                 match join.inner_source {
                     Some(first) => first == source,
@@ -325,13 +331,13 @@ impl<'a> Builder<'a> {
                         accepted
                     }
                 }
-            } else if refused.get(&rule_use.key).is_some_and(|reached| reached.get(source) == Some(&true)) {
+            } else if refused.get(&rule_use.join).is_some_and(|reached| reached.get(source) == Some(&true)) {
                 false
             } else {
                 let (from, to) = position.arc(source, join.vertex);
                 let accepted = acyclic.insert(from, to);
                 if !accepted {
-                    refused.insert(rule_use.key, acyclic.reach(join.vertex, position));
+                    refused.insert(rule_use.join, acyclic.reach(join.vertex, position));
                 }
                 accepted
             };

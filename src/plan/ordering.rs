@@ -6,8 +6,9 @@ use pushback_preflight::{ObjectExt as _, Operation, PathSegment};
 use serde_json::Value;
 
 use super::Planned;
+use super::bindings::{Bindings, rule};
 use super::graph::{CycleError, Graph, Node, NodeOperation, Position, Rule};
-use crate::config::{Config, matcher, ordering};
+use crate::config::{Config, ordering};
 use crate::manifest::InputError;
 
 /// Every other delete, for the namespace that goes last.
@@ -20,7 +21,8 @@ const OTHER_DELETES: &str = "pushback.dev/other-deletes";
 /// Rules that cannot be read, placeholders without a value, a cycle of required rules.
 pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Result<Graph, Vec<InputError>> {
     let mut errors = Vec::new();
-    let mut nodes: Vec<Node> = objects.iter().map(|planned| node(planned, config, &mut errors)).collect();
+    let mut bindings = Bindings::new(config);
+    let mut nodes: Vec<Node> = objects.iter().map(|planned| node(planned, &mut bindings, &mut errors)).collect();
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -117,7 +119,7 @@ fn wait_for(nodes: &mut [Node], pairs: &[(usize, usize)], ignore_if_cyclical: bo
     }
 }
 
-fn node(planned: &Planned, config: &Config, errors: &mut Vec<InputError>) -> Node {
+fn node(planned: &Planned, bindings: &mut Bindings<'_>, errors: &mut Vec<InputError>) -> Node {
     let operation = match planned.change.operation {
         Operation::Delete => NodeOperation::Delete,
         // An unchanged object stands in the graph too: what depends on it waits until it is ready.
@@ -148,36 +150,8 @@ fn node(planned: &Planned, config: &Config, errors: &mut Vec<InputError>) -> Nod
             Err(message) => fail(format!("annotation {key}: {message}"), Some(key)),
         }
     }
-    bind(&mut node, object, planned, config, &mut |message| fail(message, None));
+    bindings.bind(&mut node, object, planned, &mut |message| fail(message, None));
     node
-}
-
-fn bind(node: &mut Node, object: &Value, planned: &Planned, config: &Config, fail: &mut dyn FnMut(String)) {
-    let applies = |built_in: bool| !(built_in && planned.strategies.no_default_order);
-    for binding in &config.change_group_bindings {
-        if applies(binding.position.is_none()) && matcher::matches_any(&binding.matchers, object) {
-            match ordering::expand(&binding.name, object) {
-                Ok(group) => node.groups.push(group),
-                Err(message) => fail(message),
-            }
-        }
-    }
-    for binding in &config.change_rule_bindings {
-        if applies(binding.position.is_none()) && matcher::matches_any(&binding.matchers, object) {
-            for text in &binding.rules {
-                match ordering::expand(text, object).and_then(|text| rule(&text, binding.ignore_if_cyclical)) {
-                    Ok(rule) => node.rules.push(rule),
-                    Err(message) => fail(message),
-                }
-            }
-        }
-    }
-}
-
-fn rule(text: &str, ignore_if_cyclical: bool) -> Result<Rule, String> {
-    let mut rule = super::graph::parse_rule(text)?;
-    rule.ignore_if_cyclical = ignore_if_cyclical;
-    Ok(rule)
 }
 
 fn cycle_error(cycle: &CycleError, objects: &[Planned]) -> InputError {

@@ -3,6 +3,7 @@
 
 mod aggregated;
 mod bad_input;
+mod budgets;
 mod command_line;
 mod config;
 mod destructive_change;
@@ -47,6 +48,7 @@ fn all_tests() -> Vec<TestCase> {
     [
         aggregated::tests(),
         bad_input::tests(),
+        budgets::tests(),
         command_line::tests(),
         config::tests(),
         destructive_change::tests(),

@@ -1,9 +1,18 @@
-//! How many requests may be under way at once: halved when the server is busy, one more after each window of successes.
-//! The server's own fairness queues requests beyond its seats, so more of them would only wait there.
+//! How many requests may be under way at once. Doubled while that costs no time, halved when the server is busy or
+//! takes much longer than before, then one more after each window of good answers. The server's own fairness queues
+//! requests beyond its seats, so more of them would only wait there; on a long way to the server most of them are
+//! on the way, and more are better.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A window's mean time over this many times the best one so far, and [`MUCH`] longer, is overload.
+const MUCH_LONGER: u32 = 3;
+
+/// Less than this is the noise of a server that is well.
+const MUCH: Duration = Duration::from_millis(250);
 
 /// Bounds and start of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +27,7 @@ pub struct Concurrency {
 
 impl Default for Concurrency {
     fn default() -> Self {
-        Self { start: 32, min: 1, max: 64 }
+        Self { start: 32, min: 1, max: 128 }
     }
 }
 
@@ -35,8 +44,17 @@ struct State {
     limit: usize,
     /// Permits that are to vanish when they come back.
     owed: usize,
-    /// Successes since the limit last changed.
+    /// Good answers since the limit was last looked at.
     successes: usize,
+    /// Of those whose time tells something: how many, and their times together.
+    timed: u32,
+    time: Duration,
+    /// The best mean time of a window; `None` until there is one.
+    best: Option<Duration>,
+    /// A request has waited for a place since the limit was last looked at: more places would be used.
+    waited: bool,
+    /// The server has never been overloaded.
+    unhurt: bool,
     /// Grows with each halving, so that requests that ran together halve it once.
     epoch: u64,
 }
@@ -57,14 +75,30 @@ impl Limit {
         Arc::new(Self {
             permits: Arc::new(Semaphore::new(start)),
             bounds: Concurrency { start, min, max },
-            state: Mutex::new(State { limit: start, owed: 0, successes: 0, epoch: 0 }),
+            state: Mutex::new(State {
+                limit: start,
+                owed: 0,
+                successes: 0,
+                timed: 0,
+                time: Duration::ZERO,
+                best: None,
+                waited: false,
+                unhurt: true,
+                epoch: 0,
+            }),
         })
     }
 
     /// Waits for a place. Places are given in the order of asking.
     pub(super) async fn acquire(self: &Arc<Self>) -> Permit {
         // The semaphore is never closed; were it, requests would go on without a limit.
-        let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
+        let permit = match Arc::clone(&self.permits).try_acquire_owned() {
+            Ok(permit) => Some(permit),
+            Err(_) => {
+                self.state().waited = true;
+                Arc::clone(&self.permits).acquire_owned().await.ok()
+            }
+        };
         let epoch = self.state().epoch;
         Permit { limit: Arc::clone(self), permit, epoch }
     }
@@ -81,34 +115,71 @@ impl Limit {
 }
 
 impl Permit {
-    /// The server answered in good order.
-    pub(super) fn succeeded(&self) {
+    /// The server answered in good order; `time` is given for requests of a kind that take about the same time.
+    pub(super) fn succeeded(&self, time: Option<Duration>) {
         let mut state = self.limit.state();
         state.successes += 1;
-        if state.successes < state.limit || state.limit >= self.limit.bounds.max {
+        if let Some(time) = time {
+            state.timed += 1;
+            state.time += time;
+        }
+        if state.successes < state.limit {
             return;
         }
-        state.successes = 0;
-        state.limit += 1;
-        if state.owed > 0 {
-            state.owed -= 1;
-        } else {
-            self.limit.permits.add_permits(1);
+        let mean = (state.timed > 0).then(|| state.time / state.timed);
+        let (best, waited) = (state.best, state.waited);
+        state.look_anew();
+        let much_longer = matches!((mean, best), (Some(mean), Some(best)) if mean > best * MUCH_LONGER + MUCH);
+        if much_longer {
+            // What is slow by itself stays slow, and is what the next windows are compared with.
+            state.best = mean;
+            self.limit.halve(&mut state);
+            return;
+        }
+        state.best = [mean, best].into_iter().flatten().min();
+        // Half as long again: the server has begun to queue, and more requests would only make the queue longer.
+        let queues = matches!((mean, best), (Some(mean), Some(best)) if mean > best + best / 2);
+        if waited && !queues {
+            let more = if state.unhurt { state.limit } else { 1 };
+            self.limit.grow(&mut state, more);
         }
     }
 
-    /// The server was busy or too slow.
+    /// The server was busy or did not answer in time.
     pub(super) fn overloaded(&self) {
         let mut state = self.limit.state();
-        state.successes = 0;
-        if self.epoch != state.epoch {
-            return;
+        state.look_anew();
+        if self.epoch == state.epoch {
+            self.limit.halve(&mut state);
         }
+    }
+}
+
+impl State {
+    fn look_anew(&mut self) {
+        self.successes = 0;
+        self.timed = 0;
+        self.time = Duration::ZERO;
+        self.waited = false;
+    }
+}
+
+impl Limit {
+    fn grow(&self, state: &mut State, more: usize) {
+        let more = more.min(self.bounds.max - state.limit);
+        state.limit += more;
+        let repaid = more.min(state.owed);
+        state.owed -= repaid;
+        self.permits.add_permits(more - repaid);
+    }
+
+    fn halve(&self, state: &mut State) {
         state.epoch += 1;
-        let halved = (state.limit / 2).max(self.limit.bounds.min);
+        state.unhurt = false;
+        let halved = (state.limit / 2).max(self.bounds.min);
         let fewer = state.limit.saturating_sub(halved);
         state.limit = halved;
-        state.owed += fewer - self.limit.permits.forget_permits(fewer);
+        state.owed += fewer - self.permits.forget_permits(fewer);
     }
 }
 
@@ -165,18 +236,63 @@ mod tests {
         assert_eq!(free_places(&limit).await, 2);
     }
 
+    /// Requests that are all sent at once, as far as there are places, and take so long each.
+    async fn window(limit: &Arc<Limit>, milliseconds: u64) {
+        let full = limit.current();
+        let mut permits = Vec::new();
+        for _ in 0..full {
+            permits.push(limit.acquire().await);
+        }
+        assert!(limit.acquire().now_or_never().is_none());
+        permits.iter().for_each(|permit| permit.succeeded(Some(Duration::from_millis(milliseconds))));
+    }
+
     #[tokio::test]
-    async fn a_window_of_successes_adds_one_place_up_to_the_maximum() {
-        let limit = limit(2, 1, 3);
-        for _ in 0..2 {
-            limit.acquire().await.succeeded();
+    async fn the_limit_doubles_while_answers_take_no_longer_and_then_stays() {
+        let limit = limit(8, 1, 40);
+        for (milliseconds, expected) in [(100, 16), (140, 32), (160, 32), (140, 40), (100, 40)] {
+            window(&limit, milliseconds).await;
+            assert_eq!(limit.current(), expected, "after answers that take {milliseconds} ms");
         }
-        assert_eq!(limit.current(), 3);
+        assert_eq!(free_places(&limit).await, 40);
+    }
+
+    #[tokio::test]
+    async fn answers_that_take_much_longer_than_before_halve_the_limit_and_it_grows_again_by_one() {
+        let limit = limit(16, 1, 64);
+        for (milliseconds, expected) in [(100, 32), (100, 64), (540, 64), (560, 32), (560, 33), (560, 34), (500, 35)] {
+            window(&limit, milliseconds).await;
+            assert_eq!(limit.current(), expected, "after answers that take {milliseconds} ms");
+        }
+        assert_eq!(free_places(&limit).await, 35);
+    }
+
+    #[tokio::test]
+    async fn many_times_longer_is_no_overload_where_it_is_still_soon() {
+        let limit = limit(16, 1, 16);
+        window(&limit, 1).await;
+        window(&limit, 200).await;
+        assert_eq!(limit.current(), 16);
+    }
+
+    #[tokio::test]
+    async fn after_an_overload_a_window_of_successes_adds_one_place() {
+        let limit = limit(8, 1, 64);
+        limit.acquire().await.overloaded();
+        for expected in [5, 6, 7] {
+            window(&limit, 10).await;
+            assert_eq!(limit.current(), expected);
+        }
+        assert_eq!(free_places(&limit).await, 7);
+    }
+
+    #[tokio::test]
+    async fn places_that_nobody_waits_for_do_not_become_more() {
+        let limit = limit(2, 1, 8);
         for _ in 0..50 {
-            limit.acquire().await.succeeded();
+            limit.acquire().await.succeeded(None);
         }
-        assert_eq!(limit.current(), 3);
-        assert_eq!(free_places(&limit).await, 3);
+        assert_eq!(limit.current(), 2);
     }
 
     #[tokio::test]

@@ -263,7 +263,7 @@ impl Transport {
                     permit.overloaded();
                 }
                 Err(failure) if failure.processed != Processed::Judged => {}
-                Ok(_) | Err(_) => permit.succeeded(),
+                Ok(_) | Err(_) => permit.succeeded(call.about_one_object.then_some(*spent)),
             }
         }
         result

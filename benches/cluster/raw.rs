@@ -1,0 +1,175 @@
+//! What the API server itself can do: the same requests with the same bodies through the same client library,
+//! 32 at a time, and nothing else done with the answers than reading them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use pushback::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
+use pushback_preflight::ObjectRef;
+use serde_json::{Value, json};
+
+const WORKERS: usize = 32;
+const LABEL: &str = "1700000000000000000";
+
+/// Plain requests in one namespace.
+#[derive(Debug)]
+pub(crate) struct Raw<'a> {
+    pub(crate) runtime: &'a tokio::runtime::Runtime,
+    pub(crate) kubeconfig: &'a Path,
+    pub(crate) namespace: &'a str,
+}
+
+#[derive(Clone, Debug)]
+struct Plain {
+    method: Method,
+    path: String,
+    content_type: &'static str,
+    body: String,
+}
+
+impl Raw<'_> {
+    /// A dry-run of every object, then a write of every object.
+    pub(crate) fn create(&self, objects: &[Value]) -> Duration {
+        let bodies: Vec<Value> = objects.iter().map(|object| stamped(object, self.namespace)).collect();
+        let requests = |query: &str| -> Vec<Plain> {
+            let apply = |body: &Value| Plain {
+                method: Method::PATCH,
+                path: format!("{}?fieldManager=raw&force=true&fieldValidation=Strict{query}", path_of(body)),
+                content_type: "application/apply-patch+yaml",
+                body: body.to_string(),
+            };
+            bodies.iter().map(apply).collect()
+        };
+        self.timed(vec![requests("&dryRun=All"), requests("")])
+    }
+
+    /// The list of all ConfigMaps, page by page.
+    pub(crate) fn list(&self) -> Duration {
+        self.runtime.block_on(async {
+            let client = self.client().await;
+            let began = Instant::now();
+            self.pages(&client).await;
+            began.elapsed()
+        })
+    }
+
+    /// A delete of every ConfigMap that was created here.
+    pub(crate) fn delete(&self) -> Duration {
+        let found = self.runtime.block_on(async {
+            let client = self.client().await;
+            self.pages(&client).await
+        });
+        let delete = |object: &Value| Plain {
+            method: Method::DELETE,
+            path: format!(
+                "/api/v1/namespaces/{}/configmaps/{}",
+                self.namespace,
+                object["metadata"]["name"].as_str().expect("a name")
+            ),
+            content_type: "application/json",
+            body: json!({
+                "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
+                "preconditions": {"uid": object["metadata"]["uid"]},
+            })
+            .to_string(),
+        };
+        let requests = found.iter().flat_map(|page| {
+            let page: Value = serde_json::from_slice(page).expect("a list");
+            page["items"].as_array().expect("items").iter().map(delete).collect::<Vec<_>>()
+        });
+        self.timed(vec![requests.collect()])
+    }
+
+    async fn pages(&self, client: &kube::Client) -> Vec<Vec<u8>> {
+        let mut pages = Vec::new();
+        let mut next = String::new();
+        loop {
+            let path = format!(
+                "/api/v1/namespaces/{}/configmaps?labelSelector={}&limit=500{next}",
+                self.namespace,
+                format!("{APP_LABEL}={LABEL}").replace('/', "%2F").replace('=', "%3D"),
+            );
+            let plain = Plain { method: Method::GET, path, content_type: "application/json", body: String::new() };
+            let body = send(client, &plain).await;
+            // The token stands near the beginning; the items are not read.
+            let head = String::from_utf8_lossy(&body[..body.len().min(1000)]).into_owned();
+            let token = head.split_once("\"continue\":\"").and_then(|(_, rest)| rest.split_once('"'));
+            pages.push(body);
+            match token {
+                Some((token, _)) if !token.is_empty() => next = format!("&continue={token}"),
+                _ => return pages,
+            }
+        }
+    }
+
+    /// Sends each batch, one after the other, over connections of its own.
+    fn timed(&self, batches: Vec<Vec<Plain>>) -> Duration {
+        self.runtime.block_on(async {
+            let client = self.client().await;
+            let began = Instant::now();
+            for batch in batches {
+                let (batch, next) = (Arc::new(batch), Arc::new(AtomicUsize::new(0)));
+                let workers = (0..WORKERS).map(|_| {
+                    let (client, batch, next) = (client.clone(), Arc::clone(&batch), Arc::clone(&next));
+                    tokio::spawn(async move {
+                        while let Some(plain) = batch.get(next.fetch_add(1, Ordering::Relaxed)) {
+                            send(&client, plain).await;
+                        }
+                    })
+                });
+                for worker in workers.collect::<Vec<_>>() {
+                    worker.await.expect("every request is answered");
+                }
+            }
+            began.elapsed()
+        })
+    }
+
+    async fn client(&self) -> kube::Client {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig).expect("a kubeconfig");
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
+        kube::Client::try_from(config).expect("a client")
+    }
+}
+
+async fn send(client: &kube::Client, plain: &Plain) -> Vec<u8> {
+    let request = Request::builder()
+        .method(plain.method.clone())
+        .uri(&plain.path)
+        .header("accept", "application/json")
+        .header("content-type", plain.content_type)
+        .body(Body::from(plain.body.clone().into_bytes()))
+        .expect("a request");
+    let response =
+        client.send(request).await.unwrap_or_else(|error| panic!("{} {}: {error}", plain.method, plain.path));
+    let status = response.status();
+    let body = response.into_body().collect().await.expect("an answer").to_bytes();
+    assert!(status.is_success(), "{} {}: {}", plain.method, plain.path, String::from_utf8_lossy(&body));
+    body.to_vec()
+}
+
+/// The object as an app's objects are stamped.
+fn stamped(object: &Value, namespace: &str) -> Value {
+    let mut object = object.clone();
+    object["metadata"]["namespace"] = namespace.into();
+    let reference = ObjectRef::of(&object);
+    let metadata = &mut object["metadata"];
+    metadata["labels"][APP_LABEL] = LABEL.into();
+    metadata["labels"][ASSOCIATION_LABEL] = association(&reference.key()).into();
+    metadata["annotations"][IDENTITY_ANNOTATION] = identity(&reference).into();
+    object
+}
+
+fn path_of(object: &Value) -> String {
+    let reference = ObjectRef::of(object);
+    let root = if reference.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", reference.group) };
+    let plural = format!("{}s", reference.kind.to_lowercase());
+    format!("{root}/{}/namespaces/{}/{plural}/{}", reference.version, reference.namespace, reference.name)
+}
