@@ -76,7 +76,7 @@ fn a_redirect_of_an_api_server_is_not_followed() {
     let followed = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&followed);
     let said = run(move |head, stream| {
-        if head[0].contains("elsewhere") {
+        if head.first().is_some_and(|line| line.contains("elsewhere")) {
             seen.store(true, Ordering::Relaxed);
         }
         write_json(stream, 302, "location: /elsewhere\r\n", &json!({}))
