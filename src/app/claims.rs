@@ -35,7 +35,8 @@ pub async fn of_others(cluster: &dyn Cluster, own: &AppName) -> Result<Claims, C
     let mut claims = Claims::default();
     for record in &records.items {
         let app = AppName { name: record.name().to_owned(), namespace: record.namespace().to_owned() };
-        match observe(cluster, &app).await {
+        let observed = observe(cluster, &app).await;
+        match observed.and_then(|observed| observed.require_known_layout().map(|()| observed)) {
             Ok(observed) if observed.app == *own => {}
             Ok(observed) => {
                 let label_value = observed.record.map(|record| record.label_value().to_owned()).unwrap_or_default();

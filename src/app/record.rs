@@ -76,6 +76,14 @@ pub struct OwnPart {
     pub shards: Vec<String>,
 }
 
+/// What every layout of our part says of itself.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Layout {
+    schema: u32,
+    minimum_reader: u32,
+}
+
 /// A record as it was read.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -91,6 +99,8 @@ pub struct Record {
     pub own: Option<OwnPart>,
     /// Who works on the app.
     pub lock: Option<LockEntry>,
+    /// The layout of our part, where a newer version wrote it in one that this version must not write.
+    newer: Option<u32>,
     inline_inventory: Option<String>,
 }
 
@@ -179,10 +189,23 @@ pub fn config_map_kind() -> Arc<Kind> {
     })
 }
 
+impl Observed {
+    /// Refuses to write what a newer version has written. To look at it is harmless.
+    ///
+    /// # Errors
+    /// [`AppError::Newer`].
+    pub fn require_known_layout(&self) -> Result<(), AppError> {
+        match self.record.as_ref().and_then(|record| record.newer) {
+            Some(found) => Err(AppError::Newer { found }),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Reads an app's record and inventory.
 ///
 /// # Errors
-/// The record cannot be read, is not one, or is too new.
+/// The record cannot be read, or is not one.
 pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, AppError> {
     let plain = app.name.strip_suffix(QUALIFIED_SUFFIX).unwrap_or(&app.name);
     let app = AppName { name: plain.to_owned(), namespace: app.namespace.clone() };
@@ -201,11 +224,6 @@ pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, A
         return Ok(Observed { app, record: None, inventory: Inventory::default(), inventory_void: None });
     };
     let record = Record::parse(address, &found)?;
-    if let Some(own) = &record.own
-        && own.minimum_reader > SCHEMA
-    {
-        return Err(AppError::Newer { found: own.schema });
-    }
     let (inventory, inventory_void) = read_inventory(cluster, &record).await?;
     Ok(Observed { app, record: Some(record), inventory, inventory_void })
 }
@@ -221,6 +239,9 @@ pub async fn reread(cluster: &dyn Cluster, address: &Address) -> Result<Option<R
 
 async fn read_inventory(cluster: &dyn Cluster, record: &Record) -> Result<(Inventory, Option<String>), AppError> {
     let mut inventory = Inventory::default();
+    if record.newer.is_some() {
+        return Ok((inventory, Some("a newer pushback has written it".to_owned())));
+    }
     let Some(own) = &record.own else {
         return Ok((inventory, Some("the app was deployed by kapp".to_owned())));
     };
@@ -268,7 +289,11 @@ impl Record {
             Ok(_) => return Err(damaged("data.spec is no JSON object".to_owned())),
             Err(error) => return Err(damaged(format!("data.spec is no JSON: {error}"))),
         };
+        // Of a layout that is not known, nothing but its number can be read.
+        let layout = data(OWN_KEY).and_then(|text| serde_json::from_str::<Layout>(text).ok());
+        let newer = layout.filter(|layout| layout.minimum_reader > SCHEMA).map(|layout| layout.schema);
         let own = data(OWN_KEY)
+            .filter(|_| newer.is_none())
             .map(serde_json::from_str::<OwnPart>)
             .transpose()
             .map_err(|error| damaged(format!("data.{OWN_KEY}: {error}")))?;
@@ -280,6 +305,7 @@ impl Record {
             spec,
             own,
             lock,
+            newer,
             inline_inventory: data(INVENTORY_KEY).map(str::to_owned),
             address,
         })

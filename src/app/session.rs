@@ -82,6 +82,7 @@ impl Session {
         opening: Opening<'_>,
         local_lock: Option<LocalLock>,
     ) -> Result<Self, AppError> {
+        opening.observed.require_known_layout()?;
         let app = opening.observed.app.clone();
         let before = opening.observed.record.as_ref();
         // A directory is locked by a file; a lock in the record would be a difference in the tree.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pushback_preflight::{ObjectExt, Operation, Verification};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use intent::Compare;
 
@@ -35,6 +35,9 @@ const GONE_POLL: Duration = Duration::from_millis(250);
 /// How long an error is tried that passes in a moment, or never: a kind that is not served yet, a namespace that is
 /// not there.
 const MOMENT: Duration = Duration::from_secs(60);
+
+/// What gives up by itself when time is up has more to say than that, and gets the time to say it.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What a write came to.
 #[derive(Debug)]
@@ -106,9 +109,15 @@ impl Writer {
         let mut delay = Duration::from_millis(250);
         for attempt in 1.. {
             let address = Address::new(Arc::clone(&kind), &object.namespace, &object.name);
-            let failure = match self.once(planned, &address, started + self.timeout).await {
-                Ok(done) => return Ok(done),
-                Err(failure) => failure,
+            let deadline = started + self.timeout;
+            // The cluster repeats a request for as long as it sees fit, and knows nothing of this time.
+            let failure = match timeout_at(deadline + LAST_WORDS, self.once(planned, &address, deadline)).await {
+                Ok(Ok(done)) => return Ok(done),
+                Ok(Err(failure)) => failure,
+                Err(_) => {
+                    let message = format!("the server did not take it within {} s", self.timeout.as_secs());
+                    return Err(Failure::Stuck(message));
+                }
             };
             let Failure::Cluster(error) = &failure else { return Err(failure) };
             let patience = match lags_behind(error, planned) {

@@ -119,6 +119,7 @@ impl Apply<'_> {
             };
             match writing.carry_out(&plan, &mut local_lock).await {
                 Ok(Ended::Done(outcome)) => return Ok(self.end(&plan, *outcome)),
+                Ok(Ended::Stopped(code)) => return Err(CommandError::stopped(code)),
                 Ok(Ended::PlanAgain) if round < ROUNDS => {
                     run.warn("plan-again", "the cluster has changed since the plan was made; planning again");
                 }

@@ -98,6 +98,7 @@ async fn delete(global: &GlobalArgs, run: &mut Run, arguments: &DeleteArgs) -> R
             record_run::Writing { run, setup: &setup, write, findings: &report.findings, phase: Phase::Deleting };
         match writing.carry_out(&plan, &mut local_lock).await {
             Ok(Ended::Done(outcome)) => return Ok(end(*outcome, write.apply_exit_status)),
+            Ok(Ended::Stopped(code)) => return Err(CommandError::stopped(code)),
             Ok(Ended::PlanAgain) | Err(AppError::Changed { .. }) => {
                 run.warn("plan-again", "the app has changed since it was looked at; looking again");
             }

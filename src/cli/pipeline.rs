@@ -186,12 +186,25 @@ pub async fn reach_quietly(
 /// # Errors
 /// The work's, or [`ExitCode::Interrupted`].
 pub async fn until_stopped<T>(
-    mut stop: tokio::sync::watch::Receiver<Stop>,
+    stop: tokio::sync::watch::Receiver<Stop>,
     work: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
-    let stopped = async {
+    until_dismissed(stop, Duration::ZERO, work).await.unwrap_or_else(|code| Err(CommandError::stopped(code)))
+}
+
+/// Runs work that had better come to its end: after a signal it gets so much time.
+///
+/// # Errors
+/// The signal's exit code, where the time was not enough.
+pub async fn until_dismissed<T>(
+    mut stop: tokio::sync::watch::Receiver<Stop>,
+    farewell: Duration,
+    work: impl Future<Output = T>,
+) -> Result<T, ExitCode> {
+    let dismissed = async {
         loop {
             if let Some(code) = signals::exit_code(*stop.borrow_and_update()) {
+                tokio::time::sleep(farewell).await;
                 return code;
             }
             if stop.changed().await.is_err() {
@@ -200,15 +213,15 @@ pub async fn until_stopped<T>(
         }
     };
     tokio::select! {
-        result = work => result,
-        code = stopped => Err(CommandError::stopped(code)),
+        result = work => Ok(result),
+        code = dismissed => Err(code),
     }
 }
 
-/// Looks at the app. With `patience`, waits until no other run holds its lock.
+/// Looks at the app. With `patience`, as one that is to be written: waits until no other run holds its lock.
 ///
 /// # Errors
-/// The record cannot be read; the lock is held for too long.
+/// The record cannot be read, or not be written; the lock is held for too long.
 pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Result<Observed, CommandError> {
     run.planning(format!("reading app {}", setup.app.name));
     let seen = setup.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -217,6 +230,7 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
         None => observe(&*setup.cluster, &setup.app).await?,
     };
     let Some(patience) = patience else { return Ok(observed) };
+    observed.require_known_layout()?;
     let Some(record) = observed.record.clone().filter(|record| record.lock.is_some()) else { return Ok(observed) };
     let before = record.resource_version.clone();
     let events = run.events.clone();
@@ -231,6 +245,7 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
     if freed.is_none_or(|record| record.resource_version != before) {
         // Whoever held it has written: everything is looked at anew.
         observed = observe(&*setup.cluster, &setup.app).await?;
+        observed.require_known_layout()?;
     }
     Ok(observed)
 }
@@ -280,7 +295,12 @@ pub async fn plan_apply(
         map_namespaces: input.map_ns.clone(),
     };
     let mut warnings = Vec::new();
-    let mut wanted = desired::prepare(manifests, &setup.kinds, &placement, &mut warnings)?;
+    let unanswered = manifests.iter().filter(|manifest| is_of_broken_group(manifest, &setup.kinds)).count();
+    let mut wanted = desired::prepare(manifests, &setup.kinds, &placement, &mut warnings).map_err(|errors| {
+        // Nothing is wrong with the input where a part of the cluster does not answer.
+        let code = if errors.len() == unanswered { ExitCode::Unreachable } else { ExitCode::Usage };
+        CommandError { code, errors }
+    })?;
     let default_strategy = UpdateStrategy::of(&arguments.apply_default_update_strategy);
     wanted.iter_mut().for_each(|wanted| wanted.update_by_default(default_strategy));
     let options = plan::Options {
@@ -304,6 +324,12 @@ pub async fn plan_apply(
         options: &options,
     };
     Ok((plan::build(request, wanted).await?, warnings))
+}
+
+/// Whether the cluster cannot tell an object's kind.
+fn is_of_broken_group(manifest: &Manifest, kinds: &Kinds) -> bool {
+    let object = &manifest.object;
+    kinds.find(&object.group, &object.version, &object.kind).is_none() && kinds.broken_group(&object.group).is_some()
 }
 
 /// Shows a plan.

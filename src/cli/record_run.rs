@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::arguments::WriteArgs;
 use super::error::CommandError;
 use super::outcome::End;
-use super::pipeline::{Setup, until_stopped};
+use super::pipeline::{Setup, until_dismissed, until_stopped};
 use super::run::Run;
 use crate::app::history::{self, ChangeSummary};
 use crate::app::inventory::Inventory;
@@ -33,6 +33,8 @@ pub enum Ended {
     Done(Box<Outcome>),
     /// Nothing was written, because the cluster is no longer what was planned for.
     PlanAgain,
+    /// The user said stop, and the cluster did not take the lock in the time that was left.
+    Stopped(ExitCode),
 }
 
 /// The end of a run that preflight refused.
@@ -123,12 +125,20 @@ impl Writing<'_> {
             lease: self.write.lock_lease,
         };
         let lock = local_lock.take();
-        let session = Session::open(Arc::clone(&self.setup.cluster), &self.run.surroundings, opening, lock).await?;
-        let session = Arc::new(session);
+        let opened = Session::open(Arc::clone(&self.setup.cluster), &self.run.surroundings, opening, lock);
+        let session = match until_dismissed(self.run.stop.clone(), FAREWELL, opened).await {
+            Ok(opened) => Arc::new(opened?),
+            Err(code) => {
+                self.run.warn("record", "the cluster does not answer; if it has given this run the lock, that expires");
+                return Ok(Ended::Stopped(code));
+            }
+        };
         let summary = self.summary(plan);
         // The record knows of the run already; its history need not be waited for.
         let engine = self.engine(plan, Some(Arc::clone(&session)));
-        let (history, outcome) = futures::join!(self.start_history(plan, &summary), engine);
+        let started = until_dismissed(self.run.stop.clone(), FAREWELL, self.start_history(plan, &summary));
+        let (history, outcome) = futures::join!(started, engine);
+        let history = history.unwrap_or_default();
         let succeeded = outcome.progress.iter().all(|progress| *progress == Progress::Done);
         let summary = ChangeSummary { successful: Some(succeeded), finished_at: self.now(), ..summary };
         let finishing = self.finish(plan, session, union, &outcome, history.as_deref(), summary);

@@ -194,14 +194,15 @@ impl Run {
     /// Ends the run: the last event, the exit code.
     pub fn finish(self, end: End) -> ExitCode {
         let code = end.code;
+        let wrote = end.done.writes() > 0;
         let requests = self.cluster.as_ref().map(|cluster| cluster.request_count()).unwrap_or_default();
         let elapsed = self.elapsed();
         self.events.send(end.event(requests, elapsed));
-        // Data that could not be written is a failed run for whoever reads it, unless it failed already.
-        match self.reporter.join() {
-            Err(error) if code == ExitCode::Success => not_written(&error),
-            _ => code,
-        }
+        let Err(error) = self.reporter.join() else { return code };
+        let failed = not_written(&error);
+        // What is deployed stays deployed, whether or not it could be told; otherwise the data were what the run was for.
+        let was_for_data = matches!(code, ExitCode::Success | ExitCode::NoChanges | ExitCode::Changes) && !wrote;
+        if was_for_data { failed } else { code }
     }
 }
 

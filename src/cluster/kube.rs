@@ -40,7 +40,7 @@ pub use self::limit::Concurrency;
 use self::request::Call;
 pub use self::retry::RetryLimits;
 use self::session::Session;
-use self::transport::{Answer, Transport, parse};
+use self::transport::{Answer, Transport};
 use super::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
     Kinds, ListQuery, Notices, Page, Patch, ServerVersion, WatchEvent, Written,
@@ -131,13 +131,6 @@ impl KubeCluster {
             }
         }
     }
-
-    async fn write(&self, call: &Call) -> Result<(Answer, Value), ClusterError> {
-        let answer = self.transport.send(call).await?;
-        // A write that was done but whose answer makes no sense may well have had its effect.
-        let object = parse(&answer.body).map_err(|error| ClusterError { ambiguous: call.writes, ..error })?;
-        Ok((answer, object))
-    }
 }
 
 #[async_trait]
@@ -215,28 +208,28 @@ impl Cluster for KubeCluster {
 
     async fn create(&self, address: &Address, body: &Value, dry_run: bool) -> Result<Written, ClusterError> {
         let call = Call::create(address, body, dry_run)?;
-        let (answer, object) = self.write(&call).await?;
-        Ok(Written { object: Arc::new(object), created: answer.status == 201, warnings: answer.warnings })
+        let answer = self.transport.send(&call).await?;
+        Ok(Written { object: Arc::new(answer.body), created: answer.status == 201, warnings: answer.warnings })
     }
 
     async fn apply(&self, address: &Address, body: &Value, options: ApplyOptions) -> Result<Written, ClusterError> {
         let call = Call::apply(address, body, options)?;
-        let (answer, object) = self.write(&call).await?;
-        let created = answer.status == 201 || (answer.lost_before && was_created_meanwhile(&answer, &object));
-        Ok(Written { object: Arc::new(object), created, warnings: answer.warnings })
+        let answer = self.transport.send(&call).await?;
+        let created = answer.status == 201 || (answer.lost_before && was_created_meanwhile(&answer));
+        Ok(Written { object: Arc::new(answer.body), created, warnings: answer.warnings })
     }
 
     async fn patch(&self, address: &Address, patch: &Patch, dry_run: bool) -> Result<Written, ClusterError> {
         let call = Call::patch(address, patch, dry_run)?;
-        let (answer, object) = self.write(&call).await.map_err(|error| failed_test(patch, error))?;
-        Ok(Written { object: Arc::new(object), created: false, warnings: answer.warnings })
+        let answer = self.transport.send(&call).await.map_err(|error| failed_test(patch, error))?;
+        Ok(Written { object: Arc::new(answer.body), created: false, warnings: answer.warnings })
     }
 
     async fn delete(&self, address: &Address, options: &DeleteOptions) -> Result<Option<Deleted>, ClusterError> {
         let call = Call::delete(address, options)?;
-        match self.write(&call).await {
-            Ok((answer, object)) => {
-                let object = Arc::new(last_state(address, object));
+        match self.transport.send(&call).await {
+            Ok(answer) => {
+                let object = Arc::new(last_state(address, answer.body));
                 Ok(Some(Deleted { object, warnings: answer.warnings }))
             }
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
@@ -300,7 +293,8 @@ fn last_state(address: &Address, answer: Value) -> Value {
 
 /// Whether an object that is answered as an existing one was made by an attempt whose answer was lost: it appeared
 /// while the request was being repeated, by the server's own clock, and its first fields are ours.
-fn was_created_meanwhile(answer: &Answer, object: &Value) -> bool {
+fn was_created_meanwhile(answer: &Answer<Value>) -> bool {
+    let object = &answer.body;
     let Some(now) = answer.date else { return false };
     let Ok(made) = object.text("/metadata/creationTimestamp").parse::<Timestamp>() else { return false };
     let ours = object

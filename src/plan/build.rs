@@ -315,7 +315,7 @@ fn settle(
         unable.push(format!("{} could not be verified by the server: {}", wanted.object, error.message));
         compared.verification = Verification::NotVerified(error.message);
     } else {
-        refusals.extend(refusal::findings(wanted, &error));
+        refusals.extend(refusal::findings(wanted, &error, compared.only_as_new));
         compared.verification = Verification::Refused;
         compared.refused = Some(error);
     }

@@ -43,6 +43,8 @@ pub(super) struct Compared {
     pub(super) manifest_digest: String,
     /// The server's refusal.
     pub(super) refused: Option<ClusterError>,
+    /// The server refuses the change, and would take the same object as a new one.
+    pub(super) only_as_new: bool,
     /// What has to go first, by what the refusal says.
     pub(super) after: Vec<ObjectKey>,
     /// Label value of the app that owns the live object, where it is another one.
@@ -64,6 +66,7 @@ impl Compared {
             warnings: Vec::new(),
             manifest_digest: String::new(),
             refused: None,
+            only_as_new: false,
             after: Vec::new(),
             foreign_app: None,
         }
@@ -313,6 +316,9 @@ async fn with_state(
             _ => {
                 compared.operation = Operation::Update;
                 compared.fields = diff::diff(&live, &merged(&live, &body), &DiffOptions::default());
+                // Every kind has words of its own for what cannot be changed, so the server is asked.
+                compared.only_as_new =
+                    error.kind == ErrorKind::Invalid && can_be_created(context, desired, address).await;
                 compared.refused = Some(error);
             }
         },

@@ -34,7 +34,7 @@ pub(super) async fn further(cluster: &dyn Cluster, desired: &Desired, compared: 
         }
         match cluster.apply(&address, &body, options).await {
             Err(next) if matches!(next.kind, ErrorKind::Invalid | ErrorKind::Denied) => {
-                findings.extend(refusal::findings(desired, &next));
+                findings.extend(refusal::findings(desired, &next, false));
                 error = next;
             }
             _ => break,

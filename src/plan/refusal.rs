@@ -16,16 +16,18 @@ use crate::cluster::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING};
 pub const RULE: &str = "server";
 /// The check of a namespace that does not exist.
 const MISSING_NAMESPACE: &str = "namespace";
+/// The check of a field that cannot be changed.
+const IMMUTABLE: &str = "immutable";
 
-/// Findings for one refused object.
+/// Findings for one refused object. `only_as_new`: the server would take it where there is none yet.
 #[must_use]
-pub fn findings(desired: &Desired, error: &ClusterError) -> Vec<Finding> {
+pub fn findings(desired: &Desired, error: &ClusterError, only_as_new: bool) -> Vec<Finding> {
     let told = words::causes(&error.message);
     if !told.is_empty() {
         let check = |cause: &Cause| if cause.reason == words::UNKNOWN_FIELD { "unknown-field" } else { "invalid" };
         return told.into_iter().map(|cause| finding(desired, check(&cause), &cause)).collect();
     }
-    let check = check_name(error);
+    let check = if only_as_new { IMMUTABLE } else { check_name(error) };
     if error.causes.is_empty() || matches!(check, "denied" | "terminating") {
         let cause = Cause { reason: error.reason.clone(), field: String::new(), message: error.message.clone() };
         return vec![finding(desired, check, &cause)];
@@ -36,7 +38,7 @@ pub fn findings(desired: &Desired, error: &ClusterError) -> Vec<Finding> {
         .map(|cause| {
             let immutable = cause.message.contains("immutable")
                 || (cause.reason == "FieldValueForbidden" && cause.message.contains("updates to"));
-            finding(desired, if immutable { "immutable" } else { check }, cause)
+            finding(desired, if immutable { IMMUTABLE } else { check }, cause)
         })
         .collect()
 }
@@ -56,10 +58,10 @@ fn finding(desired: &Desired, check: &str, cause: &Cause) -> Finding {
         finding = finding.path(display_path(&path));
     }
     match check {
-        "immutable" if takes_more_along(&desired.object) => finding.remedy(
+        IMMUTABLE if takes_more_along(&desired.object) => finding.remedy(
             "keep the value, or create the object under another name: to replace it would delete all that goes with it",
         ),
-        "immutable" => finding.remedy(
+        IMMUTABLE => finding.remedy(
             "keep the value, or replace the object: annotation kapp.k14s.io/update-strategy: fallback-on-replace",
         ),
         "unknown-field" => finding.remedy("check the spelling, or the version of the kind that the cluster serves"),
@@ -84,7 +86,7 @@ fn without_value(message: &str) -> String {
 
 fn check_name(error: &ClusterError) -> &'static str {
     match error.kind {
-        ErrorKind::Invalid if error.message.contains("immutable") => "immutable",
+        ErrorKind::Invalid if error.message.contains("immutable") => IMMUTABLE,
         ErrorKind::Invalid => "invalid",
         ErrorKind::Denied if error.message.contains("exceeded quota") => "quota",
         ErrorKind::Denied | ErrorKind::Forbidden if error.reason == NAMESPACE_TERMINATING => "terminating",

@@ -176,7 +176,11 @@ fn the_json_of_a_check_is_its_report() {
 /// A device that is always full stands for the disk.
 fn data_that_cannot_be_written_fails_the_run() {
     let pushback = Pushback::new();
-    for arguments in [&["rules"][..], &["apply", "-a", "a", "-f", "in.yaml", "--cluster", "dir:live", "--yes"]] {
+    for arguments in [
+        &["rules"][..],
+        &["list", "--cluster", "dir:live"],
+        &["diff", "-a", "a", "-f", "in.yaml", "--cluster", "dir:live", "--diff-exit-status"],
+    ] {
         pushback.write("in.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: data}\n");
         let line = format!("exec \"$0\" {} > /dev/full", arguments.join(" "));
         let ran = pushback.run_in_shell(&line).expect(1);

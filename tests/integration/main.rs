@@ -9,6 +9,7 @@ mod config;
 mod destructive_change;
 mod directory;
 mod examples;
+mod failures;
 mod field_conflicts;
 mod harness;
 mod hostile;
@@ -53,6 +54,7 @@ fn all_tests() -> Vec<TestCase> {
         destructive_change::tests(),
         directory::tests(),
         examples::tests(),
+        failures::tests(),
         field_conflicts::tests(),
         harness::tests(),
         hostile::tests(),

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::request::{Call, group_version_path, push_segment};
-use super::transport::{Transport, parse};
+use super::transport::Transport;
 use crate::cluster::{ClusterError, ErrorKind, Kind, Kinds};
 
 /// The last choice is for servers before 1.26.
@@ -203,8 +203,7 @@ async fn add_classic(transport: &Transport, kinds: &mut Kinds, wanted: Vec<(Stri
     let answers = futures::future::join_all(wanted.iter().map(|(group, version)| async move {
         // An aggregated API that is down answers 503 for as long as it is down.
         let call = Call { dispensable: true, ..Call::read_path(group_version_path(group, version)?, CLASSIC) };
-        let answer = transport.send(&call).await?;
-        parse::<ClassicResources>(&answer.body)
+        transport.send::<ClassicResources>(&call).await.map(|answer| answer.body)
     }))
     .await;
     for ((group, version), answer) in wanted.iter().zip(answers) {

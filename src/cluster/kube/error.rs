@@ -253,7 +253,13 @@ pub(super) fn broken(error: &kube::Error, server: &str) -> Broken {
         // An `io::Error` around a TLS error shows the same words and hides the type.
         certificate |= last.contains("invalid peer certificate");
     }
-    let message = if certificate {
+    let message = if certificate && (last.contains("certificate expired") || last.contains("certificate not valid yet"))
+    {
+        let words = last.strip_prefix("invalid peer certificate: ").unwrap_or(&last);
+        format!(
+            "by this machine's clock the certificate of {server} is not valid ({words}); check the clock, or renew it"
+        )
+    } else if certificate {
         format!("the certificate of {server} is not trusted ({last}); check certificate-authority in the kubeconfig")
     } else if before_sending {
         format!("no connection to {server}: {last}")
@@ -261,6 +267,17 @@ pub(super) fn broken(error: &kube::Error, server: &str) -> Broken {
         format!("the connection to {server} broke: {last}")
     };
     Broken { error: ClusterError::new(ErrorKind::Unreachable, message), before_sending, permanent: certificate }
+}
+
+/// Tokens and certificates hold for a time, and a machine whose clock is wrong asks for them at the wrong one.
+pub(super) fn clock_note(server: jiff::Timestamp, here: jiff::Timestamp) -> String {
+    const TOLERATED: i64 = 60;
+    let ahead = here.as_second() - server.as_second();
+    let side = if ahead > 0 { "ahead of" } else { "behind" };
+    match ahead.abs() {
+        0..=TOLERATED => String::new(),
+        seconds => format!("; this machine's clock is {seconds} s {side} the server's, and tokens go by it"),
+    }
 }
 
 /// The words of plugins and identity providers can hold tokens, so only the kind of failure is told.
@@ -338,6 +355,8 @@ pub(super) enum ReadBodyError {
     Broken(kube::Error),
     /// It is over the limit.
     TooLong,
+    /// It is no JSON, or not the JSON that was asked for.
+    Nonsense(serde_json::Error),
 }
 
 #[cfg(test)]
@@ -498,6 +517,20 @@ mod tests {
         assert_eq!(read(503, b"no backend").message, "the server answered 503 Service Unavailable: no backend");
         assert_eq!(read(500, &[0xff; 9000]).kind, ErrorKind::Server);
         assert_eq!(read(799, b"").kind, ErrorKind::Protocol);
+    }
+
+    #[test]
+    fn a_wrong_clock_is_named_with_its_difference() {
+        let at = |second| jiff::Timestamp::from_second(second).unwrap();
+        assert_eq!(clock_note(at(1000), at(1060)), "");
+        assert_eq!(
+            clock_note(at(1000), at(1600)),
+            "; this machine's clock is 600 s ahead of the server's, and tokens go by it"
+        );
+        assert_eq!(
+            clock_note(at(1600), at(1000)),
+            "; this machine's clock is 600 s behind the server's, and tokens go by it"
+        );
     }
 
     #[test]

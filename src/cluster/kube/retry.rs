@@ -13,7 +13,7 @@ pub struct RetryLimits {
     pub budget: Duration,
     /// The same while the server has not answered anything yet: a wrong address should not take minutes to show.
     pub first_contact_budget: Duration,
-    /// Attempts of a request that the server answers with 500.
+    /// Attempts of a request that the server answers with 500, or with half an answer.
     pub server_errors: u32,
     /// The first wait; each further one is twice as long.
     pub first_delay: Duration,
@@ -88,7 +88,8 @@ pub(super) fn delay(
         (Processed::Judged, _) | (Processed::Maybe, Repeatable::IfNotProcessed) => return None,
         (Processed::No, _) | (Processed::Maybe, Repeatable::Yes) => {}
     }
-    if failure.error.status == 500 && progress.attempt >= limits.server_errors {
+    let broken = failure.error.status == 500 || failure.error.kind == ErrorKind::Protocol;
+    if broken && progress.attempt >= limits.server_errors {
         return None;
     }
     let silent = matches!(failure.error.kind, ErrorKind::Unreachable | ErrorKind::Timeout);

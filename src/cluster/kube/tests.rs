@@ -54,6 +54,32 @@ async fn a_read_is_repeated_until_the_server_answers_and_each_repetition_is_told
 }
 
 #[tokio::test(start_paused = true)]
+async fn half_an_answer_is_asked_for_again_and_nonsense_is_not() {
+    let answer = |text: &str| Reply::Answer(200, Vec::new(), vec![text.to_owned()]);
+    let fake = Fake::script([answer("{\"apiVersion\":"), answer(""), Reply::json(200, &object())]);
+    assert_eq!(fake.cluster.get(&address()).await.unwrap().as_deref(), Some(&object()));
+
+    let fake = Fake::function(move |_| answer("{\"apiVersion\":"));
+    assert_eq!(fake.cluster.get(&address()).await.unwrap_err().kind, ErrorKind::Protocol);
+    assert_eq!(fake.asked().len(), 5);
+
+    let fake = Fake::function(move |_| answer("<html>"));
+    let error = fake.cluster.apply(&address(), &object(), ApplyOptions::default()).await.unwrap_err();
+    assert_eq!((error.kind, error.ambiguous), (ErrorKind::Protocol, true));
+    assert_eq!(fake.asked().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_token_tells_of_a_wrong_clock() {
+    let options = ConnectOptions { now: || Timestamp::UNIX_EPOCH, ..ConnectOptions::default() };
+    let fake = Fake::with_options(&options, |_| {
+        Reply::status(401, "Unauthorized", "Unauthorized").with_header("date", "Thu, 01 Jan 1970 00:10:00 GMT")
+    });
+    let error = fake.cluster.get(&address()).await.unwrap_err();
+    assert!(error.message.ends_with("clock is 600 s behind the server's, and tokens go by it"), "{}", error.message);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_busy_server_is_waited_for_as_long_as_it_asks() {
     let busy = Reply::status(429, "TooManyRequests", "please try again later").with_header("retry-after", "7");
     let fake = Fake::script([busy, Reply::json(201, &object())]);

@@ -59,7 +59,7 @@ pub(super) struct Transport {
 
 /// An answer within 2xx.
 #[derive(Debug)]
-pub(super) struct Answer<B = Vec<u8>> {
+pub(super) struct Answer<B> {
     pub(super) status: u16,
     pub(super) body: B,
     pub(super) warnings: Vec<String>,
@@ -103,11 +103,12 @@ impl Transport {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sends a request and reads its answer whole.
-    pub(super) async fn send(&self, call: &Call) -> Result<Answer, ClusterError> {
+    /// Sends a request and reads its answer as JSON.
+    pub(super) async fn send<T: DeserializeOwned>(&self, call: &Call) -> Result<Answer<T>, ClusterError> {
         self.repeat(call, async |response, longest| {
             let (parts, body) = response.into_parts();
             let body = error::read_body(body, longest).await?;
+            let body = serde_json::from_slice(&body).map_err(ReadBodyError::Nonsense)?;
             Ok((parts.status.as_u16(), parts.headers, body))
         })
         .await
@@ -126,7 +127,7 @@ impl Transport {
     pub(super) async fn json<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClusterError> {
         let answer = self.send(call).await?;
         self.tell(call, &answer.warnings);
-        parse(&answer.body)
+        Ok(answer.body)
     }
 
     /// Passes warnings on that have no other way to the user.
@@ -236,6 +237,13 @@ impl Transport {
         let result = match outcome {
             Ok(Ok(answer)) => answer,
             Ok(Err(ReadBodyError::Broken(error))) => Err(self.broken(&error, ticket)),
+            // Half an answer is as good as none. One that makes no sense will make none the next time either, but a
+            // write may well have had its effect.
+            Ok(Err(ReadBodyError::Nonsense(error))) => Err(Failure {
+                error: ClusterError { ambiguous: call.writes, ..nonsense(&error) },
+                processed: if error.is_eof() { Processed::Maybe } else { Processed::Judged },
+                retry_after: None,
+            }),
             Ok(Err(ReadBodyError::TooLong)) => Err(judged(ClusterError::new(
                 ErrorKind::TooLarge,
                 format!("the answer is longer than {} MiB", call.longest >> 20),
@@ -280,10 +288,15 @@ impl Transport {
 
     fn refused(&self, call: &Call, ticket: &Ticket, code: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
         let audit_id = headers.get("audit-id").and_then(|value| value.to_str().ok());
-        let refusal = error::refusal(code, body, audit_id, &call.secrets().and(&self.credentials(ticket)));
+        let mut refusal = error::refusal(code, body, audit_id, &call.secrets().and(&self.credentials(ticket)));
         let told_to_wait = header(headers, &RETRY_AFTER)
             .and_then(|value| retry::retry_after(value, header(headers, &DATE), (self.now)()))
             .or(refusal.retry_after_seconds.map(Duration::from_secs));
+        if refusal.error.kind == ErrorKind::Unauthorized
+            && let Some(date) = header(headers, &DATE).and_then(retry::http_date)
+        {
+            refusal.error.message.push_str(&error::clock_note(date, (self.now)()));
+        }
         let processed = match code {
             _ if refusal.not_processed => Processed::No,
             429 if refusal.error.kind == ErrorKind::Busy => Processed::No,
@@ -336,15 +349,18 @@ impl Transport {
     }
 }
 
-/// Reads an answer. The parser's words can quote it, so only the place is told.
+/// Reads a piece of an answer.
 pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ClusterError> {
-    serde_json::from_slice(body).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        ClusterError::new(
-            ErrorKind::Protocol,
-            format!("the answer is not what an API server sends (line {line}, column {column} of it)"),
-        )
-    })
+    serde_json::from_slice(body).map_err(|error| nonsense(&error))
+}
+
+/// The parser's words can quote the answer, so only the place is told.
+fn nonsense(error: &serde_json::Error) -> ClusterError {
+    let (line, column) = (error.line(), error.column());
+    ClusterError::new(
+        ErrorKind::Protocol,
+        format!("the answer is not what an API server sends (line {line}, column {column} of it)"),
+    )
 }
 
 fn judged(error: ClusterError) -> Failure {

@@ -60,6 +60,16 @@ impl Authority {
         self.sign(&parameters)
     }
 
+    /// A serving certificate for 127.0.0.1 that holds from the start of one year to the start of another.
+    pub(crate) fn server_between(&self, from: i32, to: i32) -> Result<Identity, rcgen::Error> {
+        let mut parameters = named("127.0.0.1", &[]);
+        parameters.subject_alt_names = vec![SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST))];
+        parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        parameters.not_before = rcgen::date_time_ymd(from, 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(to, 1, 1);
+        self.sign(&parameters)
+    }
+
     /// A client certificate: the API server reads user and groups from it.
     pub(crate) fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, rcgen::Error> {
         let mut parameters = named(user, groups);

@@ -47,7 +47,17 @@ impl HttpsServer {
         handler: impl Fn(&Request) -> (u16, Value) + Send + Sync + 'static,
     ) -> HttpsServer {
         let authority = Authority::new().expect("an authority");
-        let config = Arc::new(tls(&authority.server_named(names).expect("a certificate")));
+        let identity = authority.server_named(names).expect("a certificate");
+        Self::start_as(&authority, &identity, handler)
+    }
+
+    /// Serves `handler` with a certificate of the test's own.
+    pub(crate) fn start_as(
+        authority: &Authority,
+        identity: &Identity,
+        handler: impl Fn(&Request) -> (u16, Value) + Send + Sync + 'static,
+    ) -> HttpsServer {
+        let config = Arc::new(tls(identity));
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let port = listener.local_addr().expect("its address").port();
         let connections = Arc::<Mutex<Connections>>::default();
