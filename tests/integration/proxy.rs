@@ -31,6 +31,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_watch_goes_wrong_as_scripted,
         ApiServer: latency_pauses_and_actions_come_between,
         ApiServer: nothing_passes_after_the_end,
+        ApiServer: the_end_is_told_where_the_last_request_comes_to_nothing,
         ApiServer: the_product_works_through_the_proxy,
     ]
 }
@@ -411,6 +412,16 @@ fn nothing_passes_after_the_end() {
         }
         let there = ["two", "three"].map(|name| api.get(&path(name)).status == 200);
         assert_eq!(there, [true, false]);
+    }
+}
+
+fn the_end_is_told_where_the_last_request_comes_to_nothing() {
+    for fault in [Fault::status(500), Fault::close()] {
+        let (proxy, client, namespace, _) = proxied("proxy-end-fails");
+        proxy.on(any().nth(1), fault);
+        let mut told = proxy.end_after(any().nth(1), false);
+        client.send("GET", &collection(&namespace), "", &Value::Null, SOON);
+        wait_until("the end is told", SOON, || told.try_recv().ok());
     }
 }
 

@@ -324,7 +324,7 @@ fn signals_end_a_run_whose_server_hangs() {
     let hanging = || {
         let mut run = Running::start(place.command(&arguments));
         // Far enough that some time passes before the gate is asked for again.
-        run.wait_for("the gate is waited for", |event| event["type"] == "retry" && event["attempt"] == 4);
+        run.wait_for("the gate is waited for", |event| event["type"] == "retry" && event["attempt"] == 6);
         kill_process(server, Signal::STOP).expect("the API server runs");
         run.signal(Signal::INT);
         run.wait_for("the signal is heard", |event| event["outcome"] == "skipped");

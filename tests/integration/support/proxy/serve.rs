@@ -122,6 +122,7 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
     let (parts, incoming) = request.into_parts();
     let bytes = incoming.collect().await?.to_bytes();
     let request = register(&shared, &parts, bytes)?;
+    let _last = Last { shared: Arc::clone(&shared), number: request.number };
     hold_back(&shared, &request).await;
     let Part { fault, before, after } = shared.state().script.part(&request);
     if let Some(fault) = &fault {
@@ -197,6 +198,23 @@ async fn hold_back(shared: &Shared, request: &Request) {
     }
     let mut paused = shared.paused.subscribe();
     let _ = paused.wait_for(|paused| !paused).await;
+}
+
+/// Sees to it that the end is told of, also where the last request fails by the script or its client goes away.
+struct Last {
+    shared: Arc<Shared>,
+    number: usize,
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if let Some(end) = &mut self.shared.state().end
+            && end.last == Some(self.number)
+        {
+            end.done = true;
+            end.tell();
+        }
+    }
 }
 
 /// Whether the answer is to be withheld.
