@@ -125,6 +125,8 @@ pub struct Address {
     pub name: String,
     /// `status`, `scale`…; empty for the object itself.
     pub subresource: String,
+    /// Requests about it do not queue behind others.
+    pub urgent: bool,
 }
 
 impl Address {
@@ -132,7 +134,13 @@ impl Address {
     #[must_use]
     pub fn new(kind: Arc<Kind>, namespace: &str, name: &str) -> Self {
         let namespace = if kind.namespaced { namespace.to_owned() } else { String::new() };
-        Self { kind, namespace, name: name.to_owned(), subresource: String::new() }
+        Self { kind, namespace, name: name.to_owned(), subresource: String::new(), urgent: false }
+    }
+
+    /// The same, for requests that must not wait until hundreds of others have been answered.
+    #[must_use]
+    pub fn urgent(self) -> Self {
+        Self { urgent: true, ..self }
     }
 }
 

@@ -209,8 +209,10 @@ impl Observed {
 pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, AppError> {
     let plain = app.name.strip_suffix(QUALIFIED_SUFFIX).unwrap_or(&app.name);
     let app = AppName { name: plain.to_owned(), namespace: app.namespace.clone() };
-    let qualified = Address::new(config_map_kind(), &app.namespace, &format!("{plain}{QUALIFIED_SUFFIX}"));
-    let unqualified = Address::new(config_map_kind(), &app.namespace, plain);
+    // A lock that is renewed behind a thousand writes is renewed too late.
+    let address = |name: &str| Address::new(config_map_kind(), &app.namespace, name).urgent();
+    let qualified = address(&format!("{plain}{QUALIFIED_SUFFIX}"));
+    let unqualified = address(plain);
     let (first, second) = futures::join!(cluster.get(&qualified), cluster.get(&unqualified));
     let read = AppError::cluster("read the app's record");
     let (address, found) = match (first, second) {

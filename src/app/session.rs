@@ -111,7 +111,7 @@ impl Session {
             match before {
                 Some(before) => write.update(&*cluster, &app, before).await,
                 None => {
-                    let address = Address::new(config_map_kind(), &app.namespace, &app.name);
+                    let address = Address::new(config_map_kind(), &app.namespace, &app.name).urgent();
                     write.create(&*cluster, &app, &address).await
                 }
             }
@@ -322,44 +322,46 @@ struct Renewal {
 impl Renewal {
     /// Renews the lock every third of the lease, until it is aborted or the lock is lost.
     async fn run(self) {
+        let mut pause = self.lease / 3;
         loop {
-            tokio::time::sleep(self.lease / 3).await;
-            self.once().await;
+            tokio::time::sleep(pause).await;
+            // After an attempt that came to nothing there is little time left for others.
+            pause = if self.once().await { self.lease / 3 } else { self.lease / 30 };
             if self.shared.lost.load(Ordering::Acquire) {
                 return;
             }
         }
     }
 
-    /// One renewal. A request that hangs is given up in time for another.
-    async fn once(&self) {
+    /// One renewal; whether it succeeded. A request that hangs is given up in time for another.
+    async fn once(&self) -> bool {
         // Not reached: tried again until the lease runs out, and `may_write` watches that.
-        let _ = tokio::time::timeout(self.lease / 3, self.attempt()).await;
+        tokio::time::timeout(self.lease / 3, self.attempt()).await.unwrap_or(false)
     }
 
-    async fn attempt(&self) {
+    async fn attempt(&self) -> bool {
         // Held over the request: `close` must see the resourceVersion that this write leaves.
         let mut record = self.shared.record.lock().await;
         loop {
-            let Some(lock) = &record.lock else { return };
+            let Some(lock) = &record.lock else { return false };
             let lock = LockEntry { renewals: lock.renewals + 1, ..lock.clone() };
             let started = boot_clock();
             match write_lock(&*self.cluster, &self.app, &record, Some(&lock)).await {
                 Ok(renewed) => {
                     *record = renewed;
                     self.shared.safe_until.store(safe_until(started, self.lease), Ordering::Release);
-                    return;
+                    return true;
                 }
                 // Somebody else edited the record, or an answer of our own was lost.
                 Err(AppError::Changed { .. }) => match reread(&*self.cluster, &record.address).await {
                     Ok(Some(seen)) if seen.lock.as_ref().is_some_and(|lock| lock.run == self.run) => *record = seen,
                     Ok(_) => {
                         self.shared.lost.store(true, Ordering::Release);
-                        return;
+                        return false;
                     }
-                    Err(_) => return,
+                    Err(_) => return false,
                 },
-                Err(_) => return,
+                Err(_) => return false,
             }
         }
     }

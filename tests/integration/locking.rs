@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::support::proxy::{Fault, FaultProxy, Verb, matching};
 use crate::support::{Options, Pushback, Ran, Running, TestCase, TestCluster, cases, wait_until};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -19,6 +20,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_run_that_cannot_renew_its_lock_stops_writing,
         ApiServer: a_run_whose_lock_was_taken_over_writes_nothing_more,
         ApiServer: a_record_that_somebody_else_edits_does_not_cost_the_lock,
+        ApiServer: a_lock_is_renewed_past_hundreds_of_writes_that_queue,
         ApiServer: rights_in_one_namespace_are_enough,
     ]
 }
@@ -242,6 +244,20 @@ fn a_record_that_somebody_else_edits_does_not_cost_the_lock() {
     let record = cluster.api().get(&path).ok();
     assert_eq!(record["metadata"]["annotations"]["example.com/note"], "again");
     assert_eq!(lock(cluster, &namespace), Value::Null);
+}
+
+fn a_lock_is_renewed_past_hundreds_of_writes_that_queue() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("queue");
+    let proxy = FaultProxy::start(cluster.kubeconfig_path());
+    let place = Pushback::with_kubeconfig(&proxy.kubeconfig());
+    let objects: Vec<Value> = (0..400).map(|number| config_map(&format!("object-{number}"), "us")).collect();
+    place.write("app.yaml", manifest(&objects));
+    // All are written at once, and so slowly that a lease passes before the last has its turn.
+    proxy.on(matching(Verb::Apply, "configmaps"), Fault::Delay(Duration::from_secs(2)));
+    let arguments = ["apply", "-a", "shop", "-n", &namespace, "-f", "app.yaml", "--yes", "--lock-lease=6s"];
+    place.run(&arguments).expect(0);
+    assert_eq!(names(cluster, &namespace).len(), objects.len());
 }
 
 fn rights_in_one_namespace_are_enough() {

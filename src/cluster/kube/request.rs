@@ -40,6 +40,8 @@ pub(super) struct Call {
     pub(super) dispensable: bool,
     /// The answer goes on for long and does not count against the limit of requests.
     pub(super) stream: bool,
+    /// It does not wait for a place among the requests that are under way.
+    pub(super) urgent: bool,
     /// About one object: how long the answer takes tells how busy the server is.
     pub(super) about_one_object: bool,
     /// What people read: `apply Deployment shop/web`.
@@ -64,6 +66,7 @@ impl Call {
             patience: 1,
             dispensable: false,
             stream: false,
+            urgent: false,
             about_one_object: false,
             label,
             counter,
@@ -194,8 +197,12 @@ impl Call {
             return Err(ClusterError::new(ErrorKind::Invalid, format!("no name given for {}", address.kind.kind)));
         }
         let path = object_path(address, &address.name)?;
-        let about_one_object = true;
-        Ok(Self { about_one_object, ..Self::new(method, path, label(verb, address), counter(verb, &address.kind)) })
+        let (about_one_object, urgent) = (true, address.urgent);
+        Ok(Self {
+            about_one_object,
+            urgent,
+            ..Self::new(method, path, label(verb, address), counter(verb, &address.kind))
+        })
     }
 
     fn carry(mut self, address: &Address, body: &Value) -> Result<Self, ClusterError> {

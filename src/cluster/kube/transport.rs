@@ -215,7 +215,7 @@ impl Transport {
     ) -> Result<Received<B>, Failure> {
         let request = self.request(call, ticket)?;
         // Waiting at the gate is not the request's fault and counts against nothing.
-        if place.is_none() && !call.stream {
+        if place.is_none() && !call.stream && !call.urgent {
             *place = Some(self.limit.acquire().await);
         }
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(call.counter.clone()).or_default() += 1;
