@@ -69,7 +69,7 @@ impl Running {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(self.pid(), signal).expect("a running process");
+        kill_process(self.pid(), signal).unwrap_or_else(|error| panic!("{error}; events: {:#?}", self.events()));
     }
 
     fn pid(&self) -> Pid {
