@@ -93,6 +93,33 @@ impl App {
     fn pod(&self) -> Value {
         wait_until("there is a Pod", SOON, || self.cluster.api().list(&self.path("pods")).into_iter().next())
     }
+
+    /// The same app, in the hands of a user who has these rights in its namespace and no others.
+    fn by_user(self, user: &str, rules: &Value) -> Self {
+        let group = "rbac.authorization.k8s.io";
+        let role = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "Role",
+            "metadata": {"namespace": self.namespace, "name": user}, "rules": rules,
+        });
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+            "metadata": {"namespace": self.namespace, "name": user},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": user},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+        });
+        self.cluster.api().apply(&role).ok();
+        self.cluster.api().apply(&binding).ok();
+        let client = self.cluster.api_for(user, &[]);
+        let allowed = || (client.get(&self.path("configmaps")).status == 200).then_some(());
+        wait_until("the binding takes effect", SOON, allowed);
+        let place = Pushback::new().with("KUBECONFIG", self.cluster.kubeconfig_for(user, &[]));
+        Self { place, ..self }
+    }
+}
+
+/// A rule of a Role.
+fn rights(group: &str, resource: &str, verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": [resource], "verbs": verbs})
 }
 
 #[track_caller]
@@ -411,28 +438,13 @@ fn an_object_of_somebody_else_is_waited_for() {
 
 fn what_may_not_be_listed_is_looked_at_one_by_one() {
     let app = App::new("unlisted");
-    let rbac = "rbac.authorization.k8s.io";
-    let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
-    let role = json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": {"namespace": app.namespace, "name": "one-by-one"},
-        "rules": [
-            rule("", "configmaps", &["get", "list", "create", "patch", "delete"]),
-            rule("apps", "deployments", &["get", "create", "patch", "delete"]),
-        ],
-    });
-    let binding = json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
-        "metadata": {"namespace": app.namespace, "name": "one-by-one"},
-        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "one-by-one"},
-        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "one-by-one"}],
-    });
-    app.cluster.api().apply(&role).ok();
-    app.cluster.api().apply(&binding).ok();
-    let user = app.cluster.api_for("one-by-one", &[]);
-    wait_until("the binding takes effect", SOON, || (user.get(&app.path("configmaps")).status == 200).then_some(()));
-
-    let place = Pushback::new().with("KUBECONFIG", app.cluster.kubeconfig_for("one-by-one", &[]));
-    let app = App { place, ..app };
+    let app = app.by_user(
+        "one-by-one",
+        &json!([
+            rights("", "configmaps", &["get", "list", "create", "patch", "delete"]),
+            rights("apps", "deployments", &["get", "create", "patch", "delete"]),
+        ]),
+    );
     app.write(&[running_deployment("web")]);
     let ran = app.apply(&["--wait-timeout", "60s"]).expect(0);
     assert!(ran.events_of("wait.done").iter().any(|event| event["outcome"] == "ok"), "{}", ran.stdout);

@@ -44,6 +44,20 @@ fn condition(kind: &str, status: &str, reason: &str) -> Value {
     json!({"type": kind, "status": status, "reason": reason})
 }
 
+/// A pod of an owner.
+fn pod(name: &str, owner: &str, status: Value) -> Arc<Value> {
+    let mut value =
+        object("v1", "Pod", json!({"metadata": {"name": name, "uid": name, "ownerReferences": [{"uid": owner}]}}));
+    value["spec"] = json!({"containers": [{"name": "web", "image": "reg/web:1"}]});
+    value["status"] = status;
+    Arc::new(value)
+}
+
+/// The status of a pod whose container waits.
+fn waiting(reason: &str, message: &str) -> Value {
+    json!({"phase": "Pending", "containerStatuses": [{"name": "web", "state": {"waiting": {"reason": reason, "message": message}}}]})
+}
+
 /// A row of a table: what the object adds to the kind's minimum, the state, and a part of the message.
 type Row = (Value, State, &'static str);
 

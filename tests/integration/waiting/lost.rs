@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{App, SOON, config_map, end, is_waiting, running_deployment, stuck_deployment, unfinished};
+use super::{App, SOON, config_map, end, is_waiting, rights, running_deployment, stuck_deployment, unfinished};
 use crate::support::proxy::{Fault, FaultProxy, Verb, WatchFault, matching};
 use crate::support::{Pushback, TestCase, cases, wait_until};
 
@@ -147,26 +147,8 @@ fn an_evicted_pod_fails_where_nobody_replaces_it() {
 
 fn what_may_not_be_watched_is_listed_again_and_again() {
     let app = App::new("unwatched");
-    let rbac = "rbac.authorization.k8s.io";
-    let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
     let all = ["get", "list", "create", "patch", "delete"];
-    let role = json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": {"namespace": app.namespace, "name": "narrow"},
-        "rules": [rule("", "configmaps", &all), rule("apps", "deployments", &all)],
-    });
-    let binding = json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
-        "metadata": {"namespace": app.namespace, "name": "narrow"},
-        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "narrow"},
-        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "narrow"}],
-    });
-    app.cluster.api().apply(&role).ok();
-    app.cluster.api().apply(&binding).ok();
-    let user = app.cluster.api_for("narrow", &[]);
-    wait_until("the binding takes effect", SOON, || (user.get(&app.path("configmaps")).status == 200).then_some(()));
-
-    let place = Pushback::new().with("KUBECONFIG", app.cluster.kubeconfig_for("narrow", &[]));
-    let app = App { place, ..app };
+    let app = app.by_user("narrow", &json!([rights("", "configmaps", &all), rights("apps", "deployments", &all)]));
     app.write(&[running_deployment("web")]);
     let ran = app.apply(&["--wait-timeout", "5m"]).expect(0);
     // Without its Pods nothing can be said about causes, and that is said once.

@@ -2,18 +2,6 @@
 
 use super::*;
 
-fn pod(name: &str, owner: &str, status: Value) -> Arc<Value> {
-    let mut value =
-        object("v1", "Pod", json!({"metadata": {"name": name, "uid": name, "ownerReferences": [{"uid": owner}]}}));
-    value["spec"] = json!({"containers": [{"name": "web", "image": "reg/web:1"}]});
-    value["status"] = status;
-    Arc::new(value)
-}
-
-fn waiting(reason: &str, message: &str) -> Value {
-    json!({"phase": "Pending", "containerStatuses": [{"name": "web", "state": {"waiting": {"reason": reason, "message": message}}}]})
-}
-
 fn crash_loop(restarts: i64) -> Value {
     json!({"phase": "Running", "containerStatuses": [{
         "name": "web", "ready": false, "restartCount": restarts, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}},

@@ -5,18 +5,6 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
-fn pod(name: &str, owner: &str, status: Value) -> Arc<Value> {
-    let mut value =
-        object("v1", "Pod", json!({"metadata": {"name": name, "uid": name, "ownerReferences": [{"uid": owner}]}}));
-    value["spec"] = json!({"containers": [{"name": "web", "image": "reg/web:1"}]});
-    value["status"] = status;
-    Arc::new(value)
-}
-
-fn waiting(reason: &str, message: &str) -> Value {
-    json!({"phase": "Pending", "containerStatuses": [{"name": "web", "state": {"waiting": {"reason": reason, "message": message}}}]})
-}
-
 fn crash_loop() -> Value {
     json!({"phase": "Running", "containerStatuses": [{
         "name": "web", "ready": false, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
