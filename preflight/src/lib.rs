@@ -11,6 +11,7 @@ pub mod reference;
 pub mod registry;
 pub mod rule;
 pub mod rules;
+pub mod schema;
 pub mod selection;
 pub mod session;
 pub mod settings;

@@ -1,0 +1,9 @@
+//! Structural schemas of custom resources: the model, what the API server does to an object under one, and whether all
+//! that one schema lets in gets through another.
+
+pub mod cel;
+pub mod model;
+pub mod pattern;
+pub mod pipeline;
+
+pub use model::{Additional, CelRule, Limit, ListType, MapType, Schema, Type, Window};

@@ -1,0 +1,1 @@
+//! Rules of `x-kubernetes-validations`, evaluated with the libraries that the API server gives them.

@@ -1,0 +1,474 @@
+//! A structural schema of `apiextensions.k8s.io`, one node: every keyword and `x-kubernetes-*` extension that decides
+//! what an object may hold, and a digest of that. Texts (`description`, `title`, `example`, `externalDocs`) are left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+/// Nodes below this depth are not read; whatever differs there cannot be judged.
+pub const MAX_DEPTH: usize = 128;
+
+/// `type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Type {
+    /// `boolean`
+    Boolean,
+    /// `integer`
+    Integer,
+    /// `number`
+    Number,
+    /// `string`
+    String,
+    /// `array`
+    Array,
+    /// `object`
+    Object,
+}
+
+impl Type {
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Boolean => "boolean",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::String => "string",
+            Self::Array => "array",
+            Self::Object => "object",
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        [Self::Boolean, Self::Integer, Self::Number, Self::String, Self::Array, Self::Object]
+            .into_iter()
+            .find(|kind| kind.as_str() == word)
+    }
+}
+
+/// `minimum` or `maximum`; the server computes in 64-bit floating point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// The bound.
+    pub value: f64,
+    /// `exclusiveMinimum`, `exclusiveMaximum`: the bound itself is not allowed.
+    pub exclusive: bool,
+}
+
+/// A pair such as `minLength` and `maxLength`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// The least.
+    pub least: Option<i64>,
+    /// The most.
+    pub most: Option<i64>,
+}
+
+/// `additionalProperties`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Additional {
+    /// `true`: anything, unpruned.
+    Anything,
+    /// `false`; the API server refuses a definition with it.
+    Nothing,
+    /// Values of this schema.
+    Schema(Box<Schema>),
+}
+
+/// `x-kubernetes-list-type`; absent means atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListType {
+    /// Replaced as a whole; may hold equal items.
+    Atomic,
+    /// No two items are equal.
+    Set,
+    /// No two items have equal `x-kubernetes-list-map-keys`.
+    Map,
+}
+
+/// `x-kubernetes-map-type`; absent means granular.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapType {
+    /// Fields have owners of their own.
+    Granular,
+    /// Replaced as a whole.
+    Atomic,
+}
+
+/// One of `x-kubernetes-validations`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CelRule {
+    /// The expression.
+    pub rule: String,
+    /// `message`.
+    pub message: String,
+    /// `messageExpression`.
+    pub message_expression: String,
+    /// `reason`.
+    pub reason: String,
+    /// `fieldPath`.
+    pub field_path: String,
+    /// `optionalOldSelf`.
+    pub optional_old_self: bool,
+}
+
+/// One node of a structural schema. What is absent or of the wrong JSON type reads as absent; the keywords of the latter
+/// are listed in `unreadable`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Schema {
+    /// `type`
+    pub kind: Option<Type>,
+    /// `nullable`
+    pub nullable: bool,
+    /// `format`
+    pub format: Option<String>,
+    /// `default`; `Some(Null)` where it is written as null.
+    pub default: Option<Value>,
+    /// `enum`, in its order.
+    pub enumeration: Option<Vec<Value>>,
+    /// `minimum` with `exclusiveMinimum`
+    pub minimum: Option<Limit>,
+    /// `maximum` with `exclusiveMaximum`
+    pub maximum: Option<Limit>,
+    /// `multipleOf`
+    pub multiple_of: Option<f64>,
+    /// `pattern`
+    pub pattern: Option<String>,
+    /// `minLength`, `maxLength`, in code points
+    pub length: Window,
+    /// `minItems`, `maxItems`
+    pub item_count: Window,
+    /// `minProperties`, `maxProperties`
+    pub property_count: Window,
+    /// `uniqueItems: true`; the API server refuses a definition with it.
+    pub unique_items: bool,
+    /// `required`
+    pub required: BTreeSet<String>,
+    /// `properties`
+    pub properties: BTreeMap<String, Schema>,
+    /// `additionalProperties`
+    pub additional: Option<Additional>,
+    /// `items`
+    pub items: Option<Box<Schema>>,
+    /// `allOf`
+    pub all_of: Vec<Schema>,
+    /// `anyOf`
+    pub any_of: Vec<Schema>,
+    /// `oneOf`
+    pub one_of: Vec<Schema>,
+    /// `not`
+    pub not: Option<Box<Schema>>,
+    /// `x-kubernetes-preserve-unknown-fields`
+    pub preserve_unknown: bool,
+    /// `x-kubernetes-int-or-string`
+    pub int_or_string: bool,
+    /// `x-kubernetes-embedded-resource`
+    pub embedded_resource: bool,
+    /// `x-kubernetes-list-type`
+    pub list_type: Option<ListType>,
+    /// `x-kubernetes-list-map-keys`, in their order
+    pub list_map_keys: Vec<String>,
+    /// `x-kubernetes-map-type`
+    pub map_type: Option<MapType>,
+    /// `x-kubernetes-validations`
+    pub rules: Vec<CelRule>,
+    /// Keywords whose value could not be read, or that no structural schema may have, sorted.
+    pub unreadable: Vec<String>,
+    /// Names the meaning of this node and everything below it: equal digests accept, prune and default alike.
+    pub digest: u128,
+}
+
+/// Keywords that decide nothing.
+const TEXTS: [&str; 4] = ["description", "title", "example", "externalDocs"];
+
+impl Schema {
+    /// Reads a schema; never fails.
+    #[must_use]
+    pub fn of(value: &Value) -> Self {
+        Self::read(value, 0)
+    }
+
+    /// The number of nodes, this one included.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        1 + self.children().map(Self::size).sum::<usize>()
+    }
+
+    /// All direct sub-schemas.
+    pub fn children(&self) -> impl Iterator<Item = &Schema> {
+        let additional = match &self.additional {
+            Some(Additional::Schema(schema)) => Some(&**schema),
+            _ => None,
+        };
+        self.properties
+            .values()
+            .chain(additional)
+            .chain(self.items.as_deref())
+            .chain(&self.all_of)
+            .chain(&self.any_of)
+            .chain(&self.one_of)
+            .chain(self.not.as_deref())
+    }
+
+    /// The schema of values under keys that `properties` does not name.
+    #[must_use]
+    pub fn additional_schema(&self) -> Option<&Schema> {
+        match &self.additional {
+            Some(Additional::Schema(schema)) => Some(schema),
+            _ => None,
+        }
+    }
+
+    /// Whether fields that the schema does not name are kept when an object is pruned.
+    #[must_use]
+    pub fn keeps_unknown(&self) -> bool {
+        self.preserve_unknown || self.additional.is_some()
+    }
+
+    fn read(value: &Value, depth: usize) -> Self {
+        let mut schema = Self::default();
+        match value {
+            Value::Object(map) if depth < MAX_DEPTH => {
+                for (keyword, value) in map.iter().filter(|(keyword, _)| !TEXTS.contains(&keyword.as_str())) {
+                    if schema.keyword(map, keyword, value, depth).is_none() {
+                        schema.unreadable.push(keyword.clone());
+                    }
+                }
+                schema.unreadable.sort();
+            }
+            Value::Object(_) => schema.unreadable.push("nested too deeply".to_owned()),
+            _ => schema.unreadable.push("schema".to_owned()),
+        }
+        schema.digest = schema.compute_digest();
+        schema
+    }
+
+    /// Takes one keyword; `None` where it cannot be read.
+    fn keyword(&mut self, map: &Map<String, Value>, keyword: &str, value: &Value, depth: usize) -> Option<()> {
+        let child = |value: &Value| Self::read(value, depth + 1);
+        let children =
+            |value: &Value| Some(value.as_array()?.iter().map(|value| Self::read(value, depth + 1)).collect());
+        let limit = |exclusive: &str| {
+            Some(Limit { value: value.as_f64()?, exclusive: map.get(exclusive) == Some(&Value::Bool(true)) })
+        };
+        match keyword {
+            // An empty type is what an absent one is.
+            "type" if value.as_str() == Some("") => {}
+            "type" => self.kind = Some(Type::of(value.as_str()?)?),
+            "nullable" => self.nullable = value.as_bool()?,
+            "format" => self.format = Some(value.as_str()?.to_owned()).filter(|format| !format.is_empty()),
+            "default" => self.default = Some(value.clone()),
+            "enum" => self.enumeration = Some(value.as_array()?.clone()).filter(|values| !values.is_empty()),
+            "minimum" => self.minimum = Some(limit("exclusiveMinimum")?),
+            "maximum" => self.maximum = Some(limit("exclusiveMaximum")?),
+            "exclusiveMinimum" | "exclusiveMaximum" => {
+                value.as_bool()?;
+            }
+            "multipleOf" => self.multiple_of = Some(value.as_f64()?),
+            "pattern" => self.pattern = Some(value.as_str()?.to_owned()).filter(|pattern| !pattern.is_empty()),
+            "minLength" => self.length.least = Some(whole(value)?),
+            "maxLength" => self.length.most = Some(whole(value)?),
+            "minItems" => self.item_count.least = Some(whole(value)?),
+            "maxItems" => self.item_count.most = Some(whole(value)?),
+            "minProperties" => self.property_count.least = Some(whole(value)?),
+            "maxProperties" => self.property_count.most = Some(whole(value)?),
+            "uniqueItems" => self.unique_items = value.as_bool()?,
+            "required" => self.required = texts(value)?.into_iter().collect(),
+            "properties" => {
+                self.properties = value.as_object()?.iter().map(|(name, value)| (name.clone(), child(value))).collect();
+            }
+            "additionalProperties" => {
+                self.additional = Some(match value {
+                    Value::Bool(true) => Additional::Anything,
+                    Value::Bool(false) => Additional::Nothing,
+                    Value::Object(_) => Additional::Schema(Box::new(child(value))),
+                    _ => return None,
+                });
+            }
+            "items" => {
+                value.as_object()?;
+                self.items = Some(Box::new(child(value)));
+            }
+            "allOf" => self.all_of = children(value)?,
+            "anyOf" => self.any_of = children(value)?,
+            "oneOf" => self.one_of = children(value)?,
+            "not" => {
+                value.as_object()?;
+                self.not = Some(Box::new(child(value)));
+            }
+            "x-kubernetes-preserve-unknown-fields" => self.preserve_unknown = value.as_bool()?,
+            "x-kubernetes-int-or-string" => self.int_or_string = value.as_bool()?,
+            "x-kubernetes-embedded-resource" => self.embedded_resource = value.as_bool()?,
+            "x-kubernetes-list-type" => {
+                self.list_type = Some(match value.as_str()? {
+                    "atomic" => ListType::Atomic,
+                    "set" => ListType::Set,
+                    "map" => ListType::Map,
+                    _ => return None,
+                });
+            }
+            "x-kubernetes-list-map-keys" => self.list_map_keys = texts(value)?,
+            "x-kubernetes-map-type" => {
+                self.map_type = Some(match value.as_str()? {
+                    "granular" => MapType::Granular,
+                    "atomic" => MapType::Atomic,
+                    _ => return None,
+                });
+            }
+            "x-kubernetes-validations" => {
+                self.rules = value.as_array()?.iter().map(rule).collect::<Option<_>>()?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn compute_digest(&self) -> u128 {
+        let mut hasher = Sha256::new();
+        let mut text = |part: &str| {
+            hasher.update((part.len() as u64).to_be_bytes());
+            hasher.update(part.as_bytes());
+        };
+        text(self.kind.map_or("", Type::as_str));
+        text(self.format.as_deref().unwrap_or_default());
+        text(&self.default.as_ref().map_or_else(String::new, |value| format!("={value}")));
+        let mut values: Vec<String> = self.enumeration.iter().flatten().map(Value::to_string).collect();
+        values.sort();
+        values.dedup();
+        text(&values.join("\n"));
+        text(self.pattern.as_deref().unwrap_or_default());
+        text(&format!(
+            "{:?}",
+            (self.minimum, self.maximum, self.multiple_of, self.length, self.item_count, self.property_count)
+        ));
+        text(&format!(
+            "{:?}",
+            (
+                self.nullable,
+                self.unique_items,
+                self.preserve_unknown,
+                self.int_or_string,
+                self.embedded_resource,
+                self.list_type.filter(|kind| *kind != ListType::Atomic),
+                &self.list_map_keys,
+                self.map_type.filter(|kind| *kind != MapType::Granular),
+                &self.required,
+                &self.unreadable,
+            )
+        ));
+        let mut rules: Vec<String> =
+            self.rules.iter().map(|rule| format!("{:?}", (&rule.rule, rule.optional_old_self))).collect();
+        rules.sort();
+        text(&rules.join("\n"));
+        for (name, property) in &self.properties {
+            text(name);
+            text(&property.digest.to_string());
+        }
+        for (name, group) in [("allOf", &self.all_of), ("anyOf", &self.any_of), ("oneOf", &self.one_of)] {
+            text(name);
+            for schema in group {
+                text(&schema.digest.to_string());
+            }
+        }
+        text(&match &self.additional {
+            None => String::new(),
+            Some(Additional::Anything) => "true".to_owned(),
+            Some(Additional::Nothing) => "false".to_owned(),
+            Some(Additional::Schema(schema)) => schema.digest.to_string(),
+        });
+        for one in [&self.items, &self.not] {
+            text(&one.as_ref().map_or_else(String::new, |schema| schema.digest.to_string()));
+        }
+        let digest = hasher.finalize();
+        digest.iter().take(16).fold(0, |number, byte| (number << 8) | u128::from(*byte))
+    }
+}
+
+/// A whole number; `5.0` is one too.
+fn whole(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| {
+        let float = value.as_f64()?;
+        #[expect(clippy::cast_possible_truncation, reason = "only whole numbers of moderate size come here")]
+        (float.fract() == 0.0 && float.abs() < 1e15).then_some(float as i64)
+    })
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|item| item.as_str().map(ToOwned::to_owned)).collect()
+}
+
+fn rule(value: &Value) -> Option<CelRule> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    value.as_object()?;
+    Some(CelRule {
+        rule: value.get("rule")?.as_str()?.to_owned(),
+        message: text("message"),
+        message_expression: text("messageExpression"),
+        reason: text("reason"),
+        field_path: text("fieldPath"),
+        optional_old_self: value.get("optionalOldSelf") == Some(&Value::Bool(true)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn generator_noise_keeps_the_digest() {
+        let digest = |value: Value| Schema::of(&value).digest;
+        for (one, other) in [
+            (json!({"type": "array"}), json!({"type": "array", "x-kubernetes-list-type": "atomic"})),
+            (json!({"type": "object"}), json!({"type": "object", "x-kubernetes-map-type": "granular", "title": "x"})),
+            (json!({"required": ["a", "b"]}), json!({"required": ["b", "a", "a"]})),
+            (json!({"enum": ["a", "b"]}), json!({"enum": ["b", "a"]})),
+            (json!({"minimum": 1}), json!({"minimum": 1.0, "exclusiveMinimum": false})),
+            (json!({"nullable": false, "pattern": ""}), json!({})),
+            (
+                json!({"x-kubernetes-validations": [{"rule": "a", "message": "x"}, {"rule": "b"}]}),
+                json!({"x-kubernetes-validations": [{"rule": "b"}, {"rule": "a"}]}),
+            ),
+        ] {
+            assert_eq!(digest(one.clone()), digest(other.clone()), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn every_keyword_changes_the_digest() {
+        let plain = Schema::of(&json!({})).digest;
+        let keywords = json!({
+            "type": "string", "nullable": true, "format": "date", "default": null, "enum": ["a"], "minimum": 1,
+            "maximum": 1, "multipleOf": 2, "pattern": "a", "minLength": 1, "maxLength": 1, "minItems": 1, "maxItems": 1,
+            "minProperties": 1, "maxProperties": 1, "uniqueItems": true, "required": ["a"], "properties": {"a": {}},
+            "additionalProperties": true, "items": {}, "allOf": [{}], "anyOf": [{}], "oneOf": [{}], "not": {},
+            "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-int-or-string": true,
+            "x-kubernetes-embedded-resource": true, "x-kubernetes-list-type": "set",
+            "x-kubernetes-list-map-keys": ["a"], "x-kubernetes-map-type": "atomic",
+            "x-kubernetes-validations": [{"rule": "a"}], "$ref": "x", "minLenght": 2,
+        });
+        let mut seen = BTreeSet::from([plain]);
+        for (keyword, value) in keywords.as_object().expect("a map") {
+            let mut schema = Map::new();
+            schema.insert(keyword.clone(), value.clone());
+            assert!(seen.insert(Schema::of(&Value::Object(schema)).digest), "{keyword}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_listed_and_never_panics() {
+        let schema = Schema::of(&json!({"minLength": "a", "type": ["string"], "$ref": "x", "items": [{}]}));
+        assert_eq!(schema.unreadable, ["$ref", "items", "minLength", "type"]);
+        let deep = (0..1000).fold(json!({"type": "string"}), |inner, _| json!({"items": inner}));
+        assert!(Schema::of(&deep).size() <= MAX_DEPTH + 1);
+    }
+
+    #[test]
+    fn names_that_look_like_keywords_stay_names() {
+        let schema = Schema::of(&json!({"properties": {"a.b": {}, "items": {"type": "string"}, "not": {}}}));
+        assert_eq!(schema.properties.len(), 3);
+        assert!(schema.items.is_none() && schema.not.is_none());
+    }
+}
