@@ -75,8 +75,22 @@ fn each_format_takes_and_refuses_what_the_server_does() {
     );
     check(
         "email",
-        &["a@b", "Bob <a@b>", "\"q q\"@b", "a@[1.2.3.4]", "a@b (c)", "g:a@b;", "\u{fc}@\u{fc}"],
-        &["", "a", "a@", "@b", ".a@b", "a..b@c", "a@b, c@d", "<a@b", "\"\"@b", "g:;", "a@[x]"],
+        &["a@b", "Bob <a@b>", "\"q q\"@b", "a@[1.2.3.4]", "a@b (c)", "g:a@b;", "=?utf-8?q?a?= <a@b>", "\u{fc}@\u{fc}"],
+        &[
+            "",
+            "a",
+            "a@",
+            "@b",
+            ".a@b",
+            "a..b@c",
+            "a@b, c@d",
+            "<a@b",
+            "\"\"@b",
+            "g:;",
+            "a@[x]",
+            "=?utf-8?q??= <a@b>",
+            "=?x?q?a?= <a@b>",
+        ],
     );
 }
 
