@@ -148,7 +148,7 @@ impl Generator {
     }
 
     /// The next of the sequence (SplitMix64).
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -157,7 +157,7 @@ impl Generator {
 
     /// A number below `end`, which is not 0.
     pub fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() >> 33).unwrap_or_default() % end
+        usize::try_from(self.draw() >> 33).unwrap_or_default() % end
     }
 
     /// True `percent` times of a hundred.

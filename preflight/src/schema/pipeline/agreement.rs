@@ -141,7 +141,10 @@ fn random_objects_are_judged_as_the_server_judges_them() {
             }
         }
     }
-    eprintln!("{total} questions, {accepted} accepted, {failed} not answered, {undecided} undecided");
+    #[expect(clippy::print_stderr, reason = "what was compared is the point of running this")]
+    {
+        eprintln!("{total} questions, {accepted} accepted, {failed} not answered, {undecided} undecided");
+    }
     let shown = disagreements.iter().take(8).cloned().collect::<Vec<_>>().join("\n\n");
     assert!(disagreements.is_empty(), "{} of {total}:\n{shown}", disagreements.len());
 }
@@ -161,7 +164,10 @@ fn random_texts_have_the_formats_that_the_server_says() {
             disagreements.insert(format!("{name} {text:?} theirs {}", theirs["valid"]));
         }
     }
-    eprintln!("{} texts, {} valid", counts.0, counts.1);
+    #[expect(clippy::print_stderr, reason = "what was compared is the point of running this")]
+    {
+        eprintln!("{} texts, {} valid", counts.0, counts.1);
+    }
     let shown = disagreements.iter().take(40).cloned().collect::<Vec<_>>().join("\n");
     assert!(disagreements.is_empty(), "{}:\n{shown}", disagreements.len());
 }
