@@ -138,7 +138,7 @@ fn evaluate(rule: &CelRule, _schema: &Schema, _value: &Value, _old: Option<&Valu
 }
 
 /// Whether a rule mentions `oldSelf` outside its string literals.
-fn uses_old_self(rule: &str) -> bool {
+pub(in crate::schema) fn uses_old_self(rule: &str) -> bool {
     let mut rest = rule.chars().peekable();
     let mut word = String::new();
     while let Some(character) = rest.next() {
