@@ -1,7 +1,7 @@
 //! Conversion None only rewrites apiVersion: what one version keeps and another does not name is lost on the way between
 //! them. Losses that the old definition had already are not reported again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Upgrade;
 use super::crd::{Crd, Strategy};
@@ -10,23 +10,33 @@ use crate::finding::{Finding, Verdict};
 use crate::rule::Settings;
 use crate::schema::contain::{Difference, Effect, Proof, SchemaStep, compare};
 
-/// A way that an object takes: it is written in one version and read or stored in another.
+/// A way that an object takes between two versions.
 type Way<'a> = (&'a str, &'a str);
+
+/// What happens on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    /// Objects are read in the other version; they lose data when a client of it writes them back.
+    Read,
+    /// Objects are stored in the other version; every write loses data.
+    Stored,
+}
 
 pub(super) fn check(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut Vec<Finding>) {
     if upgrade.new.strategy() != Strategy::None {
         return;
     }
     let stored = upgrade.old.stored_versions();
-    let known = if upgrade.old.strategy() == Strategy::None { ways(&upgrade.old, &stored) } else { BTreeSet::new() };
-    for way in ways(&upgrade.new, &stored) {
+    let known = if upgrade.old.strategy() == Strategy::None { ways(&upgrade.old, &stored) } else { BTreeMap::new() };
+    for (way, used) in ways(&upgrade.new, &stored) {
         let (from, to) = way;
+        let known = known.get(&way).is_some_and(|before| *before >= used);
         let (Some(source), Some(target)) = (upgrade.new_resource(from), upgrade.new_resource(to)) else { continue };
         if source.schema.digest == target.schema.digest {
             continue;
         }
         let before = match (upgrade.old_resource(from), upgrade.old_resource(to)) {
-            (Some(source), Some(target)) if known.contains(&way) => Some((source, target)),
+            (Some(source), Some(target)) if known => Some((source, target)),
             _ => None,
         };
         let unchanged = before.is_some_and(|(old_source, old_target)| {
@@ -42,20 +52,22 @@ pub(super) fn check(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut 
         let differences = compare(&source, &target, upgrade.server);
         let fresh: Vec<&Difference> = differences.iter().filter(|it| !old.contains(&key(it))).collect();
         findings.extend(fresh.iter().filter_map(|difference| loss(upgrade, way, difference)));
-        findings.extend(rejections(upgrade, way, &fresh));
+        if !known {
+            findings.extend(rejections(upgrade, way, &fresh));
+        }
     }
 }
 
 /// Every way between versions: clients write in a served version, objects are stored in the storage version, and are read
 /// in served versions from those in which they are stored.
-fn ways<'a>(crd: &Crd<'a>, stored: &[&'a str]) -> BTreeSet<Way<'a>> {
-    let mut ways = BTreeSet::new();
+fn ways<'a>(crd: &Crd<'a>, stored: &[&'a str]) -> BTreeMap<Way<'a>, Use> {
+    let mut ways = BTreeMap::new();
     for from in &crd.versions {
         for to in &crd.versions {
             let written = from.served && to.storage;
             let read = (from.storage || stored.contains(&from.name)) && to.served;
             if from.name != to.name && (written || read) {
-                ways.insert((from.name, to.name));
+                ways.insert((from.name, to.name), if written { Use::Stored } else { Use::Read });
             }
         }
     }

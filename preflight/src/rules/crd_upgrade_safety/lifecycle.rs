@@ -7,6 +7,7 @@ use super::Upgrade;
 use super::crd::{Strategy, Version};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Settings;
+use crate::schema::contain::{Effect, Proof, compare};
 
 /// What the kind is called and where its objects live.
 pub(super) fn identity(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut Vec<Finding>) {
@@ -193,26 +194,13 @@ fn preserve_unknown_fields(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
     findings.push(finding);
 }
 
-/// An object with a field that no schema of the version names. `None` where the schema asks for more than a name, so that
-/// nobody is shown an object that was not valid before either.
+/// An object of the version that loses something.
 fn witness_of_pruning(upgrade: &Upgrade<'_>, version: &Version<'_>) -> Option<Value> {
-    let demands =
-        ["required", "minProperties", "maxProperties", "allOf", "anyOf", "oneOf", "not", "x-kubernetes-validations"];
-    let demanding = |schema: &Value| demands.iter().any(|keyword| schema.get(*keyword).is_some());
-    if version.schema.is_some_and(demanding) || upgrade.old.version(version.name)?.schema.is_some_and(demanding) {
-        return None;
-    }
-    let named = |name: &str| {
-        version.schema.is_some_and(|schema| schema.pointer("/properties").and_then(|all| all.get(name)).is_some())
-    };
-    let field = (1..).map(|number| format!("unknownField{number}")).find(|field| !named(field))?;
-    let mut witness = json!({
-        "apiVersion": format!("{}/{}", upgrade.new.group(), version.name),
-        "kind": upgrade.new.kind(),
-        "metadata": {"name": "witness"},
-    });
-    witness[field] = json!("is dropped");
-    Some(witness)
+    let (old, new) = (upgrade.old_resource(version.name)?, upgrade.new_resource(version.name)?);
+    compare(&old, &new, upgrade.server).into_iter().find_map(|difference| match difference.proof {
+        Proof::Breaking { witness, damage } if damage.effect == Effect::Pruned => Some(witness),
+        _ => None,
+    })
 }
 
 fn offers(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, findings: &mut Vec<Finding>) {

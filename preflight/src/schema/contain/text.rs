@@ -57,8 +57,18 @@ impl Texts<'_> {
         Some(true)
     }
 
-    /// A text that meets the demands and is none of `except`.
+    /// A text that meets the demands and is none of `except`; not empty where that can be.
     pub(super) fn example(&self, except: &[Rc<Vec<Value>>]) -> Outcome {
+        if self.length.least == 0 && self.length.most != Some(0) {
+            let longer = Self { length: Range { least: 1, ..self.length }, ..self.clone() };
+            if let found @ Outcome::Found(_) = longer.look(except) {
+                return found;
+            }
+        }
+        self.look(except)
+    }
+
+    fn look(&self, except: &[Rc<Vec<Value>>]) -> Outcome {
         let server = Server::default();
         let is_known = |format: &&&str| pipeline::format_is_valid(format, "", server).is_some();
         // A format that the server does not know lets everything in.
