@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Need, Needs, Operation};
-use crate::finding::{Finding, Verdict};
 use crate::finding::Severity;
+use crate::finding::{Finding, Verdict};
 use crate::rule::{Checked, Judgement, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::schema::Schema;
 use crate::schema::contain::SchemaStep;
 use crate::schema::pipeline::{Resource, Server};
-use crate::schema::Schema;
 use crate::source::Position;
 use crd::{Crd, Version, is_crd};
 

@@ -84,7 +84,12 @@ const ROWS: [Check; 59] = [
     row("x-kubernetes-map-type", FIELD, "who owns fields in server-side apply"),
     row("x-kubernetes-validations", FIELD, "CEL rules are added or changed"),
     row("unhandled", FIELD, "something changes that cannot be judged"),
-    Check { name: "reader", doc: "clients may meet a value that could not be there before; profile `strict` only", validator: "", words: REFUSES },
+    Check {
+        name: "reader",
+        doc: "clients may meet a value that could not be there before; profile `strict` only",
+        validator: "",
+        words: REFUSES,
+    },
     Check { name: "description", doc: "a description changes", validator: "", words: SILENT },
 ];
 

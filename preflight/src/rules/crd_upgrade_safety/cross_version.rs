@@ -110,9 +110,9 @@ fn loss(upgrade: &Upgrade<'_>, (from, to): Way<'_>, difference: &Difference) -> 
 /// One line for all that is valid in one version and not in the other: it takes a write in the other to be refused.
 fn rejections(upgrade: &Upgrade<'_>, (from, to): Way<'_>, differences: &[&Difference]) -> Option<Finding> {
     let served = upgrade.new.version(to).is_some_and(|version| version.served);
-    let mut rejected = differences.iter().filter(|difference| {
-        matches!(&difference.proof, Proof::Breaking { damage, .. } if damage.effect != Effect::Pruned)
-    });
+    let mut rejected = differences.iter().filter(
+        |difference| matches!(&difference.proof, Proof::Breaking { damage, .. } if damage.effect != Effect::Pruned),
+    );
     let first = rejected.next().filter(|_| served)?;
     let more = match rejected.count() {
         0 => String::new(),

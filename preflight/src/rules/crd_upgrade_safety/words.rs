@@ -58,7 +58,8 @@ pub(super) fn message(name: &str, version: &str, difference: &Difference) -> Str
 
 pub(super) fn unknown(version: &str, difference: &Difference, keyword: &str) -> String {
     let path = rooted(&difference.path);
-    let blocked = if keyword == difference.keyword { keyword.to_owned() } else { format!("{}: {keyword}", difference.keyword) };
+    let blocked =
+        if keyword == difference.keyword { keyword.to_owned() } else { format!("{}: {keyword}", difference.keyword) };
     format!("unable to determine if change to existing field is safe: {version} {path} ({blocked})")
 }
 
@@ -150,7 +151,14 @@ fn short(value: &Value) -> String {
 pub(super) fn blocks(damage: &Damage, server: Server) -> &'static str {
     // Errors of the object around the field stand at the object; its every edit meets them.
     let of_the_parent = [
-        "required", "allOf", "anyOf", "oneOf", "not", "minProperties", "maxProperties", "x-kubernetes-validations",
+        "required",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "minProperties",
+        "maxProperties",
+        "x-kubernetes-validations",
         "x-kubernetes-embedded-resource",
     ];
     match damage.effect {

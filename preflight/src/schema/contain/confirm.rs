@@ -103,7 +103,12 @@ pub(super) fn confirm(
             && reaches(path, &place)
         {
             let message = format!("{} changes", shown(&place));
-            return Confirmed::Damaged(Damage { effect: Effect::Altered, path: place, keyword: String::new(), message });
+            return Confirmed::Damaged(Damage {
+                effect: Effect::Altered,
+                path: place,
+                keyword: String::new(),
+                message,
+            });
         }
         if let Some(open) = after.unevaluated.first() {
             undecided = Some(format!("{} of {}: {}", open.keyword, shown(&open.path), open.reason));
@@ -157,9 +162,11 @@ fn altered(schema: &Schema, before: &Value, after: &Value, place: Path) -> Optio
         (Value::Object(before), Value::Object(after)) => altered_field(schema, before, after, &place),
         (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
             let items = schema.items.as_deref().unwrap_or(schema);
-            before.iter().zip(after).enumerate().find_map(|(index, (before, after))| {
-                altered(items, before, after, with(&place, index.into()))
-            })
+            before
+                .iter()
+                .zip(after)
+                .enumerate()
+                .find_map(|(index, (before, after))| altered(items, before, after, with(&place, index.into())))
         }
         _ => (!super::demands::same(before, after)).then_some(place),
     }

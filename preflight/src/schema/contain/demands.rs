@@ -193,12 +193,7 @@ impl<'s> Demands<'s> {
     }
 
     /// A size below the least or above the most.
-    fn outside(
-        &mut self,
-        window: Window,
-        formula: fn(Window) -> Formula<'s>,
-        range: fn(&mut Self) -> &mut Range,
-    ) {
+    fn outside(&mut self, window: Window, formula: fn(Window) -> Formula<'s>, range: fn(&mut Self) -> &mut Range) {
         match (window.least, window.most) {
             (None, None) => self.contradict(),
             (Some(least), None) => range(self).narrow(Window { least: None, most: Some(least.saturating_sub(1)) }),

@@ -169,10 +169,6 @@ impl<'s> Formula<'s> {
         Self::All(Vec::new())
     }
 
-    pub(super) fn nothing() -> Self {
-        Self::Any(Vec::new())
-    }
-
     pub(super) fn has(name: &str, inner: Self) -> Self {
         Self::Has(name.into(), Box::new(inner))
     }
@@ -290,7 +286,8 @@ pub(super) fn combinator_ways<'s>(
     skeleton: Option<&'s Schema>,
 ) -> Vec<(&'static str, Formula<'s>)> {
     let role = Role::Branch(skeleton);
-    let breaks = |branches: &'s [Schema]| branches.iter().map(|branch| Formula::Breaks(branch, role)).collect::<Vec<_>>();
+    let breaks =
+        |branches: &'s [Schema]| branches.iter().map(|branch| Formula::Breaks(branch, role)).collect::<Vec<_>>();
     let mut ways = Vec::new();
     if !schema.all_of.is_empty() {
         ways.push(("allOf", Formula::Any(breaks(&schema.all_of))));

@@ -8,11 +8,7 @@ use crate::source::PathSegment;
 /// How often the pipeline may be asked.
 const TRIALS: usize = 400;
 
-pub(super) fn minimise(
-    mut object: Value,
-    mut damage: Damage,
-    look: &impl Fn(&Value) -> Confirmed,
-) -> (Value, Damage) {
+pub(super) fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> (Value, Damage) {
     let mut trials = 0;
     let mut same_damage = |candidate: &Value, damage: &Damage| {
         trials += 1;

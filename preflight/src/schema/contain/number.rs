@@ -20,18 +20,16 @@ pub(super) struct Numbers {
 
 impl Numbers {
     pub(super) fn least(&mut self, limit: Limit) {
-        let tighter = self.low.is_none_or(|known| {
-            limit.value > known.value || (limit.value == known.value && limit.exclusive)
-        });
+        let tighter =
+            self.low.is_none_or(|known| limit.value > known.value || (limit.value == known.value && limit.exclusive));
         if tighter {
             self.low = Some(limit);
         }
     }
 
     pub(super) fn most(&mut self, limit: Limit) {
-        let tighter = self.high.is_none_or(|known| {
-            limit.value < known.value || (limit.value == known.value && limit.exclusive)
-        });
+        let tighter =
+            self.high.is_none_or(|known| limit.value < known.value || (limit.value == known.value && limit.exclusive));
         if tighter {
             self.high = Some(limit);
         }
@@ -61,8 +59,10 @@ impl Numbers {
         if low > high {
             return Outcome::Empty;
         }
-        let exact = self.multiples.iter().chain(&self.not_multiples).all(|factor| factor.fract() == 0.0 && *factor > 0.0);
-        let step = self.multiples.iter().filter(|_| exact).fold(1, |step, factor| least_common(step, as_whole(*factor)));
+        let exact =
+            self.multiples.iter().chain(&self.not_multiples).all(|factor| factor.fract() == 0.0 && *factor > 0.0);
+        let step =
+            self.multiples.iter().filter(|_| exact).fold(1, |step, factor| least_common(step, as_whole(*factor)));
         // The multiples of `step` in the interval, from the one nearest to zero outwards.
         let (first, last) = (low.div_euclid(step) + i128::from(low.rem_euclid(step) != 0), high.div_euclid(step));
         if first > last {
@@ -79,7 +79,11 @@ impl Numbers {
         }
         // What is no multiple of whole factors repeats itself: a whole period without an example settles it. Values that
         // are left out one by one are few, so that a hit among so many candidates was left to find.
-        let period = self.not_multiples.iter().filter(|_| exact).fold(step, |period, factor| least_common(period, as_whole(*factor)));
+        let period = self
+            .not_multiples
+            .iter()
+            .filter(|_| exact)
+            .fold(step, |period, factor| least_common(period, as_whole(*factor)));
         let all = last - first < tried as i128;
         if all || (exact && period / step < (CANDIDATES / 2) as i128 && !self.not_multiples.is_empty()) {
             return Outcome::Empty;
@@ -127,9 +131,8 @@ impl Numbers {
 
 /// The numbers that a format of numbers keeps out, below and above; `None` for a format that is none.
 pub(super) fn range_of_format(format: &str, schema: &Schema) -> Option<(Limit, Limit)> {
-    let range = |low: f64, high: f64| {
-        Some((Limit { value: low, exclusive: true }, Limit { value: high, exclusive: true }))
-    };
+    let range =
+        |low: f64, high: f64| Some((Limit { value: low, exclusive: true }, Limit { value: high, exclusive: true }));
     let text = schema.kind == Some(Type::String);
     match format.replace('-', "").as_str() {
         _ if text => None,
@@ -187,9 +190,12 @@ fn least_common(one: i128, other: i128) -> i128 {
 /// All whole numbers from `first` to `last`, those near zero before others, positive before negative.
 fn outwards(first: i128, last: i128) -> impl Iterator<Item = i128> {
     let start = 0.clamp(first, last);
-    (0..).map_while(move |distance: i128| {
-        let (up, down) = (start + distance, start - distance);
-        let both = [(up <= last).then_some(up), (distance > 0 && down >= first).then_some(down)];
-        both.iter().any(Option::is_some).then_some(both)
-    }).flatten().flatten()
+    (0..)
+        .map_while(move |distance: i128| {
+            let (up, down) = (start + distance, start - distance);
+            let both = [(up <= last).then_some(up), (distance > 0 && down >= first).then_some(down)];
+            both.iter().any(Option::is_some).then_some(both)
+        })
+        .flatten()
+        .flatten()
 }

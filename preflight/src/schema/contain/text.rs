@@ -17,11 +17,46 @@ const SAMPLES: usize = 48;
 
 /// Texts that formats which are not regular are tried with; many formats have one that is good and one that is bad.
 const PROBES: [&str; 40] = [
-    "a", "", " ", "x y", "!", "%", "-1", "0", "1", "a.b", "https://example.com", "/a", "a@example.com", "example.com",
-    "127.0.0.1", "::1", "10.0.0.0/8", "2001:db8::/32", "1h", "10s", "1 second", "2024-01-31", "2024-01-31T10:00:00Z",
-    "2024-13-31", "00:00:5e:00:53:01", "#ff0000", "rgb(255,0,0)", "aGVsbG8=", "978-3-16-148410-0", "3161484100",
-    "9783161484100", "4111111111111111", "123-45-6789", "123e4567-e89b-12d3-a456-426614174000", "5f6d",
-    "507f1f77bcf86cd799439011", "-a", "A", "a_b", "=",
+    "a",
+    "",
+    " ",
+    "x y",
+    "!",
+    "%",
+    "-1",
+    "0",
+    "1",
+    "a.b",
+    "https://example.com",
+    "/a",
+    "a@example.com",
+    "example.com",
+    "127.0.0.1",
+    "::1",
+    "10.0.0.0/8",
+    "2001:db8::/32",
+    "1h",
+    "10s",
+    "1 second",
+    "2024-01-31",
+    "2024-01-31T10:00:00Z",
+    "2024-13-31",
+    "00:00:5e:00:53:01",
+    "#ff0000",
+    "rgb(255,0,0)",
+    "aGVsbG8=",
+    "978-3-16-148410-0",
+    "3161484100",
+    "9783161484100",
+    "4111111111111111",
+    "123-45-6789",
+    "123e4567-e89b-12d3-a456-426614174000",
+    "5f6d",
+    "507f1f77bcf86cd799439011",
+    "-a",
+    "A",
+    "a_b",
+    "=",
 ];
 
 /// The demands on text.
@@ -82,7 +117,8 @@ impl Texts<'_> {
         let (Some(matching), Some(avoiding)) = (patterns(&self.matching), patterns(&self.avoiding)) else {
             return Outcome::Unknown("pattern".to_owned());
         };
-        let regular = |formats: &[&str]| formats.iter().filter_map(|format| pattern::of_format(format)).collect::<Vec<_>>();
+        let regular =
+            |formats: &[&str]| formats.iter().filter_map(|format| pattern::of_format(format)).collect::<Vec<_>>();
         let excepted: Vec<&str> = except.iter().flat_map(|values| values.iter()).filter_map(Value::as_str).collect();
         let language = Language {
             matching: matching.iter().chain(regular(&formats)).collect(),
@@ -108,8 +144,13 @@ impl Texts<'_> {
                     Found::String(text) => vec![text],
                     _ => Vec::new(),
                 };
-                let mut candidates = PROBES.iter().map(|probe| (*probe).to_owned()).chain(first).chain(language.examples(SAMPLES, &mut budget));
-                let good = candidates.find(|text| !excepted.contains(&text.as_str()) && self.admits(text) == Some(true));
+                let mut candidates = PROBES
+                    .iter()
+                    .map(|probe| (*probe).to_owned())
+                    .chain(first)
+                    .chain(language.examples(SAMPLES, &mut budget));
+                let good =
+                    candidates.find(|text| !excepted.contains(&text.as_str()) && self.admits(text) == Some(true));
                 good.map_or_else(|| Outcome::Unknown("format".to_owned()), |text| Outcome::Found(text.into()))
             }
         }

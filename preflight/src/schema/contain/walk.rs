@@ -5,9 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::formula::{
-    Formula, Place, Role, Types, Unique, above, below, breaks_type, combinator_ways, types_of,
-};
+use super::formula::{Formula, Place, Role, Types, Unique, above, below, combinator_ways, types_of};
 use crate::schema::model::{Additional, Limit, Schema, Window};
 
 /// Takes anything and keeps it.
@@ -36,9 +34,6 @@ pub(super) struct Suspect<'s> {
     pub(super) old: Option<Value>,
     pub(super) new: Option<Value>,
     pub(super) question: Question<'s>,
-    /// The nodes that differ, the old one where there is one.
-    pub(super) nodes: (Option<&'s Schema>, &'s Schema),
-    pub(super) place: Place,
 }
 
 /// What is to be asked about a difference.
@@ -79,7 +74,8 @@ impl<'s> Walk<'s> {
             return;
         }
         let at = Node { old, new, place };
-        let disjoint = types_of(old, Role::Stored(place)).and(Types::NULL.not()).and(Types::allowed_by(new)) == Types::NONE;
+        let disjoint =
+            types_of(old, Role::Stored(place)).and(Types::NULL.not()).and(Types::allowed_by(new)) == Types::NONE;
         self.types(at);
         if !disjoint {
             self.scalars(at);
@@ -95,33 +91,17 @@ impl<'s> Walk<'s> {
         }
         if old.unreadable != new.unreadable || !new.unreadable.is_empty() {
             let listed = |schema: &Schema| Some(json!(schema.unreadable));
-            self.note(at, "unhandled", listed(old), listed(new), Question::Undecidable);
+            self.note("unhandled", listed(old), listed(new), Question::Undecidable);
         }
     }
 
-    fn note(
-        &mut self,
-        at: Node<'s>,
-        keyword: &'static str,
-        old: Option<Value>,
-        new: Option<Value>,
-        question: Question<'s>,
-    ) {
-        self.found.push(Suspect {
-            steps: self.steps.clone(),
-            keyword,
-            old,
-            new,
-            question,
-            nodes: (Some(at.old), at.new),
-            place: at.place,
-        });
+    fn note(&mut self, keyword: &'static str, old: Option<Value>, new: Option<Value>, question: Question<'s>) {
+        self.found.push(Suspect { steps: self.steps.clone(), keyword, old, new, question });
     }
 
     /// A keyword of scalars: `breaks` is the formula of breaking the new one.
     fn keyword<T: PartialEq>(
         &mut self,
-        at: Node<'s>,
         keyword: &'static str,
         (old, new): (&Option<T>, &Option<T>),
         show: impl Fn(&T) -> Value,
@@ -129,7 +109,7 @@ impl<'s> Walk<'s> {
     ) {
         if old != new {
             let question = new.as_ref().map_or(Question::Harmless, |new| Question::Exists(breaks(new)));
-            self.note(at, keyword, old.as_ref().map(&show), new.as_ref().map(&show), question);
+            self.note(keyword, old.as_ref().map(&show), new.as_ref().map(&show), question);
         }
     }
 
@@ -142,13 +122,13 @@ impl<'s> Walk<'s> {
         let null = Types::NULL;
         if word(old) != word(new) {
             let outside = Formula::Types(types_of(new, Role::Stored(place)).or(null).not());
-            self.note(at, "type", word(old), word(new), Question::Exists(outside));
+            self.note("type", word(old), word(new), Question::Exists(outside));
         }
         if old.nullable != new.nullable || (word(old) != word(new) && types_of(old, Role::Stored(place)).has(null)) {
             let allowed = types_of(new, Role::Stored(place)).has(null);
             let question = if allowed { Question::Harmless } else { Question::Exists(Formula::Types(null)) };
             if old.nullable != new.nullable || !allowed {
-                self.note(at, "nullable", Some(old.nullable.into()), Some(new.nullable.into()), question);
+                self.note("nullable", Some(old.nullable.into()), Some(new.nullable.into()), question);
             }
         }
     }
@@ -161,25 +141,30 @@ impl<'s> Walk<'s> {
                 let values = values.iter().filter(|value| !value.is_null()).cloned().collect();
                 Question::Exists(Formula::IsNot(std::rc::Rc::new(values)))
             });
-            self.note(at, "enum", list(old), list(new), question);
+            self.note("enum", list(old), list(new), question);
         }
-        self.limit(at, ["minimum", "exclusiveMinimum"], (old.minimum, new.minimum), below);
-        self.limit(at, ["maximum", "exclusiveMaximum"], (old.maximum, new.maximum), above);
-        self.keyword(at, "multipleOf", (&old.multiple_of, &new.multiple_of), |it| json!(it), |it| Formula::IsNoMultiple(*it));
+        self.limit(["minimum", "exclusiveMinimum"], (old.minimum, new.minimum), below);
+        self.limit(["maximum", "exclusiveMaximum"], (old.maximum, new.maximum), above);
+        self.keyword(
+            "multipleOf",
+            (&old.multiple_of, &new.multiple_of),
+            |it| json!(it),
+            |it| Formula::IsNoMultiple(*it),
+        );
         if old.pattern != new.pattern {
-            let question = new.pattern.as_deref().map_or(Question::Harmless, |it| Question::Exists(Formula::IsNoMatch(it)));
-            self.note(at, "pattern", old.pattern.clone().map(Value::from), new.pattern.clone().map(Value::from), question);
+            let question =
+                new.pattern.as_deref().map_or(Question::Harmless, |it| Question::Exists(Formula::IsNoMatch(it)));
+            self.note("pattern", old.pattern.clone().map(Value::from), new.pattern.clone().map(Value::from), question);
         }
         if old.format != new.format {
             let breaks = |format: &'s str| Question::Exists(Formula::IsAgainstFormat(format, new));
             let question = new.format.as_deref().map_or(Question::Harmless, breaks);
-            self.note(at, "format", old.format.clone().map(Value::from), new.format.clone().map(Value::from), question);
+            self.note("format", old.format.clone().map(Value::from), new.format.clone().map(Value::from), question);
         }
     }
 
     fn limit(
         &mut self,
-        at: Node<'s>,
         [bound, exclusive]: [&'static str; 2],
         (old, new): (Option<Limit>, Option<Limit>),
         breaks: fn(Limit) -> Formula<'static>,
@@ -191,11 +176,11 @@ impl<'s> Walk<'s> {
         match (old, new) {
             (Some(before), Some(after)) if before.value == after.value => {
                 let (was, is) = (json!(before.exclusive), json!(after.exclusive));
-                self.note(at, exclusive, Some(was), Some(is), question);
+                self.note(exclusive, Some(was), Some(is), question);
             }
             _ => {
                 let show = |limit: Option<Limit>| limit.map(|limit| number(limit.value));
-                self.note(at, bound, show(old), show(new), question);
+                self.note(bound, show(old), show(new), question);
             }
         }
     }
@@ -206,11 +191,11 @@ impl<'s> Walk<'s> {
         let most = |most: i64| Window { least: None, most: Some(most) };
         let show = |it: &i64| json!(it);
         let (was, is) = (old.length, new.length);
-        self.keyword(at, "minLength", (&was.least, &is.least), show, |it| Formula::IsOfLengthOutside(least(*it)));
-        self.keyword(at, "maxLength", (&was.most, &is.most), show, |it| Formula::IsOfLengthOutside(most(*it)));
+        self.keyword("minLength", (&was.least, &is.least), show, |it| Formula::IsOfLengthOutside(least(*it)));
+        self.keyword("maxLength", (&was.most, &is.most), show, |it| Formula::IsOfLengthOutside(most(*it)));
         let (was, is) = (old.item_count, new.item_count);
-        self.keyword(at, "minItems", (&was.least, &is.least), show, |it| Formula::HasCountOutside(least(*it)));
-        self.keyword(at, "maxItems", (&was.most, &is.most), show, |it| Formula::HasCountOutside(most(*it)));
+        self.keyword("minItems", (&was.least, &is.least), show, |it| Formula::HasCountOutside(least(*it)));
+        self.keyword("maxItems", (&was.most, &is.most), show, |it| Formula::HasCountOutside(most(*it)));
         // Defaults are filled in before fields are counted.
         let filled = at.filled();
         let added = i64::try_from(filled.iter().filter(|name| child(old, name).is_none()).count()).unwrap_or(i64::MAX);
@@ -220,15 +205,15 @@ impl<'s> Walk<'s> {
             Formula::All(present.chain([count]).collect())
         };
         let (was, is) = (old.property_count, new.property_count);
-        self.keyword(at, "minProperties", (&was.least, &is.least), show, |it| present(Formula::HasAtMost(it - 1 - added)));
+        self.keyword("minProperties", (&was.least, &is.least), show, |it| present(Formula::HasAtMost(it - 1 - added)));
         if was.most == is.most && is.most.is_some() && added == 0 {
             return;
         }
         if let Some(most) = is.most {
             let question = Question::Exists(present(Formula::HasAtLeast(most + 1 - added)));
-            self.note(at, "maxProperties", was.most.map(Value::from), Some(most.into()), question);
+            self.note("maxProperties", was.most.map(Value::from), Some(most.into()), question);
         } else if was.most.is_some() {
-            self.note(at, "maxProperties", was.most.map(Value::from), None, Question::Harmless);
+            self.note("maxProperties", was.most.map(Value::from), None, Question::Harmless);
         }
     }
 
@@ -244,21 +229,25 @@ impl<'s> Walk<'s> {
         };
         let keys = |schema: &Schema| Some(json!(schema.list_map_keys));
         if word(old) != word(new) {
-            let question = is.clone().map_or(Question::Undecidable, |unique| Question::Exists(Formula::HasRepeated(unique)));
-            self.note(at, "x-kubernetes-list-type", word(old), word(new), question);
+            let question =
+                is.clone().map_or(Question::Undecidable, |unique| Question::Exists(Formula::HasRepeated(unique)));
+            self.note("x-kubernetes-list-type", word(old), word(new), question);
         } else if was != is {
             let question = is.map_or(Question::Harmless, |unique| Question::Exists(Formula::HasRepeated(unique)));
-            self.note(at, "x-kubernetes-list-map-keys", keys(old), keys(new), question);
+            self.note("x-kubernetes-list-map-keys", keys(old), keys(new), question);
         }
         if old.unique_items != new.unique_items {
-            let question =
-                if new.unique_items { Question::Exists(Formula::HasRepeated(Unique::Items)) } else { Question::Harmless };
-            self.note(at, "uniqueItems", Some(old.unique_items.into()), Some(new.unique_items.into()), question);
+            let question = if new.unique_items {
+                Question::Exists(Formula::HasRepeated(Unique::Items))
+            } else {
+                Question::Harmless
+            };
+            self.note("uniqueItems", Some(old.unique_items.into()), Some(new.unique_items.into()), question);
         }
         let atomic = |schema: &Schema| schema.map_type == Some(crate::schema::model::MapType::Atomic);
         if atomic(old) != atomic(new) {
             let word = |schema: &Schema| Some(json!(if atomic(schema) { "atomic" } else { "granular" }));
-            self.note(at, "x-kubernetes-map-type", word(old), word(new), Question::Undecidable);
+            self.note("x-kubernetes-map-type", word(old), word(new), Question::Undecidable);
         }
     }
 
@@ -267,10 +256,10 @@ impl<'s> Walk<'s> {
         for name in new.required.difference(&old.required) {
             let given = new.properties.get(name).is_some_and(|field| field.default.is_some());
             let question = if given { Question::Harmless } else { Question::Exists(Formula::lacks(name)) };
-            self.note(at, "required", None, Some(json!([name])), question);
+            self.note("required", None, Some(json!([name])), question);
         }
         for name in old.required.difference(&new.required) {
-            self.note(at, "required", Some(json!([name])), None, Question::Harmless);
+            self.note("required", Some(json!([name])), None, Question::Harmless);
         }
     }
 
@@ -281,13 +270,13 @@ impl<'s> Walk<'s> {
         for (keyword, formula) in combinator_ways(new, Some(new)) {
             if digests_of(old, keyword) != digests_of(new, keyword) || filled {
                 let question = Question::Exists(formula);
-                self.note(at, keyword, branches(old, keyword), branches(new, keyword), question);
+                self.note(keyword, branches(old, keyword), branches(new, keyword), question);
             }
         }
         if !was.is_empty() {
             for keyword in ["allOf", "anyOf", "oneOf", "not"] {
                 if !digests_of(old, keyword).is_empty() && digests_of(new, keyword).is_empty() {
-                    self.note(at, keyword, branches(old, keyword), None, Question::Harmless);
+                    self.note(keyword, branches(old, keyword), None, Question::Harmless);
                 }
             }
         }
@@ -298,14 +287,16 @@ impl<'s> Walk<'s> {
         let known = |rules: &[crate::schema::model::CelRule], rule: &crate::schema::model::CelRule| {
             rules.iter().any(|it| it.rule == rule.rule && it.optional_old_self == rule.optional_old_self)
         };
-        let added: Vec<&str> = new.rules.iter().filter(|rule| !known(&old.rules, rule)).map(|rule| &*rule.rule).collect();
-        let removed: Vec<&str> = old.rules.iter().filter(|rule| !known(&new.rules, rule)).map(|rule| &*rule.rule).collect();
+        let added: Vec<&str> =
+            new.rules.iter().filter(|rule| !known(&old.rules, rule)).map(|rule| &*rule.rule).collect();
+        let removed: Vec<&str> =
+            old.rules.iter().filter(|rule| !known(&new.rules, rule)).map(|rule| &*rule.rule).collect();
         if added.is_empty() && removed.is_empty() {
             return;
         }
         let list = |rules: &[&str]| (!rules.is_empty()).then(|| json!(rules));
         let question = if added.is_empty() { Question::Harmless } else { Question::Rules };
-        self.note(at, "x-kubernetes-validations", list(&removed), list(&added), question);
+        self.note("x-kubernetes-validations", list(&removed), list(&added), question);
     }
 
     /// What becomes of fields that the schema does not name.
@@ -322,7 +313,7 @@ impl<'s> Walk<'s> {
                 Formula::Any(lost.map(|name| Formula::has(name, Formula::anything())).collect())
             };
             let flag = |schema: &Schema| Some(Value::from(schema.embedded_resource));
-            self.note(at, "x-kubernetes-embedded-resource", flag(old), flag(new), Question::Exists(formula));
+            self.note("x-kubernetes-embedded-resource", flag(old), flag(new), Question::Exists(formula));
         }
         if old.preserve_unknown != new.preserve_unknown {
             let flag = |schema: &Schema| Some(Value::from(schema.preserve_unknown));
@@ -331,7 +322,7 @@ impl<'s> Walk<'s> {
             } else {
                 Question::Harmless
             };
-            self.note(at, "x-kubernetes-preserve-unknown-fields", flag(old), flag(new), question);
+            self.note("x-kubernetes-preserve-unknown-fields", flag(old), flag(new), question);
         }
     }
 
@@ -356,9 +347,8 @@ impl<'s> Walk<'s> {
                 None if new.embedded_resource && BUILT_IN.contains(&name.as_str()) => {}
                 None => {
                     self.steps.push(Step::Field(name));
-                    let node = Node { old: before, new, place: Place::Field };
                     // Asked of the parent, as there is no node for the field any more.
-                    self.note(node, "existingFieldRemoval", kind_of(before), None, Question::Exists(Formula::anything()));
+                    self.note("existingFieldRemoval", kind_of(before), None, Question::Exists(Formula::anything()));
                     self.steps.pop();
                 }
             }
@@ -371,12 +361,11 @@ impl<'s> Walk<'s> {
                 self.field(at, name, &ANYTHING, after);
             } else {
                 self.steps.push(Step::Field(name));
-                let node = Node { old: &ANYTHING, new: after, place: Place::Field };
                 if old.keeps_unknown() {
                     let damaged = Question::Exists(Formula::Damaged(after, Place::Field));
-                    self.note(node, "fieldDeclared", None, kind_of(after), damaged);
+                    self.note("fieldDeclared", None, kind_of(after), damaged);
                 } else {
-                    self.note(node, "fieldAdded", None, kind_of(after), Question::Harmless);
+                    self.note("fieldAdded", None, kind_of(after), Question::Harmless);
                 }
                 self.steps.pop();
             }
@@ -391,9 +380,8 @@ impl<'s> Walk<'s> {
         let place = if metadata { Place::Metadata } else { Place::Field };
         if before.default != after.default {
             let question = Question::Default(Formula::lacks(name));
-            let node = Node { old: before, new: after, place };
             self.steps.push(Step::Field(name));
-            self.note(node, "default", before.default.clone(), after.default.clone(), question);
+            self.note("default", before.default.clone(), after.default.clone(), question);
             self.steps.pop();
         }
         self.steps.push(Step::Field(name));
@@ -413,9 +401,8 @@ impl<'s> Walk<'s> {
             }
             (_, Some(Additional::Schema(after))) if old.keeps_unknown() => {
                 self.steps.push(Step::Other(named));
-                let node = Node { old: &ANYTHING, new: after, place: Place::Field };
                 let damaged = Question::Exists(Formula::Damaged(after, Place::Field));
-                self.note(node, "additionalProperties", Some(true.into()), kind_of(after), damaged);
+                self.note("additionalProperties", Some(true.into()), kind_of(after), damaged);
                 self.steps.pop();
             }
             (Some(before), None) if !new.keeps_unknown() => {
@@ -424,7 +411,7 @@ impl<'s> Walk<'s> {
                     _ => Some(true.into()),
                 };
                 let pruned = Question::Exists(Formula::HasOther(named, Box::new(Formula::anything())));
-                self.note(at, "additionalProperties", shown, None, pruned);
+                self.note("additionalProperties", shown, None, pruned);
             }
             (before, after) if before.is_some() != after.is_some() || before != after => {
                 let shown = |additional: &Option<Additional>| match additional {
@@ -432,7 +419,7 @@ impl<'s> Walk<'s> {
                     Some(_) => Some(true.into()),
                     None => None,
                 };
-                self.note(at, "additionalProperties", shown(before), shown(after), Question::Harmless);
+                self.note("additionalProperties", shown(before), shown(after), Question::Harmless);
             }
             _ => {}
         }
@@ -447,9 +434,9 @@ impl<'s> Walk<'s> {
             }
             (None, Some(after)) => {
                 let damaged = Formula::HasItem(Box::new(Formula::Damaged(after, Place::Item)));
-                self.note(at, "items", None, kind_of(after), Question::Exists(damaged));
+                self.note("items", None, kind_of(after), Question::Exists(damaged));
             }
-            (Some(before), None) => self.note(at, "items", kind_of(before), None, Question::Harmless),
+            (Some(before), None) => self.note("items", kind_of(before), None, Question::Harmless),
             (None, None) => {}
         }
     }

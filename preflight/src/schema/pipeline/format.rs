@@ -7,6 +7,7 @@ mod uri;
 
 pub(super) use self::time::is_date_time;
 use super::Server;
+use crate::schema::pattern::Pattern;
 
 /// A format of strings that the server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +80,8 @@ pub fn format_is_valid(name: &str, text: &str, server: Server) -> Option<bool> {
 }
 
 /// Whether the text matches; `None` where the pattern cannot be evaluated.
-pub(super) fn pattern_matches(_pattern: &str, _text: &str) -> Option<bool> {
-    None
+pub(super) fn pattern_matches(pattern: &str, text: &str) -> Option<bool> {
+    Pattern::parse(pattern).ok().map(|pattern| pattern.is_match(text))
 }
 
 impl StringFormat {
