@@ -162,7 +162,8 @@ pub struct PreflightArgs {
     /// Accept one finding for this run, FINGERPRINT=REASON; recorded in the app's history
     #[arg(long, value_name = "FINGERPRINT=REASON", value_parser = waiver)]
     pub waive: Vec<(String, String)>,
-    /// Write a report, FORMAT=PATH (json); can be given more than once
+    /// Write a report, FORMAT=PATH, for json, junit, sarif, markdown or github; the path - is standard output; can be
+    /// given more than once
     #[arg(long, value_name = "FORMAT=PATH")]
     pub report: Vec<String>,
     /// Write the facts that the rules judged, Secrets masked

@@ -56,6 +56,7 @@ async fn show(global: &GlobalArgs, run: &mut Run, arguments: DiffCommandArgs) ->
     let server = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
     let report = judge::judge(Vec::new(), server, &[], &run.surroundings.today());
     pipeline::show_findings(run, &report.findings);
+    pipeline::write_reports(run, &setup, &plan, &report)?;
     if matches!(report.outcome, Outcome::Refused | Outcome::Unable) {
         let mut end = record_run::refused(&report);
         end.error = report.rules.iter().flat_map(|rule| rule.unable.clone()).collect::<Vec<_>>().join("\n");

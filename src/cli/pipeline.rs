@@ -12,7 +12,7 @@ use pushback_preflight::waiver::Waiver;
 use pushback_preflight::{Answer, Facts, Finding};
 use serde_json::Value;
 
-use super::arguments::{AppArgs, GlobalArgs, InputArgs, NamespaceArgs, PlanArgs, PreflightArgs};
+use super::arguments::{AppArgs, GlobalArgs, InputArgs, NamespaceArgs, OutputFormat, PlanArgs, PreflightArgs};
 use super::connect::{Connected, Namespaces, connect};
 use super::error::CommandError;
 use super::input;
@@ -30,8 +30,9 @@ use crate::plan::desired::{self, Placement};
 use crate::plan::{self, Plan, UpdateStrategy};
 use crate::report::error_text;
 use crate::report::event::{Event, RuleLine};
-use crate::report::json_report::{self, ReportError, ReportSpec};
+use crate::report::json_report::CheckReport;
 use crate::report::output::Output;
+use crate::report::report_file::{self, ReportError, ReportSpec};
 use crate::report::words;
 
 /// What a command has before it looks at the app.
@@ -71,7 +72,7 @@ pub async fn set_up(
 ) -> Result<Setup, CommandError> {
     let selection = input::select(preflight, &config)?;
     let waivers = input::waivers(preflight, &config);
-    let reports = reports(&preflight.report)?;
+    let reports = reports(&preflight.report, global)?;
     let Reached { connected, kinds, namespaces, app: name, seen } = reach(run, global, app, command).await?;
     run.events.send(Event::RunStart {
         command: command.to_owned(),
@@ -103,12 +104,20 @@ pub fn require_writable(setup: &Setup) -> Result<(), CommandError> {
 }
 
 /// Reads `--report` flags, and sees to it that every report can be written before anything is done.
-fn reports(flags: &[String]) -> Result<Vec<ReportSpec>, CommandError> {
+fn reports(flags: &[String], global: &GlobalArgs) -> Result<Vec<ReportSpec>, CommandError> {
     let mut reports: Vec<ReportSpec> = Vec::new();
     for flag in flags {
         let report: ReportSpec = flag.parse().map_err(|error: ReportError| CommandError::usage(error.to_string()))?;
         report.prepare().map_err(|error| CommandError::usage(error.to_string()))?;
-        if reports.iter().any(|other| same_file(&other.path, &report.path)) {
+        let standard = report.is_standard_output();
+        if standard && global.output == Some(OutputFormat::Json) {
+            let message = format!("standard output carries JSON: report {flag} needs a file");
+            return Err(CommandError::usage(message));
+        }
+        let same = |other: &ReportSpec| {
+            if standard { other.is_standard_output() } else { same_file(&other.path, &report.path) }
+        };
+        if reports.iter().any(same) {
             return Err(CommandError::usage(format!("two reports go to {}", report.path.display())));
         }
         reports.push(report);
@@ -380,21 +389,38 @@ pub async fn judge(
     if let Some(path) = &preflight.facts_out {
         write_facts(path, facts, &setup.config)?;
     }
-    for spec in &setup.reports {
-        spec.write(&check_report(setup, plan, &report)).map_err(|error| CommandError::usage(error.to_string()))?;
-    }
+    write_reports(run, setup, plan, &report)?;
     Ok(report)
 }
 
+/// Writes the reports that were asked for.
+///
+/// # Errors
+/// One cannot be written.
+pub fn write_reports(run: &Run, setup: &Setup, plan: &Plan, report: &RunReport) -> Result<(), CommandError> {
+    if setup.reports.is_empty() {
+        return Ok(());
+    }
+    let report = check_report(setup, plan, report);
+    // On standard output they come behind what is on its way there.
+    run.settle();
+    setup
+        .reports
+        .iter()
+        .try_for_each(|spec| spec.write(&report))
+        .map_err(|error| CommandError::usage(error.to_string()))
+}
+
 /// The check report of a run.
-pub fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> json_report::CheckReport {
+pub fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> CheckReport {
     let mut changes = crate::report::Counts::default();
     plan.objects.iter().for_each(|planned| changes.add(planned.change.operation));
-    json_report::CheckReport {
+    CheckReport {
         rules: report.rules.iter().map(rule_line).collect(),
         changes,
         findings: report.findings.clone(),
-        ..json_report::CheckReport::new(&setup.app.name, &setup.cluster.description(), &word(&report.outcome))
+        working_directory: std::env::current_dir().unwrap_or_default(),
+        ..CheckReport::new(&setup.app.name, &setup.cluster.description(), &word(&report.outcome))
     }
 }
 
@@ -441,6 +467,6 @@ fn write_facts(path: &Path, mut facts: Facts, config: &Config) -> Result<(), Com
         masker.mask(object, &mut numbers);
     }
     let text = serde_json::to_string_pretty(&facts).map_err(|error| CommandError::usage(error.to_string()))?;
-    json_report::replace(path, text.as_bytes())
+    report_file::replace(path, text.as_bytes())
         .map_err(|error| CommandError::usage(format!("failed to write {}: {error}", path.display())))
 }

@@ -153,6 +153,11 @@ impl Run {
         self.reporter.settle(&self.events);
     }
 
+    /// Returns when everything that was sent is on its stream, before something else is written there.
+    pub fn settle(&self) {
+        self.reporter.settle(&self.events);
+    }
+
     /// Asks the user; yes where `--yes` is given.
     ///
     /// # Errors

@@ -1,13 +1,13 @@
 //! Findings as people read them: what and where first, then the facts that prove it, then what to do;
 //! and the line that says how every rule ended.
 
-use pushback_preflight::finding::LiveObjects;
-use pushback_preflight::{Finding, Severity, registry};
+use pushback_preflight::Finding;
 use serde_json::Value;
 
 use super::error_text::place;
 use super::escape::{terminal_safe, terminal_safe_lines};
 use super::event::{Millis, RuleLine};
+use super::finding_words::{consequence, live_objects, rule_and_check, subject, waivable, weight, witness_yaml};
 use super::theme::{Role, Theme, severity_role};
 use super::words::{counted, shorten, took};
 
@@ -19,14 +19,8 @@ const WITNESS_LINES: usize = 30;
 /// One finding, with an empty line behind it.
 #[must_use]
 pub fn finding_text(finding: &Finding, theme: Theme) -> String {
-    let (label, role) = match (&finding.waived, finding.severity) {
-        (Some(_), _) => ("waived", Role::Quiet),
-        (None, Severity::Error) => ("error", severity_role(Severity::Error)),
-        (None, Severity::Warning) => ("warning", severity_role(Severity::Warning)),
-        (None, Severity::Info) => ("info", severity_role(Severity::Info)),
-    };
-    let check = if finding.check.is_empty() { String::new() } else { format!("/{}", finding.check) };
-    let name = format!("{label}[{}{check}]", finding.rule);
+    let role = if finding.waived.is_some() { Role::Quiet } else { severity_role(finding.severity) };
+    let name = format!("{}[{}]", weight(finding), rule_and_check(finding));
     let message = terminal_safe_lines(&finding.message);
     let mut lines = message.lines();
     let mut text = format!(
@@ -56,10 +50,7 @@ pub fn finding_text(finding: &Finding, theme: Theme) -> String {
 
 fn facts(finding: &Finding, theme: Theme) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
-    if !finding.object.kind.is_empty() {
-        let version = finding.version.as_ref().map(|version| format!(", version {version}")).unwrap_or_default();
-        facts.push(("object:", format!("{}{version}", finding.object)));
-    }
+    facts.extend(subject(finding).map(|subject| ("object:", subject)));
     if let Some(path) = &finding.path {
         facts.push(("path:  ", path.clone()));
     }
@@ -69,14 +60,8 @@ fn facts(finding: &Finding, theme: Theme) -> Vec<(&'static str, String)> {
     if let Some(new) = &finding.new {
         facts.push(("new:   ", one_line(new, theme)));
     }
-    let consequence = match (&finding.effect, &finding.blocks) {
-        (Some(effect), Some(blocks)) => Some(format!("{effect}, blocks {blocks}")),
-        (Some(effect), None) => Some(effect.clone()),
-        (None, Some(blocks)) => Some(format!("blocks {blocks}")),
-        (None, None) => None,
-    };
-    facts.extend(consequence.map(|consequence| ("effect:", consequence)));
-    facts.extend(finding.live_objects.as_ref().map(|live| ("live:  ", live_text(live, theme))));
+    facts.extend(consequence(finding).map(|consequence| ("effect:", consequence)));
+    facts.extend(finding.live_objects.as_ref().map(|live| ("live:  ", live_objects(live, theme.ellipsis()))));
     facts
 }
 
@@ -88,26 +73,10 @@ fn advice(finding: &Finding) -> Vec<(&'static str, String)> {
     if let Some(reason) = &finding.waived {
         advice.push(("waived:", reason.clone()));
     }
-    // What the server refuses cannot be waived.
-    if !finding.fingerprint.is_empty() && finding.severity != Severity::Info && finding.rule != registry::SERVER {
-        advice.push(("fingerprint:", finding.fingerprint.clone()));
+    if let Some(fingerprint) = waivable(finding) {
+        advice.push(("fingerprint:", fingerprint.to_owned()));
     }
     advice
-}
-
-fn live_text(live: &LiveObjects, theme: Theme) -> String {
-    let mut text = format!("{} of {} affected", live.affected, counted_live(live.examined));
-    if !live.names.is_empty() {
-        text += &format!(": {}", live.names.join(", "));
-        if live.affected > live.names.len() as u64 {
-            text += &format!(", {}", theme.ellipsis());
-        }
-    }
-    text
-}
-
-fn counted_live(examined: u64) -> String {
-    counted(usize::try_from(examined).unwrap_or(usize::MAX), "object")
 }
 
 fn one_line(value: &Value, theme: Theme) -> String {
@@ -115,8 +84,7 @@ fn one_line(value: &Value, theme: Theme) -> String {
 }
 
 fn witness_text(witness: &Value, theme: Theme) -> String {
-    // A value that YAML cannot hold is shown as JSON rather than not at all.
-    let yaml = serde_yaml::to_string(witness).unwrap_or_else(|_| witness.to_string());
+    let yaml = witness_yaml(witness);
     let safe = terminal_safe_lines(yaml.trim_end());
     let all: Vec<&str> = safe.lines().collect();
     let mut text = String::new();
@@ -184,7 +152,8 @@ fn rule_words(rule: &RuleLine, theme: Theme) -> String {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
-    use pushback_preflight::{ObjectRef, Position, Verdict};
+    use pushback_preflight::finding::LiveObjects;
+    use pushback_preflight::{ObjectRef, Position, Severity, Verdict};
     use serde_json::json;
 
     use super::*;
@@ -228,7 +197,7 @@ mod tests {
            = path:   spec.f
            = old:    ["A","B"]
            = new:    ["A"]
-           = effect: rejected, blocks create
+           = effect: rejected on create
            = live:   3 of 112 objects affected: team-a/w1, team-b/z, …
            = witness:
                apiVersion: ex.com/v1
@@ -256,7 +225,7 @@ mod tests {
            = path:   spec.f
            = old:    ["A","B"]
            = new:    ["A"]
-           = effect: rejected, blocks create
+           = effect: rejected on create
            = fix:    keep the value, or serve a new version
            = waived: no stored object uses B, checked on 2026-11-02
         "#);

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use pushback_preflight::{Finding, ObjectRef, Operation, Position, Severity, Verdict};
+use serde_json::json;
 
 use super::event::{Counts, Event, FieldLine, Millis, PlannedLine, RuleLine, UnfinishedLine};
+use super::json_report::CheckReport;
 use super::render::{Clock, Moment};
 use crate::exit::ExitCode;
 
@@ -279,4 +281,86 @@ pub(super) fn hostile() -> Vec<Event> {
     ];
     events.push(run_end(&evil(), ExitCode::Partial, &evil(), vec![unfinished]));
     events
+}
+
+/// What a check came to: a rule that failed, one that was skipped, one that could not get its facts, one that passed;
+/// and a finding of every weight.
+pub(super) fn check_report() -> CheckReport {
+    let rule = |name: &str, outcome: &str, reasons: &[&str]| RuleLine {
+        name: name.to_owned(),
+        outcome: outcome.to_owned(),
+        breaking: usize::from(outcome == "failed"),
+        unknown: 0,
+        changes: 0,
+        waived: 0,
+        reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+    };
+    let object = ObjectRef {
+        group: "apiextensions.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        namespace: String::new(),
+        name: "foos.ex.com".to_owned(),
+    };
+    let position = Position { file: "./crds/new.yaml".to_owned(), line: 41, column: 15 };
+    let mut enumeration =
+        Finding::new("CRDUpgradeSafety", "enum", Verdict::Breaking, object.clone(), "value \"B\" is no longer allowed")
+            .at(Some(position))
+            .path("spec.f")
+            .values(Some(json!(["A", "B"])), Some(json!(["A"])))
+            .remedy("keep the value, or serve a new version");
+    enumeration.severity = Severity::Error;
+    enumeration.version = Some("v1".to_owned());
+    enumeration.effect = Some("rejected".to_owned());
+    enumeration.blocks = Some("create".to_owned());
+    enumeration.witness =
+        Some(json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "witness"}, "spec": {"f": "B"}}));
+    enumeration.fingerprint = "9c1185a5deadbeef".to_owned();
+    let mut scope = Finding::new("CRDUpgradeSafety", "scope", Verdict::Breaking, object.clone(), "the scope changes");
+    scope.waived = Some("nobody uses it, checked on 2026-11-02".to_owned());
+    scope.fingerprint = "0123456789abcdef".to_owned();
+    let mut deprecated =
+        Finding::new("CRDUpgradeSafety", "versionDeprecated", Verdict::Change, object, "version v1 becomes deprecated");
+    deprecated.severity = Severity::Warning;
+    deprecated.fingerprint = "fedcba9876543210".to_owned();
+    let mut report = CheckReport::new("shop", "git:main:crds", "refused");
+    report.tool.version = "1.2.3";
+    report.changes = Counts { update: 1, noop: 18, ..Counts::default() };
+    report.rules = vec![
+        rule("CRDUpgradeSafety", "failed", &[]),
+        rule("PermissionValidation", "skipped", &["a directory has no permissions"]),
+        rule("FieldConflicts", "unable", &["failed to read Deployment shop/web: forbidden"]),
+        rule("DestructiveChange", "passed", &[]),
+    ];
+    report.findings = vec![enumeration, deprecated, scope];
+    report
+}
+
+/// A report of one rule that could not get all its facts, with one finding; every text in it is `evil`.
+pub(super) fn hostile_report(evil: &str) -> CheckReport {
+    let evil = || evil.to_owned();
+    let object = ObjectRef { group: evil(), version: evil(), kind: evil(), namespace: evil(), name: evil() };
+    let position = Position { file: evil(), line: 1, column: 1 };
+    let mut finding = Finding::new(&evil(), &evil(), Verdict::Breaking, object, evil())
+        .at(Some(position))
+        .path(evil())
+        .values(Some(json!(evil())), Some(json!({ evil(): evil() })))
+        .remedy(evil());
+    finding.severity = Severity::Error;
+    finding.version = Some(evil());
+    finding.effect = Some(evil());
+    finding.witness = Some(json!({"apiVersion": evil(), "kind": evil(), "metadata": {"name": evil()}}));
+    finding.fingerprint = evil();
+    let mut report = CheckReport::new(&evil(), &evil(), &evil());
+    report.rules = vec![RuleLine {
+        name: evil(),
+        outcome: "unable".to_owned(),
+        breaking: 1,
+        unknown: 0,
+        changes: 0,
+        waived: 0,
+        reasons: vec![evil()],
+    }];
+    report.findings = vec![finding];
+    report
 }

@@ -15,6 +15,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: the_version_is_the_same_by_both_ways,
         Nothing: a_reader_that_goes_away_does_not_end_a_run,
         Nothing: the_json_of_a_check_is_its_report,
+        Nothing: every_report_tells_of_a_finding_where_it_stands,
+        Nothing: a_report_on_standard_output_follows_what_is_there,
         Nothing: data_that_cannot_be_written_fails_the_run,
         Nothing: events_begin_with_the_start_and_end_with_the_end,
         Nothing: a_help_page_is_no_wider_than_a_terminal,
@@ -171,6 +173,66 @@ fn the_json_of_a_check_is_its_report() {
         (&report["app"], &report["outcome"], &report["changes"]["create"]),
         (&"shop".into(), &"passed".into(), &5.into())
     );
+}
+
+/// A change that a rule refuses.
+fn refused_change() -> Pushback {
+    let pushback = Pushback::new();
+    let crd = |scope: &str| {
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: foos.ex.com}}\n\
+             spec:\n  group: ex.com\n  scope: {scope}\n  names: {{kind: Foo, plural: foos}}\n  versions:\n  - name: v1\n    \
+             served: true\n    storage: true\n    schema: {{openAPIV3Schema: {{type: object}}}}\n"
+        )
+    };
+    pushback.write("in.yaml", crd("Namespaced"));
+    pushback.run(&["apply", "-a", "foo", "-f", "in.yaml", "--cluster", "dir:live", "--yes"]).expect(0);
+    pushback.write("in.yaml", crd("Cluster"));
+    pushback
+}
+
+fn every_report_tells_of_a_finding_where_it_stands() {
+    let pushback = refused_change();
+    let formats = ["json", "junit", "sarif", "markdown", "github"];
+    let flags: Vec<String> = formats.iter().map(|format| format!("--report={format}=report.{format}")).collect();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let common = ["-a", "foo", "-f", "in.yaml", "--cluster", "dir:live"];
+    for command in ["check", "apply"] {
+        pushback.run(&[&[command][..], &common, &["--yes"], &flags].concat()).expect(10);
+        let sarif = pushback.read_json("report.sarif");
+        let result = &sarif["runs"][0]["results"][0];
+        assert_eq!((&result["ruleId"], &result["level"]), (&"CRDUpgradeSafety/scope".into(), &"error".into()));
+        let place = &result["locations"][0]["physicalLocation"];
+        assert_eq!((&place["artifactLocation"]["uri"], &place["region"]["startLine"]), (&"in.yaml".into(), &6.into()));
+        let junit = pushback.read("report.junit");
+        assert!(junit.contains("failures=\"1\"") && junit.contains("file=\"in.yaml\" line=\"6\""), "{junit}");
+        let github = pushback.read("report.github");
+        assert!(github.starts_with("::error file=in.yaml,line=6,col=3,title=CRDUpgradeSafety/scope::"), "{github}");
+        let markdown = pushback.read("report.markdown");
+        assert!(markdown.starts_with("## pushback: refused\n"), "{markdown}");
+        for format in formats {
+            std::fs::remove_file(pushback.directory().join(format!("report.{format}"))).expect("a report");
+        }
+    }
+    // A diff runs no rule, and its reports say so.
+    pushback.run(&[&["diff"][..], &common, &flags].concat()).expect(0);
+    assert_eq!(pushback.read_json("report.json")["changes"]["update"], 1);
+    assert!(pushback.read("report.markdown").contains("No preflight rule ran"));
+    assert_eq!(pushback.read("report.github"), "");
+}
+
+fn a_report_on_standard_output_follows_what_is_there() {
+    let pushback = refused_change();
+    let common = ["-a", "foo", "-f", "in.yaml", "--cluster", "dir:live", "--report", "github=-"];
+    let ran = pushback.run(&[&["check"][..], &common].concat()).expect(10);
+    let last = ran.stdout.lines().last().expect("a line");
+    assert!(last.starts_with("::error file=in.yaml,line=6"), "{last}");
+    assert!(ran.stdout.contains("Preflight  "), "{}", ran.stdout);
+    assert!(!pushback.directory().join("-").exists());
+    for wrong in [&["--output", "json"][..], &["--report", "json=/dev/stdout"]] {
+        let ran = pushback.run(&[&["check"][..], &common, wrong].concat()).expect(1);
+        assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    }
 }
 
 /// A device that is always full stands for the disk.

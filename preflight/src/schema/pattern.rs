@@ -1,1 +1,71 @@
 //! Patterns as the API server reads them: the grammar of RE2, and the sets of strings that they name.
+//!
+//! The grammar is that of Go's `regexp/syntax` with Perl flags (Go 1.26, Unicode 15.0), not that of the `regex` crate:
+//! the two differ in both directions. A pattern is searched for, so `b` matches `abc`. Strings are sequences of code
+//! points.
+
+mod automaton;
+mod budget;
+mod classes;
+mod formats;
+mod language;
+mod parser;
+mod program;
+mod search;
+#[cfg(test)]
+mod tests;
+
+pub use budget::Budget;
+pub use formats::of_format;
+pub use language::{Found, Language};
+
+use program::{Program, Runner};
+
+/// Why a pattern could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason} (at byte {offset})")]
+pub struct PatternError {
+    /// Where in the pattern, in bytes.
+    pub offset: usize,
+    /// What is wrong there.
+    pub reason: String,
+    /// Whether the API server refuses a definition with this pattern. Where it is false the pattern may be in order
+    /// and is only too large to be judged here, or API servers of different versions disagree about it.
+    pub refused: bool,
+}
+
+/// A compiled pattern.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+    program: Program,
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// The API server would refuse it, or it is too large; `PatternError::refused` says which.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let program = Program::compile(&parser::parse(text)?);
+        Ok(Self { text: text.to_owned(), program })
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the pattern occurs in the text. Takes memory for the pattern only; time is at worst the length of the
+    /// text times the size of the pattern, which is limited.
+    #[must_use]
+    pub fn is_match(&self, text: &str) -> bool {
+        self.is_match_within(text, &mut Budget::unlimited()).unwrap_or(false)
+    }
+
+    /// As `is_match`; `None` where the budget ends before the answer is known.
+    pub fn is_match_within(&self, text: &str, budget: &mut Budget) -> Option<bool> {
+        Runner::new(&self.program).is_match(text, budget)
+    }
+}

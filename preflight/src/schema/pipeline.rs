@@ -1,1 +1,225 @@
 //! What the API server does to a custom resource under a schema: prune, drop nulls, default, validate.
+//! It follows the server step by step and shares only the model with the containment proof, whose witnesses it checks.
+
+mod correlation;
+pub mod format;
+mod lists;
+mod metadata;
+mod number;
+mod rules;
+mod shape;
+mod validate;
+
+use serde_json::Value;
+
+pub use format::format_is_valid;
+
+use super::model::Schema;
+use crate::source::PathSegment;
+
+/// Where in an object something happened.
+pub type Path = Vec<PathSegment>;
+
+/// Objects nested deeper than this are not judged.
+const MAX_OBJECT_DEPTH: usize = 256;
+
+/// One version of a custom resource definition.
+#[derive(Clone, Copy, Debug)]
+pub struct Resource<'a> {
+    /// The structural schema of the version.
+    pub schema: &'a Schema,
+    /// `spec.group`
+    pub group: &'a str,
+    /// The name of the version.
+    pub version: &'a str,
+    /// `spec.names.kind`
+    pub kind: &'a str,
+    /// `spec.preserveUnknownFields`: nothing is pruned. Only definitions from before `apiextensions.k8s.io/v1` have it.
+    pub preserve_unknown_fields: bool,
+}
+
+/// The API server that decides: which formats it knows and whether it ratchets depends on its version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// The server's version is 1.`minor`.
+    pub minor: u32,
+}
+
+impl Server {
+    /// Whether an update may leave what was invalid before as it is.
+    #[must_use]
+    pub fn ratchets(self) -> bool {
+        self.minor >= 30
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { minor: 36 }
+    }
+}
+
+/// A reason why the server refuses an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaError {
+    /// The value at fault; for `required` the value that is missing.
+    pub path: Path,
+    /// The keyword of the schema that refuses it.
+    pub keyword: &'static str,
+    /// What is wrong, in words.
+    pub message: String,
+}
+
+/// Something that could not be decided; the object may or may not be refused for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unevaluated {
+    /// The value in question.
+    pub path: Path,
+    /// The keyword that was not decided.
+    pub keyword: &'static str,
+    /// Why.
+    pub reason: String,
+}
+
+/// What the server makes of an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Admission {
+    /// The object as it is stored or served.
+    pub object: Value,
+    /// Fields that the schema does not name and that are gone.
+    pub pruned: Vec<Path>,
+    /// Nulls that were dropped where the schema neither allows null nor has a default.
+    pub dropped_nulls: Vec<Path>,
+    /// Values that came from a default.
+    pub defaulted: Vec<Path>,
+    /// Why the server refuses the object.
+    pub errors: Vec<SchemaError>,
+    /// What could not be decided.
+    pub unevaluated: Vec<Unevaluated>,
+}
+
+impl Admission {
+    /// Whether the server takes the object; `None` where it cannot be said.
+    #[must_use]
+    pub fn accepted(&self) -> Option<bool> {
+        match (self.errors.is_empty(), self.unevaluated.is_empty()) {
+            (false, _) => Some(false),
+            (true, true) => Some(true),
+            (true, false) => None,
+        }
+    }
+
+    /// Whether anything that was given is gone or altered; defaults that fill a gap do not count.
+    #[must_use]
+    pub fn loses(&self) -> bool {
+        !self.pruned.is_empty() || !self.dropped_nulls.is_empty()
+    }
+
+    fn unjudged(object: &Value) -> Self {
+        Self {
+            object: object.clone(),
+            unevaluated: vec![Unevaluated {
+                path: Path::new(),
+                keyword: "object",
+                reason: format!("it is nested more than {MAX_OBJECT_DEPTH} levels deep"),
+            }],
+            ..Self::default()
+        }
+    }
+}
+
+/// A create request. A name is not asked for, and `status` is not cleared: that depends on more than the schema.
+#[must_use]
+pub fn create(resource: &Resource<'_>, server: Server, object: &Value) -> Admission {
+    if is_too_deep(object) {
+        return Admission::unjudged(object);
+    }
+    let mut admission = shape::shape(resource, object, false);
+    if admission.errors.is_empty() {
+        validate(resource, server, None, &mut admission);
+    }
+    admission
+}
+
+/// What a client is shown of an object that etcd holds; nothing is validated. Errors mean that it cannot be decoded.
+#[must_use]
+pub fn read(resource: &Resource<'_>, object: &Value) -> Admission {
+    if is_too_deep(object) {
+        return Admission::unjudged(object);
+    }
+    shape::shape(resource, object, true)
+}
+
+/// An update of `old`, as etcd holds it, to `new`. Errors that the old object already had are forgiven where the server
+/// forgives them.
+#[must_use]
+pub fn update(resource: &Resource<'_>, server: Server, old: &Value, new: &Value) -> Admission {
+    if is_too_deep(old) || is_too_deep(new) {
+        return Admission::unjudged(new);
+    }
+    let old = shape::shape(resource, old, true).object;
+    let mut admission = shape::shape(resource, new, false);
+    if admission.errors.is_empty() {
+        validate(resource, server, Some(&old), &mut admission);
+    }
+    admission
+}
+
+/// Everything after decoding and defaulting. Rules are looked at only where nothing else is wrong.
+fn validate(resource: &Resource<'_>, server: Server, old: Option<&Value>, admission: &mut Admission) {
+    let Resource { schema, .. } = *resource;
+    let object = &admission.object;
+    let mut errors = metadata::validate_type(resource, object);
+    if errors.is_empty() {
+        errors.extend(metadata::validate_root(object));
+        let ratcheted = old.filter(|_| server.ratchets());
+        let found = validate::validate(schema, server, object, ratcheted);
+        errors.extend(found.errors);
+        admission.unevaluated.extend(found.unevaluated);
+        errors.extend(metadata::validate_embedded(schema, object));
+        if old.is_none_or(|old| lists::validate(schema, old).is_empty()) {
+            errors.extend(lists::validate(schema, object));
+        }
+        if errors.is_empty() {
+            let found = rules::validate(schema, server, object, old);
+            errors.extend(found.errors);
+            admission.unevaluated.extend(found.unevaluated);
+        }
+    }
+    admission.errors = errors;
+}
+
+/// Errors and gaps of one part of the validation.
+#[derive(Debug, Default)]
+struct Findings {
+    errors: Vec<SchemaError>,
+    unevaluated: Vec<Unevaluated>,
+}
+
+impl Findings {
+    fn error(&mut self, path: &[PathSegment], keyword: &'static str, message: impl Into<String>) {
+        self.errors.push(SchemaError { path: path.to_vec(), keyword, message: message.into() });
+    }
+
+    fn unevaluated(&mut self, path: &[PathSegment], keyword: &'static str, reason: impl Into<String>) {
+        self.unevaluated.push(Unevaluated { path: path.to_vec(), keyword, reason: reason.into() });
+    }
+}
+
+fn is_too_deep(value: &Value) -> bool {
+    let mut pending = vec![(value, 0)];
+    while let Some((value, depth)) = pending.pop() {
+        if depth > MAX_OBJECT_DEPTH {
+            return true;
+        }
+        match value {
+            Value::Object(map) => pending.extend(map.values().map(|value| (value, depth + 1))),
+            Value::Array(items) => pending.extend(items.iter().map(|value| (value, depth + 1))),
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests;

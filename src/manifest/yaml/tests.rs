@@ -370,3 +370,16 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    /// A server answers in JSON, and rounds as we do: a fraction that nobody changed must not look changed.
+    #[test]
+    fn a_fraction_is_the_same_in_the_input_and_in_an_answer(
+        number in prop_oneof!["[1-9][0-9]{0,18}[.][0-9]{1,18}", "[1-9][.][0-9]{1,18}e-?[0-9]{1,2}"],
+    ) {
+        let answered: Value = serde_json::from_str(&number).expect("json");
+        let read = loaded(&number).documents.remove(0).value;
+        prop_assert_eq!(read, answered);
+    }
+}

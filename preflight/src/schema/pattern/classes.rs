@@ -1,0 +1,383 @@
+//! Sets of code points: the names of Perl, POSIX and Unicode classes as Go knows them, and its simple case folding.
+//! The tables are those of regex-syntax, cut down to what Unicode 15.0 had assigned, which is what Go has.
+
+use std::sync::OnceLock;
+
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
+
+/// General categories; the long names since Go 1.25.
+const CATEGORIES: [&str; 80] = [
+    "C",
+    "Casedletter",
+    "Cc",
+    "Cf",
+    "Closepunctuation",
+    "Cn",
+    "Cntrl",
+    "Co",
+    "Combiningmark",
+    "Connectorpunctuation",
+    "Control",
+    "Cs",
+    "Currencysymbol",
+    "Dashpunctuation",
+    "Decimalnumber",
+    "Digit",
+    "Enclosingmark",
+    "Finalpunctuation",
+    "Format",
+    "Initialpunctuation",
+    "L",
+    "Lc",
+    "Letter",
+    "Letternumber",
+    "Lineseparator",
+    "Ll",
+    "Lm",
+    "Lo",
+    "Lowercaseletter",
+    "Lt",
+    "Lu",
+    "M",
+    "Mark",
+    "Mathsymbol",
+    "Mc",
+    "Me",
+    "Mn",
+    "Modifierletter",
+    "Modifiersymbol",
+    "N",
+    "Nd",
+    "Nl",
+    "No",
+    "Nonspacingmark",
+    "Number",
+    "Openpunctuation",
+    "Other",
+    "Otherletter",
+    "Othernumber",
+    "Otherpunctuation",
+    "Othersymbol",
+    "P",
+    "Paragraphseparator",
+    "Pc",
+    "Pd",
+    "Pe",
+    "Pf",
+    "Pi",
+    "Po",
+    "Privateuse",
+    "Ps",
+    "Punct",
+    "Punctuation",
+    "S",
+    "Sc",
+    "Separator",
+    "Sk",
+    "Sm",
+    "So",
+    "Spaceseparator",
+    "Spacingmark",
+    "Surrogate",
+    "Symbol",
+    "Titlecaseletter",
+    "Unassigned",
+    "Uppercaseletter",
+    "Z",
+    "Zl",
+    "Zp",
+    "Zs",
+];
+
+const SCRIPTS: [&str; 117] = [
+    "Adlam",
+    "Ahom",
+    "Arabic",
+    "Armenian",
+    "Avestan",
+    "Balinese",
+    "Bamum",
+    "Batak",
+    "Bengali",
+    "Bhaiksuki",
+    "Bopomofo",
+    "Brahmi",
+    "Braille",
+    "Buginese",
+    "Buhid",
+    "Carian",
+    "Chakma",
+    "Cham",
+    "Cherokee",
+    "Chorasmian",
+    "Common",
+    "Coptic",
+    "Cuneiform",
+    "Cypriot",
+    "Cyrillic",
+    "Deseret",
+    "Devanagari",
+    "Dogra",
+    "Duployan",
+    "Elbasan",
+    "Elymaic",
+    "Ethiopic",
+    "Georgian",
+    "Glagolitic",
+    "Gothic",
+    "Grantha",
+    "Greek",
+    "Gujarati",
+    "Gurmukhi",
+    "Han",
+    "Hangul",
+    "Hanunoo",
+    "Hatran",
+    "Hebrew",
+    "Hiragana",
+    "Inherited",
+    "Javanese",
+    "Kaithi",
+    "Kannada",
+    "Katakana",
+    "Kawi",
+    "Kharoshthi",
+    "Khmer",
+    "Khojki",
+    "Khudawadi",
+    "Lao",
+    "Latin",
+    "Lepcha",
+    "Limbu",
+    "Lisu",
+    "Lycian",
+    "Lydian",
+    "Mahajani",
+    "Makasar",
+    "Malayalam",
+    "Mandaic",
+    "Manichaean",
+    "Marchen",
+    "Medefaidrin",
+    "Miao",
+    "Modi",
+    "Mongolian",
+    "Mro",
+    "Multani",
+    "Myanmar",
+    "Nabataean",
+    "Nandinagari",
+    "Newa",
+    "Nko",
+    "Nushu",
+    "Ogham",
+    "Oriya",
+    "Osage",
+    "Osmanya",
+    "Palmyrene",
+    "Phoenician",
+    "Rejang",
+    "Runic",
+    "Samaritan",
+    "Saurashtra",
+    "Sharada",
+    "Shavian",
+    "Siddham",
+    "Sinhala",
+    "Sogdian",
+    "Soyombo",
+    "Sundanese",
+    "Syriac",
+    "Tagalog",
+    "Tagbanwa",
+    "Takri",
+    "Tamil",
+    "Tangsa",
+    "Tangut",
+    "Telugu",
+    "Thaana",
+    "Thai",
+    "Tibetan",
+    "Tifinagh",
+    "Tirhuta",
+    "Toto",
+    "Ugaritic",
+    "Vai",
+    "Vithkuqi",
+    "Wancho",
+    "Yezidi",
+    "Yi",
+];
+
+/// Scripts whose names have several words. Go 1.25 and later do not find these, whichever way they are spelled; older
+/// releases do.
+const SCRIPTS_OF_SEVERAL_WORDS: [&str; 46] = [
+    "Anatolianhieroglyphs",
+    "Bassavah",
+    "Canadianaboriginal",
+    "Caucasianalbanian",
+    "Cyprominoan",
+    "Divesakuru",
+    "Egyptianhieroglyphs",
+    "Gunjalagondi",
+    "Hanifirohingya",
+    "Imperialaramaic",
+    "Inscriptionalpahlavi",
+    "Inscriptionalparthian",
+    "Kayahli",
+    "Khitansmallscript",
+    "Lineara",
+    "Linearb",
+    "Masaramgondi",
+    "Meeteimayek",
+    "Mendekikakui",
+    "Meroiticcursive",
+    "Meroitichieroglyphs",
+    "Nagmundari",
+    "Newtailue",
+    "Nyiakengpuachuehmong",
+    "Olchiki",
+    "Oldhungarian",
+    "Olditalic",
+    "Oldnortharabian",
+    "Oldpermic",
+    "Oldpersian",
+    "Oldsogdian",
+    "Oldsoutharabian",
+    "Oldturkic",
+    "Olduyghur",
+    "Pahawhhmong",
+    "Paucinhau",
+    "Phagspa",
+    "Psalterpahlavi",
+    "Signwriting",
+    "Sorasompeng",
+    "Sylotinagri",
+    "Taile",
+    "Taitham",
+    "Taiviet",
+    "Warangciti",
+    "Zanabazarsquare",
+];
+
+/// What `\p{…}` may name.
+pub(super) enum Named {
+    Class(ClassUnicode),
+    /// API servers of different versions disagree about the name.
+    Disputed,
+    Unknown,
+}
+
+/// The class of that name in `\p{…}`; case, spaces, hyphens and underscores are of no account.
+pub(super) fn named(name: &str) -> Named {
+    let name = canonical(name);
+    let name = name.as_str();
+    let class = match name {
+        "Any" => ranges(&[('\0', char::MAX)]),
+        "Ascii" => ranges(&[('\0', '\x7f')]),
+        "Assigned" => assigned().clone(),
+        "Cn" | "Unassigned" => unassigned(),
+        // No string that is valid holds one.
+        "Cs" | "Surrogate" => ClassUnicode::empty(),
+        "C" | "Other" => {
+            let mut class = table("C");
+            class.intersect(assigned());
+            class.union(&unassigned());
+            class
+        }
+        _ if CATEGORIES.contains(&name) || SCRIPTS.contains(&name) => {
+            let mut class = table(name);
+            class.intersect(assigned());
+            class
+        }
+        _ if SCRIPTS_OF_SEVERAL_WORDS.contains(&name) => return Named::Disputed,
+        _ => return Named::Unknown,
+    };
+    Named::Class(class)
+}
+
+fn canonical(name: &str) -> String {
+    let name: String = name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).collect();
+    let rest = name.get(1..).unwrap_or_default().to_ascii_lowercase();
+    name.get(..1).unwrap_or_default().to_ascii_uppercase() + &rest
+}
+
+/// The table of regex-syntax.
+fn table(name: &str) -> ClassUnicode {
+    match regex_syntax::parse(&format!(r"\p{{{name}}}")).map(regex_syntax::hir::Hir::into_kind) {
+        Ok(HirKind::Class(Class::Unicode(class))) => class,
+        // Nothing else comes of the names above; a test has them all.
+        _ => ClassUnicode::empty(),
+    }
+}
+
+fn assigned() -> &'static ClassUnicode {
+    static ASSIGNED: OnceLock<ClassUnicode> = OnceLock::new();
+    ASSIGNED.get_or_init(|| {
+        let mut class = table("Age=15.0");
+        // Code points that are no characters have an age as well.
+        class.difference(&table("Cn"));
+        class
+    })
+}
+
+fn unassigned() -> ClassUnicode {
+    let mut class = assigned().clone();
+    class.negate();
+    class
+}
+
+/// The class with everything that differs from one of its members in case only.
+pub(super) fn folded(class: &ClassUnicode) -> ClassUnicode {
+    let mut old = class.clone();
+    old.intersect(assigned());
+    old.case_fold_simple();
+    old.intersect(assigned());
+    old.union(class);
+    old
+}
+
+/// `\d`, `\s`, `\w`: ASCII, and no vertical tab.
+pub(super) fn perl(letter: char) -> Option<ClassUnicode> {
+    Some(match letter {
+        'd' => ranges(&[('0', '9')]),
+        's' => ranges(&[('\t', '\n'), ('\x0c', '\r'), (' ', ' ')]),
+        'w' => word(),
+        _ => return None,
+    })
+}
+
+/// What `\b` takes for a part of a word.
+pub(super) fn word() -> ClassUnicode {
+    ranges(&[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')])
+}
+
+/// `[:alpha:]` and the like.
+pub(super) fn posix(name: &str) -> Option<ClassUnicode> {
+    Some(match name {
+        "alnum" => ranges(&[('0', '9'), ('A', 'Z'), ('a', 'z')]),
+        "alpha" => ranges(&[('A', 'Z'), ('a', 'z')]),
+        "ascii" => ranges(&[('\0', '\x7f')]),
+        "blank" => ranges(&[('\t', '\t'), (' ', ' ')]),
+        "cntrl" => ranges(&[('\0', '\x1f'), ('\x7f', '\x7f')]),
+        "digit" => ranges(&[('0', '9')]),
+        "graph" => ranges(&[('!', '~')]),
+        "lower" => ranges(&[('a', 'z')]),
+        "print" => ranges(&[(' ', '~')]),
+        "punct" => ranges(&[('!', '/'), (':', '@'), ('[', '`'), ('{', '~')]),
+        "space" => ranges(&[('\t', '\r'), (' ', ' ')]),
+        "upper" => ranges(&[('A', 'Z')]),
+        "word" => word(),
+        "xdigit" => ranges(&[('0', '9'), ('A', 'F'), ('a', 'f')]),
+        _ => return None,
+    })
+}
+
+/// `.`, with or without the end of a line.
+pub(super) fn any(with_newline: bool) -> ClassUnicode {
+    if with_newline { ranges(&[('\0', char::MAX)]) } else { ranges(&[('\0', '\t'), ('\x0b', char::MAX)]) }
+}
+
+pub(super) fn ranges(ranges: &[(char, char)]) -> ClassUnicode {
+    ClassUnicode::new(ranges.iter().map(|(first, last)| ClassUnicodeRange::new(*first, *last)))
+}

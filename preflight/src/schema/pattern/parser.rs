@@ -1,0 +1,689 @@
+//! The grammar of RE2 with Perl flags, as Go's `regexp/syntax` reads it, limits included, into a tree that lives in
+//! one vector. Nothing here recurses.
+
+use std::collections::BTreeMap;
+
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+
+use super::PatternError;
+use super::classes::{self, Named};
+
+/// Go's limits: of one repetition and of nested ones multiplied, of the tree's height, of the compiled program.
+const MOST_REPEATS: u32 = 1000;
+const MOST_HEIGHT: u32 = 1000;
+const MOST_SIZE: u64 = (128 << 20) / 40;
+
+/// Our own, which keep memory and the stack small: beyond them a pattern may be in order and is not judged.
+const JUDGED_HEIGHT: u32 = 400;
+const JUDGED_SIZE: u64 = 100_000;
+const JUDGED_RANGES: usize = 2_000_000;
+
+pub(super) type NodeId = usize;
+pub(super) type ClassId = u32;
+
+/// What holds between two code points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    TextStart,
+    TextEnd,
+    LineStart,
+    LineEnd,
+    WordBoundary,
+    NoWordBoundary,
+}
+
+#[derive(Debug)]
+pub(super) enum Node {
+    Empty,
+    Class(ClassId),
+    Look(Look),
+    Concatenation(Vec<NodeId>),
+    Alternation(Vec<NodeId>),
+    Repetition {
+        node: NodeId,
+        least: u32,
+        most: Option<u32>,
+    },
+    /// A group that captures.
+    Group(NodeId),
+}
+
+/// A pattern that was read.
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) nodes: Vec<Node>,
+    pub(super) root: NodeId,
+    /// Ranges of code points, sorted, disjoint.
+    pub(super) classes: Vec<Vec<(char, char)>>,
+}
+
+/// Of a node and all below it.
+#[derive(Clone, Copy)]
+struct Measure {
+    /// Go's node kinds are merged where they can be; a run of literals is one node there.
+    literal: bool,
+    height: u32,
+    size: u64,
+    /// The largest product of repetitions within one another.
+    repeats: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Flags {
+    fold: bool,
+    multi_line: bool,
+    dot_all: bool,
+}
+
+/// A group that is open; the outermost is the pattern itself.
+struct Group {
+    /// The flags to return to.
+    flags: Flags,
+    captures: bool,
+    alternatives: Vec<NodeId>,
+    items: Vec<NodeId>,
+}
+
+struct Parser<'p> {
+    text: &'p str,
+    position: usize,
+    flags: Flags,
+    groups: Vec<Group>,
+    nodes: Vec<Node>,
+    measures: Vec<Measure>,
+    classes: Vec<Vec<(char, char)>>,
+    class_ids: BTreeMap<Vec<(char, char)>, ClassId>,
+    named: BTreeMap<(String, bool), ClassUnicode>,
+    folded: BTreeMap<char, ClassUnicode>,
+    /// Where the last `:]` is; without it each `[:` would be searched to the end of the pattern.
+    last_posix_end: Option<usize>,
+    ranges: usize,
+}
+
+type Parsed<T> = Result<T, PatternError>;
+
+pub(super) fn parse(text: &str) -> Parsed<Tree> {
+    let mut parser = Parser {
+        text,
+        position: 0,
+        flags: Flags::default(),
+        groups: vec![Group::new(Flags::default(), false)],
+        nodes: Vec::new(),
+        measures: Vec::new(),
+        classes: Vec::new(),
+        class_ids: BTreeMap::new(),
+        named: BTreeMap::new(),
+        folded: BTreeMap::new(),
+        last_posix_end: text.rfind(":]"),
+        ranges: 0,
+    };
+    parser.pattern()?;
+    let root = match parser.groups.pop() {
+        Some(group) if parser.groups.is_empty() => parser.close(group)?,
+        _ => return Err(refused(text.len(), "missing closing )")),
+    };
+    let measure = parser.measures[root];
+    if measure.height > JUDGED_HEIGHT {
+        return Err(not_judged(0, "nests too deeply to be judged"));
+    }
+    if measure.size > JUDGED_SIZE {
+        return Err(not_judged(0, "too large to be judged"));
+    }
+    Ok(Tree { nodes: parser.nodes, root, classes: parser.classes })
+}
+
+fn refused(offset: usize, reason: impl Into<String>) -> PatternError {
+    PatternError { offset, reason: reason.into(), refused: true }
+}
+
+fn not_judged(offset: usize, reason: impl Into<String>) -> PatternError {
+    PatternError { offset, reason: reason.into(), refused: false }
+}
+
+impl Group {
+    fn new(flags: Flags, captures: bool) -> Self {
+        Self { flags, captures, alternatives: Vec::new(), items: Vec::new() }
+    }
+}
+
+impl<'p> Parser<'p> {
+    fn rest(&self) -> &'p str {
+        self.text.get(self.position..).unwrap_or_default()
+    }
+
+    fn eat(&mut self, text: &str) -> bool {
+        let found = self.rest().starts_with(text);
+        if found {
+            self.position += text.len();
+        }
+        found
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.rest().chars().next()?;
+        self.position += next.len_utf8();
+        Some(next)
+    }
+
+    fn pattern(&mut self) -> Parsed<()> {
+        let mut after_repetition = false;
+        let mut start = self.position;
+        while let Some(next) = self.next() {
+            let mut repetition = None;
+            match next {
+                '(' => self.open(start)?,
+                '|' => self.alternative()?,
+                ')' => self.end_group(start)?,
+                '^' => self.look(if self.flags.multi_line { Look::LineStart } else { Look::TextStart })?,
+                '$' => self.look(if self.flags.multi_line { Look::LineEnd } else { Look::TextEnd })?,
+                '.' => self.class(&classes::any(self.flags.dot_all))?,
+                '[' => self.bracket(start)?,
+                '*' => repetition = Some((0, None)),
+                '+' => repetition = Some((1, None)),
+                '?' => repetition = Some((0, Some(1))),
+                '{' => match self.counts() {
+                    Some((least, most)) => {
+                        let limit = i64::from(MOST_REPEATS);
+                        if least > limit || most.is_some_and(|most| most > limit || least > most) {
+                            return Err(refused(start, "invalid repeat count"));
+                        }
+                        let count = |count: i64| u32::try_from(count).unwrap_or(MOST_REPEATS);
+                        repetition = Some((count(least), most.map(count)));
+                    }
+                    None => self.literal('{')?,
+                },
+                '\\' => self.escape(start)?,
+                _ => self.literal(next)?,
+            }
+            if let Some((least, most)) = repetition {
+                self.eat("?");
+                if after_repetition {
+                    return Err(refused(start, "invalid nested repetition operator"));
+                }
+                self.repeat(start, least, most, next == '{')?;
+            }
+            after_repetition = repetition.is_some();
+            start = self.position;
+        }
+        Ok(())
+    }
+
+    // Nodes.
+
+    fn add(&mut self, node: Node) -> Parsed<NodeId> {
+        let of = |id: &NodeId| self.measures[*id];
+        let leaf = Measure { literal: false, height: 1, size: 1, repeats: 1 };
+        let measure = match &node {
+            Node::Empty | Node::Look(_) => leaf,
+            Node::Class(id) => {
+                let literal = matches!(self.classes[*id as usize].as_slice(), [(first, last)] if first == last);
+                Measure { literal, ..leaf }
+            }
+            Node::Concatenation(items) | Node::Alternation(items) => {
+                let literal = matches!(node, Node::Concatenation(_)) && items.iter().all(|id| of(id).literal);
+                let between = if matches!(node, Node::Alternation(_)) { items.len() as u64 - 1 } else { 0 };
+                // A list within a list of its own kind is merged into it.
+                let nested = |id: &NodeId| {
+                    let same = std::mem::discriminant(&self.nodes[*id]) == std::mem::discriminant(&node);
+                    of(id).height - u32::from(same && of(id).height > 1)
+                };
+                Measure {
+                    literal,
+                    height: if literal { 1 } else { 1 + items.iter().map(nested).max().unwrap_or(0) },
+                    size: between + items.iter().map(|id| of(id).size).sum::<u64>(),
+                    repeats: items.iter().map(|id| of(id).repeats).max().unwrap_or(1),
+                }
+            }
+            Node::Repetition { node, least, most } => {
+                let inner = of(node);
+                let size = match (least, most) {
+                    (0, None) => 2 + inner.size,
+                    (least, None) => 1 + u64::from(*least) * inner.size,
+                    (least, Some(most)) => u64::from(*most) * inner.size + u64::from(most.saturating_sub(*least)),
+                };
+                Measure { literal: false, height: inner.height + 1, size: size.max(1), repeats: inner.repeats }
+            }
+            Node::Group(node) => {
+                let inner = of(node);
+                Measure { literal: false, height: inner.height + 1, size: inner.size + 2, ..inner }
+            }
+        };
+        self.push(node, measure)
+    }
+
+    fn push(&mut self, node: Node, measure: Measure) -> Parsed<NodeId> {
+        if measure.height > MOST_HEIGHT {
+            return Err(refused(self.position, "expression nests too deeply"));
+        }
+        if measure.size > MOST_SIZE {
+            return Err(refused(self.position, "expression too large"));
+        }
+        self.nodes.push(node);
+        self.measures.push(measure);
+        Ok(self.nodes.len() - 1)
+    }
+
+    fn item(&mut self, node: Node) -> Parsed<()> {
+        let id = self.add(node)?;
+        if let Some(group) = self.groups.last_mut() {
+            group.items.push(id);
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, look: Look) -> Parsed<()> {
+        self.item(Node::Look(look))
+    }
+
+    fn literal(&mut self, literal: char) -> Parsed<()> {
+        let class = classes::ranges(&[(literal, literal)]);
+        if !self.flags.fold {
+            return self.class(&class);
+        }
+        let folded = match self.folded.get(&literal) {
+            Some(folded) => folded.clone(),
+            None => self.fold(&class)?,
+        };
+        self.class(&folded)?;
+        self.folded.insert(literal, folded);
+        Ok(())
+    }
+
+    fn fold(&mut self, class: &ClassUnicode) -> Parsed<ClassUnicode> {
+        // The tables of what may be folded are walked whole.
+        self.work(1000 + class.ranges().len())?;
+        Ok(classes::folded(class))
+    }
+
+    fn class(&mut self, class: &ClassUnicode) -> Parsed<()> {
+        let ranges: Vec<_> = class.iter().map(|range| (range.start(), range.end())).collect();
+        self.work(ranges.len())?;
+        let id = match self.class_ids.get(&ranges) {
+            Some(id) => *id,
+            None => {
+                let id = ClassId::try_from(self.classes.len()).map_err(|_| not_judged(0, "too large to be judged"))?;
+                self.class_ids.insert(ranges.clone(), id);
+                self.classes.push(ranges);
+                id
+            }
+        };
+        self.item(Node::Class(id))
+    }
+
+    /// Counts ranges that are handled.
+    fn work(&mut self, ranges: usize) -> Parsed<()> {
+        self.ranges += ranges;
+        if self.ranges > JUDGED_RANGES {
+            return Err(not_judged(self.position, "character classes too large to be judged"));
+        }
+        Ok(())
+    }
+
+    // Groups.
+
+    fn open(&mut self, start: usize) -> Parsed<()> {
+        if !self.rest().starts_with('?') {
+            self.groups.push(Group::new(self.flags, true));
+            return Ok(());
+        }
+        let rest = self.rest();
+        let name = rest.strip_prefix("?P<").or_else(|| rest.strip_prefix("?<"));
+        if let Some(name_and_rest) = name {
+            let name = name_and_rest
+                .split_once('>')
+                .map(|(name, _)| name)
+                .filter(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+            let Some(name) = name else { return Err(refused(start, "invalid named capture")) };
+            self.position += rest.len() - name_and_rest.len() + name.len() + 1;
+            self.groups.push(Group::new(self.flags, true));
+            return Ok(());
+        }
+        self.position += 1;
+        let mut flags = self.flags;
+        let mut set = true;
+        let mut complete = true;
+        loop {
+            match self.next() {
+                Some('i') => flags.fold = set,
+                Some('m') => flags.multi_line = set,
+                Some('s') => flags.dot_all = set,
+                // Which of several matches is taken does not matter here.
+                Some('U') => {}
+                Some('-') if set => {
+                    set = false;
+                    complete = false;
+                    continue;
+                }
+                Some(end @ (':' | ')')) if complete => {
+                    if end == ':' {
+                        self.groups.push(Group::new(self.flags, false));
+                    }
+                    self.flags = flags;
+                    return Ok(());
+                }
+                _ => return Err(refused(start, "invalid or unsupported Perl syntax")),
+            }
+            complete = true;
+        }
+    }
+
+    fn alternative(&mut self) -> Parsed<()> {
+        let Some(mut group) = self.groups.pop() else { return Ok(()) };
+        let items = std::mem::take(&mut group.items);
+        let node = self.concatenate(items)?;
+        group.alternatives.push(node);
+        self.groups.push(group);
+        Ok(())
+    }
+
+    fn end_group(&mut self, start: usize) -> Parsed<()> {
+        if self.groups.len() < 2 {
+            return Err(refused(start, "unexpected )"));
+        }
+        let Some(group) = self.groups.pop() else { return Ok(()) };
+        self.flags = group.flags;
+        let captures = group.captures;
+        let mut id = self.close(group)?;
+        if captures {
+            id = self.add(Node::Group(id))?;
+        }
+        if let Some(group) = self.groups.last_mut() {
+            group.items.push(id);
+        }
+        Ok(())
+    }
+
+    fn concatenate(&mut self, items: Vec<NodeId>) -> Parsed<NodeId> {
+        match items.as_slice() {
+            [] => self.add(Node::Empty),
+            [one] => Ok(*one),
+            _ => self.add(Node::Concatenation(items)),
+        }
+    }
+
+    fn close(&mut self, group: Group) -> Parsed<NodeId> {
+        let mut alternatives = group.alternatives;
+        alternatives.push(self.concatenate(group.items)?);
+        match alternatives.as_slice() {
+            [one] => Ok(*one),
+            _ => self.add(Node::Alternation(alternatives)),
+        }
+    }
+
+    // Repetitions.
+
+    fn repeat(&mut self, start: usize, least: u32, most: Option<u32>, counted: bool) -> Parsed<()> {
+        let Some(node) = self.groups.last_mut().and_then(|group| group.items.pop()) else {
+            return Err(refused(start, "missing argument to repetition operator"));
+        };
+        self.item(Node::Repetition { node, least, most })?;
+        if counted && let Some(measure) = self.measures.last_mut() {
+            let factor = most.unwrap_or(least);
+            // What is repeated zero times is not looked into.
+            measure.repeats = if most == Some(0) { 1 } else { measure.repeats * factor.max(1) };
+            if factor >= 2 && measure.repeats > MOST_REPEATS {
+                return Err(refused(start, "invalid repeat count"));
+            }
+        }
+        Ok(())
+    }
+
+    /// `n}`, `n,}` or `n,m}`; where it is none of these, `{` stands for itself.
+    fn counts(&mut self) -> Option<(i64, Option<i64>)> {
+        let rest = self.rest();
+        let length = rest.bytes().position(|byte| !byte.is_ascii_digit() && byte != b',')?;
+        let inside = rest.get(..length)?;
+        if !rest.get(length..)?.starts_with('}') {
+            return None;
+        }
+        let (least, most) = match inside.split_once(',') {
+            None => (inside, Some(inside)),
+            Some((least, "")) => (least, None),
+            Some((least, most)) => (least, Some(most)),
+        };
+        let number = |digits: &str| {
+            let written = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            let plain = written && (digits.len() == 1 || !digits.starts_with('0'));
+            plain.then(|| digits.parse::<i64>().unwrap_or(i64::MAX))
+        };
+        let least = number(least)?;
+        let most = match most {
+            None => None,
+            Some(most) => Some(number(most)?),
+        };
+        self.position += inside.len() + 1;
+        Some((least, most))
+    }
+
+    // Escapes.
+
+    fn escape(&mut self, start: usize) -> Parsed<()> {
+        match self.rest().chars().next() {
+            Some('A') => self.look_escape(Look::TextStart),
+            Some('z') => self.look_escape(Look::TextEnd),
+            Some('b') => self.look_escape(Look::WordBoundary),
+            Some('B') => self.look_escape(Look::NoWordBoundary),
+            Some('Q') => {
+                self.position += 1;
+                let rest = self.rest();
+                let (quoted, length) = match rest.split_once(r"\E") {
+                    Some((quoted, _)) => (quoted, quoted.len() + 2),
+                    None => (rest, rest.len()),
+                };
+                for literal in quoted.chars() {
+                    self.literal(literal)?;
+                }
+                self.position += length;
+                Ok(())
+            }
+            Some('p' | 'P') => {
+                let class = self.unicode_class(start)?;
+                self.class(&class)
+            }
+            _ => {
+                if let Some(class) = self.perl_class()? {
+                    return self.class(&class);
+                }
+                let literal = self.escaped(start)?;
+                self.literal(literal)
+            }
+        }
+    }
+
+    fn look_escape(&mut self, look: Look) -> Parsed<()> {
+        self.position += 1;
+        self.look(look)
+    }
+
+    /// After a backslash: `d`, `D`, `s`, `S`, `w`, `W`.
+    fn perl_class(&mut self) -> Parsed<Option<ClassUnicode>> {
+        let Some(letter) = self.rest().chars().next() else { return Ok(None) };
+        let Some(class) = classes::perl(letter.to_ascii_lowercase()) else { return Ok(None) };
+        self.position += 1;
+        self.group(class, letter.is_ascii_uppercase()).map(Some)
+    }
+
+    /// A class by name, folded before it is negated.
+    fn group(&mut self, mut class: ClassUnicode, negated: bool) -> Parsed<ClassUnicode> {
+        if self.flags.fold {
+            class = self.fold(&class)?;
+        }
+        if negated {
+            class.negate();
+        }
+        self.work(class.ranges().len())?;
+        Ok(class)
+    }
+
+    /// After a backslash: `pL`, `p{Greek}`, `P{^Greek}`.
+    fn unicode_class(&mut self, start: usize) -> Parsed<ClassUnicode> {
+        let mut negated = self.next() == Some('P');
+        let invalid = || refused(start, "invalid character class range");
+        let name = match self.next() {
+            Some('{') => {
+                let (name, _) = self.rest().split_once('}').ok_or_else(invalid)?;
+                self.position += name.len() + 1;
+                name
+            }
+            Some(letter) => &self.text[self.position - letter.len_utf8()..self.position],
+            None => return Err(invalid()),
+        };
+        let positive = name.strip_prefix('^');
+        negated ^= positive.is_some();
+        let key = (positive.unwrap_or(name).to_owned(), self.flags.fold);
+        let class = match self.named.get(&key) {
+            Some(class) => class.clone(),
+            None => {
+                let class = match classes::named(&key.0) {
+                    Named::Class(class) => class,
+                    Named::Disputed => {
+                        return Err(not_judged(start, format!("not every API server knows the class {name}")));
+                    }
+                    Named::Unknown => return Err(invalid()),
+                };
+                let class = if key.1 { self.fold(&class)? } else { class };
+                self.named.insert(key, class.clone());
+                class
+            }
+        };
+        self.work(class.ranges().len())?;
+        let mut class = class;
+        if negated {
+            class.negate();
+        }
+        Ok(class)
+    }
+
+    /// One character after a backslash.
+    fn escaped(&mut self, start: usize) -> Parsed<char> {
+        let code = self.code_point(start)?;
+        // Go lets half of a surrogate pair match U+FFFD or nothing, depending on where it stands.
+        char::from_u32(code).ok_or_else(|| not_judged(start, "half of a surrogate pair"))
+    }
+
+    fn code_point(&mut self, start: usize) -> Parsed<u32> {
+        let invalid = || refused(start, "invalid escape sequence");
+        let Some(letter) = self.next() else {
+            return Err(refused(start, "trailing backslash at end of expression"));
+        };
+        let octal =
+            |next: Option<&u8>| next.filter(|byte| (b'0'..=b'7').contains(byte)).map(|byte| u32::from(byte - b'0'));
+        Ok(match letter {
+            'a' => 7,
+            'f' => 12,
+            'n' => 10,
+            'r' => 13,
+            't' => 9,
+            'v' => 11,
+            'x' => return self.hexadecimal().ok_or_else(invalid),
+            // One digit other than 0 would refer back to a group.
+            '0'..='7' if letter == '0' || octal(self.rest().as_bytes().first()).is_some() => {
+                let mut value = u32::from(letter) - u32::from('0');
+                for _ in 0..2 {
+                    let Some(digit) = octal(self.rest().as_bytes().first()) else { break };
+                    value = value * 8 + digit;
+                    self.position += 1;
+                }
+                value
+            }
+            _ if letter.is_ascii() && !letter.is_ascii_alphanumeric() => u32::from(letter),
+            _ => return Err(invalid()),
+        })
+    }
+
+    fn hexadecimal(&mut self) -> Option<u32> {
+        let mut value = 0;
+        if self.eat("{") {
+            let (digits, _) = self.rest().split_once('}')?;
+            if digits.is_empty() {
+                return None;
+            }
+            for digit in digits.chars() {
+                value = value * 16 + digit.to_digit(16)?;
+                if value > u32::from(char::MAX) {
+                    return None;
+                }
+            }
+            self.position += digits.len() + 1;
+        } else {
+            for _ in 0..2 {
+                value = value * 16 + self.next()?.to_digit(16)?;
+            }
+        }
+        Some(value)
+    }
+
+    // Classes in brackets.
+
+    fn bracket(&mut self, start: usize) -> Parsed<()> {
+        let negated = self.eat("^");
+        let mut class = ClassUnicode::empty();
+        let mut ranges: Vec<ClassUnicodeRange> = Vec::new();
+        let mut first = true;
+        while first || !self.rest().starts_with(']') {
+            first = false;
+            let here = self.position;
+            if let Some((name, length)) = self.posix_name() {
+                let (name, negated) = name.strip_prefix('^').map_or((name, false), |name| (name, true));
+                let Some(group) = classes::posix(name) else {
+                    return Err(refused(here, "invalid character class range"));
+                };
+                self.position += length;
+                let group = self.group(group, negated)?;
+                ranges.extend(group.iter());
+                continue;
+            }
+            if self.eat("\\") {
+                if self.rest().starts_with(['p', 'P']) {
+                    let group = self.unicode_class(here)?;
+                    ranges.extend(group.iter());
+                    continue;
+                }
+                if let Some(group) = self.perl_class()? {
+                    ranges.extend(group.iter());
+                    continue;
+                }
+                self.position = here;
+            }
+            let low = self.bracket_character(start)?;
+            let mut high = low;
+            let rest = self.rest();
+            if rest.len() >= 2 && rest.starts_with('-') && !rest.starts_with("-]") {
+                self.position += 1;
+                high = self.bracket_character(start)?;
+                if high < low {
+                    return Err(refused(here, "invalid character class range"));
+                }
+            }
+            self.work(1)?;
+            ranges.push(ClassUnicodeRange::new(low, high));
+        }
+        self.position += 1;
+        class.union(&ClassUnicode::new(ranges));
+        if self.flags.fold {
+            class = self.fold(&class)?;
+        }
+        if negated {
+            class.negate();
+        }
+        self.class(&class)
+    }
+
+    /// `alpha` and the whole length of `[:alpha:]`. Anything up to a `:]` is a name, though maybe of nothing.
+    fn posix_name(&self) -> Option<(&'p str, usize)> {
+        let rest = self.rest().strip_prefix("[:")?;
+        self.last_posix_end.filter(|end| self.position + 2 <= *end)?;
+        let end = rest.as_bytes().windows(2).take(16).position(|bytes| bytes == b":]");
+        let name = end.and_then(|end| rest.get(..end)).unwrap_or_default();
+        Some((name, name.len() + 4))
+    }
+
+    fn bracket_character(&mut self, start: usize) -> Parsed<char> {
+        let here = self.position;
+        match self.next() {
+            None => Err(refused(start, "missing closing ]")),
+            Some('\\') => self.escaped(here),
+            Some(character) => Ok(character),
+        }
+    }
+}

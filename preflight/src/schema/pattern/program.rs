@@ -1,0 +1,314 @@
+//! A pattern as a program of small steps over code points (a nondeterministic automaton), and one walk through it that
+//! matching and the language questions share.
+
+use super::Budget;
+use super::classes;
+use super::parser::{ClassId, Look, Node, NodeId, Tree};
+
+pub(super) type Address = u32;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Instruction {
+    /// Takes one code point of the class.
+    Class {
+        class: ClassId,
+        next: Address,
+    },
+    Split {
+        first: Address,
+        second: Address,
+    },
+    Look {
+        look: Look,
+        next: Address,
+    },
+    Match,
+}
+
+/// What stands before a place in a text, as far as `^`, `$`, `\b` ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// The start of the text; as what comes next, its end.
+    Edge,
+    Newline,
+    Word,
+    Other,
+}
+
+impl Kind {
+    pub(super) fn of(character: char) -> Self {
+        match character {
+            '\n' => Self::Newline,
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => Self::Word,
+            _ => Self::Other,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) instructions: Vec<Instruction>,
+    start: Address,
+    pub(super) classes: Vec<Vec<(char, char)>>,
+    /// Which kinds make a difference.
+    asks_start: bool,
+    asks_newline: bool,
+    asks_word: bool,
+}
+
+impl Program {
+    pub(super) fn compile(tree: &Tree) -> Self {
+        let mut compiler = Compiler { tree, instructions: Vec::new() };
+        let end = compiler.push(Instruction::Match);
+        let start = compiler.emit(tree.root, end);
+        let instructions = compiler.instructions;
+        let asks = |looks: &[Look]| {
+            instructions.iter().any(|one| matches!(one, Instruction::Look { look, .. } if looks.contains(look)))
+        };
+        Self {
+            start,
+            classes: tree.classes.clone(),
+            asks_start: asks(&[Look::TextStart, Look::LineStart]),
+            asks_newline: asks(&[Look::LineStart, Look::LineEnd]),
+            asks_word: asks(&[Look::WordBoundary, Look::NoWordBoundary]),
+            instructions,
+        }
+    }
+
+    /// The classes, and those that the looks tell apart.
+    pub(super) fn distinctions(&self) -> Vec<Vec<(char, char)>> {
+        let mut classes = self.classes.clone();
+        if self.asks_newline {
+            classes.push(vec![('\n', '\n')]);
+        }
+        if self.asks_word {
+            classes.push(classes::word().iter().map(|range| (range.start(), range.end())).collect());
+        }
+        classes
+    }
+}
+
+struct Compiler<'t> {
+    tree: &'t Tree,
+    instructions: Vec<Instruction>,
+}
+
+impl Compiler<'_> {
+    fn push(&mut self, instruction: Instruction) -> Address {
+        self.instructions.push(instruction);
+        // The parser limits the size far below.
+        Address::try_from(self.instructions.len() - 1).unwrap_or(Address::MAX)
+    }
+
+    /// Code for the node that goes on at `next`; its first address. As deep as the tree, which the parser limits.
+    fn emit(&mut self, node: NodeId, next: Address) -> Address {
+        match &self.tree.nodes[node] {
+            Node::Empty => next,
+            Node::Group(node) => self.emit(*node, next),
+            Node::Class(class) => self.push(Instruction::Class { class: *class, next }),
+            Node::Look(look) => self.push(Instruction::Look { look: *look, next }),
+            Node::Concatenation(nodes) => nodes.iter().rev().fold(next, |next, node| self.emit(*node, next)),
+            Node::Alternation(nodes) => {
+                let entries: Vec<_> = nodes.iter().map(|node| self.emit(*node, next)).collect();
+                let split = |second, first| self.push(Instruction::Split { first, second });
+                entries.into_iter().rev().reduce(split).unwrap_or(next)
+            }
+            Node::Repetition { node, least, most } => {
+                let mut entry = next;
+                match most {
+                    None => {
+                        entry = self.push(Instruction::Split { first: next, second: next });
+                        let body = self.emit(*node, entry);
+                        self.instructions[entry as usize] = Instruction::Split { first: body, second: next };
+                    }
+                    Some(most) => {
+                        for _ in *least..*most {
+                            let body = self.emit(*node, entry);
+                            entry = self.push(Instruction::Split { first: body, second: next });
+                        }
+                    }
+                }
+                (0..*least).fold(entry, |next, _| self.emit(*node, next))
+            }
+        }
+    }
+}
+
+/// Where a search stands between two code points.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// The pattern was found; whatever follows, the text matches.
+    Found,
+    /// The steps that wait for the next code point, sorted, and what stands before it.
+    Waiting(Vec<Address>, Kind),
+}
+
+/// What is looked at when a walk passes `$` or `\b`.
+#[derive(Clone, Copy)]
+enum Ahead {
+    Unknown,
+    Known(Kind),
+}
+
+/// Walks through a program; holds the room that a walk needs.
+#[derive(Debug)]
+pub(super) struct Runner<'p> {
+    program: &'p Program,
+    stamp: u32,
+    stamps: Vec<u32>,
+    stack: Vec<Address>,
+    /// Steps of the program that were taken.
+    work: u64,
+}
+
+impl<'p> Runner<'p> {
+    pub(super) fn new(program: &'p Program) -> Self {
+        Self { program, stamp: 0, stamps: vec![0; program.instructions.len()], stack: Vec::new(), work: 0 }
+    }
+
+    /// The work since this was asked last.
+    pub(super) fn take_work(&mut self) -> u64 {
+        std::mem::take(&mut self.work)
+    }
+
+    /// The place before a text.
+    pub(super) fn start(&mut self) -> Place {
+        self.stack.push(self.program.start);
+        self.settle(Kind::Edge)
+    }
+
+    /// Whether a match may begin elsewhere than at the start of a text.
+    pub(super) fn begins_later(&mut self) -> bool {
+        [Kind::Newline, Kind::Word, Kind::Other].into_iter().any(|before| {
+            self.stack.push(self.program.start);
+            !matches!(self.settle(before), Place::Waiting(waiting, _) if waiting.is_empty())
+        })
+    }
+
+    /// Whether a text that ends here matches.
+    pub(super) fn ends(&mut self, place: &Place) -> bool {
+        match place {
+            Place::Found => true,
+            Place::Waiting(addresses, before) => {
+                self.stack.extend(addresses);
+                self.walk(*before, Ahead::Known(Kind::Edge)).1
+            }
+        }
+    }
+
+    /// The place after one more code point, which `holds` says the classes of.
+    pub(super) fn step(&mut self, place: &Place, next: Kind, mut holds: impl FnMut(ClassId) -> bool) -> Place {
+        let Place::Waiting(addresses, before) = place else { return Place::Found };
+        self.stack.extend(addresses);
+        let (waiting, found) = self.walk(*before, Ahead::Known(next));
+        if found {
+            return Place::Found;
+        }
+        for address in waiting {
+            if let Instruction::Class { class, next } = self.program.instructions[address as usize]
+                && holds(class)
+            {
+                self.stack.push(next);
+            }
+        }
+        // A match may begin anywhere.
+        self.stack.push(self.program.start);
+        self.settle(next)
+    }
+
+    /// Follows what is on the stack as far as it goes without knowing what comes next.
+    fn settle(&mut self, before: Kind) -> Place {
+        let (mut waiting, found) = self.walk(before, Ahead::Unknown);
+        if found {
+            return Place::Found;
+        }
+        waiting.sort_unstable();
+        let pending = waiting
+            .iter()
+            .any(|address| matches!(self.program.instructions[*address as usize], Instruction::Look { .. }));
+        Place::Waiting(waiting, if pending { self.matters(before) } else { Kind::Other })
+    }
+
+    /// The kind, unless it makes no difference to this pattern.
+    fn matters(&self, kind: Kind) -> Kind {
+        let asked = match kind {
+            Kind::Edge => self.program.asks_start,
+            Kind::Newline => self.program.asks_newline,
+            Kind::Word => self.program.asks_word,
+            Kind::Other => true,
+        };
+        if asked { kind } else { Kind::Other }
+    }
+
+    /// Follows splits and looks from the stack: the steps that are left, and whether the end of the pattern is reached.
+    fn walk(&mut self, before: Kind, ahead: Ahead) -> (Vec<Address>, bool) {
+        self.stamp = self.stamp.wrapping_add(1);
+        if self.stamp == 0 {
+            self.stamps.fill(0);
+            self.stamp = 1;
+        }
+        let mut waiting = Vec::new();
+        let mut found = false;
+        while let Some(address) = self.stack.pop() {
+            let stamp = &mut self.stamps[address as usize];
+            if *stamp == self.stamp {
+                continue;
+            }
+            *stamp = self.stamp;
+            self.work += 1;
+            match self.program.instructions[address as usize] {
+                Instruction::Class { .. } => waiting.push(address),
+                Instruction::Split { first, second } => self.stack.extend([second, first]),
+                Instruction::Match => found = true,
+                Instruction::Look { look, next } => match holds(look, before, ahead) {
+                    Some(true) => self.stack.push(next),
+                    Some(false) => {}
+                    None => waiting.push(address),
+                },
+            }
+        }
+        (waiting, found)
+    }
+
+    pub(super) fn is_match(&mut self, text: &str, budget: &mut Budget) -> Option<bool> {
+        let mut place = self.start();
+        let classes = &self.program.classes;
+        // For each class the last code point that it was asked about, by number, and the answer.
+        let mut known = vec![(usize::MAX, false); classes.len()];
+        for (number, character) in text.chars().enumerate() {
+            if place == Place::Found {
+                return Some(true);
+            }
+            if !budget.spend(1 + self.take_work()) {
+                return None;
+            }
+            place = self.step(&place, Kind::of(character), |class| {
+                let answer = &mut known[class as usize];
+                if answer.0 != number {
+                    *answer = (number, contains(&classes[class as usize], character));
+                }
+                answer.1
+            });
+        }
+        Some(self.ends(&place))
+    }
+}
+
+/// Whether a look holds; `None` where that depends on what comes next and it is not known.
+fn holds(look: Look, before: Kind, ahead: Ahead) -> Option<bool> {
+    match (look, ahead) {
+        (Look::TextStart, _) => Some(before == Kind::Edge),
+        (Look::LineStart, _) => Some(matches!(before, Kind::Edge | Kind::Newline)),
+        (_, Ahead::Unknown) => None,
+        (Look::TextEnd, Ahead::Known(next)) => Some(next == Kind::Edge),
+        (Look::LineEnd, Ahead::Known(next)) => Some(matches!(next, Kind::Edge | Kind::Newline)),
+        (Look::WordBoundary, Ahead::Known(next)) => Some((before == Kind::Word) != (next == Kind::Word)),
+        (Look::NoWordBoundary, Ahead::Known(next)) => Some((before == Kind::Word) == (next == Kind::Word)),
+    }
+}
+
+/// Whether sorted ranges hold the code point.
+pub(super) fn contains(ranges: &[(char, char)], character: char) -> bool {
+    let after = ranges.partition_point(|(first, _)| *first <= character);
+    after > 0 && ranges[after - 1].1 >= character
+}

@@ -1,0 +1,253 @@
+//! The string formats that the API server enforces, each checked the way its libraries check it.
+
+mod email;
+mod network;
+mod time;
+mod uri;
+
+pub(super) use self::time::is_date_time;
+use super::Server;
+
+/// A format of strings that the server knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StringFormat {
+    BsonObjectId,
+    Uri,
+    Email,
+    Hostname,
+    Ipv4,
+    Ipv6,
+    Cidr,
+    Mac,
+    Uuid,
+    Uuid3,
+    Uuid4,
+    Uuid5,
+    Isbn,
+    Isbn10,
+    Isbn13,
+    CreditCard,
+    Ssn,
+    HexColor,
+    RgbColor,
+    Byte,
+    Password,
+    Date,
+    Duration,
+    DateTime,
+    ShortName,
+    LongName,
+}
+
+/// By their names without hyphens, with the minor version of the server that introduced them.
+const FORMATS: [(&str, u32, StringFormat); 26] = [
+    ("bsonobjectid", 0, StringFormat::BsonObjectId),
+    ("uri", 0, StringFormat::Uri),
+    ("email", 0, StringFormat::Email),
+    ("hostname", 0, StringFormat::Hostname),
+    ("ipv4", 0, StringFormat::Ipv4),
+    ("ipv6", 0, StringFormat::Ipv6),
+    ("cidr", 0, StringFormat::Cidr),
+    ("mac", 0, StringFormat::Mac),
+    ("uuid", 0, StringFormat::Uuid),
+    ("uuid3", 0, StringFormat::Uuid3),
+    ("uuid4", 0, StringFormat::Uuid4),
+    ("uuid5", 0, StringFormat::Uuid5),
+    ("isbn", 0, StringFormat::Isbn),
+    ("isbn10", 0, StringFormat::Isbn10),
+    ("isbn13", 0, StringFormat::Isbn13),
+    ("creditcard", 0, StringFormat::CreditCard),
+    ("ssn", 0, StringFormat::Ssn),
+    ("hexcolor", 0, StringFormat::HexColor),
+    ("rgbcolor", 0, StringFormat::RgbColor),
+    ("byte", 0, StringFormat::Byte),
+    ("password", 0, StringFormat::Password),
+    ("date", 0, StringFormat::Date),
+    ("duration", 0, StringFormat::Duration),
+    ("datetime", 0, StringFormat::DateTime),
+    ("k8sshortname", 34, StringFormat::ShortName),
+    ("k8slongname", 34, StringFormat::LongName),
+];
+
+/// Host names of letters and symbols of any script, with a top-level domain of letters where there is a dot.
+const HOSTNAME: &str = r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$";
+
+/// Whether `text` has the format; `None` where the server does not know it and lets everything through.
+#[must_use]
+pub fn format_is_valid(name: &str, text: &str, server: Server) -> Option<bool> {
+    StringFormat::named(name, server)?.is_valid(text)
+}
+
+/// Whether the text matches; `None` where the pattern cannot be evaluated.
+pub(super) fn pattern_matches(_pattern: &str, _text: &str) -> Option<bool> {
+    None
+}
+
+impl StringFormat {
+    pub(super) fn named(name: &str, server: Server) -> Option<Self> {
+        let name = name.replace('-', "");
+        FORMATS.iter().find(|(known, since, _)| *known == name && *since <= server.minor).map(|(.., format)| *format)
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        FORMATS.iter().find(|(.., format)| *format == self).map_or("", |(name, ..)| name)
+    }
+
+    /// `None` where it cannot be said.
+    pub(super) fn is_valid(self, text: &str) -> Option<bool> {
+        Some(match self {
+            Self::BsonObjectId => text.len() == 24 && is_hex(text),
+            Self::Uri => uri::is_request_uri(text),
+            Self::Email => email::is_address(text),
+            Self::Hostname => {
+                return pattern_matches(HOSTNAME, text)
+                    .map(|matches| matches && text.len() <= 255 && text.split('.').all(|label| label.len() <= 63));
+            }
+            Self::Ipv4 => network::is_ip_sloppy(text) && text.contains('.'),
+            Self::Ipv6 => text.parse::<std::net::Ipv6Addr>().is_ok(),
+            Self::Cidr => network::is_cidr_sloppy(text),
+            Self::Mac => network::is_mac(text),
+            Self::Uuid => is_uuid(text, None),
+            Self::Uuid3 => is_uuid(text, Some(b'3')),
+            Self::Uuid4 => is_uuid(text, Some(b'4')),
+            Self::Uuid5 => is_uuid(text, Some(b'5')),
+            Self::Isbn => is_isbn10(text) || is_isbn13(text),
+            Self::Isbn10 => is_isbn10(text),
+            Self::Isbn13 => is_isbn13(text),
+            Self::CreditCard => is_credit_card(text),
+            Self::Ssn => is_social_security_number(text),
+            Self::HexColor => {
+                let digits = text.strip_prefix('#').unwrap_or(text);
+                matches!(digits.len(), 3 | 6) && is_hex(digits)
+            }
+            Self::RgbColor => is_rgb_color(text),
+            Self::Byte => is_base64(text),
+            Self::Password => true,
+            Self::Date => time::is_date(text),
+            Self::Duration => time::is_duration(text),
+            Self::DateTime => is_date_time(text),
+            Self::ShortName => text.len() <= 63 && is_label(text),
+            Self::LongName => text.len() <= 253 && text.split('.').all(is_label),
+        })
+    }
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Lower-case letters, digits and inner hyphens, of any length.
+pub(super) fn is_label(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(|byte| is_inner(*byte))
+        && bytes.last().is_some_and(|byte| is_inner(*byte))
+        && bytes.iter().all(|byte| is_inner(*byte) || *byte == b'-')
+}
+
+/// Hyphens are optional one by one. Versions 4 and 5 have the variant of RFC 4122, version 3 any.
+fn is_uuid(text: &str, version: Option<u8>) -> bool {
+    let mut rest = text;
+    let mut digits = Vec::new();
+    for (group, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
+        if group > 0 {
+            rest = rest.strip_prefix('-').unwrap_or(rest);
+        }
+        let Some((part, remainder)) = rest.split_at_checked(length) else { return false };
+        digits.extend_from_slice(part.as_bytes());
+        rest = remainder;
+    }
+    rest.is_empty()
+        && digits.iter().all(u8::is_ascii_hexdigit)
+        && version.is_none_or(|version| {
+            digits.get(12) == Some(&version)
+                && (version == b'3' || digits.get(16).is_some_and(|digit| b"89abAB".contains(digit)))
+        })
+}
+
+fn isbn_digits(text: &str) -> Vec<u8> {
+    text.bytes().filter(|byte| !b"\t\n\x0c\r -".contains(byte)).collect()
+}
+
+fn is_isbn10(text: &str) -> bool {
+    let digits = isbn_digits(text);
+    let [digits @ .., last] = digits.as_slice() else { return false };
+    if digits.len() != 9 || !digits.iter().all(u8::is_ascii_digit) || !(last.is_ascii_digit() || *last == b'X') {
+        return false;
+    }
+    let last = if *last == b'X' { 10 } else { u32::from(last - b'0') };
+    let sum: u32 = (1..).zip(digits).map(|(weight, digit)| weight * u32::from(digit - b'0')).sum();
+    (sum + 10 * last).is_multiple_of(11)
+}
+
+fn is_isbn13(text: &str) -> bool {
+    let digits = isbn_digits(text);
+    digits.len() == 13
+        && digits.iter().all(u8::is_ascii_digit)
+        && digits
+            .iter()
+            .zip([1, 3].into_iter().cycle())
+            .map(|(digit, weight)| u32::from(digit - b'0') * weight)
+            .sum::<u32>()
+            % 10
+            == 0
+}
+
+/// Whatever is no digit is skipped; prefixes and lengths of the known issuers, and the Luhn sum.
+fn is_credit_card(text: &str) -> bool {
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_digit).collect();
+    let text = String::from_utf8_lossy(&digits);
+    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| text.starts_with(prefix));
+    let is_known = match digits.len() {
+        13 => starts(&["4"]),
+        14 => starts(&["300", "301", "302", "303", "304", "305", "36", "38"]),
+        15 => starts(&["34", "37", "2131", "1800"]),
+        16 => starts(&["4", "51", "52", "53", "54", "55", "6011", "65", "35"]),
+        _ => false,
+    };
+    let sum: u32 = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(index, digit)| match (index % 2, u32::from(digit - b'0')) {
+            (0, digit) => digit,
+            (_, digit) if digit < 5 => digit * 2,
+            (_, digit) => digit * 2 - 9,
+        })
+        .sum();
+    is_known && sum.is_multiple_of(10)
+}
+
+/// `123-45-6789`, with spaces or hyphens.
+fn is_social_security_number(text: &str) -> bool {
+    text.len() == 11
+        && text.bytes().enumerate().all(|(index, byte)| match index {
+            3 | 6 => matches!(byte, b'-' | b' '),
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+fn is_rgb_color(text: &str) -> bool {
+    let Some(inner) = text.strip_prefix("rgb(").and_then(|rest| rest.strip_suffix(')')) else { return false };
+    let is_part = |part: &str| {
+        let digits = part.trim_matches(['\t', '\n', '\x0c', '\r', ' ']);
+        !digits.is_empty()
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && (digits.len() == 1 || !digits.starts_with('0'))
+            && digits.parse::<u8>().is_ok()
+    };
+    inner.split(',').count() == 3 && inner.split(',').all(is_part)
+}
+
+/// Standard alphabet with padding; the empty text is refused.
+fn is_base64(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let padding = bytes.iter().rev().take_while(|byte| **byte == b'=').count();
+    !bytes.is_empty()
+        && bytes.len().is_multiple_of(4)
+        && padding <= 2
+        && bytes[..bytes.len() - padding].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(byte))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! `x-kubernetes-validations`: which rules the server evaluates on which values, and which failures it forgives.
+
+use serde_json::Value;
+
+use super::correlation::{OldItems, is_unchanged, old_field};
+use super::{Findings, Path, Server};
+use crate::schema::model::{CelRule, Schema};
+
+/// Evaluates all rules of the schema.
+pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Option<&Value>) -> Findings {
+    let mut validator = Validator { server, findings: Findings::default(), path: Path::new() };
+    validator.value(schema, schema, Node { value: object, old, equal: Equality::root(old, server) });
+    validator.findings
+}
+
+struct Validator {
+    server: Server,
+    findings: Findings,
+    path: Path,
+}
+
+/// What decides whether a failed rule is forgiven: the nearest old value that can be told to belong to this one.
+#[derive(Clone, Copy)]
+struct Equality<'v> {
+    current: Option<&'v Value>,
+    /// The nearest ancestor with an old value: its schema, the old value, the new value.
+    parent: Option<(&'v Schema, &'v Value, &'v Value)>,
+}
+
+impl<'v> Equality<'v> {
+    fn root(old: Option<&'v Value>, server: Server) -> Self {
+        Self { current: old.filter(|_| server.ratchets()), parent: None }
+    }
+
+    fn step(self, schema: &'v Schema, value: &'v Value, child: Option<&'v Value>) -> Self {
+        match self.current {
+            None => self,
+            Some(old) => Self { current: child, parent: Some((schema, old, value)) },
+        }
+    }
+
+    fn forgives(self, schema: &Schema, value: &Value) -> bool {
+        match (self.current, self.parent) {
+            (Some(old), _) => is_unchanged(schema, old, value),
+            (None, Some((schema, old, value))) => is_unchanged(schema, old, value),
+            (None, None) => false,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Node<'v> {
+    value: &'v Value,
+    old: Option<&'v Value>,
+    equal: Equality<'v>,
+}
+
+impl Validator {
+    /// `rules` holds the rules; it is `schema` itself or one of its `allOf`.
+    fn value<'v>(&mut self, rules: &'v Schema, schema: &'v Schema, node: Node<'v>) {
+        let Node { value, old, equal } = node;
+        if value.is_null() {
+            return;
+        }
+        for rule in &rules.rules {
+            self.rule(rule, schema, node);
+        }
+        for branch in &rules.all_of {
+            let equal = Equality { current: None, parent: equal.parent };
+            self.value(branch, schema, Node { value, old, equal });
+        }
+        match value {
+            Value::Array(items) => {
+                let (Some(rules), Some(item_schema)) = (&rules.items, &schema.items) else { return };
+                let old_items = OldItems::of(schema, old);
+                let correlated = OldItems::of(schema, equal.current);
+                for (index, item) in items.iter().enumerate() {
+                    let equal = equal.step(schema, value, correlated.get(item));
+                    self.path.push(index.into());
+                    self.value(rules, item_schema, Node { value: item, old: old_items.get(item), equal });
+                    self.path.pop();
+                }
+            }
+            Value::Object(map) => {
+                for (key, item) in map {
+                    let pair = match (rules.properties.get(key), schema.properties.get(key)) {
+                        (Some(rules), Some(schema)) => Some((rules, schema)),
+                        (None, None) => rules.additional_schema().zip(schema.additional_schema()),
+                        _ => None,
+                    };
+                    let Some((rules, item_schema)) = pair else { continue };
+                    let is_type = equal.parent.is_none() && matches!(key.as_str(), "kind" | "apiVersion");
+                    let equal = if equal.current.is_some() && is_type {
+                        Equality { current: None, parent: None }
+                    } else {
+                        equal.step(schema, value, old_field(schema, equal.current, key))
+                    };
+                    let old = old.and_then(|old| old.get(key));
+                    self.path.push(key.as_str().into());
+                    self.value(rules, item_schema, Node { value: item, old, equal });
+                    self.path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn rule(&mut self, rule: &CelRule, schema: &Schema, node: Node<'_>) {
+        let Node { value, old, equal } = node;
+        let is_transition = uses_old_self(&rule.rule);
+        // A null counts as absent.
+        let old = old.filter(|old| !old.is_null());
+        if is_transition && old.is_none() && !(rule.optional_old_self && self.server.ratchets()) {
+            return;
+        }
+        match evaluate(rule, schema, value, old) {
+            Some(true) => {}
+            _ if !is_transition && equal.forgives(schema, value) => {}
+            Some(false) => {
+                let message = if rule.message.is_empty() {
+                    format!("it fails the rule {}", rule.rule)
+                } else {
+                    rule.message.clone()
+                };
+                self.findings.error(&self.path, "x-kubernetes-validations", message);
+            }
+            None => {
+                let reason = format!("the rule {} cannot be evaluated", rule.rule);
+                self.findings.unevaluated(&self.path, "x-kubernetes-validations", reason);
+            }
+        }
+    }
+}
+
+/// `None` where the outcome is not known.
+fn evaluate(rule: &CelRule, _schema: &Schema, _value: &Value, _old: Option<&Value>) -> Option<bool> {
+    rule.rule.trim().is_empty().then_some(true)
+}
+
+/// Whether a rule mentions `oldSelf` outside its string literals.
+fn uses_old_self(rule: &str) -> bool {
+    let mut rest = rule.chars().peekable();
+    let mut word = String::new();
+    while let Some(character) = rest.next() {
+        if character.is_ascii_alphanumeric() || character == '_' {
+            word.push(character);
+            continue;
+        }
+        if word == "oldSelf" {
+            return true;
+        }
+        if matches!(character, '"' | '\'') {
+            let is_raw = matches!(word.as_str(), "r" | "R" | "br" | "rb" | "bR" | "Br" | "BR" | "Rb" | "rB" | "RB");
+            while let Some(inner) = rest.next() {
+                if inner == '\\' && !is_raw {
+                    rest.next();
+                } else if inner == character {
+                    break;
+                }
+            }
+        }
+        word.clear();
+    }
+    word == "oldSelf"
+}

@@ -1,0 +1,233 @@
+//! What happens to an object when it is decoded, before anything is validated: unknown fields and stray nulls go,
+//! metadata is brought into its form, defaults are filled in.
+
+use serde_json::{Map, Value};
+
+use super::{Admission, Path, Resource, SchemaError, metadata};
+use crate::schema::model::{Additional, Schema};
+use crate::source::PathSegment;
+
+/// The fields of a resource that no schema needs to name.
+const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Decodes `object`; from etcd, metadata that cannot be read is dropped, in a request it is an error.
+pub(super) fn shape(resource: &Resource<'_>, object: &Value, from_etcd: bool) -> Admission {
+    let mut admission = Admission { object: object.clone(), ..Admission::default() };
+    let Value::Object(_) = object else {
+        let message = "a resource is an object".to_owned();
+        admission.errors.push(SchemaError { path: Path::new(), keyword: "type", message });
+        return admission;
+    };
+    let metadata = metadata::coerce_root(&mut admission, from_etcd);
+    let mut shaper = Shaper { admission, path: Path::new(), from_etcd };
+    let mut object = shaper.admission.object.take();
+    if !resource.preserve_unknown_fields {
+        shaper.prune(&mut object, Some(resource.schema), true);
+        shaper.drop_nulls(&mut object, resource.schema);
+    }
+    shaper.coerce_embedded(&mut object, resource.schema);
+    if let (Some(metadata), Value::Object(map)) = (metadata, &mut object) {
+        map.insert("metadata".to_owned(), metadata);
+    }
+    shaper.default(&mut object, resource.schema);
+    shaper.admission.object = object;
+    shaper.admission
+}
+
+/// The schema of what stands under `key`: `None` where it is unknown, `Some(None)` where it is known and free.
+fn child<'a>(schema: &'a Schema, key: &str) -> Option<Option<&'a Schema>> {
+    if let Some(property) = schema.properties.get(key) {
+        return Some(Some(property));
+    }
+    match &schema.additional {
+        Some(Additional::Schema(schema)) => Some(Some(schema)),
+        Some(Additional::Anything | Additional::Nothing) => Some(None),
+        None => None,
+    }
+}
+
+struct Shaper {
+    admission: Admission,
+    path: Path,
+    from_etcd: bool,
+}
+
+impl Shaper {
+    fn at(&self, segment: PathSegment) -> Path {
+        self.path.iter().cloned().chain([segment]).collect()
+    }
+
+    fn prune(&mut self, value: &mut Value, schema: Option<&Schema>, is_root: bool) {
+        if let Some(schema) = schema.filter(|schema| schema.preserve_unknown) {
+            return self.prune_below(value, schema, is_root);
+        }
+        match value {
+            Value::Object(map) => {
+                let is_resource = is_root || schema.is_some_and(|schema| schema.embedded_resource);
+                self.retain(map, |shaper, key, value| {
+                    if is_resource && TYPE_AND_METADATA.contains(&key) {
+                        return true;
+                    }
+                    let Some(child) = schema.and_then(|schema| child(schema, key)) else { return false };
+                    shaper.path.push(key.into());
+                    shaper.prune(value, child, false);
+                    shaper.path.pop();
+                    true
+                });
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.path.push(index.into());
+                    self.prune(item, schema.and_then(|schema| schema.items.as_deref()), false);
+                    self.path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Below a node that preserves unknown fields, the fields that the schema does name are pruned inside all the same.
+    fn prune_below(&mut self, value: &mut Value, schema: &Schema, is_root: bool) {
+        match value {
+            Value::Object(map) => {
+                let is_resource = is_root || schema.embedded_resource;
+                for (key, value) in map.iter_mut() {
+                    if is_resource && TYPE_AND_METADATA.contains(&key.as_str()) {
+                        continue;
+                    }
+                    if let Some(child) = child(schema, key) {
+                        self.path.push(key.as_str().into());
+                        self.prune(value, child, false);
+                        self.path.pop();
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = &schema.items else { return };
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.path.push(index.into());
+                    self.prune_below(item, schema, false);
+                    self.path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps the entries that `keep` says to; the others are recorded as pruned.
+    fn retain(&mut self, map: &mut Map<String, Value>, mut keep: impl FnMut(&mut Self, &str, &mut Value) -> bool) {
+        map.retain(|key, value| {
+            let kept = keep(self, key, value);
+            if !kept {
+                let path = self.at(key.as_str().into());
+                self.admission.pruned.push(path);
+            }
+            kept
+        });
+    }
+
+    fn drop_nulls(&mut self, value: &mut Value, schema: &Schema) {
+        match value {
+            Value::Object(map) => map.retain(|key, value| {
+                let Some(Some(schema)) = child(schema, key) else { return true };
+                if value.is_null() && !schema.nullable && default_of(schema).is_none() {
+                    let path = self.at(key.as_str().into());
+                    self.admission.dropped_nulls.push(path);
+                    return false;
+                }
+                self.path.push(key.as_str().into());
+                self.drop_nulls(value, schema);
+                self.path.pop();
+                true
+            }),
+            Value::Array(items) => {
+                let Some(schema) = &schema.items else { return };
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.path.push(index.into());
+                    self.drop_nulls(item, schema);
+                    self.path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Brings type and metadata of embedded resources into their form.
+    fn coerce_embedded(&mut self, value: &mut Value, schema: &Schema) {
+        match value {
+            Value::Object(map) => {
+                if schema.embedded_resource {
+                    metadata::coerce_embedded(&mut self.admission, &self.path, map, self.from_etcd);
+                }
+                for (key, value) in map.iter_mut() {
+                    if let Some(Some(schema)) = child(schema, key) {
+                        self.path.push(key.as_str().into());
+                        self.coerce_embedded(value, schema);
+                        self.path.pop();
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = &schema.items else { return };
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.path.push(index.into());
+                    self.coerce_embedded(item, schema);
+                    self.path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn default(&mut self, value: &mut Value, schema: &Schema) {
+        match value {
+            Value::Object(map) => {
+                for (name, property) in &schema.properties {
+                    let is_wanted = map.get(name).is_none_or(|value| value.is_null() && !property.nullable);
+                    if let Some(default) = default_of(property).filter(|_| is_wanted) {
+                        let path = self.at(name.as_str().into());
+                        self.admission.defaulted.push(path);
+                        map.insert(name.clone(), pruned_default(default, property));
+                    }
+                }
+                for (key, value) in map.iter_mut() {
+                    let Some(Some(schema)) = child(schema, key) else { continue };
+                    self.path.push(key.as_str().into());
+                    self.default_null(value, schema);
+                    self.default(value, schema);
+                    self.path.pop();
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = &schema.items else { return };
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.path.push(index.into());
+                    self.default_null(item, schema);
+                    self.default(item, schema);
+                    self.path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn default_null(&mut self, value: &mut Value, schema: &Schema) {
+        if let Some(default) = default_of(schema).filter(|_| value.is_null() && !schema.nullable) {
+            self.admission.defaulted.push(self.path.clone());
+            *value = pruned_default(default, schema);
+        }
+    }
+}
+
+/// A default of null is none.
+pub(super) fn default_of(schema: &Schema) -> Option<&Value> {
+    schema.default.as_ref().filter(|default| !default.is_null())
+}
+
+/// Defaults are pruned when the definition is served.
+fn pruned_default(default: &Value, schema: &Schema) -> Value {
+    let mut default = default.clone();
+    let mut shaper = Shaper { admission: Admission::default(), path: Path::new(), from_etcd: true };
+    shaper.prune(&mut default, Some(schema), false);
+    default
+}

@@ -1,0 +1,117 @@
+//! What every output says of a finding, in the same words: its consequence, its facts as lines, its witness as YAML.
+//! Nothing here is escaped: each output does that in its own way.
+
+use pushback_preflight::finding::LiveObjects;
+use pushback_preflight::{Finding, Severity, registry};
+use serde_json::Value;
+
+use super::words::counted;
+
+/// `CRDUpgradeSafety/enum`.
+#[must_use]
+pub fn rule_and_check(finding: &Finding) -> String {
+    if finding.check.is_empty() { finding.rule.clone() } else { format!("{}/{}", finding.rule, finding.check) }
+}
+
+/// `CustomResourceDefinition foos.ex.com, version v1`; `None` where it is about no object.
+#[must_use]
+pub fn subject(finding: &Finding) -> Option<String> {
+    if finding.object.kind.is_empty() {
+        return None;
+    }
+    let version = finding.version.as_ref().map(|version| format!(", version {version}")).unwrap_or_default();
+    Some(format!("{}{version}", finding.object))
+}
+
+/// Object and message in one.
+#[must_use]
+pub fn headline(finding: &Finding) -> String {
+    match subject(finding) {
+        Some(subject) => format!("{subject}: {}", finding.message),
+        None => finding.message.clone(),
+    }
+}
+
+/// The word for how much it weighs: `waived` where a waiver covers it.
+#[must_use]
+pub fn weight(finding: &Finding) -> &'static str {
+    match (&finding.waived, finding.severity) {
+        (Some(_), _) => "waived",
+        (None, Severity::Error) => "error",
+        (None, Severity::Warning) => "warning",
+        (None, Severity::Info) => "info",
+    }
+}
+
+/// `rejected on create`, `pruned`, `blocks read`.
+#[must_use]
+pub fn consequence(finding: &Finding) -> Option<String> {
+    match (&finding.effect, &finding.blocks) {
+        (Some(effect), Some(blocks)) => Some(format!("{effect} on {blocks}")),
+        (Some(effect), None) => Some(effect.clone()),
+        (None, Some(blocks)) => Some(format!("blocks {blocks}")),
+        (None, None) => None,
+    }
+}
+
+/// `3 of 112 objects affected: team-a/w1, team-b/z, …`.
+#[must_use]
+pub fn live_objects(live: &LiveObjects, ellipsis: &str) -> String {
+    let examined = counted(usize::try_from(live.examined).unwrap_or(usize::MAX), "object");
+    let mut text = format!("{} of {examined} affected", live.affected);
+    if !live.names.is_empty() {
+        text += &format!(": {}", live.names.join(", "));
+        if live.affected > live.names.len() as u64 {
+            text += &format!(", {ellipsis}");
+        }
+    }
+    text
+}
+
+/// The fingerprint, where it is of use: for a finding that a waiver can accept.
+#[must_use]
+pub fn waivable(finding: &Finding) -> Option<&str> {
+    let of_use = !finding.fingerprint.is_empty() && finding.severity != Severity::Info;
+    // What the server refuses cannot be waived.
+    (of_use && finding.rule != registry::SERVER).then_some(finding.fingerprint.as_str())
+}
+
+/// The facts of a finding beyond subject, message, place and witness, in the order in which they are read.
+#[must_use]
+pub fn facts(finding: &Finding) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    facts.extend(finding.path.clone().map(|path| ("path", path)));
+    facts.extend(finding.old.as_ref().map(|old| ("old", old.to_string())));
+    facts.extend(finding.new.as_ref().map(|new| ("new", new.to_string())));
+    facts.extend(consequence(finding).map(|consequence| ("effect", consequence)));
+    facts.extend(finding.live_objects.as_ref().map(|live| ("live", live_objects(live, "…"))));
+    facts.extend(finding.remedy.clone().map(|remedy| ("fix", remedy)));
+    facts.extend(finding.waived.clone().map(|reason| ("waived", reason)));
+    facts.extend(waivable(finding).map(|fingerprint| ("fingerprint", fingerprint.to_owned())));
+    facts
+}
+
+/// The witness as YAML; what YAML cannot hold is shown as JSON rather than not at all.
+#[must_use]
+pub fn witness_yaml(witness: &Value) -> String {
+    serde_yaml::to_string(witness).unwrap_or_else(|_| witness.to_string())
+}
+
+/// Everything in lines, for formats that hold plain text: headline, place, facts, witness.
+#[must_use]
+pub fn plain_text(finding: &Finding) -> String {
+    let mut text = format!("{}\n", headline(finding));
+    if let Some(position) = &finding.position {
+        text += &format!("at: {position}\n");
+    }
+    for (name, value) in facts(finding) {
+        text += &format!("{name}: {value}\n");
+    }
+    if let Some(witness) = &finding.witness {
+        text += "witness:\n";
+        for line in witness_yaml(witness).trim_end().lines() {
+            text += &format!("  {line}\n");
+        }
+    }
+    text
+}

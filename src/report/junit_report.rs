@@ -1,0 +1,192 @@
+//! A check as JUnit XML, which every CI server reads: a suite is a rule, a case is a finding on an object. What refuses
+//! is a failure, facts that a rule could not get are an error, waived findings and rules without meaning are skipped.
+
+use std::collections::BTreeMap;
+
+use pushback_preflight::{Finding, Severity};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::escape::{terminal_safe, terminal_safe_lines};
+use super::event::RuleLine;
+use super::finding_words::{plain_text, subject, weight};
+use super::json_report::CheckReport;
+use super::source_path::source_path;
+
+/// The report.
+#[must_use]
+pub fn text(report: &CheckReport) -> String {
+    let mut document = Report::new("pushback");
+    for rule in &report.rules {
+        document.add_test_suite(suite(rule, report));
+    }
+    // Written to memory, of text that XML can hold: that cannot fail.
+    document.to_string().unwrap_or_default()
+}
+
+fn suite(rule: &RuleLine, report: &CheckReport) -> TestSuite {
+    let name = terminal_safe(&rule.name).into_owned();
+    let mut suite = TestSuite::new(name.clone());
+    suite.add_property(("outcome", &*terminal_safe(&rule.outcome)));
+    let mut used = BTreeMap::new();
+    for finding in report.findings.iter().filter(|finding| finding.rule == rule.name) {
+        let mut case = case(finding, report);
+        // Servers know a case by its names: two of them with one name would be one.
+        let times: &mut usize = used.entry(case.name.to_string()).or_default();
+        *times += 1;
+        if *times > 1 {
+            case.name = format!("{} ({times})", case.name.as_str()).into();
+        }
+        suite.add_test_case(case);
+    }
+    for reason in &rule.reasons {
+        let reason = terminal_safe_lines(reason).into_owned();
+        let (mut status, kind) = match rule.outcome.as_str() {
+            "skipped" => (TestCaseStatus::skipped(), "skipped"),
+            // It refuses nothing.
+            "warned" => (TestCaseStatus::skipped(), "unable"),
+            _ => (TestCaseStatus::non_success(NonSuccessKind::Error), "unable"),
+        };
+        status.set_message(reason.clone()).set_type(kind);
+        let mut case = TestCase::new(if kind == "skipped" { name.clone() } else { reason }, status);
+        case.set_classname(name.clone());
+        suite.add_test_case(case);
+    }
+    if suite.test_cases.is_empty() {
+        let mut case = TestCase::new(name.clone(), TestCaseStatus::success());
+        case.set_classname(name);
+        suite.add_test_case(case);
+    }
+    suite
+}
+
+fn case(finding: &Finding, report: &CheckReport) -> TestCase {
+    let message = terminal_safe_lines(&finding.message);
+    let description = terminal_safe_lines(&plain_text(finding)).into_owned();
+    let mut status = match (&finding.waived, finding.severity) {
+        (Some(_), _) => TestCaseStatus::skipped(),
+        (None, Severity::Error) => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        (None, Severity::Warning | Severity::Info) => TestCaseStatus::success(),
+    };
+    let shown_otherwise = matches!(status, TestCaseStatus::Success { .. });
+    let verdict = serde_json::to_value(finding.verdict).unwrap_or_default();
+    let kind = if finding.waived.is_some() { "waived" } else { verdict.as_str().unwrap_or_default() };
+    status.set_type(kind).set_message(&*message).set_description(description.clone());
+    let about: Vec<String> =
+        [subject(finding), finding.path.clone()].into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    let check = if finding.check.is_empty() { &finding.rule } else { &finding.check };
+    let name = format!("{check} {}", about.join(" "));
+    let mut case = TestCase::new(terminal_safe(name.trim_end()).into_owned(), status);
+    case.set_classname(terminal_safe(&finding.rule).into_owned());
+    if let Some(position) = &finding.position
+        && let Some(path) = source_path(&position.file, &report.working_directory)
+    {
+        case.extra.insert("file".into(), terminal_safe(&path).into_owned().into());
+        case.extra.insert("line".into(), position.line.to_string().into());
+    }
+    if shown_otherwise {
+        // The format has no word for a warning.
+        case.set_system_out(format!("{}: {description}", weight(finding)));
+    }
+    case
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+
+    use super::super::fixture::{check_report, hostile_report};
+    use super::*;
+
+    #[test]
+    fn a_suite_is_a_rule_and_a_case_a_finding() {
+        assert_snapshot!(text(&check_report()), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <testsuites name="pushback" tests="6" skipped="2" failures="1" errors="1">
+            <testsuite name="CRDUpgradeSafety" tests="3" skipped="1" errors="0" failures="1">
+                <properties>
+                    <property name="outcome" value="failed"/>
+                </properties>
+                <testcase name="enum CustomResourceDefinition foos.ex.com, version v1 spec.f" classname="CRDUpgradeSafety" file="crds/new.yaml" line="41">
+                    <failure message="value &quot;B&quot; is no longer allowed" type="breaking">CustomResourceDefinition foos.ex.com, version v1: value &quot;B&quot; is no longer allowed
+        at: ./crds/new.yaml:41:15
+        path: spec.f
+        old: [&quot;A&quot;,&quot;B&quot;]
+        new: [&quot;A&quot;]
+        effect: rejected on create
+        fix: keep the value, or serve a new version
+        fingerprint: 9c1185a5deadbeef
+        witness:
+          apiVersion: ex.com/v1
+          kind: Foo
+          metadata:
+            name: witness
+          spec:
+            f: B
+        </failure>
+                </testcase>
+                <testcase name="versionDeprecated CustomResourceDefinition foos.ex.com" classname="CRDUpgradeSafety">
+                    <system-out>warning: CustomResourceDefinition foos.ex.com: version v1 becomes deprecated
+        fingerprint: fedcba9876543210
+        </system-out>
+                </testcase>
+                <testcase name="scope CustomResourceDefinition foos.ex.com" classname="CRDUpgradeSafety">
+                    <skipped message="the scope changes" type="waived">CustomResourceDefinition foos.ex.com: the scope changes
+        waived: nobody uses it, checked on 2026-11-02
+        </skipped>
+                </testcase>
+            </testsuite>
+            <testsuite name="PermissionValidation" tests="1" skipped="1" errors="0" failures="0">
+                <properties>
+                    <property name="outcome" value="skipped"/>
+                </properties>
+                <testcase name="PermissionValidation" classname="PermissionValidation">
+                    <skipped message="a directory has no permissions" type="skipped"/>
+                </testcase>
+            </testsuite>
+            <testsuite name="FieldConflicts" tests="1" skipped="0" errors="1" failures="0">
+                <properties>
+                    <property name="outcome" value="unable"/>
+                </properties>
+                <testcase name="failed to read Deployment shop/web: forbidden" classname="FieldConflicts">
+                    <error message="failed to read Deployment shop/web: forbidden" type="unable"/>
+                </testcase>
+            </testsuite>
+            <testsuite name="DestructiveChange" tests="1" skipped="0" errors="0" failures="0">
+                <properties>
+                    <property name="outcome" value="passed"/>
+                </properties>
+                <testcase name="DestructiveChange" classname="DestructiveChange"/>
+            </testsuite>
+        </testsuites>
+        "#);
+    }
+
+    #[test]
+    fn findings_that_differ_in_their_values_alone_are_two_cases() {
+        let mut report = check_report();
+        report.findings = vec![report.findings[0].clone(), report.findings[0].clone()];
+        let read = Report::deserialize_from_str(&text(&report)).expect("junit");
+        let names: Vec<&str> = read.test_suites[0].test_cases.iter().map(|case| case.name.as_str()).collect();
+        assert_eq!(names[1], format!("{} (2)", names[0]));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn hostile_text_reads_back(evil in any::<String>()) {
+            let report = hostile_report(&evil);
+            let text = text(&report);
+            prop_assert!(!text.chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)));
+            let read = Report::deserialize_from_str(&text).expect("junit");
+            prop_assert_eq!(read.test_suites.len(), report.rules.len());
+            let TestCaseStatus::NonSuccess { message, .. } = &read.test_suites[0].test_cases[0].status else {
+                return Err(TestCaseError::fail("no failure"));
+            };
+            let message = message.as_ref().expect("a message").as_str();
+            // XML knows one kind of blank in an attribute.
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            prop_assert_eq!(words(message), words(&terminal_safe_lines(&evil)));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! A check as Markdown for a comment on a pull request: a table of the rules, the findings of each object, witnesses
+//! folded away. What comes from input is text there: it makes no markup, no link, and mentions nobody.
+
+use pushback_preflight::{Finding, Severity};
+use serde_json::Value;
+
+use super::escape::{terminal_safe, terminal_safe_lines};
+use super::event::RuleLine;
+use super::finding_words::{consequence, live_objects, rule_and_check, waivable, weight, witness_yaml};
+use super::json_report::CheckReport;
+use super::words::{counted, counts_to_do, shorten};
+
+/// Bytes of a comment: a host that counts characters takes as many, and one that counts bytes too.
+const LIMIT: usize = 65_536;
+/// Bytes kept free for what is said about what is left out.
+const NOTICE: usize = 400;
+/// Characters of a message, and of a value.
+const MESSAGE: usize = 1_000;
+const VALUE: usize = 200;
+/// Lines and characters of a witness.
+const WITNESS_LINES: usize = 60;
+const WITNESS_WIDTH: usize = 300;
+
+/// The report.
+#[must_use]
+pub fn text(report: &CheckReport) -> String {
+    let mut text = head(report);
+    let mut objects: Vec<(String, String)> = Vec::new();
+    let mut size = text.len() + NOTICE;
+    let mut shown = 0;
+    for finding in &report.findings {
+        let heading = heading(finding);
+        let block = block(finding);
+        let known = objects.iter().position(|(other, _)| *other == heading);
+        size += block.len() + if known.is_some() { 0 } else { heading.len() };
+        // The findings come in the order of their weight: what is left out weighs least.
+        if size > LIMIT {
+            break;
+        }
+        shown += 1;
+        match known {
+            Some(index) => objects[index].1 += &block,
+            None => objects.push((heading, block)),
+        }
+    }
+    for (heading, blocks) in objects {
+        text += &heading;
+        text += &blocks;
+    }
+    if shown < report.findings.len() {
+        text += &format!(
+            "\n> [!WARNING]\n> **{} of {} not shown**: this comment would be larger than {LIMIT} characters. \
+             The JSON and SARIF reports have them all.\n",
+            report.findings.len() - shown,
+            counted(report.findings.len(), "finding"),
+        );
+    }
+    text
+}
+
+fn head(report: &CheckReport) -> String {
+    let mut text = format!("## pushback: {}\n\n", escaped(&report.outcome, VALUE));
+    text += &format!(
+        "App {} on {}: {}.\n\n",
+        code(&report.app, VALUE),
+        code(&report.cluster, VALUE),
+        counts_to_do(&report.changes)
+    );
+    if report.rules.is_empty() {
+        return text + "No preflight rule ran.\n";
+    }
+    text += "| Rule | Outcome | Breaking | Unknown | Changes | Waived |\n|---|---|--:|--:|--:|--:|\n";
+    for rule in &report.rules {
+        text += &format!(
+            "| {} | {} | {} | {} | {} | {} |\n",
+            escaped(&rule.name, VALUE),
+            outcome(rule),
+            rule.breaking,
+            rule.unknown,
+            rule.changes,
+            rule.waived
+        );
+    }
+    text
+}
+
+/// The outcome, and why a rule was skipped or could not get its facts.
+fn outcome(rule: &RuleLine) -> String {
+    let mut text = escaped(&rule.outcome, VALUE);
+    if matches!(rule.outcome.as_str(), "failed" | "unable") {
+        text = format!("**{text}**");
+    }
+    for reason in rule.reasons.iter().take(3) {
+        text += &format!("<br>{}", escaped(reason, VALUE));
+    }
+    if rule.reasons.len() > 3 {
+        text += &format!("<br>and {} more", counted(rule.reasons.len() - 3, "reason"));
+    }
+    text
+}
+
+fn heading(finding: &Finding) -> String {
+    if finding.object.kind.is_empty() {
+        return "\n### The run itself\n\n".to_owned();
+    }
+    format!("\n### {}\n\n", code(&finding.object.to_string(), 600))
+}
+
+fn block(finding: &Finding) -> String {
+    let bold = finding.severity == Severity::Error && finding.waived.is_none();
+    let weight = if bold { format!("**{}**", weight(finding)) } else { weight(finding).to_owned() };
+    let mut text =
+        format!("- {weight} {}: {}\n", code(&rule_and_check(finding), VALUE), escaped(&finding.message, MESSAGE));
+    let mut line = |name: &str, value: String| text += &format!("  - {name}: {value}\n");
+    if let Some(position) = &finding.position {
+        line("at", code(&position.to_string(), 600));
+    }
+    let place = [&finding.version, &finding.path].into_iter().flatten();
+    let place: Vec<String> = place.map(|part| code(part, VALUE)).collect();
+    if !place.is_empty() {
+        line("field", place.join(" "));
+    }
+    match (&finding.old, &finding.new) {
+        (None, None) => {}
+        (old, new) => line("change", format!("{} → {}", value(old.as_ref()), value(new.as_ref()))),
+    }
+    if let Some(consequence) = consequence(finding) {
+        line("effect", escaped(&consequence, VALUE));
+    }
+    if let Some(live) = &finding.live_objects {
+        line("stored objects", escaped(&live_objects(live, "…"), MESSAGE));
+    }
+    if let Some(remedy) = &finding.remedy {
+        line("fix", escaped(remedy, MESSAGE));
+    }
+    if let Some(reason) = &finding.waived {
+        line("waived", escaped(reason, MESSAGE));
+    }
+    if let Some(fingerprint) = waivable(finding) {
+        line("fingerprint", code(fingerprint, VALUE));
+    }
+    if let Some(witness) = &finding.witness {
+        text += &folded(witness);
+    }
+    text
+}
+
+fn value(value: Option<&Value>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), |value| code(&value.to_string(), VALUE))
+}
+
+/// The witness in a block that opens on a click. The fence is longer than any in it.
+fn folded(witness: &Value) -> String {
+    let yaml = witness_yaml(witness);
+    let safe = terminal_safe_lines(yaml.trim_end());
+    let all: Vec<&str> = safe.lines().collect();
+    let mut lines: Vec<String> =
+        all.iter().take(WITNESS_LINES).map(|line| shorten(line, WITNESS_WIDTH, "…").clone()).collect();
+    if all.len() > WITNESS_LINES {
+        lines.push(format!("# and {} more", counted(all.len() - WITNESS_LINES, "line")));
+    }
+    let longest = lines.iter().flat_map(|line| line.split(|c| c != '`')).map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    let mut text = format!("\n  <details><summary>Witness</summary>\n\n  {fence}yaml\n");
+    for line in lines {
+        text += &format!("  {line}\n");
+    }
+    text + &format!("  {fence}\n\n  </details>\n\n")
+}
+
+/// Text in the font of code. Markup is read inside of it too, so it is escaped alike.
+fn code(text: &str, limit: usize) -> String {
+    format!("<code>{}</code>", escaped(text, limit))
+}
+
+/// One line of plain text: every character that could make markup is written as an entity, and a comment that nobody
+/// sees keeps what hosts look for in the finished text (`@user`, `#1`, addresses) from being found.
+fn escaped(text: &str, limit: usize) -> String {
+    let safe = terminal_safe(text);
+    let mut escaped = String::with_capacity(safe.len() + 16);
+    let mut before = ' ';
+    for character in shorten(&safe, limit, "…").chars() {
+        match character {
+            '@' | '#' | '$' => escaped += &format!("&#{};<!-- -->", u32::from(character)),
+            // `http://`, `mailto:`, `www.`, `GH-1`: nothing is linked where the parts are not one text.
+            ':' => escaped += "&#58;<!-- -->",
+            '.' if before.eq_ignore_ascii_case(&'w') => escaped += "&#46;<!-- -->",
+            '-' if before.eq_ignore_ascii_case(&'h') => escaped += "&#45;<!-- -->",
+            ' ' | ',' | '.' | '-' | '/' | '"' | '\'' | '(' | ')' | ';' | '%' | '?' | '=' => escaped.push(character),
+            _ if character.is_ascii_punctuation() => escaped += &format!("&#{};", u32::from(character)),
+            _ => escaped.push(character),
+        }
+        before = character;
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+
+    use super::super::fixture::{check_report, hostile_report};
+    use super::*;
+
+    #[test]
+    fn a_comment_has_a_table_of_rules_and_the_findings_of_each_object() {
+        assert_snapshot!(text(&check_report()), @r#"
+        ## pushback: refused
+
+        App <code>shop</code> on <code>git&#58;<!-- -->main&#58;<!-- -->crds</code>: 1 to update, 18 unchanged.
+
+        | Rule | Outcome | Breaking | Unknown | Changes | Waived |
+        |---|---|--:|--:|--:|--:|
+        | CRDUpgradeSafety | **failed** | 1 | 0 | 0 | 0 |
+        | PermissionValidation | skipped<br>a directory has no permissions | 0 | 0 | 0 | 0 |
+        | FieldConflicts | **unable**<br>failed to read Deployment shop/web&#58;<!-- --> forbidden | 0 | 0 | 0 | 0 |
+        | DestructiveChange | passed | 0 | 0 | 0 | 0 |
+
+        ### <code>CustomResourceDefinition foos.ex.com</code>
+
+        - **error** <code>CRDUpgradeSafety/enum</code>: value "B" is no longer allowed
+          - at: <code>./crds/new&#46;<!-- -->yaml&#58;<!-- -->41&#58;<!-- -->15</code>
+          - field: <code>v1</code> <code>spec.f</code>
+          - change: <code>&#91;"A","B"&#93;</code> → <code>&#91;"A"&#93;</code>
+          - effect: rejected on create
+          - fix: keep the value, or serve a new version
+          - fingerprint: <code>9c1185a5deadbeef</code>
+
+          <details><summary>Witness</summary>
+
+          ```yaml
+          apiVersion: ex.com/v1
+          kind: Foo
+          metadata:
+            name: witness
+          spec:
+            f: B
+          ```
+
+          </details>
+
+        - warning <code>CRDUpgradeSafety/versionDeprecated</code>: version v1 becomes deprecated
+          - fingerprint: <code>fedcba9876543210</code>
+        - waived <code>CRDUpgradeSafety/scope</code>: the scope changes
+          - waived: nobody uses it, checked on 2026-11-02
+        "#);
+    }
+
+    #[test]
+    fn a_comment_stays_within_its_limit_and_says_what_is_left_out() {
+        let mut report = check_report();
+        let mut least = report.findings[1].clone();
+        least.message = "@".repeat(5_000);
+        let worst = report.findings[0].clone();
+        report.findings = [vec![worst; 3], vec![least; 2_000]].concat();
+        let text = text(&report);
+        assert!(text.len() <= LIMIT, "{}", text.len());
+        assert_eq!(text.matches("**error**").count(), 3);
+        let shown = text.matches("\n- ").count();
+        assert!(shown > 3 && text.contains(&format!("**{} of 2003 findings not shown**", 2_003 - shown)), "{shown}");
+    }
+
+    #[test]
+    fn input_makes_no_markup_and_mentions_nobody() {
+        let evil = "| a | `b` <img src=x> @octocat #1 [x](http://evil.example) ![y](z) **b** www.evil.example \\| $x$";
+        assert_snapshot!(escaped(evil, VALUE), @"&#124; a &#124; &#96;b&#96; &#60;img src=x&#62; &#64;<!-- -->octocat &#35;<!-- -->1 &#91;x&#93;(http&#58;<!-- -->//evil.example) &#33;&#91;y&#93;(z) &#42;&#42;b&#42;&#42; www&#46;<!-- -->evil.example &#92;&#124; &#36;<!-- -->x&#36;<!-- -->");
+        let mut report = check_report();
+        report.findings[0].witness = Some(serde_json::json!({"a": "```\n</details>\n````"}));
+        let text = text(&report);
+        assert!(text.contains("  `````yaml\n"), "{text}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn hostile_text_stays_inside_its_line(evil in any::<String>().prop_filter("text", |text| !text.is_empty())) {
+            let line = escaped(&evil, 10_000);
+            let active = |c: char| "`|*_[]{}\\~+^@$".contains(c) || super::super::escape::is_hidden(c);
+            prop_assert!(!line.chars().any(active), "{line:?}");
+            // Nothing but the comments is a tag.
+            prop_assert!(!line.replace("<!-- -->", "").contains(['<', '>']));
+            let read: String = entities_read(&line.replace("<!-- -->", ""));
+            prop_assert_eq!(read, terminal_safe(&evil));
+            let report = hostile_report(&evil);
+            let text = text(&report);
+            prop_assert!(!text.chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)));
+            // As many lines as for a word, but for those of the witness.
+            let lines = |text: &str| text.split("\n  <details>").next().expect("a part").lines().count();
+            prop_assert_eq!(lines(&text), lines(&super::text(&hostile_report("word"))));
+        }
+    }
+
+    fn entities_read(text: &str) -> String {
+        let mut read = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("&#") {
+            let (number, after) = after.split_once(';').expect("an entity");
+            read += before;
+            read.push(char::from_u32(number.parse().expect("a number")).expect("a character"));
+            rest = after;
+        }
+        read + rest
+    }
+}

@@ -1,0 +1,279 @@
+//! Reports written at the end of a run, `--report FORMAT=PATH`: checked before the run whether they can be written, and
+//! then written as a whole or not at all, readable by their owner only.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::json_report::CheckReport;
+use super::output::Output;
+use super::{github_report, junit_report, markdown_report, sarif_report};
+
+/// Names that are tried for the file beside the report before giving up.
+const TEMPORARY_NAMES: u32 = 16;
+
+/// What is written where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportSpec {
+    /// The format.
+    pub format: ReportFormat,
+    /// The file; `-` is standard output.
+    pub path: PathBuf,
+}
+
+/// A format of reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportFormat {
+    /// [`CheckReport`] as JSON.
+    Json,
+    /// A JUnit XML file: a suite a rule, a case a finding.
+    Junit,
+    /// SARIF 2.1.0, for code scanners.
+    Sarif,
+    /// Markdown that fits into a comment on a pull request.
+    Markdown,
+    /// Workflow commands of GitHub Actions, which become annotations.
+    Github,
+}
+
+/// Every format, with the word for it.
+const FORMATS: [(&str, ReportFormat); 5] = [
+    ("json", ReportFormat::Json),
+    ("junit", ReportFormat::Junit),
+    ("sarif", ReportFormat::Sarif),
+    ("markdown", ReportFormat::Markdown),
+    ("github", ReportFormat::Github),
+];
+
+/// Why a report cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Not `FORMAT=PATH`.
+    #[error("report `{0}` is not FORMAT=PATH, such as json=report.json")]
+    NoPath(String),
+    /// A format that nobody knows.
+    #[error("unknown report format `{0}`; known: {known}", known = known_formats())]
+    UnknownFormat(String),
+    /// The file cannot be written.
+    #[error("cannot write report {path}: {reason}", path = path.display(), reason = crate::surroundings::reason(source))]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn known_formats() -> String {
+    FORMATS.map(|(word, _)| word).join(", ")
+}
+
+impl FromStr for ReportSpec {
+    type Err = ReportError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (word, path) = text
+            .split_once('=')
+            .filter(|(_, path)| !path.is_empty())
+            .ok_or_else(|| ReportError::NoPath(text.to_owned()))?;
+        match FORMATS.iter().find(|(known, _)| *known == word) {
+            Some((_, format)) => Ok(Self { format: *format, path: path.into() }),
+            None => Err(ReportError::UnknownFormat(word.to_owned())),
+        }
+    }
+}
+
+impl ReportSpec {
+    /// Whether it goes to standard output.
+    #[must_use]
+    pub fn is_standard_output(&self) -> bool {
+        self.path == Path::new("-") || self.path == Path::new("/dev/stdout")
+    }
+
+    /// Makes sure, before anything is done to a cluster, that the report can be written; leaves nothing behind.
+    ///
+    /// # Errors
+    /// The folder does not exist or cannot be written, or the path is a folder.
+    pub fn prepare(&self) -> Result<(), ReportError> {
+        self.tried(|| match self.target()? {
+            // Opening and closing a pipe would tell its reader that this was all.
+            Target::StandardOutput | Target::Stream => Ok(()),
+            Target::File(path) => {
+                let (temporary, file) = create_beside(&path)?;
+                drop(file);
+                fs::remove_file(temporary)
+            }
+        })
+    }
+
+    /// Writes the report: a file is replaced as a whole, a pipe or device is written to.
+    ///
+    /// # Errors
+    /// It could not be written; what was there before is still there.
+    pub fn write(&self, report: &CheckReport) -> Result<(), ReportError> {
+        let text = match self.format {
+            ReportFormat::Json => report.to_json(),
+            ReportFormat::Junit => junit_report::text(report),
+            ReportFormat::Sarif => sarif_report::text(report),
+            ReportFormat::Markdown => markdown_report::text(report),
+            ReportFormat::Github => github_report::text(report),
+        };
+        self.tried(|| match self.target()? {
+            Target::StandardOutput => {
+                let mut output = Output::standard();
+                output.data(&text);
+                output.finish()
+            }
+            Target::Stream => OpenOptions::new().write(true).open(&self.path)?.write_all(text.as_bytes()),
+            Target::File(path) => replace(&path, text.as_bytes()),
+        })
+    }
+
+    fn target(&self) -> io::Result<Target> {
+        if self.is_standard_output() { Ok(Target::StandardOutput) } else { target(&self.path) }
+    }
+
+    fn tried(&self, action: impl FnOnce() -> io::Result<()>) -> Result<(), ReportError> {
+        action().map_err(|source| ReportError::Write { path: self.path.clone(), source })
+    }
+}
+
+/// What a path leads to.
+enum Target {
+    /// A file, or nothing yet; links are followed, so that they are not replaced by what they lead to.
+    File(PathBuf),
+    /// A pipe or device, which cannot be replaced.
+    Stream,
+    /// What this process writes to already: opened anew, a file behind it would be written from its start.
+    StandardOutput,
+}
+
+fn target(path: &Path) -> io::Result<Target> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(metadata) if metadata.is_file() => fs::canonicalize(path).map(Target::File),
+        Ok(_) => Ok(Target::Stream),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::File(path.to_owned())),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a file as a whole or not at all, readable by its owner only.
+///
+/// # Errors
+/// The file system's.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let (temporary, mut file) = create_beside(path)?;
+    let result = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
+    if result.is_err() {
+        // The first error is the one to tell.
+        let _ = fs::remove_file(&temporary);
+    }
+    result
+}
+
+/// A new file in the folder of `path`: a rename inside one file system is all or nothing.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut result = Err(io::ErrorKind::AlreadyExists.into());
+    for number in 0..TEMPORARY_NAMES {
+        let mut temporary = std::ffi::OsString::from(".");
+        temporary.push(name);
+        temporary.push(format!(".{}-{number}.tmp", std::process::id()));
+        let temporary = path.with_file_name(temporary);
+        result = options.open(&temporary).map(|file| (temporary, file));
+        if !matches!(&result, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
+            break;
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> CheckReport {
+        CheckReport::new("shop", "dir:./live", "refused")
+    }
+
+    fn spec(path: &Path) -> ReportSpec {
+        ReportSpec { format: ReportFormat::Json, path: path.to_owned() }
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("folder");
+        entries.map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_text_says_what_is_wrong_with_it() {
+        let error = |text: &str| text.parse::<ReportSpec>().map_err(|error| error.to_string());
+        assert_eq!(error("json=a=b.json"), Ok(spec(Path::new("a=b.json"))));
+        assert_eq!(error("json"), Err("report `json` is not FORMAT=PATH, such as json=report.json".to_owned()));
+        assert_eq!(error("json="), Err("report `json=` is not FORMAT=PATH, such as json=report.json".to_owned()));
+        assert_eq!(
+            error("yaml=a"),
+            Err("unknown report format `yaml`; known: json, junit, sarif, markdown, github".to_owned())
+        );
+    }
+
+    #[test]
+    fn preparing_leaves_nothing_behind_and_keeps_what_was_there() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("report.json");
+        spec(&path).prepare().expect("prepared");
+        assert!(names(folder.path()).is_empty());
+        fs::write(&path, "before").expect("written");
+        spec(&path).prepare().expect("prepared");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "before");
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_written_is_told_before_the_run() {
+        let folder = tempfile::tempdir().expect("folder");
+        let missing = spec(&folder.path().join("missing/report.json")).prepare().expect_err("no folder");
+        assert!(missing.to_string().starts_with("cannot write report "), "{missing}");
+        assert!(spec(folder.path()).prepare().is_err());
+        assert!(spec(Path::new("/")).prepare().is_err());
+        assert!(spec(Path::new("..")).prepare().is_err());
+    }
+
+    #[test]
+    fn a_report_replaces_the_file_as_a_whole_and_leaves_nothing_beside_it() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("report.json");
+        fs::write(&path, "x".repeat(100_000)).expect("written");
+        spec(&path).write(&report()).expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("read"), report().to_json());
+        assert_eq!(names(folder.path()), ["report.json"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_may_read_it_and_a_link_to_it_stays_a_link() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("folder");
+        let (file, link) = (folder.path().join("real.json"), folder.path().join("link.json"));
+        fs::write(&file, "before").expect("written");
+        std::os::unix::fs::symlink(&file, &link).expect("link");
+        spec(&link).write(&report()).expect("written");
+        assert!(fs::symlink_metadata(&link).expect("link").is_symlink());
+        assert_eq!(fs::metadata(&file).expect("file").permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_to_string(&file).expect("read"), report().to_json());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_written_to_and_not_replaced() {
+        let null = spec(Path::new("/dev/null"));
+        null.prepare().expect("prepared");
+        null.write(&report()).expect("written");
+        assert!(!fs::metadata("/dev/null").expect("device").is_file());
+    }
+}

@@ -1,0 +1,642 @@
+//! A check as SARIF 2.1.0, for code scanners: every check of the rules that ran is described, every finding a result with
+//! its place and a fingerprint by which a scanner knows it again. A waived finding is a suppressed result.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pushback_preflight::rule::RuleMeta;
+use pushback_preflight::{Finding, Severity, registry};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::finding_words::{facts, headline, rule_and_check, subject};
+use super::json::terminal_safe_json;
+use super::json_report::CheckReport;
+use super::source_path::source_path;
+
+const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+/// What relative paths count from: the top of the sources.
+const SOURCE_ROOT: &str = "%SRCROOT%";
+
+#[derive(Serialize)]
+struct Log {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    version: &'static str,
+    runs: [Run; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Run {
+    tool: Tool,
+    automation_details: AutomationDetails,
+    invocations: [Invocation; 1],
+    column_kind: &'static str,
+    results: Vec<ResultEntry>,
+}
+
+#[derive(Serialize)]
+struct Tool {
+    driver: Driver,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Driver {
+    name: &'static str,
+    version: &'static str,
+    semantic_version: &'static str,
+    rules: Vec<Descriptor>,
+}
+
+#[derive(Serialize)]
+struct AutomationDetails {
+    id: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptor {
+    id: String,
+    short_description: Message,
+    full_description: Message,
+    help: Message,
+    default_configuration: Configuration,
+    properties: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct Configuration {
+    level: &'static str,
+}
+
+#[derive(Serialize)]
+struct Message {
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    markdown: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Invocation {
+    execution_successful: bool,
+    tool_execution_notifications: Vec<Notification>,
+    properties: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct Notification {
+    level: &'static str,
+    message: Message,
+    properties: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResultEntry {
+    rule_id: String,
+    rule_index: usize,
+    level: &'static str,
+    message: Message,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    locations: Vec<Location>,
+    partial_fingerprints: BTreeMap<&'static str, String>,
+    suppressions: Vec<Suppression>,
+    properties: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Location {
+    physical_location: PhysicalLocation,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    logical_locations: Vec<LogicalLocation>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PhysicalLocation {
+    artifact_location: ArtifactLocation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    region: Option<Region>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ArtifactLocation {
+    uri: String,
+    uri_base_id: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Region {
+    start_line: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_column: Option<u32>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LogicalLocation {
+    fully_qualified_name: String,
+    kind: &'static str,
+}
+
+#[derive(Serialize)]
+struct Suppression {
+    kind: &'static str,
+    status: &'static str,
+    justification: String,
+}
+
+/// The report.
+#[must_use]
+pub fn text(report: &CheckReport) -> String {
+    let ids = check_ids(report);
+    let rules = ids.iter().map(|(rule, check)| descriptor(rule, check)).collect();
+    let index = |finding: &Finding| {
+        ids.iter().position(|(rule, check)| *rule == finding.rule && *check == finding.check).unwrap_or_default()
+    };
+    let mut seen = BTreeMap::new();
+    let results = report.findings.iter().map(|finding| {
+        let times: &mut usize = seen.entry(finding.fingerprint.as_str()).or_default();
+        *times += 1;
+        result(finding, index(finding), *times, report)
+    });
+    let run = Run {
+        tool: Tool {
+            driver: Driver {
+                name: report.tool.name,
+                version: report.tool.version,
+                semantic_version: report.tool.version,
+                rules,
+            },
+        },
+        // Scanners keep the results of each app apart by it.
+        automation_details: AutomationDetails { id: format!("pushback/{}/", report.app) },
+        invocations: [invocation(report)],
+        column_kind: "unicodeCodePoints",
+        results: results.collect(),
+    };
+    let log = Log { schema: SCHEMA, version: "2.1.0", runs: [run] };
+    // Plain data with text keys: it always has a JSON form.
+    terminal_safe_json(&serde_json::to_string_pretty(&log).unwrap_or_default()) + "\n"
+}
+
+/// Rule and check of everything that is described: the checks of the rules that ran, and what else was found.
+fn check_ids(report: &CheckReport) -> Vec<(String, String)> {
+    let mut ids = Vec::new();
+    for rule in &report.rules {
+        if let Ok(known) = registry::find(&rule.name) {
+            ids.extend(known.meta().checks.iter().map(|(check, _)| (rule.name.clone(), (*check).to_owned())));
+        }
+    }
+    let mut known: BTreeSet<(String, String)> = ids.iter().cloned().collect();
+    for finding in &report.findings {
+        let id = (finding.rule.clone(), finding.check.clone());
+        if known.insert(id.clone()) {
+            ids.push(id);
+        }
+    }
+    ids
+}
+
+fn descriptor(rule: &str, check: &str) -> Descriptor {
+    let meta = registry::metas().find(|meta| meta.name == rule);
+    let line = meta.and_then(|meta| meta.checks.iter().find(|(name, _)| *name == check)).map(|(_, line)| *line);
+    let short = match (line, rule) {
+        (Some(line), _) => line.to_owned(),
+        (None, registry::SERVER) => "the API server refuses the change".to_owned(),
+        (None, registry::WAIVERS) => "a waiver is expired or covers nothing".to_owned(),
+        (None, _) => format!("{rule}/{check}"),
+    };
+    let mut properties = Map::new();
+    properties.insert("tags".to_owned(), json!(["kubernetes", rule]));
+    let help = if let Some(meta) = meta {
+        properties.insert("needs".to_owned(), meta.needs.into());
+        properties.insert("default".to_owned(), meta.default.into());
+        Message {
+            text: format!("{}. `pushback rules {rule}` explains the rule.", meta.summary),
+            markdown: Some(help(meta, check, &short)),
+        }
+    } else {
+        plain(short.clone())
+    };
+    let summary = meta.map_or_else(|| short.clone(), |meta| meta.summary.to_owned());
+    Descriptor {
+        id: if check.is_empty() { rule.to_owned() } else { format!("{rule}/{check}") },
+        short_description: plain(short),
+        full_description: plain(summary),
+        help,
+        default_configuration: Configuration { level: "error" },
+        properties,
+    }
+}
+
+fn help(meta: &RuleMeta, check: &str, line: &str) -> String {
+    format!("`{check}`: {line}.\n\n{}", meta.docs)
+}
+
+fn invocation(report: &CheckReport) -> Invocation {
+    let unable = report.rules.iter().filter(|rule| rule.outcome != "skipped");
+    let notifications = unable.flat_map(|rule| {
+        rule.reasons.iter().map(|reason| Notification {
+            level: if rule.outcome == "unable" { "error" } else { "warning" },
+            message: plain(format!("{}: the facts could not be had: {reason}", rule.name)),
+            properties: map(json!({"rule": rule.name})),
+        })
+    });
+    Invocation {
+        execution_successful: report.outcome != "unable",
+        tool_execution_notifications: notifications.collect(),
+        properties: map(json!({
+            "outcome": report.outcome,
+            "app": report.app,
+            "cluster": report.cluster,
+            "rules": report.rules,
+            "changes": report.changes,
+        })),
+    }
+}
+
+fn result(finding: &Finding, rule_index: usize, times: usize, report: &CheckReport) -> ResultEntry {
+    let level = match (&finding.waived, finding.severity) {
+        (None, Severity::Error) => "error",
+        (None, Severity::Warning) => "warning",
+        (Some(_), _) | (None, Severity::Info) => "note",
+    };
+    let remedy = facts(finding).into_iter().filter(|(name, _)| ["effect", "fix"].contains(name));
+    let more: String = remedy.map(|(name, value)| format!("\n{name}: {value}")).collect();
+    let suppressions = finding.waived.iter().map(|reason| Suppression {
+        kind: "external",
+        status: "accepted",
+        justification: reason.clone(),
+    });
+    ResultEntry {
+        rule_id: rule_and_check(finding),
+        rule_index,
+        level,
+        message: plain(headline(finding) + &more),
+        locations: location(finding, report).into_iter().collect(),
+        partial_fingerprints: BTreeMap::from([
+            // GitHub knows a result by this one, and takes the text around its line where it is absent.
+            ("primaryLocationLineHash", format!("{}:{times}", finding.fingerprint)),
+            ("pushback/v1", finding.fingerprint.clone()),
+        ]),
+        suppressions: suppressions.collect(),
+        properties: properties(finding),
+    }
+}
+
+/// A result that stands in no file has no location at all: scanners refuse a log with a location that names none.
+fn location(finding: &Finding, report: &CheckReport) -> Option<Location> {
+    let position = finding.position.as_ref()?;
+    let path = source_path(&position.file, &report.working_directory)?;
+    let region = (position.line > 0).then_some(Region {
+        start_line: position.line,
+        start_column: (position.column > 0).then_some(position.column),
+    });
+    let logical = subject(finding).map(|subject| LogicalLocation {
+        fully_qualified_name: match &finding.path {
+            Some(path) => format!("{subject}, {path}"),
+            None => subject,
+        },
+        kind: "resource",
+    });
+    Some(Location {
+        physical_location: PhysicalLocation {
+            artifact_location: ArtifactLocation { uri: percent_encoded(&path), uri_base_id: SOURCE_ROOT },
+            region,
+        },
+        logical_locations: logical.into_iter().collect(),
+    })
+}
+
+/// The finding as it is in the JSON report, without what the result says elsewhere.
+fn properties(finding: &Finding) -> Map<String, Value> {
+    let mut properties = map(serde_json::to_value(finding).unwrap_or_default());
+    for said in ["rule", "check", "position", "message", "waived"] {
+        properties.shift_remove(said);
+    }
+    properties
+}
+
+fn plain(text: String) -> Message {
+    Message { text, markdown: None }
+}
+
+fn map(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// A path as a relative URI reference.
+fn percent_encoded(path: &str) -> String {
+    let mut encoded = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded += &format!("%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+
+    use super::super::fixture::{check_report, hostile_report};
+    use super::*;
+
+    fn parsed(report: &CheckReport) -> Value {
+        serde_json::from_str(&text(report)).expect("json")
+    }
+
+    fn validator() -> jsonschema::Validator {
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sarif/sarif-schema-2.1.0.json"));
+        let mut schema: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("schema")).expect("json");
+        // As published it has a pattern that is none, `…{2}]?$`; nothing here has a language.
+        for definition in ["run", "toolComponent"] {
+            let language = map_at(&mut schema, &format!("/definitions/{definition}/properties/language"));
+            language.remove("pattern").expect("the pattern");
+        }
+        jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema")
+    }
+
+    fn map_at<'v>(value: &'v mut Value, pointer: &str) -> &'v mut Map<String, Value> {
+        value.pointer_mut(pointer).and_then(Value::as_object_mut).expect("a map")
+    }
+
+    fn faults(validator: &jsonschema::Validator, log: &Value) -> Vec<String> {
+        validator.iter_errors(log).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    }
+
+    #[test]
+    fn a_log_fits_the_published_schema() {
+        let mut log = parsed(&check_report());
+        let validator = validator();
+        assert_eq!(faults(&validator, &log), Vec::<String>::new());
+        // The schema is one that finds faults.
+        log["runs"][0]["results"][0]["level"] = "fatal".into();
+        log["runs"][0]["results"][0]["locations"][0]["file"] = "x".into();
+        assert_eq!(faults(&validator, &log).len(), 2);
+    }
+
+    #[test]
+    fn a_result_has_its_rule_place_fingerprint_and_suppression() {
+        let mut log = parsed(&check_report());
+        let run = &mut log["runs"][0];
+        let rules = run["tool"]["driver"]["rules"].clone();
+        for result in run["results"].as_array_mut().expect("results") {
+            // Which index that is changes with every check that a rule gets.
+            let index = result.as_object_mut().and_then(|result| result.shift_remove("ruleIndex"));
+            let index = usize::try_from(index.and_then(|index| index.as_u64()).expect("an index")).expect("an index");
+            assert_eq!(rules[index]["id"], result["ruleId"]);
+        }
+        assert_snapshot!(serde_json::to_string_pretty(&run["results"]).expect("json"), @r#"
+        [
+          {
+            "ruleId": "CRDUpgradeSafety/enum",
+            "level": "error",
+            "message": {
+              "text": "CustomResourceDefinition foos.ex.com, version v1: value \"B\" is no longer allowed\neffect: rejected on create\nfix: keep the value, or serve a new version"
+            },
+            "locations": [
+              {
+                "physicalLocation": {
+                  "artifactLocation": {
+                    "uri": "crds/new.yaml",
+                    "uriBaseId": "%SRCROOT%"
+                  },
+                  "region": {
+                    "startLine": 41,
+                    "startColumn": 15
+                  }
+                },
+                "logicalLocations": [
+                  {
+                    "fullyQualifiedName": "CustomResourceDefinition foos.ex.com, version v1, spec.f",
+                    "kind": "resource"
+                  }
+                ]
+              }
+            ],
+            "partialFingerprints": {
+              "primaryLocationLineHash": "9c1185a5deadbeef:1",
+              "pushback/v1": "9c1185a5deadbeef"
+            },
+            "suppressions": [],
+            "properties": {
+              "verdict": "breaking",
+              "severity": "error",
+              "object": {
+                "group": "apiextensions.k8s.io",
+                "version": "v1",
+                "kind": "CustomResourceDefinition",
+                "namespace": "",
+                "name": "foos.ex.com"
+              },
+              "version": "v1",
+              "path": "spec.f",
+              "old": [
+                "A",
+                "B"
+              ],
+              "new": [
+                "A"
+              ],
+              "effect": "rejected",
+              "blocks": "create",
+              "witness": {
+                "apiVersion": "ex.com/v1",
+                "kind": "Foo",
+                "metadata": {
+                  "name": "witness"
+                },
+                "spec": {
+                  "f": "B"
+                }
+              },
+              "remedy": "keep the value, or serve a new version",
+              "fingerprint": "9c1185a5deadbeef"
+            }
+          },
+          {
+            "ruleId": "CRDUpgradeSafety/versionDeprecated",
+            "level": "warning",
+            "message": {
+              "text": "CustomResourceDefinition foos.ex.com: version v1 becomes deprecated"
+            },
+            "partialFingerprints": {
+              "primaryLocationLineHash": "fedcba9876543210:1",
+              "pushback/v1": "fedcba9876543210"
+            },
+            "suppressions": [],
+            "properties": {
+              "verdict": "change",
+              "severity": "warning",
+              "object": {
+                "group": "apiextensions.k8s.io",
+                "version": "v1",
+                "kind": "CustomResourceDefinition",
+                "namespace": "",
+                "name": "foos.ex.com"
+              },
+              "fingerprint": "fedcba9876543210"
+            }
+          },
+          {
+            "ruleId": "CRDUpgradeSafety/scope",
+            "level": "note",
+            "message": {
+              "text": "CustomResourceDefinition foos.ex.com: the scope changes"
+            },
+            "partialFingerprints": {
+              "primaryLocationLineHash": "0123456789abcdef:1",
+              "pushback/v1": "0123456789abcdef"
+            },
+            "suppressions": [
+              {
+                "kind": "external",
+                "status": "accepted",
+                "justification": "nobody uses it, checked on 2026-11-02"
+              }
+            ],
+            "properties": {
+              "verdict": "breaking",
+              "severity": "info",
+              "object": {
+                "group": "apiextensions.k8s.io",
+                "version": "v1",
+                "kind": "CustomResourceDefinition",
+                "namespace": "",
+                "name": "foos.ex.com"
+              },
+              "fingerprint": "0123456789abcdef"
+            }
+          }
+        ]
+        "#);
+        assert_snapshot!(serde_json::to_string_pretty(&run["invocations"]).expect("json"), @r#"
+        [
+          {
+            "executionSuccessful": true,
+            "toolExecutionNotifications": [
+              {
+                "level": "error",
+                "message": {
+                  "text": "FieldConflicts: the facts could not be had: failed to read Deployment shop/web: forbidden"
+                },
+                "properties": {
+                  "rule": "FieldConflicts"
+                }
+              }
+            ],
+            "properties": {
+              "outcome": "refused",
+              "app": "shop",
+              "cluster": "git:main:crds",
+              "rules": [
+                {
+                  "name": "CRDUpgradeSafety",
+                  "outcome": "failed",
+                  "breaking": 1,
+                  "unknown": 0,
+                  "changes": 0,
+                  "waived": 0
+                },
+                {
+                  "name": "PermissionValidation",
+                  "outcome": "skipped",
+                  "breaking": 0,
+                  "unknown": 0,
+                  "changes": 0,
+                  "waived": 0,
+                  "reasons": [
+                    "a directory has no permissions"
+                  ]
+                },
+                {
+                  "name": "FieldConflicts",
+                  "outcome": "unable",
+                  "breaking": 0,
+                  "unknown": 0,
+                  "changes": 0,
+                  "waived": 0,
+                  "reasons": [
+                    "failed to read Deployment shop/web: forbidden"
+                  ]
+                },
+                {
+                  "name": "DestructiveChange",
+                  "outcome": "passed",
+                  "breaking": 0,
+                  "unknown": 0,
+                  "changes": 0,
+                  "waived": 0
+                }
+              ],
+              "changes": {
+                "create": 0,
+                "update": 1,
+                "replace": 0,
+                "delete": 0,
+                "noop": 18,
+                "exists": 0
+              }
+            }
+          }
+        ]
+        "#);
+    }
+
+    #[test]
+    fn every_check_of_the_rules_that_ran_is_described() {
+        let log = parsed(&check_report());
+        let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().expect("rules");
+        let ids: Vec<&str> = rules.iter().map(|rule| rule["id"].as_str().expect("an id")).collect();
+        for meta in registry::metas() {
+            for (check, line) in meta.checks {
+                let at = ids.iter().position(|id| *id == format!("{}/{check}", meta.name)).expect("described");
+                assert_eq!(rules[at]["shortDescription"]["text"], *line);
+                assert_eq!(rules[at]["fullDescription"]["text"], meta.summary);
+                assert!(rules[at]["help"]["markdown"].as_str().expect("help").ends_with(meta.docs));
+            }
+        }
+        assert_eq!(ids.len(), ids.iter().collect::<BTreeSet<_>>().len());
+    }
+
+    #[test]
+    fn of_two_results_with_one_fingerprint_a_scanner_sees_two() {
+        let mut report = check_report();
+        report.findings = vec![report.findings[0].clone(), report.findings[0].clone()];
+        let results = parsed(&report)["runs"][0]["results"].clone();
+        assert_eq!(results[1]["partialFingerprints"]["primaryLocationLineHash"], "9c1185a5deadbeef:2");
+    }
+
+    #[test]
+    fn hostile_text_fits_the_schema_and_reads_back() {
+        let validator = validator();
+        let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(32));
+        runner
+            .run(&any::<String>(), |evil| {
+                let report = hostile_report(&evil);
+                prop_assert!(!text(&report).chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)));
+                let log = parsed(&report);
+                prop_assert_eq!(faults(&validator, &log), Vec::<String>::new());
+                let result = &log["runs"][0]["results"][0];
+                prop_assert_eq!(result["properties"]["old"].as_str(), Some(evil.as_str()));
+                Ok(())
+            })
+            .unwrap();
+    }
+}
