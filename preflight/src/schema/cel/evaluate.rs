@@ -1,7 +1,8 @@
 //! Walks the tree of a rule over an object, as the API server does: logical operators and macros absorb errors,
 //! everything else passes them on. Every step is counted against a budget.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde_json::Value as Json;
@@ -9,6 +10,7 @@ use serde_json::Value as Json;
 use super::syntax::{Expression, Node};
 use super::value::{List, ListKind, Map, Value};
 use crate::schema::Schema;
+use crate::schema::pattern::Pattern;
 
 /// Steps a rule may take. The server grants one call a cost of a million, of which a step is at least one, so what
 /// ends within this budget ends on the server.
@@ -48,6 +50,8 @@ pub(super) type Scope<'a> = Vec<(&'a str, Value<'a>)>;
 pub(super) struct Evaluator<'a> {
     schema: &'a Schema,
     steps: Cell<usize>,
+    /// Patterns that were read, since macros ask for the same ones again and again.
+    patterns: RefCell<BTreeMap<String, Rc<Pattern>>>,
 }
 
 /// Names before a dot that are part of the name of a function.
@@ -55,7 +59,7 @@ const NAMESPACES: [&str; 6] = ["optional", "format", "ip", "sets", "lists", "cid
 
 impl<'a> Evaluator<'a> {
     pub(super) fn new(schema: &'a Schema) -> Self {
-        Self { schema, steps: Cell::new(BUDGET) }
+        Self { schema, steps: Cell::new(BUDGET), patterns: RefCell::default() }
     }
 
     pub(super) fn charge(&self, steps: usize) -> Result<(), Stop> {
@@ -71,6 +75,20 @@ impl<'a> Evaluator<'a> {
     /// A walk over a text costs the server a tenth of its length.
     pub(super) fn charge_text(&self, bytes: usize) -> Result<(), Stop> {
         self.charge(bytes / 10 + 1)
+    }
+
+    /// Reads a pattern.
+    pub(super) fn pattern(&self, text: &str) -> Result<Rc<Pattern>, Stop> {
+        if let Some(known) = self.patterns.borrow().get(text) {
+            return Ok(Rc::clone(known));
+        }
+        self.charge(text.len().saturating_mul(20) + 100)?;
+        let pattern = Pattern::parse(text).map(Rc::new).map_err(|error| {
+            // A pattern that stands in the rule is refused with the definition.
+            Stop::unknown(format!("the pattern {text:?}: {error}"))
+        })?;
+        self.patterns.borrow_mut().insert(text.to_owned(), Rc::clone(&pattern));
+        Ok(pattern)
     }
 
     /// No overload of a function takes these. The server finds out at run time only where a value may be of several
