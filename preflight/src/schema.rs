@@ -5,5 +5,7 @@ pub mod cel;
 pub mod model;
 pub mod pattern;
 pub mod pipeline;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use model::{Additional, CelRule, Limit, ListType, MapType, Schema, Type, Window};
