@@ -6,5 +6,7 @@ pub mod contain;
 pub mod model;
 pub mod pattern;
 pub mod pipeline;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use model::{Additional, CelRule, Limit, ListType, MapType, Schema, Type, Window};

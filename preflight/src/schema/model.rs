@@ -68,7 +68,7 @@ pub struct Window {
 /// `additionalProperties`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Additional {
-    /// `true`: anything, unpruned.
+    /// `true`: any key is kept, but nothing below it is known, so that objects there are pruned to `{}`.
     Anything,
     /// `false`; the API server refuses a definition with it.
     Nothing,

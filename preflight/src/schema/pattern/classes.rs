@@ -260,6 +260,18 @@ const SCRIPTS_OF_SEVERAL_WORDS: [&str; 46] = [
     "Zanabazarsquare",
 ];
 
+/// In Unicode 15.0 a nonspacing mark, later a spacing one.
+const RECATEGORISED: (char, char) = ('\u{1171e}', '\u{1171e}');
+
+/// Pairs that are folded since Unicode 15.1.
+const FOLDED_LATER: [(char, char); 5] = [
+    ('\u{390}', '\u{390}'),
+    ('\u{3b0}', '\u{3b0}'),
+    ('\u{1fd3}', '\u{1fd3}'),
+    ('\u{1fe3}', '\u{1fe3}'),
+    ('\u{fb05}', '\u{fb06}'),
+];
+
 /// What `\p{…}` may name.
 pub(super) enum Named {
     Class(ClassUnicode),
@@ -288,6 +300,11 @@ pub(super) fn named(name: &str) -> Named {
         _ if CATEGORIES.contains(&name) || SCRIPTS.contains(&name) => {
             let mut class = table(name);
             class.intersect(assigned());
+            match name {
+                "Mn" | "Nonspacingmark" => class.union(&ranges(&[RECATEGORISED])),
+                "Mc" | "Spacingmark" => class.difference(&ranges(&[RECATEGORISED])),
+                _ => {}
+            }
             class
         }
         _ if SCRIPTS_OF_SEVERAL_WORDS.contains(&name) => return Named::Disputed,
@@ -306,6 +323,11 @@ fn canonical(name: &str) -> String {
 fn table(name: &str) -> ClassUnicode {
     match regex_syntax::parse(&format!(r"\p{{{name}}}")).map(regex_syntax::hir::Hir::into_kind) {
         Ok(HirKind::Class(Class::Unicode(class))) => class,
+        // A class of one member.
+        Ok(HirKind::Literal(literal)) => {
+            let text = String::from_utf8_lossy(&literal.0);
+            ClassUnicode::new(text.chars().map(|character| ClassUnicodeRange::new(character, character)))
+        }
         // Nothing else comes of the names above; a test has them all.
         _ => ClassUnicode::empty(),
     }
@@ -327,10 +349,16 @@ fn unassigned() -> ClassUnicode {
     class
 }
 
+/// Whether Go folds the class that `named` found; it has no table for this one.
+pub(super) fn is_folded(name: &str) -> bool {
+    !matches!(canonical(name).as_str(), "Lc" | "Casedletter")
+}
+
 /// The class with everything that differs from one of its members in case only.
 pub(super) fn folded(class: &ClassUnicode) -> ClassUnicode {
     let mut old = class.clone();
     old.intersect(assigned());
+    old.difference(&ranges(&FOLDED_LATER));
     old.case_fold_simple();
     old.intersect(assigned());
     old.union(class);

@@ -4,6 +4,9 @@
 //! `isbn*`, `creditcard`. Nor `mac`, since whether twelve digits without separators are one depends on the release
 //! of Go that the API server is built with; nor `k8s-long-name`, which is a pattern and a greatest length.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::OnceLock;
 
 use super::Pattern;

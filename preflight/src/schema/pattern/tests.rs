@@ -258,3 +258,60 @@ proptest! {
 fn cases() -> u32 {
     std::env::var("PUSHBACK_PATTERN_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300)
 }
+
+/// Each class with a digest of the code points that Go matches with it.
+const GO_CLASSES: &str = include_str!("../../../tests/data/classes-in-go.tsv");
+
+fn digest(text: &str) -> String {
+    use sha2::Digest;
+    sha2::Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn classes_and_case_folding_are_those_of_go() {
+    use classes::{Named, folded, named, ranges};
+    let class = |name: &str| match named(name) {
+        Named::Class(class) => class,
+        Named::Disputed | Named::Unknown => panic!("{name} is no class"),
+    };
+    let mut wrong = Vec::new();
+    for line in GO_CLASSES.lines() {
+        let (name, go) = line.split_once('\t').expect("two columns");
+        let ours = if name == "orbits" {
+            let mut rest = class("Any");
+            let mut orbits = String::new();
+            for category in ["L", "Mn", "Nl", "So"].map(class) {
+                rest.difference(&category);
+            }
+            assert_eq!(folded(&rest), rest);
+            let mut cased = class("Any");
+            cased.difference(&rest);
+            cased.difference(&class("Lo"));
+            for character in cased.iter().flat_map(|range| range.start()..=range.end()) {
+                let orbit = folded(&ranges(&[(character, character)]));
+                let orbit: Vec<char> = orbit.iter().flat_map(|range| range.start()..=range.end()).collect();
+                if orbit.len() > 1 {
+                    let orbit: Vec<String> = orbit.iter().map(|one| format!("{:x}", u32::from(*one))).collect();
+                    orbits += &format!("{:x}:{}\n", u32::from(character), orbit.join(","));
+                }
+            }
+            orbits
+        } else {
+            let class = match name.strip_prefix("(?i)") {
+                Some("LC" | "Cased_Letter") | None => class(name.trim_start_matches("(?i)")),
+                Some(name) => folded(&class(name)),
+            };
+            let halves = class.iter().flat_map(|range| {
+                let (first, last) = (u32::from(range.start()), u32::from(range.end()));
+                [(first, last.min(0xd7ff)), (first.max(0xe000), last)]
+            });
+            let halves =
+                halves.filter(|(first, last)| first <= last).map(|(first, last)| format!("{first:x}-{last:x}"));
+            halves.collect::<Vec<_>>().join(" ")
+        };
+        if digest(&ours) != go {
+            wrong.push(name);
+        }
+    }
+    assert_eq!(wrong, <[&str; 0]>::default());
+}
