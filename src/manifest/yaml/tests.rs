@@ -380,6 +380,7 @@ proptest! {
     ) {
         let answered: Value = serde_json::from_str(&number).expect("json");
         let read = loaded(&number).documents.remove(0).value;
-        prop_assert_eq!(read, answered);
+        // A whole number is read as one, however it is spelled.
+        prop_assert_eq!(read.as_f64(), answered.as_f64());
     }
 }
