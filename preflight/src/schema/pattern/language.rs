@@ -91,11 +91,11 @@ impl Language<'_> {
 
     /// The string if the patterns themselves say so too.
     fn checked(&self, string: String) -> Found {
-        let matches = |pattern: &&Pattern| pattern.is_match(&string);
-        if self.matching.iter().all(matches) && !self.avoiding.iter().any(matches) {
+        let all = |patterns: &[&Pattern], wanted| patterns.iter().all(|one| one.try_match(&string) == Some(wanted));
+        if all(&self.matching, true) && all(&self.avoiding, false) {
             Found::String(string)
         } else {
-            Found::Undecided("the comparison of the patterns contradicts itself".to_owned())
+            Found::Undecided("the strings that are left are too long to be checked".to_owned())
         }
     }
 }
