@@ -157,13 +157,7 @@ impl<'s> Judge<'_, 's> {
     }
 
     /// The second opinion: the pipeline, which shares nothing with the search, has to agree.
-    fn confirmed(
-        &mut self,
-        suspect: &Suspect<'s>,
-        steps: &[Step<'s>],
-        formula: &Formula<'s>,
-        object: Value,
-    ) -> Proof {
+    fn confirmed(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>, object: Value) -> Proof {
         let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
         let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object);
         match look(&object) {

@@ -91,7 +91,9 @@ fn ways<'s>(path: &[HintStep], hint: &Hint, loose: &[Value], node: &'s Schema) -
         inner.push(Formula::IsNot(Rc::new(hint.literals.clone())));
     }
     for size in &hint.sizes {
-        inner.extend([*size, size.saturating_add(1), size.saturating_sub(1)].into_iter().map(|size| of_size(target, size)));
+        inner.extend(
+            [*size, size.saturating_add(1), size.saturating_sub(1)].into_iter().map(|size| of_size(target, size)),
+        );
     }
     inner.extend(of_type(target));
     let mut ways: Vec<Formula<'s>> = inner.into_iter().map(|formula| lifted(path, node, formula)).collect();
@@ -136,9 +138,9 @@ fn of_size<'s>(node: &'s Schema, size: i64) -> Formula<'s> {
     );
     let least_above = (size > 0).then_some(above);
     match node.kind {
-        Some(Type::Array) => Formula::All(
-            std::iter::once(below).chain(least_above).map(Formula::HasCountOutside).collect(),
-        ),
+        Some(Type::Array) => {
+            Formula::All(std::iter::once(below).chain(least_above).map(Formula::HasCountOutside).collect())
+        }
         Some(Type::Object) => Formula::All(vec![Formula::HasAtLeast(size), Formula::HasAtMost(size)]),
         _ => Formula::All(std::iter::once(below).chain(least_above).map(Formula::IsOfLengthOutside).collect()),
     }
