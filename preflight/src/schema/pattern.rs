@@ -36,6 +36,9 @@ pub struct PatternError {
     pub refused: bool,
 }
 
+/// Steps of one match: several for each character of the largest text that an object may hold.
+const MATCH: u64 = 20_000_000;
+
 /// A compiled pattern.
 #[derive(Clone, Debug)]
 pub struct Pattern {
@@ -59,8 +62,8 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether the pattern occurs in the text. Takes memory for the pattern only; time is at worst the length of the
-    /// text times the size of the pattern, which is limited.
+    /// Whether the pattern occurs in a short text. Takes memory for the pattern only; time is at worst the length of
+    /// the text times the size of the pattern.
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
         self.is_match_within(text, &mut Budget::unlimited()).unwrap_or(false)
@@ -83,7 +86,13 @@ impl Pattern {
         find::find(&self.program, text, from, budget)
     }
 
-    /// As `is_match`; `None` where the budget ends before the answer is known.
+    /// As `is_match` for a text of any length; `None` where the answer would take too long.
+    #[must_use]
+    pub fn try_match(&self, text: &str) -> Option<bool> {
+        self.is_match_within(text, &mut Budget::new(MATCH))
+    }
+
+    /// As `try_match`; `None` where the budget ends before the answer is known.
     pub fn is_match_within(&self, text: &str, budget: &mut Budget) -> Option<bool> {
         Runner::new(&self.program).is_match(text, budget)
     }
