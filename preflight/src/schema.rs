@@ -2,6 +2,7 @@
 //! that one schema lets in gets through another.
 
 pub mod cel;
+pub mod contain;
 pub mod invalid;
 pub mod model;
 pub mod pattern;

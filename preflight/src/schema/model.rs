@@ -226,6 +226,28 @@ impl Schema {
         self.preserve_unknown || self.additional.is_some()
     }
 
+    /// The same schema under `spec.preserveUnknownFields`: every object keeps fields that nobody names.
+    #[must_use]
+    pub fn opened(&self) -> Self {
+        let mut schema = self.clone();
+        schema.open();
+        schema
+    }
+
+    fn open(&mut self) {
+        self.properties.values_mut().for_each(Self::open);
+        if let Some(Additional::Schema(inner)) = &mut self.additional {
+            inner.open();
+        }
+        if let Some(items) = &mut self.items {
+            items.open();
+        }
+        if self.additional.is_none() && matches!(self.kind, None | Some(Type::Object)) {
+            self.preserve_unknown = true;
+        }
+        self.digest = self.compute_digest();
+    }
+
     fn read(value: &Value, depth: usize) -> Self {
         let mut schema = Self::default();
         match value {

@@ -14,7 +14,6 @@ use serde_json::Value;
 
 pub use format::format_is_valid;
 pub(in crate::schema) use metadata::{is_dns_1035_label, is_dns_subdomain};
-pub(in crate::schema) use rules::uses_old_self;
 
 use super::model::Schema;
 use crate::source::{PathSegment, display_path};

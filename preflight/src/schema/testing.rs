@@ -116,6 +116,9 @@ impl Generator {
         if self.chance(15) && node["x-kubernetes-int-or-string"].is_null() {
             self.combine(&mut node);
         }
+        if self.chance(10) {
+            self.rule(&mut node);
+        }
         if self.chance(12) {
             let default = self.value(&node);
             if !default.is_null() {
@@ -284,6 +287,46 @@ impl Generator {
             node["maxProperties"] = (1 + self.below(3)).into();
         }
         node
+    }
+
+    /// Adds a rule of `x-kubernetes-validations`.
+    fn rule(&mut self, node: &mut Value) {
+        let names: Vec<&str> =
+            node["properties"].as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
+        let rule = match node["type"].as_str().unwrap_or_default() {
+            "string" if node["format"].is_null() => (*self.pick(&[
+                "self.size() > 1",
+                "self.startsWith('a')",
+                "self.matches('^[a-c]+$')",
+                "self == oldSelf",
+                "self in ['a', 'ab', '65']",
+                "self.contains('b') || self < 'b'",
+            ]))
+            .to_owned(),
+            "integer" => {
+                (*self.pick(&["self > 0", "self >= oldSelf", "self % 2 == 0", "self + 1 < 6", "10 / self > 1"]))
+                    .to_owned()
+            }
+            "number" => (*self.pick(&["self > 0.5", "self >= oldSelf"])).to_owned(),
+            "boolean" => (*self.pick(&["self", "!self", "self == oldSelf"])).to_owned(),
+            "array" => (*self.pick(&[
+                "self.size() < 2",
+                "self.size() >= oldSelf.size()",
+                "self.all(x, x == x)",
+                "self.exists_one(x, true)",
+            ]))
+            .to_owned(),
+            "object" if names.contains(&"a") => {
+                (*self.pick(&["has(self.a)", "!has(self.a) || self.a == self.a", "has(self.a) == has(oldSelf.a)"]))
+                    .to_owned()
+            }
+            _ => return,
+        };
+        let mut validation = json!({"rule": rule});
+        if rule.contains("oldSelf") && self.chance(20) {
+            validation = json!({"rule": format!("!oldSelf.hasValue() || {}", rule.replace("oldSelf", "oldSelf.value()")), "optionalOldSelf": true});
+        }
+        node["x-kubernetes-validations"] = json!([validation]);
     }
 
     /// Adds `allOf`, `anyOf`, `oneOf` or `not`.

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Found, field, items, text};
+use crate::schema::cel::Program;
 use crate::schema::model::Schema;
 use crate::schema::pattern::Pattern;
 use crate::schema::pipeline;
@@ -162,10 +163,14 @@ pub(super) fn root(found: &mut Found, schema: &Value, has_status: bool) {
     if schema["nullable"] == true {
         found.at("nullable", "the root cannot be null");
     }
+    // Empty lists and maps count here.
     let is_misplaced = |(key, value): &(&String, &Value)| {
-        is_keyword(key)
-            && (is_set(value) || *key == "default" && !value.is_null())
-            && !BESIDE_STATUS.contains(&key.as_str())
+        let is_given = match value {
+            Value::Array(_) | Value::Object(_) => true,
+            Value::Bool(false) => *key == "additionalProperties",
+            value => is_set(value),
+        };
+        is_given && is_keyword(key) && !BESIDE_STATUS.contains(&key.as_str())
     };
     if has_status && let Some((key, _)) = schema.as_object().into_iter().flatten().find(is_misplaced) {
         found.at(key, "must not stand at the root where the version has a status subresource");
@@ -363,11 +368,12 @@ fn rules(found: &mut Found, schema: &Value, place: Place) {
                 if field(rule, "reason").is_some_and(|reason| !REASONS.iter().any(|known| reason == known)) {
                     found.at("reason", format!("must be one of {}", REASONS.join(", ")));
                 }
-                let uses_old_self = pipeline::uses_old_self(expression);
+                let Ok(program) = Program::compile(expression) else { return };
+                let uses_old_self = program.uses_old_self();
                 if uses_old_self && place.is_uncorrelated {
                     found.at("rule", "oldSelf is not possible inside a list that is not of type map");
                 }
-                if !uses_old_self && !expression.is_empty() && field(rule, "optionalOldSelf").is_some() {
+                if !uses_old_self && field(rule, "optionalOldSelf").is_some() {
                     found.at("optionalOldSelf", "is for rules that use oldSelf");
                 }
             });
@@ -414,7 +420,7 @@ fn skeleton(found: &mut Found, schema: &Value, place: Place) {
     let is_embedded = is_true("x-kubernetes-embedded-resource");
     let preserves = is_true("x-kubernetes-preserve-unknown-fields");
     let is_int_or_string = is_true("x-kubernetes-int-or-string");
-    if kind == "array" && !schema["items"].is_object() {
+    if kind == "array" && !schema["items"].is_object() && !schema["items"].is_array() {
         found.at("items", "is required for an array");
     }
     if place.is_root && field(schema, "additionalProperties").is_some() {
@@ -478,6 +484,7 @@ fn is_int_or_string(branches: &Value) -> bool {
             map.iter().all(|(keyword, value)| match keyword.as_str() {
                 "type" => value == kind,
                 "default" => value.is_null(),
+                "items" => !value.is_object(),
                 keyword => !is_set(value) || !is_keyword(keyword),
             }) && map.contains_key("type")
         })

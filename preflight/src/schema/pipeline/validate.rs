@@ -154,7 +154,8 @@ impl Validator<'_> {
         }
         let types = types(schema);
         let format = Format::of(schema, self.server);
-        let has_format = !matches!(format, Format::None);
+        // Definitions are checked with all formats, known or not.
+        let has_format = !matches!(format, Format::None) || self.is_default && schema.format.is_some();
         let is_numeric = types.iter().any(|kind| matches!(kind, Type::Integer | Type::Number));
         let actual = match value {
             Value::Null => {

@@ -9,8 +9,7 @@ impl Generator {
     pub fn damaged(&mut self, schema: &Value) -> Value {
         let mut damaged = schema.clone();
         let mut pointer = String::new();
-        loop {
-            let Some(node) = damaged.pointer(&pointer) else { break };
+        while let Some(node) = damaged.pointer(&pointer) {
             let properties = node["properties"].as_object().into_iter().flat_map(Map::keys);
             let children: Vec<String> =
                 ["items", "additionalProperties", "not", "allOf/0", "anyOf/0", "oneOf/0", "anyOf/1"]
