@@ -30,7 +30,7 @@ pub struct RuleMeta {
 }
 
 /// One setting of a rule.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Key in `config`.
     pub name: &'static str,
@@ -41,7 +41,7 @@ pub struct Setting {
 }
 
 /// What a setting takes.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum SettingKind {
     /// One of these words; the first is the default.
     Choice(&'static [&'static str]),

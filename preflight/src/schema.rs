@@ -2,8 +2,11 @@
 //! that one schema lets in gets through another.
 
 pub mod cel;
+pub mod contain;
 pub mod model;
 pub mod pattern;
 pub mod pipeline;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use model::{Additional, CelRule, Limit, ListType, MapType, Schema, Type, Window};

@@ -1,17 +1,28 @@
 //! Rule CRDUpgradeSafety: whether a CustomResourceDefinition can be changed without breaking stored objects and clients.
-//! This release judges the definition as a whole and the life of its versions; schema changes it reports as unknown.
+//! It judges the definition as a whole, the life of its versions, and the schema of each: by proof or with a witness.
 
+mod checks;
 mod crd;
+mod cross_version;
 pub(super) mod deletion;
 mod lifecycle;
+mod profile;
 mod schema_change;
+mod words;
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Need, Needs, Operation};
+use crate::finding::Severity;
 use crate::finding::{Finding, Verdict};
 use crate::rule::{Checked, Judgement, Rule, RuleMeta, Setting, SettingKind, Settings};
-use crd::{Crd, is_crd};
+use crate::schema::Schema;
+use crate::schema::contain::SchemaStep;
+use crate::schema::pipeline::{Resource, Server};
+use crate::source::Position;
+use crd::{Crd, Version, is_crd};
 
 pub(super) const NAME: &str = "CRDUpgradeSafety";
 
@@ -26,42 +37,37 @@ static META: RuleMeta = RuleMeta {
     name: NAME,
     summary: "a CustomResourceDefinition changes without breaking stored objects and clients",
     docs: include_str!("crd_upgrade_safety/docs.md"),
-    checks: &[
-        ("scope", "the scope changes"),
-        ("group", "the API group changes"),
-        ("names", "kind, plural, list kind, singular or short names change"),
-        ("storedVersionRemoval", "a version is removed that objects are stored in"),
-        ("servedVersionRemoval", "a version is removed that clients could use"),
-        ("servedVersionUnserved", "a version is no longer served"),
-        ("unservedVersionRemoval", "a version is removed that was neither served nor stored"),
-        ("versionDeprecated", "a version becomes deprecated"),
-        ("storageVersionChange", "objects are stored in another version from now on"),
-        ("conversion", "objects are converted between versions in another way"),
-        ("statusSubresource", "the status subresource is removed or added"),
-        ("scaleSubresource", "the scale subresource is removed or points elsewhere"),
-        ("selectableFields", "a field can no longer be used in field selectors"),
-        ("preserveUnknownFields", "fields that no schema names are no longer kept"),
-        ("additionalPrinterColumns", "a column disappears from tables"),
-        ("unhandled", "a schema changes in a way that this release does not judge"),
-        ("crdDeletion", "the definition is deleted, and all objects of its kind with it"),
-        ("crdReplacement", "the definition is deleted and created anew, and all objects of its kind are deleted"),
+    checks: &checks::LINES,
+    settings: &[
+        Setting {
+            name: "profile",
+            doc: "what counts as breaking: what stored objects and writers suffer from (`data`), what the published lists \
+                  of kapp and OLM prohibit (`published`), or what readers notice too (`strict`)",
+            kind: SettingKind::Choice(profile::Profile::WORDS),
+        },
+        Setting {
+            name: "versions",
+            doc: "what it takes to give up a version that is not stored",
+            kind: SettingKind::Map(&[
+                Setting {
+                    name: "removed",
+                    doc: "a served version is removed: `error` refuses unless it was deprecated before, `warn` only warns",
+                    kind: SettingKind::Choice(&["error", "warn"]),
+                },
+                Setting {
+                    name: "unserved",
+                    doc: "a version is no longer served: `error` refuses unless it was deprecated before, `warn` only \
+                          warns",
+                    kind: SettingKind::Choice(&["error", "warn"]),
+                },
+            ]),
+        },
+        Setting {
+            name: "checks",
+            doc: "what single checks do: `error` refuses, `warn` only warns, `off` says nothing",
+            kind: SettingKind::Map(&checks::SETTINGS),
+        },
     ],
-    settings: &[Setting {
-        name: "versions",
-        doc: "what it takes to give up a version that is not stored",
-        kind: SettingKind::Map(&[
-            Setting {
-                name: "removed",
-                doc: "a served version is removed: `error` refuses unless it was deprecated before, `warn` only warns",
-                kind: SettingKind::Choice(&["error", "warn"]),
-            },
-            Setting {
-                name: "unserved",
-                doc: "a version is no longer served: `error` refuses unless it was deprecated before, `warn` only warns",
-                kind: SettingKind::Choice(&["error", "warn"]),
-            },
-        ]),
-    }],
     needs: "the live definition with its status; where a definition is deleted or replaced, a list of the objects of its kind",
     default: true,
     on_directory: true,
@@ -89,13 +95,14 @@ impl Rule for CrdUpgradeSafety {
             } else if change.operation == Operation::Update {
                 match (change.live.as_deref(), change.after()) {
                     (Some(live), Some(after)) => {
-                        let upgrade = Upgrade { change, old: Crd::of(live), new: Crd::of(after) };
-                        judgement.findings.extend(lifecycle::check(&upgrade, settings));
+                        let upgrade = Upgrade::new(change, live, after, server(facts));
+                        judgement.findings.extend(changed(&upgrade, settings));
                     }
                     _ => judgement.unable.push(format!("{}: the live definition is not known", change.object)),
                 }
             }
         }
+        judgement.findings = judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings)).collect();
         Checked::Done(judgement)
     }
 
@@ -104,14 +111,103 @@ impl Rule for CrdUpgradeSafety {
     }
 }
 
+/// What a definition that changes in place is looked at for; each adds what it finds.
+const JUDGES: [fn(&Upgrade<'_>, &Settings, &mut Vec<Finding>); 7] = [
+    lifecycle::identity,
+    lifecycle::versions,
+    lifecycle::storage,
+    lifecycle::conversion,
+    lifecycle::endpoints,
+    schema_change::check,
+    cross_version::check,
+];
+
+fn changed(upgrade: &Upgrade<'_>, settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if upgrade.new.versions.is_empty() {
+        let message = "the new definition lists no versions, so nothing can be compared".to_owned();
+        findings.push(upgrade.finding("unhandled", Verdict::Unknown, &["spec", "versions"], message));
+        return findings;
+    }
+    for judge in JUDGES {
+        judge(upgrade, settings, &mut findings);
+    }
+    findings
+}
+
+/// The severity that the settings give a single check.
+fn weighed(mut finding: Finding, settings: &Settings) -> Option<Finding> {
+    match settings.choice(&["checks", &finding.check]) {
+        "off" => return None,
+        "warn" if finding.verdict != Verdict::Change => {
+            finding.verdict = Verdict::Change;
+            finding.severity = Severity::Warning;
+        }
+        _ => {}
+    }
+    Some(finding)
+}
+
+/// The API server that objects meet; where the cluster is a directory, the newest that is known.
+fn server(facts: &Facts) -> Server {
+    facts.cluster.version.map_or_else(Server::default, |(_, minor)| Server { minor })
+}
+
 /// A definition that changes in place.
 struct Upgrade<'a> {
     change: &'a Change,
     old: Crd<'a>,
     new: Crd<'a>,
+    server: Server,
+    /// Of each version.
+    old_schemas: BTreeMap<&'a str, Schema>,
+    new_schemas: BTreeMap<&'a str, Schema>,
+}
+
+impl<'a> Upgrade<'a> {
+    fn new(change: &'a Change, live: &'a Value, after: &'a Value, server: Server) -> Self {
+        let (old, new) = (Crd::of(live), Crd::of(after));
+        let schemas = |crd: &Crd<'a>| crd.versions.iter().map(|version| (version.name, schema_of(version))).collect();
+        Self { change, server, old_schemas: schemas(&old), new_schemas: schemas(&new), old, new }
+    }
+
+    /// A version of the live definition, as objects meet it.
+    fn old_resource(&self, version: &'a str) -> Option<Resource<'_>> {
+        resource(&self.old, version, &self.old_schemas)
+    }
+
+    /// A version of the new definition.
+    fn new_resource(&self, version: &'a str) -> Option<Resource<'_>> {
+        resource(&self.new, version, &self.new_schemas)
+    }
+}
+
+fn resource<'s>(crd: &Crd<'s>, version: &'s str, schemas: &'s BTreeMap<&'s str, Schema>) -> Option<Resource<'s>> {
+    Some(Resource {
+        schema: schemas.get(version)?,
+        group: crd.group(),
+        version,
+        kind: crd.kind(),
+        preserve_unknown_fields: crd.preserves_unknown_fields(),
+    })
+}
+
+/// A version without a schema, as old definitions have them, takes anything.
+fn schema_of(version: &Version<'_>) -> Schema {
+    let open = || Schema::of(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
+    version.schema.map_or_else(open, Schema::of)
 }
 
 impl Upgrade<'_> {
+    /// Where a keyword of a node stands in the manifest, or else the nearest that is there.
+    fn locate_schema(&self, version: &str, path: &[SchemaStep], keyword: &str) -> Option<Position> {
+        let written = self.change.desired.as_deref().map(Crd::of);
+        let mut place = written.as_ref().unwrap_or(&self.new).path_of(version, &["schema", "openAPIV3Schema"]);
+        place.extend(words::schema_path(path));
+        place.push(keyword.into());
+        self.change.locate(&place)
+    }
+
     /// A finding at a path of the definition; `keys` may begin with `spec`, or with a version through
     /// [`Upgrade::finding_in`].
     fn finding(&self, check: &str, verdict: Verdict, keys: &[&str], message: String) -> Finding {
@@ -147,12 +243,7 @@ pub fn refusal_line(finding: &Finding) -> Option<String> {
     if finding.rule != NAME {
         return None;
     }
-    let validator = match finding.check.as_str() {
-        "scope" => "NoScopeChange",
-        "storedVersionRemoval" => "NoStoredVersionRemoved",
-        "unhandled" => "ChangeValidator",
-        _ => return None,
-    };
+    let validator = checks::find(&finding.check).map(|check| check.validator).filter(|name| !name.is_empty())?;
     Some(format!(
         "CustomResourceDefinition {} failed upgrade safety validation. \"{validator}\" validation failed: {}",
         finding.object.name, finding.message

@@ -1,1 +1,155 @@
-//! Rules of `x-kubernetes-validations`, evaluated with the libraries that the API server gives them.
+//! Rules of `x-kubernetes-validations`: read once, evaluated as the API server does on one node of an object, with an
+//! answer of "not known" wherever the server's is not certain.
+//!
+//! The reading and evaluation are own work because both must be bounded: rules come from files, and the `cel` crate
+//! overflows the stack on deep ones and cannot be stopped. Values also know the schema, as they do on the server.
+
+mod evaluate;
+mod hints;
+mod lexer;
+mod libraries;
+mod names;
+mod operators;
+mod parser;
+mod partial;
+mod syntax;
+mod time;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde_json::Value as Json;
+
+use self::evaluate::{Evaluator, Stop};
+pub use self::hints::{Hint, Hints, Step};
+pub use self::partial::Known;
+use self::syntax::Node;
+use self::value::Value;
+use crate::schema::{CelRule, Schema};
+
+/// A rule that was read.
+#[derive(Clone, Debug)]
+pub struct Program {
+    root: Node,
+    optional_old_self: bool,
+}
+
+/// Why a rule cannot be read. The server may read it still, where only a limit of this reader is met.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} at byte {offset}")]
+pub struct CelError {
+    /// What is wrong.
+    pub message: String,
+    /// Where in the rule.
+    pub offset: usize,
+}
+
+/// What the API server makes of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// The object passes.
+    True,
+    /// The rule says no, and the object is rejected.
+    False,
+    /// The evaluation fails on the server too, and the object is rejected.
+    Error(String),
+    /// Not known, and why.
+    Unknown(String),
+}
+
+impl Truth {
+    /// Whether the server certainly rejects the object.
+    #[must_use]
+    pub fn rejects(&self) -> bool {
+        matches!(self, Self::False | Self::Error(_))
+    }
+}
+
+impl fmt::Display for Truth {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::True => write!(formatter, "true"),
+            Self::False => write!(formatter, "false"),
+            Self::Error(message) => write!(formatter, "error: {message}"),
+            Self::Unknown(why) => write!(formatter, "unknown: {why}"),
+        }
+    }
+}
+
+impl Program {
+    /// Reads a rule that takes `oldSelf` as it is.
+    ///
+    /// # Errors
+    /// When the text is no CEL, or beyond the limits of length and depth.
+    pub fn compile(rule: &str) -> Result<Self, CelError> {
+        Ok(Self { root: parser::parse(rule)?, optional_old_self: false })
+    }
+
+    /// Reads a rule of a schema, with its `optionalOldSelf`.
+    ///
+    /// # Errors
+    /// As [`Program::compile`].
+    pub fn of(rule: &CelRule) -> Result<Self, CelError> {
+        Ok(Self { optional_old_self: rule.optional_old_self, ..Self::compile(&rule.rule)? })
+    }
+
+    /// Evaluates the rule on a value that is valid under the schema of its node, pruned and with defaults.
+    /// Without an old value, a rule that needs one does not apply, and so is true.
+    #[must_use]
+    pub fn evaluate(&self, schema: &Schema, this: &Json, old: Option<&Json>) -> Truth {
+        let old = old.filter(|value| !value.is_null());
+        // Rules see no nulls, and those on transitions only transitions.
+        if this.is_null() || (old.is_none() && !self.optional_old_self && self.uses_old_self()) {
+            return Truth::True;
+        }
+        match self.run(schema, this, old) {
+            Ok(Value::Bool(true)) => Truth::True,
+            Ok(Value::Bool(false)) => Truth::False,
+            Ok(other) => Truth::Unknown(format!("the rule gives a {}", other.type_name())),
+            Err(Stop::Error(message)) => Truth::Error(message),
+            Err(Stop::Unknown(why)) => Truth::Unknown(why),
+            Err(Stop::Budget) => Truth::Unknown("the rule takes too many steps".to_owned()),
+        }
+    }
+
+    fn run<'a>(&'a self, schema: &'a Schema, this: &'a Json, old: Option<&'a Json>) -> evaluate::Outcome<'a> {
+        let evaluator = Evaluator::new(schema);
+        let mut scope = vec![("self", evaluator.value(this)?)];
+        match (old, self.optional_old_self) {
+            (Some(old), false) => scope.push(("oldSelf", evaluator.value(old)?)),
+            (Some(old), true) => scope.push(("oldSelf", Value::some(evaluator.value(old)?))),
+            (None, true) => scope.push(("oldSelf", Value::Optional(None))),
+            (None, false) => {}
+        }
+        evaluator.evaluate(&self.root, &mut scope)
+    }
+
+    /// Whether the rule is about a transition.
+    #[must_use]
+    pub fn uses_old_self(&self) -> bool {
+        self.root.mentions("oldSelf")
+    }
+
+    /// The text of the rule in one spelling: blanks, comments, quotes, needless parentheses and the names of macro
+    /// variables do not matter.
+    #[must_use]
+    pub fn normalised(&self) -> String {
+        self.root.canonical()
+    }
+
+    /// Whether the rule is true, or false, of every object of which only this is known: `known` tells what is certain of
+    /// the field at a path below `self`.
+    #[must_use]
+    pub fn decide(&self, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<bool> {
+        if self.uses_old_self() { None } else { partial::decide(&self.root, known) }
+    }
+
+    /// What the rule looks at, for those who look for objects that violate it.
+    #[must_use]
+    pub fn hints(&self) -> Hints {
+        hints::collect(&self.root)
+    }
+}

@@ -68,7 +68,7 @@ pub struct Window {
 /// `additionalProperties`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Additional {
-    /// `true`: anything, unpruned.
+    /// `true`: any key is kept, but nothing below it is known, so that objects there are pruned to `{}`.
     Anything,
     /// `false`; the API server refuses a definition with it.
     Nothing,
@@ -224,6 +224,28 @@ impl Schema {
     #[must_use]
     pub fn keeps_unknown(&self) -> bool {
         self.preserve_unknown || self.additional.is_some()
+    }
+
+    /// The same schema under `spec.preserveUnknownFields`: every object keeps fields that nobody names.
+    #[must_use]
+    pub fn opened(&self) -> Self {
+        let mut schema = self.clone();
+        schema.open();
+        schema
+    }
+
+    fn open(&mut self) {
+        self.properties.values_mut().for_each(Self::open);
+        if let Some(Additional::Schema(inner)) = &mut self.additional {
+            inner.open();
+        }
+        if let Some(items) = &mut self.items {
+            items.open();
+        }
+        if self.additional.is_none() && matches!(self.kind, None | Some(Type::Object)) {
+            self.preserve_unknown = true;
+        }
+        self.digest = self.compute_digest();
     }
 
     fn read(value: &Value, depth: usize) -> Self {

@@ -222,4 +222,6 @@ fn is_too_deep(value: &Value) -> bool {
 }
 
 #[cfg(test)]
+mod agreement;
+#[cfg(test)]
 mod tests;

@@ -5,41 +5,12 @@ use serde_json::{Value, json};
 
 use super::Upgrade;
 use super::crd::{Strategy, Version};
-use super::schema_change::{Difference, Unknown, differences, digest};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Settings;
-
-/// Places of differing schema nodes named in one message.
-const SHOWN: usize = 4;
-
-pub(super) fn check(upgrade: &Upgrade<'_>, settings: &Settings) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    if upgrade.new.versions.is_empty() {
-        let message = "the new definition lists no versions, so nothing can be compared".to_owned();
-        findings.push(upgrade.finding("unhandled", Verdict::Unknown, &["spec", "versions"], message));
-        return findings;
-    }
-    identity(upgrade, &mut findings);
-    versions(upgrade, settings, &mut findings);
-    storage(upgrade, &mut findings);
-    conversion(upgrade, &mut findings);
-    preserve_unknown_fields(upgrade, &mut findings);
-    for old in &upgrade.old.versions {
-        // What nobody is served and nothing is stored in can change as it likes.
-        if let Some(new) = upgrade.new.version(old.name) {
-            if old.served && new.served {
-                endpoints(upgrade, old, new, &mut findings);
-            }
-            if new.served || upgrade.old.stored_versions().contains(&old.name) {
-                schema(upgrade, old, new, &mut findings);
-            }
-        }
-    }
-    findings
-}
+use crate::schema::contain::{Effect, Proof, compare};
 
 /// What the kind is called and where its objects live.
-fn identity(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
+pub(super) fn identity(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut Vec<Finding>) {
     use Verdict::{Breaking, Change};
     let (old, new) = (&upgrade.old, &upgrade.new);
     let mut compare = |check: &str, verdict: Verdict, keys: &[&str], what: &str, before: &str, after: &str| {
@@ -73,7 +44,7 @@ fn identity(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
 }
 
 /// Versions that are given up.
-fn versions(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mut Vec<Finding>) {
+pub(super) fn versions(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mut Vec<Finding>) {
     let stored = upgrade.old.stored_versions();
     for name in stored.iter().filter(|name| upgrade.new.version(name).is_none()) {
         let message = format!("stored version \"{name}\" removed");
@@ -145,89 +116,58 @@ fn given_up(upgrade: &Upgrade<'_>, old: &Version<'_>, setting: &str, mut finding
 }
 
 /// Objects are stored in another version from now on.
-fn storage(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
+pub(super) fn storage(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut Vec<Finding>) {
     let version_of = |versions: &[Version<'_>]| {
         versions.iter().find(|version| version.storage).map(|version| version.name.to_owned())
     };
     let (Some(before), Some(after)) = (version_of(&upgrade.old.versions), version_of(&upgrade.new.versions)) else {
         return;
     };
-    let (Some(left), Some(entered)) = (upgrade.new.version(&before), upgrade.new.version(&after)) else {
-        // A storage version that is gone is reported as removed.
-        return;
-    };
-    if before == after {
+    // A storage version that is gone is reported as removed.
+    if before == after || upgrade.new.version(&before).is_none() {
         return;
     }
-    let moved = format!("storage version moved from \"{before}\" to \"{after}\"");
-    let differing = both_ways(left, entered);
-    let (verdict, message) = match upgrade.new.strategy() {
-        Strategy::None if !differing.is_empty() => {
-            let places = places(&differing);
-            let message = format!(
-                "unable to determine if objects survive: {moved}, conversion strategy None only rewrites apiVersion, \
-                 and the schemas differ: {places}"
-            );
-            (Verdict::Unknown, message)
-        }
-        _ => (Verdict::Change, format!("{moved}; status.storedVersions lists both until all objects are rewritten")),
-    };
-    let mut finding = upgrade
-        .finding_in("storageVersionChange", verdict, &after, &["storage"], message)
-        .values(Some(before.as_str().into()), Some(after.as_str().into()));
-    if verdict == Verdict::Unknown {
-        finding.effect = Some("pruned".to_owned());
-        finding.remedy = Some(format!(
-            "make the schemas of \"{before}\" and \"{after}\" equal, convert with a webhook, or leave the storage version"
-        ));
-    }
-    findings.push(finding);
+    let message = format!(
+        "storage version moved from \"{before}\" to \"{after}\"; status.storedVersions lists both until all objects are \
+         rewritten"
+    );
+    let finding = upgrade.finding_in("storageVersionChange", Verdict::Change, &after, &["storage"], message);
+    findings.push(finding.values(Some(before.as_str().into()), Some(after.as_str().into())));
 }
 
-/// Another way of conversion.
-fn conversion(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
+/// Another way of conversion. What is lost under strategy None is found where versions are compared.
+pub(super) fn conversion(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut Vec<Finding>) {
     let (before, after) = (upgrade.old.strategy(), upgrade.new.strategy());
     if before == after {
         return;
     }
     // Versions that meet in a conversion: those that clients use, and those that objects are stored in.
     let stored = upgrade.old.stored_versions();
-    let meeting: Vec<&Version<'_>> = upgrade
-        .new
-        .versions
-        .iter()
-        .filter(|version| version.served || version.storage || stored.contains(&version.name))
-        .collect();
+    let meets = |version: &&Version<'_>| version.served || version.storage || stored.contains(&version.name);
+    let meeting = upgrade.new.versions.iter().filter(meets).count();
     let changed = format!("conversion strategy changed from {} to {}", before.as_str(), after.as_str());
-    let differing = meeting
-        .iter()
-        .enumerate()
-        .flat_map(|(index, left)| meeting[index + 1..].iter().map(move |right| both_ways(left, right)))
-        .find(|differing| !differing.is_empty());
     let keys = ["spec", "conversion", "strategy"];
-    let mut finding = match (after, differing) {
-        (Strategy::None, Some(differing)) => {
-            let message = format!(
-                "unable to determine if objects survive: {changed}, which only rewrites apiVersion, and the schemas of \
-                 the versions differ: {}",
-                places(&differing)
-            );
-            let mut finding = upgrade.finding("conversion", Verdict::Unknown, &keys, message);
-            finding.effect = Some("pruned".to_owned());
-            finding.remedy("keep the webhook until all objects are stored in one version and only that one is served")
-        }
-        (Strategy::Webhook, _) if meeting.len() > 1 => {
-            let message =
-                format!("{changed}: reading an object that is stored in another version now takes the webhook");
-            let mut finding = upgrade.finding("conversion", Verdict::Change, &keys, message);
-            finding.severity = Severity::Warning;
-            finding.remedy("have the webhook running before the definition is applied")
-        }
-        _ => upgrade.finding("conversion", Verdict::Change, &keys, changed),
+    let mut finding = if after == Strategy::Webhook && meeting > 1 {
+        let message = format!("{changed}: reading an object that is stored in another version now takes the webhook");
+        let mut finding = upgrade.finding("conversion", Verdict::Change, &keys, message);
+        finding.severity = Severity::Warning;
+        finding.remedy("have the webhook running before the definition is applied")
+    } else {
+        upgrade.finding("conversion", Verdict::Change, &keys, changed)
     };
     finding.old = Some(before.as_str().into());
     finding.new = Some(after.as_str().into());
     findings.push(finding);
+}
+
+/// What each version offers beside its objects, and whether it keeps fields that it does not name.
+pub(super) fn endpoints(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut Vec<Finding>) {
+    preserve_unknown_fields(upgrade, findings);
+    for old in upgrade.old.versions.iter().filter(|version| version.served) {
+        if let Some(new) = upgrade.new.version(old.name).filter(|version| version.served) {
+            offers(upgrade, old, new, findings);
+        }
+    }
 }
 
 fn preserve_unknown_fields(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
@@ -254,30 +194,16 @@ fn preserve_unknown_fields(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
     findings.push(finding);
 }
 
-/// An object with a field that no schema of the version names. `None` where the schema asks for more than a name, so that
-/// nobody is shown an object that was not valid before either.
+/// An object of the version that loses something.
 fn witness_of_pruning(upgrade: &Upgrade<'_>, version: &Version<'_>) -> Option<Value> {
-    let demands =
-        ["required", "minProperties", "maxProperties", "allOf", "anyOf", "oneOf", "not", "x-kubernetes-validations"];
-    let demanding = |schema: &Value| demands.iter().any(|keyword| schema.get(*keyword).is_some());
-    if version.schema.is_some_and(demanding) || upgrade.old.version(version.name)?.schema.is_some_and(demanding) {
-        return None;
-    }
-    let named = |name: &str| {
-        version.schema.is_some_and(|schema| schema.pointer("/properties").and_then(|all| all.get(name)).is_some())
-    };
-    let field = (1..).map(|number| format!("unknownField{number}")).find(|field| !named(field))?;
-    let mut witness = json!({
-        "apiVersion": format!("{}/{}", upgrade.new.group(), version.name),
-        "kind": upgrade.new.kind(),
-        "metadata": {"name": "witness"},
-    });
-    witness[field] = json!("is dropped");
-    Some(witness)
+    let (old, new) = (upgrade.old_resource(version.name)?, upgrade.new_resource(version.name)?);
+    compare(&old, &new, upgrade.server).into_iter().find_map(|difference| match difference.proof {
+        Proof::Breaking { witness, damage } if damage.effect == Effect::Pruned => Some(witness),
+        _ => None,
+    })
 }
 
-/// What a version offers beside its objects.
-fn endpoints(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, findings: &mut Vec<Finding>) {
+fn offers(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, findings: &mut Vec<Finding>) {
     let version = old.name;
     let at = |check: &str, verdict: Verdict, keys: &[&str], message: String| {
         upgrade.finding_in(check, verdict, version, keys, message)
@@ -345,42 +271,6 @@ fn scale(
         }
         (None, _) => {}
     }
-}
-
-/// The schema of one version, as far as this release goes.
-fn schema(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, findings: &mut Vec<Finding>) {
-    let before = if upgrade.old.preserves_unknown_fields() { Unknown::Kept } else { Unknown::Pruned };
-    let differing = differences(old.schema, new.schema, before);
-    let Some(first) = differing.first() else { return };
-    let message = format!(
-        "unable to determine if change to existing field is safe: version \"{}\" {}",
-        old.name,
-        places(&differing)
-    );
-    let keys = ["schema", "openAPIV3Schema"];
-    let mut finding = upgrade.finding_in("unhandled", Verdict::Unknown, old.name, &keys, message);
-    finding.path = first.path.strip_prefix("^.").map(ToOwned::to_owned);
-    // So that a waiver by fingerprint covers these differences and no later ones.
-    finding.new = Some(json!({"differences": differing.len(), "digest": digest(&differing)}));
-    finding.remedy = Some(
-        "leave the schema of this version and add a new version, or waive this finding after a review of the change"
-            .to_owned(),
-    );
-    findings.push(finding);
-}
-
-/// Differences between two versions of the same definition; a field that only one of them has is lost in the other,
-/// so here a new field is never harmless.
-fn both_ways(left: &Version<'_>, right: &Version<'_>) -> Vec<Difference> {
-    differences(left.schema, right.schema, Unknown::Kept)
-}
-
-fn places(differing: &[Difference]) -> String {
-    let shown: Vec<String> =
-        differing.iter().take(SHOWN).map(|found| format!("{} ({})", found.path, found.what)).collect();
-    let rest = differing.len().saturating_sub(SHOWN);
-    let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
-    format!("{}{more}", shown.join(", "))
 }
 
 /// What `before` has and `after` does not.

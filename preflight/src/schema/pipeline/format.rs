@@ -5,8 +5,13 @@ mod network;
 mod time;
 mod uri;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
 pub(super) use self::time::is_date_time;
 use super::Server;
+use crate::schema::pattern::{Pattern, PatternError};
 
 /// A format of strings that the server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +75,7 @@ const FORMATS: [(&str, u32, StringFormat); 26] = [
 ];
 
 /// Host names of letters and symbols of any script, with a top-level domain of letters where there is a dot.
-const HOSTNAME: &str = r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$";
+const HOSTNAME_PATTERN: &str = r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$";
 
 /// Whether `text` has the format; `None` where the server does not know it and lets everything through.
 #[must_use]
@@ -78,9 +83,31 @@ pub fn format_is_valid(name: &str, text: &str, server: Server) -> Option<bool> {
     StringFormat::named(name, server)?.is_valid(text)
 }
 
-/// Whether the text matches; `None` where the pattern cannot be evaluated.
-pub(super) fn pattern_matches(_pattern: &str, _text: &str) -> Option<bool> {
-    None
+/// Patterns that were read once already.
+#[derive(Debug, Default)]
+pub(super) struct Patterns {
+    read: RefCell<BTreeMap<String, Result<Pattern, PatternError>>>,
+}
+
+impl Patterns {
+    /// Whether the text matches; `None` where the pattern cannot be evaluated. A pattern that the server cannot read
+    /// matches nothing.
+    pub(super) fn matches(&self, pattern: &str, text: &str) -> Option<bool> {
+        let mut read = self.read.borrow_mut();
+        if !read.contains_key(pattern) {
+            read.insert(pattern.to_owned(), Pattern::parse(pattern));
+        }
+        match read.get(pattern)? {
+            Ok(pattern) => pattern.try_match(text),
+            Err(error) => error.refused.then_some(false),
+        }
+    }
+}
+
+fn is_hostname(text: &str) -> Option<bool> {
+    static HOSTNAME: OnceLock<Option<Pattern>> = OnceLock::new();
+    let pattern = HOSTNAME.get_or_init(|| Pattern::parse(HOSTNAME_PATTERN).ok()).as_ref()?;
+    Some(text.len() <= 255 && text.split('.').all(|label| label.len() <= 63) && pattern.is_match(text))
 }
 
 impl StringFormat {
@@ -99,10 +126,7 @@ impl StringFormat {
             Self::BsonObjectId => text.len() == 24 && is_hex(text),
             Self::Uri => uri::is_request_uri(text),
             Self::Email => email::is_address(text),
-            Self::Hostname => {
-                return pattern_matches(HOSTNAME, text)
-                    .map(|matches| matches && text.len() <= 255 && text.split('.').all(|label| label.len() <= 63));
-            }
+            Self::Hostname => return is_hostname(text),
             Self::Ipv4 => network::is_ip_sloppy(text) && text.contains('.'),
             Self::Ipv6 => text.parse::<std::net::Ipv6Addr>().is_ok(),
             Self::Cidr => network::is_cidr_sloppy(text),

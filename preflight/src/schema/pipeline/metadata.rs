@@ -312,8 +312,9 @@ fn validate_resource(findings: &mut Findings, path: &Path, map: &Map<String, Val
 
 /// What holds for all metadata, beyond names.
 fn validate_metadata(findings: &mut Findings, path: &[PathSegment], metadata: &Value) {
-    let mut error = |key: &str, message: String| {
-        findings.error(&[path, &[key.into()]].concat(), "metadata", message);
+    let mut error = |keys: &str, message: String| {
+        let below: Path = keys.split('.').map(PathSegment::from).collect();
+        findings.error(&[path, &below].concat(), "metadata", message);
     };
     if metadata.get("generation").and_then(Value::as_i64).is_some_and(|generation| generation < 0) {
         error("generation", "must not be negative".to_owned());
@@ -342,10 +343,17 @@ fn validate_metadata(findings: &mut Findings, path: &[PathSegment], metadata: &V
     for owner in items("ownerReferences") {
         let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
-        if version.is_empty() || version.contains('/') || ["kind", "name", "uid"].iter().any(|key| text(key).is_empty())
+        if version.is_empty() || version.contains('/') {
+            error("ownerReferences.apiVersion", "an owner needs a version".to_owned());
+        }
+        for (key, at) in
+            [("kind", "ownerReferences.kind"), ("name", "ownerReferences.name"), ("uid", "ownerReferences.uid")]
         {
-            error("ownerReferences", "an owner needs apiVersion, kind, name and uid".to_owned());
-        } else if (group, version, text("kind")) == ("", "v1", "Event") {
+            if text(key).is_empty() {
+                error(at, "must not be empty".to_owned());
+            }
+        }
+        if (group, version, text("kind")) == ("", "v1", "Event") {
             error("ownerReferences", "an event owns nothing".to_owned());
         }
         controllers += usize::from(owner.get("controller") == Some(&Value::Bool(true)));

@@ -187,7 +187,7 @@ impl Shaper {
                     if let Some(default) = default_of(property).filter(|_| is_wanted) {
                         let path = self.at(name.as_str().into());
                         self.admission.defaulted.push(path);
-                        map.insert(name.clone(), pruned_default(default, property));
+                        map.insert(name.clone(), decoded_default(default, property));
                     }
                 }
                 for (key, value) in map.iter_mut() {
@@ -214,7 +214,7 @@ impl Shaper {
     fn default_null(&mut self, value: &mut Value, schema: &Schema) {
         if let Some(default) = default_of(schema).filter(|_| value.is_null() && !schema.nullable) {
             self.admission.defaulted.push(self.path.clone());
-            *value = pruned_default(default, schema);
+            *value = decoded_default(default, schema);
         }
     }
 }
@@ -224,10 +224,11 @@ pub(super) fn default_of(schema: &Schema) -> Option<&Value> {
     schema.default.as_ref().filter(|default| !default.is_null())
 }
 
-/// Defaults are pruned when the definition is served.
-fn pruned_default(default: &Value, schema: &Schema) -> Value {
+/// Defaults are decoded like objects from etcd when the definition is served.
+fn decoded_default(default: &Value, schema: &Schema) -> Value {
     let mut default = default.clone();
     let mut shaper = Shaper { admission: Admission::default(), path: Path::new(), from_etcd: true };
+    shaper.coerce_embedded(&mut default, schema);
     shaper.prune(&mut default, Some(schema), false);
     default
 }

@@ -53,6 +53,14 @@ fn preserving_unknown_fields_ends_inside_named_ones() {
 }
 
 #[test]
+fn additional_properties_of_any_kind_lose_what_is_inside() {
+    let schema = json!({"type": "object", "additionalProperties": true});
+    let admission = created(schema, json!({"x": {"a": 1}, "y": [{"b": 1}], "z": 1}));
+    assert_eq!(admission.object["spec"], json!({"x": {}, "y": [{}], "z": 1}));
+    assert_eq!(paths(&admission.pruned), ["spec.x.a", "spec.y[0].b"]);
+}
+
+#[test]
 fn nulls_are_kept_dropped_or_replaced() {
     let schema = json!({"type": "object", "properties": {
         "kept": {"type": "string", "nullable": true, "default": "x"},
@@ -98,6 +106,7 @@ fn each_keyword_is_enforced() {
         (json!({"type": "string", "format": "date"}), json!("2024-02-29"), json!("2023-02-29"), "format"),
         (json!({"type": "string", "maxLength": 2}), json!("\u{fc}\u{fc}"), json!("abc"), "maxLength"),
         (json!({"type": "string", "minLength": 2}), json!("ab"), json!("\u{fc}"), "minLength"),
+        (json!({"type": "string", "pattern": "^a"}), json!("ab"), json!("ba"), "pattern"),
         (json!({"type": "string", "enum": ["a"]}), json!("a"), json!("b"), "enum"),
         (json!({"type": "integer", "minimum": 2, "exclusiveMinimum": true}), json!(3), json!(2), "minimum"),
         (json!({"type": "integer", "maximum": 2}), json!(2), json!(3), "maximum"),

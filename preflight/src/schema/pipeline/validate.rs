@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::correlation::{OldItems, is_identical, is_unchanged, old_field};
-use super::format::{self, StringFormat};
+use super::format::{Patterns, StringFormat};
 use super::number::{Numeric, is_integral, is_multiple, to_integer};
 use super::{Findings, Path, Server};
 use crate::schema::model::{Additional, Limit, Schema, Type, Window};
@@ -56,13 +56,15 @@ const KNOWN: [&str; 42] = [
 
 /// What is wrong with `object`. With `old`, errors in parts that did not change are forgiven.
 pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Option<&Value>) -> Findings {
-    let mut validator = Validator { server, findings: Findings::default(), path: Path::new() };
+    let patterns = Patterns::default();
+    let mut validator = Validator { server, patterns: &patterns, findings: Findings::default(), path: Path::new() };
     validator.node(schema, object, old);
     validator.findings
 }
 
-struct Validator {
+struct Validator<'p> {
     server: Server,
+    patterns: &'p Patterns,
     findings: Findings,
     path: Path,
 }
@@ -94,7 +96,7 @@ impl<'a> Format<'a> {
     }
 }
 
-impl Validator {
+impl Validator<'_> {
     fn error(&mut self, keyword: &'static str, message: impl Into<String>) {
         self.findings.error(&self.path, keyword, message);
     }
@@ -190,7 +192,7 @@ impl Validator {
         if !self.length("Length", schema.length, || text.chars().count())
             && let Some(pattern) = &schema.pattern
         {
-            match format::pattern_matches(pattern, text) {
+            match self.patterns.matches(pattern, text) {
                 Some(true) => {}
                 Some(false) => self.error("pattern", format!("it does not match {pattern}")),
                 None => self.unevaluated("pattern", format!("{pattern} cannot be evaluated")),
@@ -352,7 +354,12 @@ impl Validator {
     }
 
     fn fits(&self, branch: &Schema, value: &Value) -> Option<bool> {
-        let mut validator = Self { server: self.server, findings: Findings::default(), path: self.path.clone() };
+        let mut validator = Self {
+            server: self.server,
+            patterns: self.patterns,
+            findings: Findings::default(),
+            path: self.path.clone(),
+        };
         validator.value(branch, value, None);
         match (validator.findings.errors.is_empty(), validator.findings.unevaluated.is_empty()) {
             (false, _) => Some(false),

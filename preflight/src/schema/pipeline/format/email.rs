@@ -113,14 +113,15 @@ impl Parser<'_> {
                 break;
             }
             let word = if self.rest.starts_with('"') {
-                self.quoted_string().map(|_| false)
+                self.quoted_string().map(|_| Word::Plain)
             } else {
                 self.atom().and_then(encoded_word)
             };
             match word {
-                // Encoded words are gathered first and count as words only then.
-                Some(true) => encoded = true,
-                Some(false) => (words, encoded) = (words + 1 + usize::from(encoded), false),
+                // Encoded words are gathered first and count as words only then, if they hold anything.
+                Some(Word::Encoded) => encoded = true,
+                Some(Word::EncodedNothing) => {}
+                Some(Word::Plain) => (words, encoded) = (words + 1 + usize::from(encoded), false),
                 None if words > 0 || encoded => break,
                 None => return None,
             }
@@ -196,15 +197,22 @@ impl Parser<'_> {
     }
 }
 
+enum Word {
+    Plain,
+    Encoded,
+    EncodedNothing,
+}
+
 /// Whether a word is encoded after RFC 2047; `None` where its charset is not known.
-fn encoded_word(word: &str) -> Option<bool> {
+fn encoded_word(word: &str) -> Option<Word> {
     let parts: Vec<&str> = word.split('?').collect();
-    let ["=", charset, encoding, text, "="] = parts.as_slice() else { return Some(false) };
+    let ["=", charset, encoding, text, "="] = parts.as_slice() else { return Some(Word::Plain) };
     let is_shaped = !charset.is_empty() && encoding.len() == 1 && "qQbB".contains(encoding);
     if !is_shaped || word.len() < 8 || !is_decodable(encoding, text) {
-        return Some(false);
+        return Some(Word::Plain);
     }
-    ["utf-8", "iso-8859-1", "us-ascii"].iter().any(|known| charset.eq_ignore_ascii_case(known)).then_some(true)
+    let is_known = ["utf-8", "iso-8859-1", "us-ascii"].iter().any(|known| charset.eq_ignore_ascii_case(known));
+    is_known.then_some(if text.is_empty() { Word::EncodedNothing } else { Word::Encoded })
 }
 
 fn is_decodable(encoding: &str, text: &str) -> bool {

@@ -46,6 +46,7 @@ fn each_format_takes_and_refuses_what_the_server_does() {
     check("rgbcolor", &["rgb(0,255,7)", "rgb( 1 , 2,3 )"], &["rgb(256,0,0)", "rgb(00,0,0)", "rgb(1,2)", "RGB(1,2,3)"]);
     check("byte", &["YWI=", "YQ==", "+/+/"], &["", "YWI", "YW_=", "Y==="]);
     check("bsonobjectid", &["507f1f77bcf86cd799439011"], &["507f1f77bcf86cd79943901", "507f1f77bcf86cd79943901g"]);
+    check("hostname", &["a", "a-b.example.com", "1.io", "\u{fc}.de"], &["", "-a", "a.1", "a..b", "a.b-c"]);
     check("password", &["", "anything"], &[]);
     check("k8s-short-name", &["a", "0-a"], &["", "A", "-a", "a.b"]);
     check("k8s-long-name", &["a.b", "0-a.c"], &["", "a..b", "a.B"]);
@@ -75,8 +76,22 @@ fn each_format_takes_and_refuses_what_the_server_does() {
     );
     check(
         "email",
-        &["a@b", "Bob <a@b>", "\"q q\"@b", "a@[1.2.3.4]", "a@b (c)", "g:a@b;", "\u{fc}@\u{fc}"],
-        &["", "a", "a@", "@b", ".a@b", "a..b@c", "a@b, c@d", "<a@b", "\"\"@b", "g:;", "a@[x]"],
+        &["a@b", "Bob <a@b>", "\"q q\"@b", "a@[1.2.3.4]", "a@b (c)", "g:a@b;", "=?utf-8?q?a?= <a@b>", "\u{fc}@\u{fc}"],
+        &[
+            "",
+            "a",
+            "a@",
+            "@b",
+            ".a@b",
+            "a..b@c",
+            "a@b, c@d",
+            "<a@b",
+            "\"\"@b",
+            "g:;",
+            "a@[x]",
+            "=?utf-8?q??= <a@b>",
+            "=?x?q?a?= <a@b>",
+        ],
     );
 }
 

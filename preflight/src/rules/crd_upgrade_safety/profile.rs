@@ -1,0 +1,76 @@
+//! What counts as breaking: objects alone (`data`), the published lists to the letter (`published`), or readers too
+//! (`strict`).
+
+use serde_json::Value;
+
+use crate::rule::Settings;
+use crate::schema::contain::{Difference, Proof};
+
+/// The setting `profile`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Profile {
+    Data,
+    Published,
+    Strict,
+}
+
+impl Profile {
+    pub(super) const WORDS: &'static [&'static str] = &["data", "published", "strict"];
+
+    pub(super) fn of(settings: &Settings) -> Self {
+        match settings.choice(&["profile"]) {
+            "published" => Self::Published,
+            "strict" => Self::Strict,
+            _ => Self::Data,
+        }
+    }
+}
+
+/// What the published lists say of a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listed {
+    Prohibited,
+    Allowed,
+    /// Neither list names it.
+    Unlisted,
+}
+
+/// The rows of "CRD upgrade safety" of OLM v1, "Prohibited" and "Allowed CRD upgrade changes".
+pub(super) fn listed(difference: &Difference) -> Listed {
+    let (old, new) = (difference.old.as_ref(), difference.new.as_ref());
+    match difference.keyword {
+        "existingFieldRemoval" | "type" | "default" => Listed::Prohibited,
+        "required" if new.is_some() => Listed::Prohibited,
+        "required" => Listed::Allowed,
+        "enum" => enumeration(old, new),
+        "minimum" | "minLength" | "minItems" | "minProperties" => bound(old, new, |old, new| new > old),
+        "maximum" | "maxLength" | "maxItems" | "maxProperties" => bound(old, new, |old, new| new < old),
+        _ => Listed::Unlisted,
+    }
+}
+
+/// Values added are allowed; values removed, all of them too, and an enum where there was none are not.
+fn enumeration(old: Option<&Value>, new: Option<&Value>) -> Listed {
+    let values = |value: Option<&Value>| value.and_then(Value::as_array).cloned();
+    match (values(old), values(new)) {
+        (Some(old), Some(new)) if old.iter().all(|value| new.contains(value)) => Listed::Allowed,
+        _ => Listed::Prohibited,
+    }
+}
+
+/// A constraint where there was none, or a tighter one, is prohibited; a wider one is allowed; that one goes is not listed.
+fn bound(old: Option<&Value>, new: Option<&Value>, is_tighter: fn(f64, f64) -> bool) -> Listed {
+    let number = |value: Option<&Value>| value.and_then(Value::as_f64);
+    match (number(old), number(new)) {
+        (_, None) => Listed::Unlisted,
+        (Some(old), Some(new)) if !is_tighter(old, new) => Listed::Allowed,
+        _ => Listed::Prohibited,
+    }
+}
+
+/// Whether a reader may meet something that was not there before: the proof of the way back.
+pub(super) fn concerns_readers(difference: &Difference) -> bool {
+    // A field or rule that only the new definition has is nothing that an old reader trips over.
+    let additions = ["existingFieldRemoval", "x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields"];
+    matches!(difference.proof, Proof::Breaking { .. }) && !additions.contains(&difference.keyword)
+}

@@ -1,0 +1,177 @@
+//! What a rule looks at: paths below `self`, the literals they are compared with and the sizes, for those who look for
+//! objects that violate it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use super::names::unescape;
+use super::syntax::{Expression, Node};
+
+/// One step of a path below `self`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// A field, by its name in the object.
+    Field(String),
+    /// Any item of a list, or any value of a map.
+    Item,
+    /// Any key of a map.
+    Key,
+}
+
+/// What a rule says about one path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hint {
+    /// Values it compares with, or tests to be in; parts of texts it looks for.
+    pub literals: Vec<Json>,
+    /// Sizes it compares with.
+    pub sizes: Vec<i64>,
+    /// Whether it asks if there is one.
+    pub presence: bool,
+}
+
+/// What a rule looks at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hints {
+    /// By path below `self`; the empty path is `self`.
+    pub paths: BTreeMap<Vec<Step>, Hint>,
+    /// Literals that are compared with something that has no path.
+    pub literals: Vec<Json>,
+}
+
+/// Names in scope with the path that they stand for.
+type Names<'n> = Vec<(&'n str, Option<Vec<Step>>)>;
+
+pub(super) fn collect(node: &Node) -> Hints {
+    let mut hints = Hints::default();
+    walk(node, &mut vec![("self", Some(Vec::new())), ("oldSelf", Some(Vec::new()))], &mut hints);
+    hints
+}
+
+fn walk<'n>(node: &'n Node, names: &mut Names<'n>, hints: &mut Hints) {
+    if let Some(path) = path_of(node, names) {
+        hints.paths.entry(path).or_default();
+    }
+    match &node.expression {
+        Expression::Has { operand, field } => {
+            if let Some(path) = path_of(operand, names) {
+                hints.paths.entry(with_field(path, field)).or_default().presence = true;
+            }
+        }
+        Expression::Binary { operator: "in", left, right } => {
+            if let Expression::List(items) = &right.expression {
+                for (_, item) in items {
+                    compared(left, item, names, hints);
+                }
+            }
+            compared(right, left, names, hints);
+        }
+        Expression::Binary { left, right, .. } => {
+            compared(left, right, names, hints);
+            compared(right, left, names, hints);
+        }
+        Expression::Call { target: Some(target), arguments, .. } => {
+            for argument in arguments {
+                compared(target, argument, names, hints);
+            }
+        }
+        Expression::Macro { function, range, variables, bodies } => {
+            walk(range, names, hints);
+            let outside = names.len();
+            let below = path_of(range, names).map(|path| {
+                let step = if *function == "optMap" || *function == "optFlatMap" { None } else { Some(Step::Item) };
+                path.into_iter().chain(step).collect::<Vec<_>>()
+            });
+            names.extend(variables.iter().map(|variable| (variable.as_str(), below.clone())));
+            for body in bodies {
+                walk(body, names, hints);
+            }
+            names.truncate(outside);
+            return;
+        }
+        _ => {}
+    }
+    node.expression.for_each_child(|child| walk(child, names, hints));
+}
+
+/// Notes a literal on one side under the path on the other.
+fn compared(subject: &Node, other: &Node, names: &Names<'_>, hints: &mut Hints) {
+    let Some(literal) = literal_of(other) else { return };
+    if let Some(measured) = measured(subject)
+        && let Some(path) = path_of(measured, names)
+    {
+        let hint = hints.paths.entry(path).or_default();
+        if let Some(size) = literal.as_i64()
+            && !hint.sizes.contains(&size)
+        {
+            hint.sizes.push(size);
+        }
+        return;
+    }
+    let literals = match path_of(subject, names) {
+        Some(path) => &mut hints.paths.entry(path).or_default().literals,
+        None => &mut hints.literals,
+    };
+    if !literals.contains(&literal) {
+        literals.push(literal);
+    }
+}
+
+/// What the size is taken of.
+fn measured(node: &Node) -> Option<&Node> {
+    match &node.expression {
+        Expression::Call { function, target: Some(target), arguments }
+            if function == "size" && arguments.is_empty() =>
+        {
+            Some(target)
+        }
+        Expression::Call { function, target: None, arguments } if function == "size" => arguments.first(),
+        _ => None,
+    }
+}
+
+fn with_field(mut path: Vec<Step>, field: &str) -> Vec<Step> {
+    path.push(Step::Field(unescape(field).unwrap_or_else(|| field.to_owned())));
+    path
+}
+
+/// The path that an expression reads.
+fn path_of(node: &Node, names: &Names<'_>) -> Option<Vec<Step>> {
+    match &node.expression {
+        Expression::Name(name) => names.iter().rev().find(|(bound, _)| bound == name)?.1.clone(),
+        Expression::Select { operand, field, .. } => Some(with_field(path_of(operand, names)?, field)),
+        Expression::Index { operand, index, .. } => {
+            let path = path_of(operand, names)?;
+            Some(match &index.expression {
+                Expression::String(key) => path.into_iter().chain([Step::Field(key.clone())]).collect(),
+                _ => path.into_iter().chain([Step::Item]).collect(),
+            })
+        }
+        Expression::Macro { function: "filter", range, .. } => path_of(range, names),
+        Expression::Call { function, target: None, arguments } => match (function.as_str(), arguments.as_slice()) {
+            ("dyn" | "string" | "int" | "double" | "quantity" | "duration" | "url" | "ip" | "cidr", [only]) => {
+                path_of(only, names)
+            }
+            _ => None,
+        },
+        Expression::Call { function, target: Some(target), .. } => match function.as_str() {
+            "orValue" | "value" | "lowerAscii" | "upperAscii" | "trim" => path_of(target, names),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn literal_of(node: &Node) -> Option<Json> {
+    Some(match &node.expression {
+        Expression::Null => Json::Null,
+        Expression::Bool(value) => Json::from(*value),
+        Expression::Int(value) => Json::from(*value),
+        Expression::Uint(value) => Json::from(*value),
+        Expression::Double(value) => Json::from(*value),
+        Expression::String(value) => Json::from(value.as_str()),
+        Expression::List(items) => Json::Array(items.iter().map(|(_, item)| literal_of(item)).collect::<Option<_>>()?),
+        Expression::Call { target: None, arguments, .. } => literal_of(arguments.first()?)?,
+        _ => return None,
+    })
+}

@@ -1,0 +1,166 @@
+//! The functions that rules may call: CEL's own and the API server's libraries, each in a file of its own.
+//! A function that is not here is not known, and so is the answer of a rule that calls it.
+
+pub(super) mod lists;
+pub(super) mod named;
+pub(super) mod network;
+pub(super) mod quantity;
+pub(super) mod regular;
+pub(super) mod semver;
+pub(super) mod standard;
+pub(super) mod strings;
+
+use super::evaluate::{Evaluator, Outcome, Stop};
+use super::value::Value;
+
+impl<'a> Evaluator<'a> {
+    /// Calls a function; of a member call, the target is the first argument.
+    pub(super) fn call(&self, function: &str, member: bool, arguments: &[Value<'a>]) -> Outcome<'a> {
+        self.charge(1)?;
+        if let Some(Value::Opaque(what)) = arguments.iter().find(|value| matches!(value, Value::Opaque(_))) {
+            return Err(Stop::unknown(*what));
+        }
+        let libraries = [
+            standard::call,
+            standard::optional,
+            strings::call,
+            lists::call,
+            lists::sets,
+            regular::call,
+            quantity::call,
+            network::call,
+            network::url,
+            semver::call,
+            named::call,
+        ];
+        for library in libraries {
+            if let Some(outcome) = library(self, function, member, arguments) {
+                return outcome;
+            }
+        }
+        let known = KNOWN.contains(&function);
+        if known {
+            return Err(self.no_overload(&format!("{function}()"), &arguments.iter().collect::<Vec<_>>()));
+        }
+        Err(Stop::unknown(format!("function {function}()")))
+    }
+}
+
+/// Names of functions that have an overload here, whichever.
+const KNOWN: [&str; 83] = [
+    "add",
+    "asApproximateFloat",
+    "asInteger",
+    "bool",
+    "bytes",
+    "charAt",
+    "cidr",
+    "compareTo",
+    "contains",
+    "containsCIDR",
+    "containsIP",
+    "distinct",
+    "double",
+    "duration",
+    "dyn",
+    "endsWith",
+    "family",
+    "find",
+    "findAll",
+    "first",
+    "flatten",
+    "format",
+    "format.named",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getEscapedPath",
+    "getFullYear",
+    "getHost",
+    "getHostname",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getPort",
+    "getQuery",
+    "getScheme",
+    "getSeconds",
+    "hasValue",
+    "indexOf",
+    "int",
+    "ip",
+    "ip.isCanonical",
+    "isCIDR",
+    "isGlobalUnicast",
+    "isGreaterThan",
+    "isIP",
+    "isInteger",
+    "isLessThan",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isLoopback",
+    "isQuantity",
+    "isSemver",
+    "isSorted",
+    "isURL",
+    "isUnspecified",
+    "join",
+    "last",
+    "lastIndexOf",
+    "lowerAscii",
+    "major",
+    "masked",
+    "matches",
+    "max",
+    "min",
+    "minor",
+    "patch",
+    "prefixLength",
+    "quantity",
+    "replace",
+    "semver",
+    "sign",
+    "size",
+    "split",
+    "startsWith",
+    "string",
+    "sub",
+    "substring",
+    "sum",
+    "timestamp",
+    "uint",
+];
+
+/// Standard base64 with padding, as the server decodes `format: byte`.
+pub(super) fn base64(text: &str) -> Option<Vec<u8>> {
+    let clean: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    if !clean.len().is_multiple_of(4) {
+        return None;
+    }
+    let padding = clean.iter().rev().take_while(|byte| **byte == b'=').count();
+    if padding > 2 {
+        return None;
+    }
+    let digits = clean.get(..clean.len() - padding)?;
+    let mut bytes = Vec::with_capacity(clean.len() / 4 * 3);
+    let (mut bits, mut count) = (0u32, 0);
+    for digit in digits {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = (bits << 6) | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.extend(u8::try_from((bits >> count) & 0xff));
+        }
+    }
+    Some(bytes)
+}

@@ -1,0 +1,178 @@
+//! Quantities such as `500m` and `1.5Gi`, exact to the nano as the server keeps them.
+
+use std::cmp::Ordering;
+
+use super::super::evaluate::{Evaluator, Outcome, Stop};
+use super::super::value::Value;
+
+const NANO: i128 = 1_000_000_000;
+/// The most that a quantity with a binary suffix can be.
+const BINARY_MOST: i128 = i64::MAX as i128 * NANO;
+
+/// A quantity; what it is written as does not matter to rules.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Quantity {
+    nanos: i128,
+    integer: Integer,
+}
+
+/// Whether the server can take the quantity for a 64-bit integer, which depends on how it was written.
+#[derive(Clone, Copy, Debug)]
+enum Integer {
+    Is(i64),
+    IsNot,
+    /// After arithmetic.
+    Unclear,
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.nanos == other.nanos
+    }
+}
+
+/// Why a text is no quantity.
+enum Refusal {
+    /// The server does not read it either.
+    Malformed,
+    /// More digits than are kept here.
+    TooLarge,
+}
+
+fn parse(text: &str) -> Result<Quantity, Refusal> {
+    if text.is_empty() {
+        return Err(Refusal::Malformed);
+    }
+    let (negative, unsigned) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let digits = |text: &str| text.len() - text.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+    let whole = &unsigned[..digits(unsigned)];
+    let mut rest = &unsigned[whole.len()..];
+    let mut fraction = "";
+    if let Some(tail) = rest.strip_prefix('.') {
+        fraction = &tail[..digits(tail)];
+        rest = &tail[fraction.len()..];
+    }
+    let suffix = suffix(rest).ok_or(Refusal::Malformed)?;
+    let whole = whole.trim_start_matches('0');
+    if whole.len() + fraction.len() > 27 {
+        return Err(Refusal::TooLarge);
+    }
+    let mantissa: i128 = format!("0{whole}{fraction}").parse().map_err(|_| Refusal::TooLarge)?;
+    let places = i32::try_from(fraction.len()).map_err(|_| Refusal::TooLarge)?;
+    let (scale, factor, quick) = match suffix {
+        Suffix::Decimal(exponent) => (exponent.saturating_sub(places), 1, whole.len().max(1) + fraction.len() <= 18),
+        Suffix::Binary(exponent) => {
+            let precision = 14 - i64::try_from(whole.len().max(1)).unwrap_or(15) - i64::from(exponent) * 3 / 10;
+            (-places, 1_i128 << exponent, fraction.is_empty() && precision >= 0)
+        }
+    };
+    let product = mantissa.checked_mul(factor).ok_or(Refusal::TooLarge)?;
+    let integer = match i64::try_from(product) {
+        Ok(value) if quick && scale >= 0 => u32::try_from(scale)
+            .ok()
+            .and_then(|scale| 10_i64.checked_pow(scale))
+            .and_then(|power| value.checked_mul(power))
+            .map_or(Integer::IsNot, |value| Integer::Is(if negative { -value } else { value })),
+        _ => Integer::IsNot,
+    };
+    let shift = scale.saturating_add(9);
+    let power = |exponent: i32| {
+        u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent)).ok_or(Refusal::TooLarge)
+    };
+    let mut nanos = if product == 0 {
+        0
+    } else if shift >= 0 {
+        product.checked_mul(power(shift)?).ok_or(Refusal::TooLarge)?
+    } else {
+        // What is smaller than a nano rounds up.
+        power(-shift).map_or(Ok(1), |divisor| Ok(product / divisor + i128::from(product % divisor != 0)))?
+    };
+    if matches!(suffix, Suffix::Binary(_)) {
+        nanos = nanos.min(BINARY_MOST);
+    }
+    Ok(Quantity { nanos: if negative { -nanos } else { nanos }, integer })
+}
+
+enum Suffix {
+    Decimal(i32),
+    Binary(u8),
+}
+
+fn suffix(text: &str) -> Option<Suffix> {
+    Some(match text {
+        "" => Suffix::Decimal(0),
+        "n" => Suffix::Decimal(-9),
+        "u" => Suffix::Decimal(-6),
+        "m" => Suffix::Decimal(-3),
+        "k" => Suffix::Decimal(3),
+        "M" => Suffix::Decimal(6),
+        "G" => Suffix::Decimal(9),
+        "T" => Suffix::Decimal(12),
+        "P" => Suffix::Decimal(15),
+        "E" => Suffix::Decimal(18),
+        "Ki" => Suffix::Binary(10),
+        "Mi" => Suffix::Binary(20),
+        "Gi" => Suffix::Binary(30),
+        "Ti" => Suffix::Binary(40),
+        "Pi" => Suffix::Binary(50),
+        "Ei" => Suffix::Binary(60),
+        _ => Suffix::Decimal(text.strip_prefix(['e', 'E'])?.parse().ok()?),
+    })
+}
+
+pub(in super::super) fn call<'a>(
+    _evaluator: &Evaluator<'a>,
+    function: &str,
+    member: bool,
+    arguments: &[Value<'a>],
+) -> Option<Outcome<'a>> {
+    Some(match (function, arguments) {
+        ("quantity" | "isQuantity", [Value::String(text)]) if !member => match (parse(text), function) {
+            (Ok(quantity), "quantity") => Ok(Value::Quantity(quantity)),
+            (Ok(_), _) => Ok(Value::Bool(true)),
+            (Err(Refusal::Malformed), "quantity") => Err(Stop::error(format!("{text:?} is not a quantity"))),
+            (Err(Refusal::Malformed), _) => Ok(Value::Bool(false)),
+            (Err(Refusal::TooLarge), _) => Err(Stop::unknown(format!("the quantity {text:?}"))),
+        },
+        (_, [Value::Quantity(quantity)]) => match (function, quantity.integer) {
+            ("sign", _) => Ok(Value::Int(i64::try_from(quantity.nanos.signum()).unwrap_or_default())),
+            ("isInteger", Integer::Is(_)) => Ok(Value::Bool(true)),
+            ("isInteger", Integer::IsNot) => Ok(Value::Bool(false)),
+            ("asInteger", Integer::Is(value)) => Ok(Value::Int(value)),
+            ("asInteger", Integer::IsNot) => Err(Stop::error("cannot convert value to integer")),
+            #[expect(clippy::cast_precision_loss, reason = "as on the server")]
+            ("asApproximateFloat", Integer::Is(value)) => Ok(Value::Double(value as f64)),
+            ("isInteger" | "asInteger" | "asApproximateFloat", _) => {
+                Err(Stop::unknown(format!("{function}() of a computed or fractional quantity")))
+            }
+            _ => return None,
+        },
+        (_, [Value::Quantity(left), right]) if member => {
+            let right = match right {
+                Value::Quantity(right) => right.nanos,
+                Value::Int(number) if matches!(function, "add" | "sub") => i128::from(*number) * NANO,
+                _ => return None,
+            };
+            let order = left.nanos.cmp(&right);
+            match function {
+                "isGreaterThan" => Ok(Value::Bool(order == Ordering::Greater)),
+                "isLessThan" => Ok(Value::Bool(order == Ordering::Less)),
+                "compareTo" => Ok(Value::Int(order as i64)),
+                "add" => computed(left.nanos.checked_add(right)),
+                "sub" => computed(left.nanos.checked_sub(right)),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn computed<'a>(nanos: Option<i128>) -> Outcome<'a> {
+    match nanos {
+        Some(nanos) => Ok(Value::Quantity(Quantity { nanos, integer: Integer::Unclear })),
+        None => Err(Stop::unknown("a very large quantity")),
+    }
+}

@@ -1,0 +1,109 @@
+//! How names of fields are written in rules: what CEL does not allow in a name is spelled out between underscores.
+
+/// Words that CEL keeps for itself.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// The name of a field as a rule writes it; `None` where rules cannot name it.
+#[cfg(test)]
+pub(super) fn escape(name: &str) -> Option<String> {
+    if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    if RESERVED.contains(&name) {
+        return Some(format!("__{name}__"));
+    }
+    let mut escaped = String::new();
+    let mut rest = name;
+    while let Some(next) = rest.chars().next() {
+        if let Some(tail) = rest.strip_prefix("__") {
+            escaped.push_str("__underscores__");
+            rest = tail;
+            continue;
+        }
+        match next {
+            '.' => escaped.push_str("__dot__"),
+            '-' => escaped.push_str("__dash__"),
+            '/' => escaped.push_str("__slash__"),
+            '_' => escaped.push('_'),
+            letter if letter.is_ascii_alphanumeric() => escaped.push(letter),
+            _ => return None,
+        }
+        rest = &rest[next.len_utf8()..];
+    }
+    Some(escaped)
+}
+
+/// The name of a field that a rule writes so; `None` where no field is written so.
+pub(super) fn unescape(escaped: &str) -> Option<String> {
+    let mut name = String::new();
+    let mut rest = escaped;
+    while let Some(start) = rest.find("__") {
+        let inner = &rest[start + 2..];
+        let length = inner.find('_').unwrap_or(inner.len());
+        if length == 0 || !inner[length..].starts_with("__") {
+            // Not the start of a sequence: go on behind its first underscore.
+            name.push_str(&rest[..=start]);
+            rest = &rest[start + 1..];
+            continue;
+        }
+        name.push_str(&rest[..start]);
+        name.push_str(match &inner[..length] {
+            "underscores" => "__",
+            "dot" => ".",
+            "dash" => "-",
+            "slash" => "/",
+            word if RESERVED.contains(&word) && length + 4 == escaped.len() => word,
+            _ => return None,
+        });
+        rest = &inner[length + 2..];
+    }
+    name.push_str(rest);
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_escaped_reads_back() {
+        for (name, written) in [
+            ("plain", "plain"),
+            ("a.b", "a__dot__b"),
+            ("a-b/c", "a__dash__b__slash__c"),
+            ("a__b", "a__underscores__b"),
+            ("___", "__underscores___"),
+            ("namespace", "__namespace__"),
+            ("_x_", "_x_"),
+        ] {
+            assert_eq!(escape(name).as_deref(), Some(written));
+            assert_eq!(unescape(written).as_deref(), Some(name), "{written}");
+        }
+        assert_eq!(escape("1a"), None);
+        assert_eq!(escape("a b"), None);
+        assert_eq!(unescape("a__if__"), None);
+        assert_eq!(unescape("__nothing__"), None);
+    }
+}

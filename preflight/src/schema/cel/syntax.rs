@@ -1,0 +1,265 @@
+//! The tree of a CEL rule, and the canonical text of it.
+//! Macros stay what they are; they are not spelled out as loops.
+
+use std::fmt::Write as _;
+
+/// A node with the height of the tree below it, by which the parser keeps every later walk off the end of the stack.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    pub(super) expression: Expression,
+    pub(super) height: usize,
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Expression {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(String),
+    Bytes(Vec<u8>),
+    Name(String),
+    /// `operand.field`, `operand.?field`
+    Select {
+        operand: Box<Node>,
+        field: String,
+        optional: bool,
+    },
+    /// `has(operand.field)`
+    Has {
+        operand: Box<Node>,
+        field: String,
+    },
+    /// `operand[index]`, `operand[?index]`
+    Index {
+        operand: Box<Node>,
+        index: Box<Node>,
+        optional: bool,
+    },
+    Call {
+        function: String,
+        target: Option<Box<Node>>,
+        arguments: Vec<Node>,
+    },
+    /// `!` or `-`
+    Unary {
+        operator: &'static str,
+        operand: Box<Node>,
+    },
+    Binary {
+        operator: &'static str,
+        left: Box<Node>,
+        right: Box<Node>,
+    },
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Conditional {
+        condition: Box<Node>,
+        then: Box<Node>,
+        otherwise: Box<Node>,
+    },
+    /// Items with whether they are optional (`[?x]`).
+    List(Vec<(bool, Node)>),
+    /// Entries with whether they are optional (`{?k: x}`).
+    Map(Vec<(bool, Node, Node)>),
+    /// `range.all(x, body)` and its like.
+    Macro {
+        function: &'static str,
+        range: Box<Node>,
+        variables: Vec<String>,
+        bodies: Vec<Node>,
+    },
+}
+
+impl Node {
+    pub(super) fn new(expression: Expression) -> Self {
+        let mut height = 0;
+        expression.for_each_child(|child| height = height.max(child.height));
+        Self { expression, height: height + 1 }
+    }
+
+    /// Whether a name is used that nothing within binds.
+    pub(super) fn mentions(&self, name: &str) -> bool {
+        match &self.expression {
+            Expression::Name(text) => text == name,
+            Expression::Macro { range, variables, bodies, .. } => {
+                range.mentions(name)
+                    || (!variables.iter().any(|variable| variable == name)
+                        && bodies.iter().any(|body| body.mentions(name)))
+            }
+            expression => {
+                let mut found = false;
+                expression.for_each_child(|child| found = found || child.mentions(name));
+                found
+            }
+        }
+    }
+
+    /// The text with one spelling for what means the same: blanks, quotes, needless parentheses and the names of bound
+    /// variables do not matter.
+    pub(super) fn canonical(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text, &mut Vec::new());
+        text
+    }
+
+    fn write<'n>(&'n self, text: &mut String, bound: &mut Vec<&'n str>) {
+        match &self.expression {
+            Expression::Null => text.push_str("null"),
+            Expression::Bool(value) => push(text, value),
+            Expression::Int(value) => push(text, value),
+            Expression::Uint(value) => {
+                push(text, value);
+                text.push('u');
+            }
+            Expression::Double(value) => text.push_str(&format!("{value:?}")),
+            Expression::String(value) => text.push_str(&format!("{value:?}")),
+            Expression::Bytes(value) => text.push_str(&format!("b{value:?}")),
+            Expression::Name(name) => match bound.iter().rposition(|variable| variable == name) {
+                Some(position) => text.push_str(&format!("${position}")),
+                None => text.push_str(name),
+            },
+            Expression::Select { operand, field, optional } => {
+                operand.write(text, bound);
+                text.push_str(if *optional { ".?" } else { "." });
+                text.push_str(field);
+            }
+            Expression::Has { operand, field } => {
+                text.push_str("has(");
+                operand.write(text, bound);
+                text.push('.');
+                text.push_str(field);
+                text.push(')');
+            }
+            Expression::Index { operand, index, optional } => {
+                operand.write(text, bound);
+                text.push_str(if *optional { "[?" } else { "[" });
+                index.write(text, bound);
+                text.push(']');
+            }
+            Expression::Call { function, target, arguments } => {
+                if let Some(target) = target {
+                    target.write(text, bound);
+                    text.push('.');
+                }
+                text.push_str(function);
+                write_all(text, bound, "(", ", ", ")", arguments);
+            }
+            Expression::Unary { operator, operand } => {
+                text.push_str(operator);
+                text.push('(');
+                operand.write(text, bound);
+                text.push(')');
+            }
+            Expression::Binary { operator, left, right } => {
+                text.push('(');
+                left.write(text, bound);
+                text.push_str(&format!(" {operator} "));
+                right.write(text, bound);
+                text.push(')');
+            }
+            Expression::And(operands) => write_all(text, bound, "(", " && ", ")", operands),
+            Expression::Or(operands) => write_all(text, bound, "(", " || ", ")", operands),
+            Expression::Conditional { condition, then, otherwise } => {
+                text.push('(');
+                condition.write(text, bound);
+                text.push_str(" ? ");
+                then.write(text, bound);
+                text.push_str(" : ");
+                otherwise.write(text, bound);
+                text.push(')');
+            }
+            Expression::List(items) => {
+                text.push('[');
+                for (optional, item) in items {
+                    text.push_str(if *optional { "?" } else { "" });
+                    item.write(text, bound);
+                    text.push(',');
+                }
+                text.push(']');
+            }
+            Expression::Map(entries) => {
+                text.push('{');
+                for (optional, key, value) in entries {
+                    text.push_str(if *optional { "?" } else { "" });
+                    key.write(text, bound);
+                    text.push(':');
+                    value.write(text, bound);
+                    text.push(',');
+                }
+                text.push('}');
+            }
+            Expression::Macro { function, range, variables, bodies } => {
+                range.write(text, bound);
+                text.push_str(&format!(".{function}/{}", variables.len()));
+                let outside = bound.len();
+                bound.extend(variables.iter().map(String::as_str));
+                write_all(text, bound, "(", ", ", ")", bodies);
+                bound.truncate(outside);
+            }
+        }
+    }
+}
+
+fn push(text: &mut String, value: impl std::fmt::Display) {
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{value}");
+}
+
+fn write_all<'n>(
+    text: &mut String,
+    bound: &mut Vec<&'n str>,
+    open: &str,
+    between: &str,
+    close: &str,
+    nodes: &'n [Node],
+) {
+    text.push_str(open);
+    for (position, node) in nodes.iter().enumerate() {
+        text.push_str(if position > 0 { between } else { "" });
+        node.write(text, bound);
+    }
+    text.push_str(close);
+}
+
+impl Expression {
+    pub(super) fn for_each_child<'n>(&'n self, mut visit: impl FnMut(&'n Node)) {
+        match self {
+            Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Uint(_)
+            | Self::Double(_)
+            | Self::String(_)
+            | Self::Bytes(_)
+            | Self::Name(_) => {}
+            Self::Select { operand, .. } | Self::Has { operand, .. } | Self::Unary { operand, .. } => visit(operand),
+            Self::Index { operand, index, .. } => {
+                visit(operand);
+                visit(index);
+            }
+            Self::Call { target, arguments, .. } => target.iter().map(|node| &**node).chain(arguments).for_each(visit),
+            Self::Binary { left, right, .. } => {
+                visit(left);
+                visit(right);
+            }
+            Self::And(operands) | Self::Or(operands) => operands.iter().for_each(visit),
+            Self::Conditional { condition, then, otherwise } => {
+                visit(condition);
+                visit(then);
+                visit(otherwise);
+            }
+            Self::List(items) => items.iter().for_each(|(_, item)| visit(item)),
+            Self::Map(entries) => entries.iter().for_each(|(_, key, value)| {
+                visit(key);
+                visit(value);
+            }),
+            Self::Macro { range, bodies, .. } => {
+                visit(range);
+                bodies.iter().for_each(visit);
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Replays answers of the API server's own code, and throws hostile rules at the reader.
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+
+/// Rows of rule, schema, object and what `apiextensions-apiserver` 0.36.3 answers; the first line holds what rows share.
+const ANSWERS: &str = include_str!("answers.jsonl");
+
+fn shared<'j>(shared: &'j Json, group: &str, value: &'j Json) -> &'j Json {
+    value.as_str().and_then(|name| shared[group].get(name)).unwrap_or(value)
+}
+
+#[test]
+fn answers_are_those_of_the_api_server() {
+    let mut lines = ANSWERS.lines().map(|line| serde_json::from_str::<Json>(line).expect("a line of JSON"));
+    let names = lines.next().expect("a first line");
+    let (mut rows, mut unknown, mut wrong) = (0, Vec::new(), Vec::new());
+    for row in lines {
+        rows += 1;
+        let rule = row["rule"].as_str().expect("a rule");
+        let schema = Schema::of(shared(&names, "schemas", &row["schema"]));
+        let object = shared(&names, "objects", &row["object"]);
+        let old = row.get("old").map(|old| shared(&names, "objects", old));
+        let program = Program::of(&CelRule {
+            rule: rule.to_owned(),
+            optional_old_self: row["optional"] == true,
+            ..CelRule::default()
+        })
+        .unwrap_or_else(|error| panic!("{rule}: {error}"));
+        let truth = program.evaluate(&schema, object, old);
+        let answer = match &truth {
+            Truth::True => "true",
+            Truth::False => "false",
+            Truth::Error(_) => "error",
+            Truth::Unknown(why) => {
+                unknown.push(format!("{rule}: {why}"));
+                continue;
+            }
+        };
+        if row["answer"] != answer {
+            wrong.push(format!("{rule} on {object}: {truth}, server {}", row["answer"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {rows} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(rows >= 150, "only {rows} rows");
+    assert!(unknown.len() * 50 <= rows, "{} of {rows} not known:\n{}", unknown.len(), unknown.join("\n"));
+}
+
+#[test]
+fn hostile_texts_end_in_an_error_and_not_in_a_crash() {
+    let many = 20_000;
+    for text in [
+        format!("{}1{}", "(".repeat(many), ")".repeat(many)),
+        format!("{}x", "-".repeat(many)),
+        format!("{}1", "1+".repeat(many / 4)),
+        format!("a{}", ".a".repeat(many / 4)),
+        format!("a{}", ".f()".repeat(many / 8)),
+        format!("a{}", "[0]".repeat(many / 4)),
+        "a?b:".repeat(many / 4),
+        "[".repeat(many),
+        "{".repeat(many),
+        "a[".repeat(many / 2),
+        format!("{}true{}", "[1].all(x, ".repeat(100), ")".repeat(100)),
+        "'".to_owned(),
+        "'\\".to_owned(),
+        "'\\u12".to_owned(),
+        "'\\ud800'".to_owned(),
+        "b'\\400'".to_owned(),
+        "99999999999999999999".to_owned(),
+        "1.5.".to_owned(),
+        "0x".to_owned(),
+        "`a".to_owned(),
+        "has(1)".to_owned(),
+        "[1].all(x.y, true)".to_owned(),
+        "a.b{c: 1}".to_owned(),
+        "a b".to_owned(),
+        "a = b".to_owned(),
+        "\u{0}".to_owned(),
+        String::new(),
+        "x".repeat(1 << 20),
+    ] {
+        let error = Program::compile(&text).map(|program| program.normalised().len());
+        let shown: String = text.chars().take(20).collect();
+        match shown.as_str() {
+            // An odd or even row of signs is one sign or none.
+            "--------------------" => assert!(error.is_ok(), "{shown}"),
+            _ => assert!(error.is_err(), "{shown}"),
+        }
+    }
+}
+
+#[test]
+fn long_chains_of_and_are_flat() {
+    let rule = vec!["self != 3"; 2000].join(" && ");
+    let program = Program::compile(&rule).expect("a long rule");
+    let schema = Schema::of(&json!({"type": "integer"}));
+    assert_eq!(program.evaluate(&schema, &json!(4), None), Truth::True);
+}
+
+#[test]
+fn rules_that_take_too_long_are_given_up() {
+    let schema = Schema::of(&json!({"type": "array", "items": {"type": "string"}}));
+    let list = json!(vec!["aaaaaaaaaaaaaaaaaaaa"; 1000]);
+    for rule in [
+        "self.all(a, self.all(b, self.all(c, a == b && b == c)))",
+        "self.map(a, self.map(b, self.map(c, a + b + c))).size() > 0",
+        "lists.range(1000000000).size() > 0",
+        "self.map(a, self + self + self).flatten().map(a, self.join(a)).size() > 0",
+        "self.all(a, self.distinct().sort().reverse().size() > 0)",
+        "[self, self, self].map(x, [x, x, x].map(y, [y, y].map(z, z.join().replace('', 'aaaaaaaaaaaaaaaaaaaa')))).size() > 0",
+    ] {
+        let program = Program::compile(rule).expect(rule);
+        let truth = program.evaluate(&schema, &list, None);
+        assert_eq!(truth, Truth::Unknown("the rule takes too many steps".to_owned()), "{rule}");
+    }
+}
+
+#[test]
+fn what_the_schema_does_not_show_is_not_known() {
+    let schema = Schema::of(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+        "free": {"x-kubernetes-preserve-unknown-fields": true}, "name": {"type": "string"},
+    }}));
+    let object = json!({"free": 1, "other": 2, "name": "n"});
+    for rule in ["self.other == 2", "has(self.other)", "self.free == 1", "nothing == 1", "self.name.strange()"] {
+        let truth = Program::compile(rule).expect(rule).evaluate(&schema, &object, None);
+        assert!(matches!(truth, Truth::Unknown(_)), "{rule}: {truth}");
+    }
+    for (rule, truth) in
+        [("self.name == 'n' || self.other == 2", Truth::True), ("self.name == 'x' && has(self.free)", Truth::False)]
+    {
+        assert_eq!(Program::compile(rule).expect(rule).evaluate(&schema, &object, None), truth, "{rule}");
+    }
+}
+
+#[test]
+fn rules_on_transitions_hold_where_there_is_none() {
+    let schema = Schema::of(&json!({"type": "string"}));
+    let program = Program::compile("self == oldSelf").expect("a rule");
+    assert!(program.uses_old_self());
+    assert!(!Program::compile("['a'].all(oldSelf, oldSelf == self)").expect("a rule").uses_old_self());
+    assert_eq!(program.evaluate(&schema, &json!("a"), None), Truth::True);
+    assert_eq!(program.evaluate(&schema, &json!("a"), Some(&json!("b"))), Truth::False);
+    assert_eq!(program.evaluate(&schema, &json!(null), Some(&json!("b"))), Truth::True);
+}
+
+#[test]
+fn spelling_does_not_matter_to_the_normalised_text() {
+    let normalised = |rule: &str| Program::compile(rule).expect(rule).normalised();
+    for (one, other) in [
+        ("self.a=='b'", "(self.a) == \"b\" // same"),
+        ("self.l.all(x, x > 1 && (x < 3 && true))", "self.l.all(item,\n  (item > 1 && item < 3) && true)"),
+        ("!!has(self.a)", "has(self.a)"),
+        ("r'\\d' == '\\\\d'", "'\\\\d' == \"\\\\d\""),
+        ("self.a.existsOne(x, x)", "self.a.exists_one(y, y)"),
+    ] {
+        assert_eq!(normalised(one), normalised(other));
+    }
+    for (one, other) in [
+        ("self.a == 'b'", "self.b == 'b'"),
+        ("a - (b - c) == d", "a - b - c == d"),
+        ("self.l.all(x, y > x)", "self.l.all(y, y > x)"),
+        ("'1' == a", "1 == a"),
+        ("1 == a", "1u == a"),
+        ("1 == a", "1.0 == a"),
+        ("self.a && self.b || self.c", "self.a && (self.b || self.c)"),
+        ("self.l.all(x, true)", "self.l.all(i, x, true)"),
+        ("a.?b == c", "a.b == c"),
+    ] {
+        assert_ne!(normalised(one), normalised(other));
+    }
+}
+
+#[test]
+fn hints_name_paths_literals_and_sizes() {
+    let hints = Program::compile(
+        "has(self.a__dash__b) && self.spec.mode in ['A', 'B'] && self.list.all(x, x.size() <= 5 && x.startsWith('p')) \
+         && self.m['k'] != 3",
+    )
+    .expect("a rule")
+    .hints();
+    let field = |name: &str| Step::Field(name.to_owned());
+    assert!(hints.paths[&vec![field("a-b")]].presence);
+    assert_eq!(hints.paths[&vec![field("spec"), field("mode")]].literals, [json!("A"), json!("B")]);
+    assert_eq!(hints.paths[&vec![field("list"), Step::Item]].sizes, [5]);
+    assert_eq!(hints.paths[&vec![field("list"), Step::Item]].literals, [json!("p")]);
+    assert_eq!(hints.paths[&vec![field("m"), field("k")]].literals, [json!(3)]);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(
+        std::env::var("PUSHBACK_PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300)
+    ))]
+
+    #[test]
+    fn no_text_breaks_the_reader(pieces in proptest::collection::vec(proptest::sample::select(vec![
+        "self", "oldSelf", ".a", ".?a", "[0]", "[?'k']", "(", ")", "[", "]", "{", "}", ",", ":", "?", "!", "-", "+", "*", "/",
+        "%", "&&", "||", "==", "<", " in ", "has(", ".all(x, ", ".map(x, ", ".exists_one(x, ", "size(", "x", "1", "2u", "1.5",
+        "'s'", "b'y'", "true", "null", ".size()", ".matches('a')", "quantity('1')", "ip(", "duration('1s')", "`", "'", "é",
+    ]), 0..24)) {
+        let text = pieces.concat();
+        let schema = Schema::of(&json!({"type": "object", "properties": {"a": {"x-kubernetes-int-or-string": true}}}));
+        if let Ok(program) = Program::compile(&text) {
+            let normalised = program.normalised();
+            let _ = program.evaluate(&schema, &json!({"a": 1}), Some(&json!({"a": "b"})));
+            let _ = program.hints();
+            proptest::prop_assert!(!normalised.is_empty());
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Values of CEL, and how the API server makes them of JSON under a schema: formats become times and bytes, lists know
+//! that they are sets or maps, objects show only the fields that the schema declares.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::LazyLock;
+
+use serde_json::{Map as JsonMap, Value as Json, json};
+
+use super::evaluate::{Evaluator, Stop};
+use super::libraries::network::{Cidr, Url};
+use super::libraries::quantity::Quantity;
+use super::libraries::semver::Semver;
+use super::names::unescape;
+use super::time;
+use crate::schema::{ListType, Schema, Type};
+
+#[derive(Clone, Debug)]
+pub(super) enum Value<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(Rc<str>),
+    Bytes(Rc<[u8]>),
+    List(List<'a>),
+    Map(Map<'a>),
+    /// Nanoseconds.
+    Duration(i64),
+    /// Nanoseconds since 1970.
+    Timestamp(i128),
+    Type(&'static str),
+    Optional(Option<Rc<Value<'a>>>),
+    Quantity(Quantity),
+    Ip(IpAddr),
+    Cidr(Cidr),
+    Url(Rc<Url>),
+    Semver(Rc<Semver>),
+    /// A named format of the `format` library.
+    Format(&'static str),
+    /// Something whose value only the server knows.
+    Opaque(&'static str),
+}
+
+/// How lists compare and add.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum ListKind<'a> {
+    Plain,
+    Set,
+    Keyed(&'a [String]),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct List<'a> {
+    pub(super) items: Rc<Vec<Value<'a>>>,
+    pub(super) kind: ListKind<'a>,
+    /// Whether it comes from going through a map, which the server does in no fixed order.
+    pub(super) unordered: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Map<'a> {
+    /// An object, or a map from strings, of the object that is judged.
+    Typed { entries: &'a JsonMap<String, Json>, schema: &'a Schema },
+    /// What the rule itself builds.
+    Built(Rc<Vec<(Value<'a>, Value<'a>)>>),
+}
+
+static STRING: LazyLock<Schema> = LazyLock::new(|| Schema::of(&json!({"type": "string"})));
+/// What the server shows of `metadata` at the root of a resource.
+static METADATA: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::of(&json!({"type": "object", "properties": {
+        "name": {"type": "string"}, "generateName": {"type": "string"},
+    }}))
+});
+
+/// The schema of a field of an object, whether or not the schema names it: the roots of resources always have some.
+fn field_schema<'a>(schema: &'a Schema, name: &str) -> Option<&'a Schema> {
+    let declared = schema.properties.get(name);
+    match name {
+        "metadata" if declared.is_none_or(|metadata| metadata.properties.is_empty() && !metadata.keeps_fields()) => {
+            Some(&METADATA)
+        }
+        "apiVersion" | "kind" if declared.is_none() => Some(&STRING),
+        _ => declared,
+    }
+}
+
+impl Schema {
+    fn keeps_fields(&self) -> bool {
+        self.additional.is_some()
+    }
+}
+
+/// Whether rules can see values of this schema at all.
+fn exposed(schema: &Schema) -> bool {
+    schema.int_or_string
+        || match schema.kind {
+            Some(Type::Array) => schema.items.as_deref().is_some_and(exposed),
+            Some(Type::Object) => schema.additional_schema().is_none_or(exposed),
+            other => other.is_some(),
+        }
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn text(text: &str) -> Self {
+        Self::String(Rc::from(text))
+    }
+
+    pub(super) fn list(items: Vec<Value<'a>>) -> Self {
+        Self::List(List { items: Rc::new(items), kind: ListKind::Plain, unordered: false })
+    }
+
+    pub(super) fn some(value: Value<'a>) -> Self {
+        Self::Optional(Some(Rc::new(value)))
+    }
+
+    /// What `type()` answers.
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null_type",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Uint(_) => "uint",
+            Self::Double(_) => "double",
+            Self::String(_) => "string",
+            Self::Bytes(_) => "bytes",
+            Self::List(_) => "list",
+            Self::Map(_) => "map",
+            Self::Duration(_) => "google.protobuf.Duration",
+            Self::Timestamp(_) => "google.protobuf.Timestamp",
+            Self::Type(_) => "type",
+            Self::Optional(_) => "optional_type",
+            Self::Quantity(_) => "kubernetes.Quantity",
+            Self::Ip(_) => "net.IP",
+            Self::Cidr(_) => "net.CIDR",
+            Self::Url(_) => "kubernetes.URL",
+            Self::Semver(_) => "kubernetes.Semver",
+            Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Opaque(what) => what,
+        }
+    }
+
+    /// What the API server makes of this value under this schema.
+    pub(super) fn of(json: &'a Json, schema: &'a Schema, evaluator: &Evaluator<'_>) -> Result<Self, Stop> {
+        evaluator.charge(1)?;
+        if json.is_null() {
+            // The server drops or refuses other nulls before it comes to rules.
+            return if schema.nullable { Ok(Self::Null) } else { Err(Stop::unknown("a null where none may be")) };
+        }
+        let mismatch = || Stop::unknown("a value that is not of the schema's type");
+        if schema.int_or_string {
+            return match json {
+                Json::String(text) => Ok(Self::text(text)),
+                _ => whole(json).map(Self::Int).ok_or_else(mismatch),
+            };
+        }
+        match schema.kind {
+            Some(Type::Boolean) => json.as_bool().map(Self::Bool).ok_or_else(mismatch),
+            Some(Type::Integer) => whole(json).map(Self::Int).ok_or_else(mismatch),
+            Some(Type::Number) => json.as_f64().map(Self::Double).ok_or_else(mismatch),
+            Some(Type::String) => {
+                let text = json.as_str().ok_or_else(mismatch)?;
+                evaluator.charge_text(text.len())?;
+                Self::of_text(text, schema.format.as_deref())
+            }
+            Some(Type::Object) => {
+                let entries = json.as_object().ok_or_else(mismatch)?;
+                Ok(Self::Map(Map::Typed { entries, schema }))
+            }
+            Some(Type::Array) => {
+                let elements = json.as_array().ok_or_else(mismatch)?;
+                let items = schema.items.as_deref().ok_or_else(|| Stop::unknown("a list without items"))?;
+                let items = elements
+                    .iter()
+                    .map(|element| Self::of(element, items, evaluator))
+                    .collect::<Result<Vec<_>, _>>()?;
+                let kind = match schema.list_type {
+                    None | Some(ListType::Atomic) => ListKind::Plain,
+                    Some(ListType::Set) => ListKind::Set,
+                    Some(ListType::Map) => ListKind::Keyed(&schema.list_map_keys),
+                };
+                Ok(Self::List(List { items: Rc::new(items), kind, unordered: false }))
+            }
+            None => Err(Stop::unknown("a value of no type")),
+        }
+    }
+
+    fn of_text(text: &str, format: Option<&str>) -> Result<Self, Stop> {
+        // The server leaves hyphens out when it compares names of formats; only these reach rules as other types.
+        let invalid = || Stop::unknown(format!("{text:?} as a format that could not be read"));
+        Ok(match format {
+            Some("duration") => Self::Duration(time::duration(text).ok_or_else(invalid)?),
+            Some("date") => Self::Timestamp(time::date(text).ok_or_else(invalid)?),
+            Some("date-time") => Self::Timestamp(time::timestamp(text).ok_or_else(invalid)?),
+            Some("byte") => Self::Bytes(Rc::from(super::libraries::base64(text).ok_or_else(invalid)?)),
+            _ => Self::text(text),
+        })
+    }
+}
+
+/// The server reads `1.0` as an integer as well.
+pub(super) fn whole(json: &Json) -> Option<i64> {
+    json.as_i64().or_else(|| {
+        let float = json.as_f64()?;
+        #[expect(clippy::cast_possible_truncation, reason = "only whole numbers of moderate size come here")]
+        (float.fract() == 0.0 && float.abs() < 1e15).then_some(float as i64)
+    })
+}
+
+impl<'a> Map<'a> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Typed { entries, .. } => entries.len(),
+            Self::Built(entries) => entries.len(),
+        }
+    }
+
+    /// Whether it is an object with named fields, not a map.
+    fn is_object(schema: &Schema) -> bool {
+        schema.additional_schema().is_none()
+    }
+
+    /// The value of a field; `None` where the object has none.
+    pub(super) fn field(&self, name: &str, evaluator: &Evaluator<'_>) -> Result<Option<Value<'a>>, Stop> {
+        self.find(&Value::text(name), evaluator)
+    }
+
+    pub(super) fn find(&self, key: &Value<'a>, evaluator: &Evaluator<'_>) -> Result<Option<Value<'a>>, Stop> {
+        evaluator.charge(1)?;
+        match self {
+            Self::Typed { entries, schema } => {
+                let Value::String(name) = key else {
+                    return Err(evaluator.no_overload("a key that is no string", &[key]));
+                };
+                let object = Self::is_object(schema);
+                let name = if object {
+                    unescape(name).ok_or_else(|| Stop::unknown(format!("field `{name}`")))?
+                } else {
+                    name.to_string()
+                };
+                let below = if object { field_schema(schema, &name) } else { schema.additional_schema() };
+                let Some(below) = below.filter(|below| exposed(below)) else {
+                    return Err(Stop::unknown(format!("field `{name}`, which rules cannot see in the schema")));
+                };
+                match entries.get(&name) {
+                    None => Ok(None),
+                    Some(Json::Null) if object => Ok(None),
+                    Some(value) => Value::of(value, below, evaluator).map(Some),
+                }
+            }
+            Self::Built(entries) => {
+                for (candidate, value) in entries.iter() {
+                    if candidate.equals(key, evaluator)? {
+                        return Ok(Some(value.clone()));
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Keys in a fixed order; the server's has none.
+    pub(super) fn keys(&self, evaluator: &Evaluator<'_>) -> Result<Vec<Value<'a>>, Stop> {
+        evaluator.charge(self.len())?;
+        match self {
+            Self::Typed { schema, .. } if Self::is_object(schema) => {
+                Err(Stop::unknown("going through the fields of an object"))
+            }
+            Self::Typed { entries, .. } => {
+                let mut keys: Vec<&String> = entries.keys().collect();
+                keys.sort();
+                Ok(keys.into_iter().map(|key| Value::text(key)).collect())
+            }
+            Self::Built(entries) => Ok(entries.iter().map(|(key, _)| key.clone()).collect()),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Whether all that an old schema lets into etcd gets through a new one unharmed: three-valued, difference by difference,
+//! with an object that suffers where the answer is no. What is not proved either way is unknown, never safe.
+
+mod admits;
+mod confirm;
+mod demands;
+mod formula;
+mod list;
+mod minimise;
+mod number;
+mod object;
+mod probe;
+mod rules;
+mod solve;
+mod text;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+
+use super::model::Schema;
+use super::pipeline::{Resource, Server};
+use confirm::{Confirmed, confirm};
+pub use confirm::{Damage, Effect};
+use formula::{Formula, Role};
+use solve::{Outcome, Solver};
+use walk::{Question, Step, Suspect};
+
+/// A step from a node of a schema to one below.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SchemaStep {
+    /// `properties` under this name.
+    Property(String),
+    /// `additionalProperties`
+    Additional,
+    /// `items`
+    Items,
+}
+
+/// What is known of a difference.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Proof {
+    /// No old object suffers from it.
+    Safe,
+    /// This object was accepted before, and suffers now.
+    Breaking {
+        /// A whole custom resource.
+        witness: Value,
+        /// What becomes of it.
+        damage: Damage,
+    },
+    /// Neither could be proved.
+    Unknown {
+        /// The keyword that stood in the way.
+        keyword: String,
+        /// Why, where there is more to say than the keyword.
+        reason: Option<String>,
+    },
+}
+
+/// One difference between two schemas.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The node, from the root of the schema.
+    pub path: Vec<SchemaStep>,
+    /// The keyword that differs, or the name of what happened to the node.
+    pub keyword: &'static str,
+    /// Before.
+    pub old: Option<Value>,
+    /// After.
+    pub new: Option<Value>,
+    /// What it does to old objects.
+    pub proof: Proof,
+}
+
+/// Compares two versions of a definition. Equal schemas have no differences; the order is that of the old schema, then of
+/// the new one.
+#[must_use]
+pub fn compare(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> Vec<Difference> {
+    let opened = |resource: &Resource<'_>| resource.preserve_unknown_fields.then(|| resource.schema.opened());
+    let (open_old, open_new) = (opened(old), opened(new));
+    let before = open_old.as_ref().unwrap_or(old.schema);
+    let after = open_new.as_ref().unwrap_or(new.schema);
+    if before.digest == after.digest {
+        return Vec::new();
+    }
+    let envelope = envelope(old);
+    let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver: Solver::default() };
+    walk::suspects(before, after).into_iter().map(|suspect| judge.judge(suspect)).collect()
+}
+
+/// What every object of the kind has, apart from its schema.
+fn envelope(resource: &Resource<'_>) -> Schema {
+    Schema::of(&json!({
+        "type": "object",
+        "required": ["apiVersion", "kind", "metadata"],
+        "properties": {
+            "apiVersion": {"type": "string", "enum": [format!("{}/{}", resource.group, resource.version)]},
+            "kind": {"type": "string", "enum": [resource.kind]},
+            "metadata": {"type": "object", "required": ["name"], "properties": {
+                "name": {
+                    "type": "string", "minLength": 1, "maxLength": 253,
+                    "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+                },
+                "generateName": {"type": "string"},
+            }},
+        },
+    }))
+}
+
+struct Judge<'r, 's> {
+    old: &'r Resource<'r>,
+    new: &'r Resource<'r>,
+    server: Server,
+    before: &'s Schema,
+    after: &'s Schema,
+    envelope: &'s Schema,
+    solver: Solver,
+}
+
+impl<'s> Judge<'_, 's> {
+    fn judge(&mut self, suspect: Suspect<'s>) -> Difference {
+        let proof = match &suspect.question {
+            Question::Harmless => Proof::Safe,
+            Question::Undecidable => unknown(suspect.keyword),
+            Question::Exists(formula) => self.exists(&suspect, &suspect.steps, formula),
+            Question::Default(formula) => {
+                // Asked of the parent: the field is not there.
+                let parent = suspect.steps.len().saturating_sub(1);
+                self.exists(&suspect, &suspect.steps[..parent], formula)
+            }
+            Question::Rules => self.judge_rules(&suspect),
+        };
+        Difference {
+            path: suspect.steps.iter().map(schema_step).collect(),
+            keyword: suspect.keyword,
+            old: suspect.old,
+            new: suspect.new,
+            proof,
+        }
+    }
+
+    /// Whether an old object is like this at the end of the steps.
+    fn exists(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>) -> Proof {
+        let outcome = self.solver.search(vec![
+            Formula::Obeys(self.before, Role::Stored(formula::Place::Root)),
+            Formula::Obeys(self.envelope, Role::Branch(None)),
+            lifted(steps, formula.clone()),
+        ]);
+        match outcome {
+            Outcome::Empty => Proof::Safe,
+            Outcome::Unknown(keyword) => unknown(&keyword),
+            Outcome::Found(object) => self.confirmed(suspect, steps, formula, object),
+        }
+    }
+
+    /// The second opinion: the pipeline, which shares nothing with the search, has to agree.
+    fn confirmed(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>, object: Value) -> Proof {
+        let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
+        let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object);
+        match look(&object) {
+            Confirmed::Damaged(damage) => {
+                let (witness, damage) = minimise::minimise(object, damage, &look);
+                Proof::Breaking { witness, damage }
+            }
+            Confirmed::Unharmed if suspect.keyword == "default" => Proof::Safe,
+            Confirmed::NotAccepted(place, keyword) if keyword == "x-kubernetes-validations" => {
+                let refused = Confirmed::NotAccepted(place.clone(), keyword);
+                self.satisfying(suspect, steps, formula, place).unwrap_or_else(|| disagreed(suspect, &refused))
+            }
+            other => disagreed(suspect, &other),
+        }
+    }
+}
+
+fn disagreed(suspect: &Suspect<'_>, confirmed: &Confirmed) -> Proof {
+    Proof::Unknown { keyword: suspect.keyword.to_owned(), reason: Some(confirmed.reason()) }
+}
+
+fn unknown(keyword: &str) -> Proof {
+    Proof::Unknown { keyword: keyword.to_owned(), reason: None }
+}
+
+fn schema_step(step: &Step<'_>) -> SchemaStep {
+    match step {
+        Step::Field(name) => SchemaStep::Property((*name).to_owned()),
+        Step::Other(_) => SchemaStep::Additional,
+        Step::Item => SchemaStep::Items,
+    }
+}
+
+/// The formula of an object that has, at the end of the steps, what the formula asks for.
+fn lifted<'s>(steps: &[Step<'s>], formula: Formula<'s>) -> Formula<'s> {
+    steps.iter().rev().fold(formula, |inner, step| match step {
+        Step::Field(name) => Formula::has(name, inner),
+        Step::Other(schemas) => Formula::HasOther(schemas.clone(), Box::new(inner)),
+        Step::Item => Formula::HasItem(Box::new(inner)),
+    })
+}

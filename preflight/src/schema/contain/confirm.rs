@@ -1,0 +1,203 @@
+//! The second opinion on a witness: the pipeline under the old definition, then under the new one. A witness counts only
+//! where the old one accepts it and the new one damages it at the very place of the difference.
+
+use serde_json::{Map, Value};
+
+use super::SchemaStep;
+use crate::schema::model::Schema;
+use crate::schema::pipeline::{self, Admission, Path, Resource, Server};
+use crate::source::{PathSegment, display_path};
+
+/// What becomes of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    /// The server refuses it.
+    Rejected,
+    /// Data in it is dropped.
+    Pruned,
+    /// Values in it change, or appear where there were none.
+    Altered,
+}
+
+impl Effect {
+    /// As it is written in reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rejected => "rejected",
+            Self::Pruned => "pruned",
+            Self::Altered => "altered",
+        }
+    }
+}
+
+/// What becomes of a witness, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Damage {
+    /// What.
+    pub effect: Effect,
+    /// Where in the object.
+    pub path: Path,
+    /// The keyword that refuses it; empty where nothing is refused.
+    pub keyword: String,
+    /// What the server says, or what happens.
+    pub message: String,
+}
+
+/// What the pipeline says of a would-be witness.
+#[derive(Clone, Debug)]
+pub(super) enum Confirmed {
+    Damaged(Damage),
+    /// Both definitions agree about it.
+    Unharmed,
+    /// The old definition does not let it in: this path, this keyword.
+    NotAccepted(Path, String),
+    /// Something in it cannot be evaluated.
+    Undecided(String),
+}
+
+impl Confirmed {
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Damaged(damage) => damage.message.clone(),
+            Self::Unharmed => "the two ways in which it is checked disagree".to_owned(),
+            Self::NotAccepted(path, keyword) => {
+                format!("no example was found that also meets {keyword} of {}", shown(path))
+            }
+            Self::Undecided(reason) => reason.clone(),
+        }
+    }
+}
+
+fn shown(path: &[PathSegment]) -> String {
+    if path.is_empty() { "the object".to_owned() } else { display_path(path) }
+}
+
+/// Asks the pipeline about an object, as it is sent and as it is stored then.
+pub(super) fn confirm(
+    old: &Resource<'_>,
+    new: &Resource<'_>,
+    server: Server,
+    path: &[SchemaStep],
+    object: &Value,
+) -> Confirmed {
+    let before = pipeline::create(old, server, object);
+    if let Some(error) = before.errors.first() {
+        return Confirmed::NotAccepted(error.path.clone(), error.keyword.to_owned());
+    }
+    if let Some(lost) = before.pruned.first().or(before.dropped_nulls.first()) {
+        return Confirmed::NotAccepted(lost.clone(), "the schema".to_owned());
+    }
+    if let Some(open) = before.unevaluated.first() {
+        return Confirmed::Undecided(format!("{} of {}: {}", open.keyword, shown(&open.path), open.reason));
+    }
+    let stored = &before.object;
+    let mut undecided = None;
+    for sent in [stored, object] {
+        let after = pipeline::create(new, server, &in_version(sent, new));
+        if let Some(damage) = damage(&after, path) {
+            return Confirmed::Damaged(damage);
+        }
+        // Rules are evaluated only where nothing else is wrong; then nothing can be said of them.
+        if let Some(place) = altered(old.schema, stored, &after.object, Vec::new())
+            && reaches(path, &place)
+        {
+            let message = format!("{} changes", shown(&place));
+            return Confirmed::Damaged(Damage {
+                effect: Effect::Altered,
+                path: place,
+                keyword: String::new(),
+                message,
+            });
+        }
+        if let Some(open) = after.unevaluated.first() {
+            undecided = Some(format!("{} of {}: {}", open.keyword, shown(&open.path), open.reason));
+        }
+    }
+    undecided.map_or(Confirmed::Unharmed, Confirmed::Undecided)
+}
+
+/// The object as it is read in another version of the same definition.
+fn in_version(object: &Value, resource: &Resource<'_>) -> Value {
+    let mut object = object.clone();
+    if let Some(version) = object.get_mut("apiVersion") {
+        *version = format!("{}/{}", resource.group, resource.version).into();
+    }
+    object
+}
+
+/// What happens at the place of the difference or below.
+fn damage(after: &Admission, path: &[SchemaStep]) -> Option<Damage> {
+    if let Some(error) = after.errors.iter().find(|error| reaches(path, &error.path)) {
+        return Some(Damage {
+            effect: Effect::Rejected,
+            path: error.path.clone(),
+            keyword: error.keyword.to_owned(),
+            message: error.message.clone(),
+        });
+    }
+    let lost = |places: &[Path]| places.iter().find(|place| reaches(path, place)).cloned();
+    let (place, message) = match (lost(&after.pruned), lost(&after.dropped_nulls)) {
+        (Some(place), _) => (place, "is dropped"),
+        (None, Some(place)) => (place, "is null, which is dropped"),
+        (None, None) => return None,
+    };
+    let message = format!("{} {message}", shown(&place));
+    Some(Damage { effect: Effect::Pruned, path: place, keyword: String::new(), message })
+}
+
+/// Whether a place in an object belongs to a node of the schema, or lies below it.
+fn reaches(node: &[SchemaStep], place: &[PathSegment]) -> bool {
+    node.len() <= place.len()
+        && node.iter().zip(place).all(|(step, segment)| match (step, segment) {
+            (SchemaStep::Property(name), PathSegment::Key(key)) => name == key,
+            (SchemaStep::Additional, PathSegment::Key(_)) | (SchemaStep::Items, PathSegment::Index(_)) => true,
+            _ => false,
+        })
+}
+
+/// The first place where an object differs that the old schema knows of. New fields may get defaults.
+fn altered(schema: &Schema, before: &Value, after: &Value, place: Path) -> Option<Path> {
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => altered_field(schema, before, after, &place),
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
+            let items = schema.items.as_deref().unwrap_or(schema);
+            before
+                .iter()
+                .zip(after)
+                .enumerate()
+                .find_map(|(index, (before, after))| altered(items, before, after, with(&place, index.into())))
+        }
+        _ => (!super::demands::same(before, after)).then_some(place),
+    }
+}
+
+fn altered_field(
+    schema: &Schema,
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+    place: &Path,
+) -> Option<Path> {
+    let node = |name: &str| schema.properties.get(name).or_else(|| schema.additional_schema());
+    let own = before.iter().find_map(|(name, value)| {
+        let inner = with(place, name.as_str().into());
+        // The version is rewritten on purpose.
+        if place.is_empty() && name == "apiVersion" {
+            return None;
+        }
+        match after.get(name) {
+            Some(after) => altered(node(name).unwrap_or(schema), value, after, inner),
+            None => Some(inner),
+        }
+    });
+    own.or_else(|| {
+        let added = after.keys().find(|name| !before.contains_key(*name) && node(name).is_some())?;
+        Some(with(place, added.as_str().into()))
+    })
+}
+
+fn with(place: &Path, segment: PathSegment) -> Path {
+    let mut longer = place.clone();
+    longer.push(segment);
+    longer
+}

@@ -1,0 +1,386 @@
+//! A formula taken apart: the demands on one value, sorted by the type that they are about, and the choices that are
+//! still open. Adding a demand is cheap and decides nothing; the solver does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::formula::{Formula, Place, Role, Types, Unique, types_of, ways_to_break, ways_to_damage};
+use super::number::Numbers;
+use super::text::Texts;
+use crate::schema::model::{Schema, Window};
+
+/// What every embedded resource has.
+static EMBEDDED: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::of(&json!({
+        "required": ["apiVersion", "kind"],
+        "properties": {
+            "apiVersion": {"type": "string", "minLength": 1, "pattern": "^v1$"},
+            "kind": {"type": "string", "minLength": 1, "pattern": "^[A-Z][a-z]*$"},
+            "metadata": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        },
+    }))
+});
+
+/// The demands on one value.
+#[derive(Clone, Debug)]
+pub(super) struct Demands<'s> {
+    pub(super) types: Types,
+    /// It is one of these.
+    pub(super) values: Option<Rc<Vec<Value>>>,
+    /// It is none of these.
+    pub(super) not_values: Vec<Rc<Vec<Value>>>,
+    pub(super) number: Numbers,
+    pub(super) text: Texts<'s>,
+    pub(super) list: Lists<'s>,
+    pub(super) object: Objects<'s>,
+    /// One of each must hold.
+    pub(super) choices: Vec<Vec<Formula<'s>>>,
+}
+
+/// The demands on a list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lists<'s> {
+    pub(super) count: Range,
+    /// Every item obeys.
+    pub(super) items: Vec<(&'s Schema, Role<'s>)>,
+    /// Some item is like this.
+    pub(super) has: Vec<Formula<'s>>,
+    pub(super) unique: Vec<Unique<'s>>,
+    /// Two items are equal in this way.
+    pub(super) repeated: Vec<Unique<'s>>,
+}
+
+/// The demands on an object.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Objects<'s> {
+    pub(super) count: Range,
+    /// Its fields obey these.
+    pub(super) schemas: Vec<(&'s Schema, Role<'s>)>,
+    pub(super) has: BTreeMap<Rc<str>, Vec<Formula<'s>>>,
+    pub(super) lacks: BTreeSet<Rc<str>>,
+    /// A field that none of the schemas names is like this.
+    pub(super) has_other: Vec<(Vec<&'s Schema>, Formula<'s>)>,
+}
+
+/// A count from `least` to `most`, both included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Range {
+    pub(super) least: i64,
+    pub(super) most: Option<i64>,
+}
+
+impl Range {
+    pub(super) fn narrow(&mut self, window: Window) {
+        self.least = self.least.max(window.least.unwrap_or(0));
+        if let Some(most) = window.most {
+            self.most = Some(self.most.map_or(most, |known| known.min(most)));
+        }
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.most.is_some_and(|most| most < self.least)
+    }
+
+    pub(super) fn holds(self, count: usize) -> bool {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        count >= self.least && self.most.is_none_or(|most| count <= most)
+    }
+}
+
+impl<'s> Demands<'s> {
+    pub(super) fn new() -> Self {
+        Self {
+            types: Types::ANY,
+            values: None,
+            not_values: Vec::new(),
+            number: Numbers::default(),
+            text: Texts::default(),
+            list: Lists::default(),
+            object: Objects::default(),
+            choices: Vec::new(),
+        }
+    }
+
+    /// Whether it shows already that no value meets them.
+    pub(super) fn are_contradictory(&self) -> bool {
+        self.types == Types::NONE
+    }
+
+    fn must_be(&mut self, types: Types) {
+        self.types = self.types.and(types);
+    }
+
+    fn contradict(&mut self) {
+        self.types = Types::NONE;
+    }
+
+    fn choose(&mut self, mut ways: Vec<Formula<'s>>) {
+        match ways.len() {
+            0 => self.contradict(),
+            1 => self.add(ways.remove(0)),
+            _ => self.choices.push(ways),
+        }
+    }
+
+    /// Adds what a formula demands.
+    pub(super) fn add(&mut self, formula: Formula<'s>) {
+        match formula {
+            Formula::All(formulas) => formulas.into_iter().for_each(|formula| self.add(formula)),
+            Formula::Any(ways) => self.choose(ways),
+            Formula::Obeys(schema, role) => self.obey(schema, role),
+            Formula::Breaks(schema, role) => self.choose(ways_to_break(schema, role)),
+            Formula::Damaged(schema, place) => self.choose(ways_to_damage(schema, place)),
+            Formula::Types(types) => self.must_be(types),
+            Formula::Is(values) => self.be_one_of(&values),
+            Formula::IsNot(values) => self.not_values.push(values),
+            Formula::IsBelow(limit) => {
+                self.must_be(Types::NUMBER);
+                self.number.most(limit);
+            }
+            Formula::IsAbove(limit) => {
+                self.must_be(Types::NUMBER);
+                self.number.least(limit);
+            }
+            Formula::IsNoMultiple(factor) => {
+                self.must_be(Types::NUMBER);
+                self.number.not_multiples.push(factor);
+            }
+            Formula::IsNoMatch(pattern) => {
+                self.must_be(Types::STRING);
+                self.text.avoiding.push(pattern);
+            }
+            Formula::IsOfLengthOutside(window) => {
+                self.must_be(Types::STRING);
+                self.outside(window, Formula::IsOfLengthOutside, |demands| &mut demands.text.length);
+            }
+            Formula::IsAgainstFormat(format, schema) => self.be_against_format(format, schema),
+            Formula::HasCountOutside(window) => {
+                self.must_be(Types::ARRAY);
+                self.outside(window, Formula::HasCountOutside, |demands| &mut demands.list.count);
+            }
+            Formula::HasItem(inner) => {
+                self.must_be(Types::ARRAY);
+                self.list.has.push(*inner);
+            }
+            Formula::HasRepeated(unique) => {
+                self.must_be(Types::ARRAY);
+                self.list.repeated.push(unique);
+            }
+            Formula::Has(name, inner) => {
+                self.must_be(Types::OBJECT);
+                self.object.has.entry(name).or_default().push(*inner);
+            }
+            Formula::Lacks(name) => {
+                self.must_be(Types::OBJECT);
+                self.object.lacks.insert(name);
+            }
+            Formula::HasOther(schemas, inner) => {
+                self.must_be(Types::OBJECT);
+                self.object.has_other.push((schemas, *inner));
+            }
+            Formula::HasAtLeast(least) => {
+                self.must_be(Types::OBJECT);
+                self.object.count.narrow(Window { least: Some(least), most: None });
+            }
+            Formula::HasAtMost(most) => {
+                self.must_be(Types::OBJECT);
+                self.object.count.narrow(Window { least: None, most: Some(most) });
+            }
+        }
+    }
+
+    /// A size below the least or above the most.
+    fn outside(&mut self, window: Window, formula: fn(Window) -> Formula<'s>, range: fn(&mut Self) -> &mut Range) {
+        match (window.least, window.most) {
+            (None, None) => self.contradict(),
+            (Some(least), None) => range(self).narrow(Window { least: None, most: Some(least.saturating_sub(1)) }),
+            (None, Some(most)) => range(self).narrow(Window { least: Some(most.saturating_add(1)), most: None }),
+            (least, most) => {
+                self.choose(vec![formula(Window { least, most: None }), formula(Window { least: None, most })]);
+            }
+        }
+    }
+
+    fn be_one_of(&mut self, values: &Rc<Vec<Value>>) {
+        // The server never takes null for an element of an enum.
+        let both = |value: &&Value| self.values.as_ref().is_none_or(|known| known.iter().any(|it| same(it, value)));
+        self.values = Some(Rc::new(values.iter().filter(both).cloned().collect()));
+    }
+
+    fn be_against_format(&mut self, format: &'s str, schema: &'s Schema) {
+        if let Some((least, most)) = super::number::range_of_format(format, schema) {
+            self.must_be(Types::NUMBER);
+            self.choose(vec![Formula::IsBelow(least), Formula::IsAbove(most)]);
+        } else {
+            self.must_be(Types::STRING);
+            self.text.not_formats.push(format);
+        }
+    }
+
+    /// Adds what a schema demands.
+    fn obey(&mut self, schema: &'s Schema, role: Role<'s>) {
+        self.must_be(types_of(schema, role));
+        if let Some(values) = &schema.enumeration {
+            let values = values.iter().filter(|value| !value.is_null()).cloned().collect();
+            self.be_one_of(&Rc::new(values));
+        }
+        if let Some(minimum) = schema.minimum {
+            self.number.least(minimum);
+        }
+        if let Some(maximum) = schema.maximum {
+            self.number.most(maximum);
+        }
+        self.number.multiples.extend(schema.multiple_of);
+        self.text.matching.extend(schema.pattern.as_deref());
+        if let Some(format) = &schema.format {
+            match super::number::range_of_format(format, schema) {
+                Some((below, above)) => {
+                    self.number.least(super::formula::flipped(below));
+                    self.number.most(super::formula::flipped(above));
+                }
+                None => self.text.formats.push(format),
+            }
+        }
+        self.text.length.narrow(schema.length);
+        self.list.count.narrow(schema.item_count);
+        self.object.count.narrow(schema.property_count);
+        self.list.unique.extend(Unique::of(schema));
+        if schema.unique_items {
+            self.list.unique.push(Unique::Items);
+        }
+        let branch = match role {
+            // A stored object has its defaults already.
+            Role::Stored(_) => Role::Branch(None),
+            Role::Branch(_) => role,
+        };
+        if let Some(items) = &schema.items {
+            let role = match role {
+                Role::Stored(_) => Role::Stored(Place::Item),
+                Role::Branch(node) => Role::Branch(node.and_then(|node| node.items.as_deref())),
+            };
+            self.list.items.push((items, role));
+        }
+        self.obey_fields(schema, role);
+        if schema.embedded_resource && matches!(role, Role::Stored(_)) {
+            self.obey(&EMBEDDED, Role::Branch(None));
+        }
+        for inner in &schema.all_of {
+            self.obey(inner, branch);
+        }
+        if !schema.any_of.is_empty() {
+            self.choose(schema.any_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect());
+        }
+        if !schema.one_of.is_empty() {
+            let exactly = |chosen: usize| {
+                let each = schema.one_of.iter().enumerate().map(|(index, inner)| {
+                    if index == chosen { Formula::Obeys(inner, branch) } else { Formula::Breaks(inner, branch) }
+                });
+                Formula::All(each.collect())
+            };
+            self.choose((0..schema.one_of.len()).map(exactly).collect());
+        }
+        if let Some(not) = &schema.not {
+            self.add(Formula::Breaks(not, branch));
+        }
+    }
+
+    fn obey_fields(&mut self, schema: &'s Schema, role: Role<'s>) {
+        let names_fields = !schema.properties.is_empty() || schema.additional.is_some();
+        if names_fields || matches!(role, Role::Stored(_)) {
+            self.object.schemas.push((schema, role));
+        }
+        let node = match role {
+            Role::Stored(_) => Some(schema),
+            Role::Branch(node) => node,
+        };
+        let default_of = |name: &str| node?.properties.get(name)?.default.as_ref();
+        for name in schema.required.iter().filter(|name| default_of(name).is_none()) {
+            self.object.required(name);
+        }
+        if matches!(role, Role::Branch(_)) {
+            // Where the field is left out, its default has to obey in its place.
+            for (name, field) in &schema.properties {
+                let Some(default) = default_of(name) else { continue };
+                let obeyed = Formula::Obeys(field, Role::Branch(node.and_then(|node| node.properties.get(name))));
+                if super::solve::holds(&obeyed, default) == Some(false) {
+                    self.object.required(name);
+                }
+            }
+        }
+    }
+}
+
+impl<'s> Objects<'s> {
+    fn required(&mut self, name: &str) {
+        // Only where the value is an object; the demand is added to those that a field meets.
+        self.has.entry(name.into()).or_default();
+    }
+
+    /// What a field of this name has to be; `None` where there may be none.
+    pub(super) fn demands_on(&self, name: &str) -> Option<Vec<Formula<'s>>> {
+        if self.lacks.contains(name) {
+            return None;
+        }
+        let mut formulas = Vec::new();
+        for (schema, role) in &self.schemas {
+            if let Some(field) = schema.properties.get(name) {
+                formulas.push(Formula::Obeys(field, field_role(schema, *role, name)));
+            } else if let Some(additional) = schema.additional_schema() {
+                let role = match role {
+                    Role::Stored(_) => Role::Stored(Place::Field),
+                    Role::Branch(node) => Role::Branch(node.and_then(Schema::additional_schema)),
+                };
+                formulas.push(Formula::Obeys(additional, role));
+            } else if is_closed(schema, *role) && !is_built_in(schema, *role, name) {
+                return None;
+            }
+        }
+        formulas.extend(self.has.get(name).into_iter().flatten().cloned());
+        Some(formulas)
+    }
+
+    /// All names that a schema gives.
+    pub(super) fn declared(&self) -> BTreeSet<Rc<str>> {
+        let named = self.schemas.iter().flat_map(|(schema, _)| schema.properties.keys());
+        named.map(|name| Rc::from(name.as_str())).chain(self.has.keys().cloned()).collect()
+    }
+}
+
+fn field_role<'s>(schema: &'s Schema, role: Role<'s>, name: &str) -> Role<'s> {
+    match role {
+        Role::Stored(place) if name == "metadata" && (place == Place::Root || schema.embedded_resource) => {
+            Role::Stored(Place::Metadata)
+        }
+        Role::Stored(_) => Role::Stored(Place::Field),
+        Role::Branch(node) => Role::Branch(node.and_then(|node| node.properties.get(name))),
+    }
+}
+
+/// Whether pruning leaves only the fields that the schema names.
+fn is_closed(schema: &Schema, role: Role<'_>) -> bool {
+    matches!(role, Role::Stored(place) if place != Place::Metadata) && !schema.keeps_unknown()
+}
+
+/// Whether the server knows the field without a schema.
+fn is_built_in(schema: &Schema, role: Role<'_>, name: &str) -> bool {
+    let resource = schema.embedded_resource || matches!(role, Role::Stored(Place::Root));
+    resource && ["apiVersion", "kind", "metadata"].contains(&name)
+}
+
+/// Equal as JSON; 1 and 1.0 are the same number.
+pub(super) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(name, one)| other.get(name).is_some_and(|other| same(one, other)))
+        }
+        _ => one == other,
+    }
+}

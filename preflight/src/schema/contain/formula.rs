@@ -1,0 +1,338 @@
+//! What is asked of a value: a formula over schemas that it obeys or breaks, and over single demands that schemas make.
+//! Formulas are taken apart by the solver only as far as a search needs them.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::schema::model::{Additional, Limit, ListType, Schema, Type, Window};
+
+/// A set of JSON types; whole numbers and others are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Types(u8);
+
+impl Types {
+    pub(super) const NONE: Self = Self(0);
+    pub(super) const NULL: Self = Self(1);
+    pub(super) const BOOLEAN: Self = Self(2);
+    pub(super) const WHOLE: Self = Self(4);
+    /// Numbers that `type: integer` does not take: fractions, and what is too large.
+    pub(super) const FRACTION: Self = Self(8);
+    pub(super) const STRING: Self = Self(16);
+    pub(super) const ARRAY: Self = Self(32);
+    pub(super) const OBJECT: Self = Self(64);
+    pub(super) const NUMBER: Self = Self(4 | 8);
+    pub(super) const ANY: Self = Self(127);
+    /// One by one, in the order in which a readable example is looked for.
+    pub(super) const EACH: [Self; 7] =
+        [Self::STRING, Self::WHOLE, Self::BOOLEAN, Self::OBJECT, Self::ARRAY, Self::FRACTION, Self::NULL];
+
+    pub(super) fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    pub(super) fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(super) fn not(self) -> Self {
+        Self(!self.0 & Self::ANY.0)
+    }
+
+    pub(super) fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The type of a value.
+    pub(super) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::NULL,
+            Value::Bool(_) => Self::BOOLEAN,
+            Value::Number(number) if number.is_i64() => Self::WHOLE,
+            // The server takes a float for an integer where both have the same meaning in JavaScript.
+            Value::Number(number) => match number.as_f64() {
+                Some(float) if float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_991.0 => Self::WHOLE,
+                _ => Self::FRACTION,
+            },
+            Value::String(_) => Self::STRING,
+            Value::Array(_) => Self::ARRAY,
+            Value::Object(_) => Self::OBJECT,
+        }
+    }
+
+    /// What `type`, `nullable` and `x-kubernetes-int-or-string` of a schema let in, apart from null.
+    pub(super) fn allowed_by(schema: &Schema) -> Self {
+        match schema.kind {
+            _ if schema.int_or_string => Self::WHOLE.or(Self::STRING),
+            None => Self::ANY.and(Self::NULL.not()),
+            Some(Type::Boolean) => Self::BOOLEAN,
+            Some(Type::Integer) => Self::WHOLE,
+            Some(Type::Number) => Self::NUMBER,
+            Some(Type::String) => Self::STRING,
+            Some(Type::Array) => Self::ARRAY,
+            Some(Type::Object) => Self::OBJECT,
+        }
+    }
+}
+
+/// How a schema is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Role<'s> {
+    /// A node of the skeleton, for an object as it is stored: pruned, without dropped nulls, defaults filled in.
+    Stored(Place),
+    /// A branch of a combinator, or a schema without the pipeline around it. `skeleton` is the node of the skeleton for
+    /// the same value: its defaults are filled in before the branch is looked at.
+    Branch(Option<&'s Schema>),
+}
+
+/// Where a node of the skeleton stands; decides what becomes of null, and which fields are never pruned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The object itself.
+    Root,
+    /// The value of a field or a map key: null is dropped unless the schema is nullable.
+    Field,
+    /// An item of a list.
+    Item,
+    /// `metadata` of an object: known to the server, never pruned.
+    Metadata,
+}
+
+/// Which uniqueness a list asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Unique<'s> {
+    /// No two items are equal.
+    Items,
+    /// No two items have equal keys.
+    Keys(&'s [String]),
+}
+
+impl<'s> Unique<'s> {
+    pub(super) fn of(schema: &'s Schema) -> Option<Self> {
+        match schema.list_type {
+            Some(ListType::Set) => Some(Self::Items),
+            Some(ListType::Map) => Some(Self::Keys(&schema.list_map_keys)),
+            _ => None,
+        }
+    }
+}
+
+/// What is asked of one value. Demands on a type other than the value's are met, except where the name says `Is…`/`Has…`.
+#[derive(Clone, Debug)]
+pub(super) enum Formula<'s> {
+    All(Vec<Formula<'s>>),
+    Any(Vec<Formula<'s>>),
+    /// It obeys the schema.
+    Obeys(&'s Schema, Role<'s>),
+    /// It breaks the schema.
+    Breaks(&'s Schema, Role<'s>),
+    /// It is rejected, pruned or altered under this node of the skeleton, or something in it is.
+    Damaged(&'s Schema, Place),
+    /// It is of one of the types.
+    Types(Types),
+    /// It is one of the values.
+    Is(Rc<Vec<Value>>),
+    /// It is none of the values.
+    IsNot(Rc<Vec<Value>>),
+    /// It is a number below (or at, where not exclusive) the limit.
+    IsBelow(Limit),
+    /// It is a number above (or at) the limit.
+    IsAbove(Limit),
+    /// It is a number and no multiple.
+    IsNoMultiple(f64),
+    /// It is text that the pattern does not match.
+    IsNoMatch(&'s str),
+    /// It is text outside of the window of lengths.
+    IsOfLengthOutside(Window),
+    /// It is text or a number that the format refuses.
+    IsAgainstFormat(&'s str, &'s Schema),
+    /// It is a list with fewer or more items.
+    HasCountOutside(Window),
+    /// It is a list with such an item.
+    HasItem(Box<Formula<'s>>),
+    /// It is a list with two items that are equal, or have equal keys.
+    HasRepeated(Unique<'s>),
+    /// It is an object with such a field.
+    Has(Rc<str>, Box<Formula<'s>>),
+    /// It is an object without the field.
+    Lacks(Rc<str>),
+    /// It is an object with such a field under a name that neither schema declares.
+    HasOther(Vec<&'s Schema>, Box<Formula<'s>>),
+    /// It is an object with at least so many fields.
+    HasAtLeast(i64),
+    /// It is an object with at most so many fields.
+    HasAtMost(i64),
+}
+
+impl<'s> Formula<'s> {
+    pub(super) fn anything() -> Self {
+        Self::All(Vec::new())
+    }
+
+    pub(super) fn has(name: &str, inner: Self) -> Self {
+        Self::Has(name.into(), Box::new(inner))
+    }
+
+    pub(super) fn lacks(name: &str) -> Self {
+        Self::Lacks(name.into())
+    }
+}
+
+/// The demands that a schema makes, one by one, each turned into the formula of breaking it.
+/// `defaults` is the node of the skeleton whose defaults are filled in before.
+pub(super) fn ways_to_break<'s>(schema: &'s Schema, role: Role<'s>) -> Vec<Formula<'s>> {
+    let skeleton = match role {
+        Role::Stored(_) => Some(schema),
+        Role::Branch(skeleton) => skeleton,
+    };
+    let mut ways = vec![breaks_type(schema, role)];
+    ways.extend(scalar_ways(schema));
+    let default_of =
+        |name: &str| skeleton.and_then(|node| node.properties.get(name)).and_then(|field| field.default.as_ref());
+    ways.extend(schema.required.iter().filter(|name| default_of(name).is_none()).map(|name| Formula::lacks(name)));
+    for (name, field) in &schema.properties {
+        let node = skeleton.and_then(|node| node.properties.get(name));
+        let role = inner_role(role, node, Place::Field);
+        ways.push(Formula::has(name, Formula::Breaks(field, role)));
+        // Where the field is left out, its default is judged in its place.
+        if let (Some(default), Role::Branch(_)) = (default_of(name), role) {
+            let broken = Formula::Breaks(field, Role::Branch(node));
+            if super::solve::holds(&broken, default) != Some(false) {
+                ways.push(Formula::lacks(name));
+            }
+        }
+    }
+    if let Some(Additional::Schema(additional)) = &schema.additional {
+        let node = skeleton.and_then(Schema::additional_schema);
+        let inner = Formula::Breaks(additional, inner_role(role, node, Place::Field));
+        ways.push(Formula::HasOther(vec![schema], Box::new(inner)));
+    }
+    if let Some(items) = &schema.items {
+        let node = skeleton.and_then(|node| node.items.as_deref());
+        ways.push(Formula::HasItem(Box::new(Formula::Breaks(items, inner_role(role, node, Place::Item)))));
+    }
+    ways.extend(combinator_ways(schema, skeleton).into_iter().map(|(_, way)| way));
+    ways
+}
+
+fn inner_role<'s>(role: Role<'s>, node: Option<&'s Schema>, place: Place) -> Role<'s> {
+    match role {
+        Role::Stored(_) => Role::Stored(place),
+        Role::Branch(_) => Role::Branch(node),
+    }
+}
+
+/// `type` and `nullable`.
+pub(super) fn breaks_type<'s>(schema: &'s Schema, role: Role<'s>) -> Formula<'s> {
+    Formula::Types(types_of(schema, role).not())
+}
+
+/// The types that a schema lets in where it stands.
+pub(super) fn types_of(schema: &Schema, role: Role<'_>) -> Types {
+    let types = Types::allowed_by(schema);
+    let typed = schema.kind.is_some() || schema.int_or_string;
+    let null = match role {
+        Role::Stored(Place::Root | Place::Metadata) => false,
+        Role::Stored(Place::Field) => schema.nullable,
+        Role::Stored(Place::Item) | Role::Branch(_) => schema.nullable || !typed,
+    };
+    if null { types.or(Types::NULL) } else { types }
+}
+
+/// The demands on values without inner structure, and on the size of those with.
+fn scalar_ways(schema: &Schema) -> Vec<Formula<'_>> {
+    let mut ways = Vec::new();
+    if let Some(values) = &schema.enumeration {
+        ways.push(Formula::IsNot(Rc::new(values.clone())));
+    }
+    ways.extend(schema.minimum.map(below));
+    ways.extend(schema.maximum.map(above));
+    ways.extend(schema.multiple_of.map(Formula::IsNoMultiple));
+    ways.extend(schema.pattern.as_deref().map(Formula::IsNoMatch));
+    ways.extend(schema.format.as_deref().map(|format| Formula::IsAgainstFormat(format, schema)));
+    if schema.length != Window::default() {
+        ways.push(Formula::IsOfLengthOutside(schema.length));
+    }
+    if schema.item_count != Window::default() {
+        ways.push(Formula::HasCountOutside(schema.item_count));
+    }
+    ways.extend(schema.property_count.least.map(|least| Formula::HasAtMost(least - 1)));
+    ways.extend(schema.property_count.most.map(|most| Formula::HasAtLeast(most + 1)));
+    ways.extend(Unique::of(schema).map(Formula::HasRepeated));
+    if schema.unique_items {
+        ways.push(Formula::HasRepeated(Unique::Items));
+    }
+    ways
+}
+
+/// The numbers that a `minimum` keeps out.
+pub(super) fn below(minimum: Limit) -> Formula<'static> {
+    Formula::IsBelow(flipped(minimum))
+}
+
+/// The numbers that a `maximum` keeps out.
+pub(super) fn above(maximum: Limit) -> Formula<'static> {
+    Formula::IsAbove(flipped(maximum))
+}
+
+/// The bound that lets in what this one keeps out.
+pub(super) fn flipped(limit: Limit) -> Limit {
+    Limit { exclusive: !limit.exclusive, ..limit }
+}
+
+/// `allOf`, `anyOf`, `oneOf` and `not`, each with the formula of breaking it.
+pub(super) fn combinator_ways<'s>(
+    schema: &'s Schema,
+    skeleton: Option<&'s Schema>,
+) -> Vec<(&'static str, Formula<'s>)> {
+    let role = Role::Branch(skeleton);
+    let breaks =
+        |branches: &'s [Schema]| branches.iter().map(|branch| Formula::Breaks(branch, role)).collect::<Vec<_>>();
+    let mut ways = Vec::new();
+    if !schema.all_of.is_empty() {
+        ways.push(("allOf", Formula::Any(breaks(&schema.all_of))));
+    }
+    if !schema.any_of.is_empty() {
+        ways.push(("anyOf", Formula::All(breaks(&schema.any_of))));
+    }
+    if !schema.one_of.is_empty() {
+        let mut either = vec![Formula::All(breaks(&schema.one_of))];
+        for (index, first) in schema.one_of.iter().enumerate() {
+            for second in &schema.one_of[index + 1..] {
+                either.push(Formula::All(vec![Formula::Obeys(first, role), Formula::Obeys(second, role)]));
+            }
+        }
+        ways.push(("oneOf", Formula::Any(either)));
+    }
+    if let Some(not) = &schema.not {
+        ways.push(("not", Formula::Obeys(not, role)));
+    }
+    ways
+}
+
+/// All ways in which a value is rejected, pruned or altered at a node of the skeleton or below.
+pub(super) fn ways_to_damage(schema: &Schema, place: Place) -> Vec<Formula<'_>> {
+    let role = Role::Stored(place);
+    let mut ways = vec![breaks_type(schema, role)];
+    ways.extend(scalar_ways(schema));
+    let given = |name: &String| schema.properties.get(name).is_none_or(|field| field.default.is_none());
+    ways.extend(schema.required.iter().filter(|name| given(name)).map(|name| Formula::lacks(name)));
+    ways.extend(combinator_ways(schema, Some(schema)).into_iter().map(|(_, way)| way));
+    if !schema.keeps_unknown() && place != Place::Metadata {
+        ways.push(Formula::HasOther(vec![schema], Box::new(Formula::anything())));
+    }
+    for (name, field) in &schema.properties {
+        ways.push(Formula::has(name, Formula::Damaged(field, Place::Field)));
+    }
+    if let Some(additional) = schema.additional_schema() {
+        ways.push(Formula::HasOther(vec![schema], Box::new(Formula::Damaged(additional, Place::Field))));
+    }
+    if let Some(items) = &schema.items {
+        ways.push(Formula::HasItem(Box::new(Formula::Damaged(items, Place::Item))));
+    }
+    if schema.embedded_resource {
+        ways.push(Formula::lacks("apiVersion"));
+        ways.push(Formula::lacks("kind"));
+    }
+    ways
+}

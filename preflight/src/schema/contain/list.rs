@@ -1,0 +1,155 @@
+//! Lists: items that there have to be, how many there may be, and which of them may be equal.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::admits::repeats;
+use super::demands::{Demands, Lists};
+use super::formula::{Formula, Unique};
+use super::solve::{Outcome, Solver, is_excepted};
+
+/// Items that an example may have for the sake of their number.
+const MOST_ITEMS: i64 = 1000;
+
+impl Solver {
+    /// A list that meets the demands.
+    pub(super) fn list(&mut self, demands: &Demands<'_>) -> Outcome {
+        let list = &demands.list;
+        if list.count.is_empty() {
+            return Outcome::Empty;
+        }
+        let outcome = match list.repeated.as_slice() {
+            [] => self.with_items(list, Vec::new()),
+            [repeated] => match self.twins(list, repeated) {
+                Ok(twins) => self.with_items(list, twins),
+                Err(outcome) => outcome,
+            },
+            _ => Outcome::Unknown("x-kubernetes-list-type".to_owned()),
+        };
+        match outcome {
+            Outcome::Found(value) if is_excepted(&value, demands) => {
+                let longer = Lists {
+                    count: super::demands::Range {
+                        least: value.as_array().map_or(0, |items| items.len() as i64) + 1,
+                        ..list.count
+                    },
+                    ..list.clone()
+                };
+                match self.with_items(&longer, Vec::new()) {
+                    Outcome::Found(value) if !is_excepted(&value, demands) && list.repeated.is_empty() => {
+                        Outcome::Found(value)
+                    }
+                    _ => Outcome::Unknown("enum".to_owned()),
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// The items that some demand asks for, and as many more as there have to be.
+    fn with_items(&mut self, list: &Lists<'_>, mut items: Vec<Value>) -> Outcome {
+        let given = items.len();
+        for wanted in &list.has {
+            match self.item(list, &items, Some(wanted.clone())) {
+                Outcome::Found(value) => items.push(value),
+                // Another choice of the items before may have left room for this one.
+                Outcome::Empty if !items.is_empty() && !list.unique.is_empty() => {
+                    return Outcome::Unknown("x-kubernetes-list-type".to_owned());
+                }
+                other => return other,
+            }
+        }
+        if !list.count.holds(items.len().max(usize::try_from(list.count.least).unwrap_or(0))) {
+            return if given == 0 && list.has.len() > 1 { self.in_one_item(list) } else { Outcome::Empty };
+        }
+        if list.count.least > MOST_ITEMS {
+            return Outcome::Unknown("minItems".to_owned());
+        }
+        while i64::try_from(items.len()).is_ok_and(|count| count < list.count.least) {
+            match (list.unique.as_slice(), items.last()) {
+                // Where items may be equal, one more of the same does.
+                ([], Some(last)) if list.has.is_empty() => items.push(last.clone()),
+                _ => match self.item(list, &items, None) {
+                    Outcome::Found(value) => items.push(value),
+                    Outcome::Empty if !list.has.is_empty() || given > 0 => {
+                        return Outcome::Unknown("x-kubernetes-list-type".to_owned());
+                    }
+                    other => return other,
+                },
+            }
+        }
+        Outcome::Found(Value::Array(items))
+    }
+
+    /// All wanted items as one, where there is no room for more.
+    fn in_one_item(&mut self, list: &Lists<'_>) -> Outcome {
+        match self.item(list, &[], Some(Formula::All(list.has.clone()))) {
+            Outcome::Found(value) if list.count.holds(1) => Outcome::Found(Value::Array(vec![value])),
+            Outcome::Empty if list.count.most.is_some_and(|most| most <= 1) => Outcome::Empty,
+            _ => Outcome::Unknown("maxItems".to_owned()),
+        }
+    }
+
+    /// One more item that obeys, differs from those before where it has to, and is as wanted.
+    fn item(&mut self, list: &Lists<'_>, before: &[Value], wanted: Option<Formula<'_>>) -> Outcome {
+        let before = before.to_vec();
+        let mut formulas: Vec<Formula<'_>> =
+            list.items.iter().map(|(schema, role)| Formula::Obeys(schema, *role)).collect();
+        for unique in &list.unique {
+            formulas.extend(before.iter().map(|other| differs(unique, other)));
+        }
+        formulas.extend(wanted);
+        self.solve(formulas)
+    }
+
+    /// Two items that are equal in the way asked for, and in no way that is forbidden.
+    fn twins(&mut self, list: &Lists<'_>, repeated: &Unique<'_>) -> Result<Vec<Value>, Outcome> {
+        if list.count.most.is_some_and(|most| most < 2) {
+            return Err(Outcome::Empty);
+        }
+        let implied = |unique: &Unique<'_>| match (unique, repeated) {
+            (Unique::Items, Unique::Keys(_)) => false,
+            (Unique::Items | Unique::Keys(_), Unique::Items) => true,
+            (Unique::Keys(forbidden), Unique::Keys(asked)) => forbidden.iter().all(|key| asked.contains(key)),
+        };
+        if list.unique.iter().any(implied) {
+            return Err(Outcome::Empty);
+        }
+        let wanted = list.has.first().cloned();
+        let first = match self.item(list, &[], wanted) {
+            Outcome::Found(value) => value,
+            other => return Err(other),
+        };
+        if list.unique.is_empty() {
+            return Ok(vec![first.clone(), first]);
+        }
+        let Unique::Keys(keys) = repeated else { return Err(Outcome::Empty) };
+        let alike = keys.iter().map(|key| match first.get(key) {
+            Some(value) => Formula::has(key, Formula::Is(Rc::new(vec![value.clone()]))),
+            None => Formula::lacks(key),
+        });
+        match self.item(list, std::slice::from_ref(&first), Some(Formula::All(alike.collect()))) {
+            Outcome::Found(second) if repeats(repeated, &[first.clone(), second.clone()]) => Ok(vec![first, second]),
+            _ => Err(Outcome::Unknown("x-kubernetes-list-type".to_owned())),
+        }
+    }
+}
+
+/// That an item is not equal to another one in the way that `unique` forbids.
+fn differs<'f>(unique: &Unique<'f>, other: &Value) -> Formula<'f> {
+    match unique {
+        Unique::Items => Formula::IsNot(Rc::new(vec![other.clone()])),
+        Unique::Keys(keys) => Formula::Any(
+            keys.iter()
+                .flat_map(|key| match other.get(key) {
+                    Some(value) => {
+                        let differs = Formula::IsNot(Rc::new(vec![value.clone()]));
+                        vec![Formula::has(key, differs), Formula::lacks(key)]
+                    }
+                    None => vec![Formula::has(key, Formula::anything())],
+                })
+                .collect(),
+        ),
+    }
+}

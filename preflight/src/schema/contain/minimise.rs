@@ -1,0 +1,87 @@
+//! Makes a witness small and readable: everything goes that the damage does not need, and its name says what it is.
+
+use serde_json::Value;
+
+use super::confirm::{Confirmed, Damage};
+use crate::source::PathSegment;
+
+/// How often the pipeline may be asked.
+const TRIALS: usize = 400;
+
+pub(super) fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> (Value, Damage) {
+    let mut trials = 0;
+    let mut same_damage = |candidate: &Value, damage: &Damage| {
+        trials += 1;
+        match look(candidate) {
+            Confirmed::Damaged(found) if trials <= TRIALS => {
+                (found.effect == damage.effect && found.keyword == damage.keyword).then_some(found)
+            }
+            _ => None,
+        }
+    };
+    loop {
+        let mut smaller = false;
+        // From the end, so that the places that are left to try stay what they are.
+        for place in places(&object).into_iter().rev() {
+            let mut candidate = object.clone();
+            if remove(&mut candidate, &place).is_none() {
+                continue;
+            }
+            if let Some(found) = same_damage(&candidate, &damage) {
+                (object, damage, smaller) = (candidate, found, true);
+            }
+        }
+        if !smaller {
+            break;
+        }
+    }
+    let mut named = object.clone();
+    if let Some(name) = named.pointer_mut("/metadata/name") {
+        *name = "witness".into();
+        if let Some(found) = same_damage(&named, &damage) {
+            return (named, found);
+        }
+    }
+    (object, damage)
+}
+
+/// Every place below the root that may go, parents before what they hold.
+fn places(object: &Value) -> Vec<Vec<PathSegment>> {
+    let mut found = Vec::new();
+    let mut open = vec![(Vec::new(), object)];
+    while let Some((path, value)) = open.pop() {
+        let inner: Vec<(PathSegment, &Value)> = match value {
+            Value::Object(fields) => fields.iter().map(|(name, value)| (name.as_str().into(), value)).collect(),
+            Value::Array(items) => items.iter().enumerate().map(|(index, value)| (index.into(), value)).collect(),
+            _ => Vec::new(),
+        };
+        for (segment, value) in inner {
+            let mut path: Vec<PathSegment> = path.clone();
+            path.push(segment);
+            let built_in = matches!(path.as_slice(), [PathSegment::Key(key)] if super::walk::BUILT_IN.contains(&key.as_str()))
+                || matches!(path.as_slice(), [PathSegment::Key(one), PathSegment::Key(two)] if one == "metadata" && two == "name");
+            if !built_in {
+                found.push(path.clone());
+            }
+            open.push((path, value));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn remove(object: &mut Value, path: &[PathSegment]) -> Option<Value> {
+    let (last, parents) = path.split_last()?;
+    let mut current = object;
+    for segment in parents {
+        current = match segment {
+            PathSegment::Key(key) => current.get_mut(key)?,
+            PathSegment::Index(index) => current.get_mut(index)?,
+        };
+    }
+    match (last, current) {
+        (PathSegment::Key(key), Value::Object(fields)) => fields.shift_remove(key),
+        (PathSegment::Index(index), Value::Array(items)) if *index < items.len() => Some(items.remove(*index)),
+        _ => None,
+    }
+}

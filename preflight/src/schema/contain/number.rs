@@ -1,0 +1,201 @@
+//! Numbers: an interval in 64-bit floating point, multiples and what is none; an example, or the proof that there is none.
+
+use serde_json::{Number, Value};
+
+use super::formula::Types;
+use super::solve::Outcome;
+use crate::schema::model::{Limit, Schema, Type};
+
+/// Candidates that are tried before an answer is given up.
+const CANDIDATES: usize = 4096;
+
+/// The demands on a number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers {
+    low: Option<Limit>,
+    high: Option<Limit>,
+    pub(super) multiples: Vec<f64>,
+    pub(super) not_multiples: Vec<f64>,
+}
+
+impl Numbers {
+    pub(super) fn least(&mut self, limit: Limit) {
+        let tighter =
+            self.low.is_none_or(|known| limit.value > known.value || (limit.value == known.value && limit.exclusive));
+        if tighter {
+            self.low = Some(limit);
+        }
+    }
+
+    pub(super) fn most(&mut self, limit: Limit) {
+        let tighter =
+            self.high.is_none_or(|known| limit.value < known.value || (limit.value == known.value && limit.exclusive));
+        if tighter {
+            self.high = Some(limit);
+        }
+    }
+
+    fn is_within(&self, float: f64) -> bool {
+        let above = |limit: Limit| float > limit.value || (!limit.exclusive && float == limit.value);
+        let below = |limit: Limit| float < limit.value || (!limit.exclusive && float == limit.value);
+        self.low.is_none_or(above) && self.high.is_none_or(below)
+    }
+
+    /// Whether a number meets the demands.
+    pub(super) fn admits(&self, number: &Number) -> bool {
+        let Some(float) = number.as_f64() else { return false };
+        self.is_within(float)
+            && self.multiples.iter().all(|factor| is_multiple(number, *factor))
+            && !self.not_multiples.iter().any(|factor| is_multiple(number, *factor))
+    }
+
+    /// A number of the type that meets the demands and is none of `except`.
+    pub(super) fn example(&self, kind: Types, except: &dyn Fn(&Value) -> bool) -> Outcome {
+        if kind == Types::WHOLE { self.whole(except) } else { self.fraction(except) }
+    }
+
+    fn whole(&self, except: &dyn Fn(&Value) -> bool) -> Outcome {
+        let (low, high) = (whole_low(self.low), whole_high(self.high));
+        if low > high {
+            return Outcome::Empty;
+        }
+        let exact =
+            self.multiples.iter().chain(&self.not_multiples).all(|factor| factor.fract() == 0.0 && *factor > 0.0);
+        let step =
+            self.multiples.iter().filter(|_| exact).fold(1, |step, factor| least_common(step, as_whole(*factor)));
+        // The multiples of `step` in the interval, from the one nearest to zero outwards.
+        let (first, last) = (low.div_euclid(step) + i128::from(low.rem_euclid(step) != 0), high.div_euclid(step));
+        if first > last {
+            return Outcome::Empty;
+        }
+        let mut tried: usize = 0;
+        for offset in outwards(first, last).take(CANDIDATES) {
+            tried += 1;
+            let Ok(number) = i64::try_from(offset * step) else { continue };
+            let value = Value::from(number);
+            if self.admits(&Number::from(number)) && !except(&value) {
+                return Outcome::Found(value);
+            }
+        }
+        // What is no multiple of whole factors repeats itself: a whole period without an example settles it. Values that
+        // are left out one by one are few, so that a hit among so many candidates was left to find.
+        let period = self
+            .not_multiples
+            .iter()
+            .filter(|_| exact)
+            .fold(step, |period, factor| least_common(period, as_whole(*factor)));
+        let all = last - first < tried as i128;
+        if all || (exact && period / step < (CANDIDATES / 2) as i128 && !self.not_multiples.is_empty()) {
+            return Outcome::Empty;
+        }
+        Outcome::Unknown("multipleOf".to_owned())
+    }
+
+    fn fraction(&self, except: &dyn Fn(&Value) -> bool) -> Outcome {
+        let low = self.low.map_or(f64::MIN, |limit| limit.value);
+        let high = self.high.map_or(f64::MAX, |limit| limit.value);
+        if low > high {
+            return Outcome::Empty;
+        }
+        let middle = low / 2.0 + high / 2.0;
+        let start = low.max(0.0).min(high);
+        let mut candidates = vec![0.5, -0.5, 1.5, 0.25, start + 0.5, start - 0.5, low, high, middle];
+        for factor in &self.multiples {
+            let nearest = (start / factor).round();
+            candidates.extend((-64..=64).map(|offset| (nearest + f64::from(offset)) * factor));
+        }
+        let mut width = high - low;
+        for _ in 0..60 {
+            width /= 2.0;
+            candidates.extend([low + width, high - width]);
+        }
+        // Whole, but too large for an integer.
+        candidates.extend([1e300, -1e300, 1e17, -1e17]);
+        for float in candidates {
+            let Some(number) = Number::from_f64(float) else { continue };
+            let value = Value::Number(number.clone());
+            if Types::of(&value) == Types::FRACTION && self.admits(&number) && !except(&value) {
+                return Outcome::Found(value);
+            }
+        }
+        let small = low >= -9_007_199_254_740_991.0 && high <= 9_007_199_254_740_991.0;
+        if small && self.multiples.iter().any(|factor| factor.fract() == 0.0) {
+            return Outcome::Empty;
+        }
+        if low == high {
+            return Outcome::Empty;
+        }
+        Outcome::Unknown(if self.multiples.is_empty() { "maximum" } else { "multipleOf" }.to_owned())
+    }
+}
+
+/// The numbers that a format of numbers keeps out, below and above; `None` for a format that is none.
+pub(super) fn range_of_format(format: &str, schema: &Schema) -> Option<(Limit, Limit)> {
+    let range =
+        |low: f64, high: f64| Some((Limit { value: low, exclusive: true }, Limit { value: high, exclusive: true }));
+    let text = schema.kind == Some(Type::String);
+    match format.replace('-', "").as_str() {
+        _ if text => None,
+        "int32" => range(f64::from(i32::MIN), f64::from(i32::MAX)),
+        // The bounds of the type itself.
+        "int64" => range(-9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0),
+        "float" => range(f64::from(f32::MIN), f64::from(f32::MAX)),
+        "double" => range(f64::MIN, f64::MAX),
+        _ => None,
+    }
+}
+
+/// As the server computes it: whole numbers by remainder, others by the quotient.
+fn is_multiple(number: &Number, factor: f64) -> bool {
+    if factor == 0.0 {
+        return false;
+    }
+    if let (Some(whole), true) = (number.as_i64(), factor.fract() == 0.0 && factor.abs() < 9e18) {
+        return i128::from(whole) % as_whole(factor) == 0;
+    }
+    number.as_f64().is_some_and(|float| (float / factor).fract() == 0.0)
+}
+
+fn as_whole(float: f64) -> i128 {
+    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates, which is what is wanted")]
+    let whole = float as i128;
+    whole
+}
+
+fn whole_low(limit: Option<Limit>) -> i128 {
+    let least = i128::from(i64::MIN);
+    limit.map_or(least, |limit| {
+        let up = as_whole(limit.value.ceil());
+        (up + i128::from(limit.exclusive && limit.value.fract() == 0.0)).max(least)
+    })
+}
+
+fn whole_high(limit: Option<Limit>) -> i128 {
+    let most = i128::from(i64::MAX);
+    limit.map_or(most, |limit| {
+        let down = as_whole(limit.value.floor());
+        (down - i128::from(limit.exclusive && limit.value.fract() == 0.0)).min(most)
+    })
+}
+
+fn least_common(one: i128, other: i128) -> i128 {
+    let (mut a, mut b) = (one.abs().max(1), other.abs().max(1));
+    let product = a.saturating_mul(b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    product / a
+}
+
+/// All whole numbers from `first` to `last`, those near zero before others, positive before negative.
+fn outwards(first: i128, last: i128) -> impl Iterator<Item = i128> {
+    let start = 0.clamp(first, last);
+    (0..)
+        .map_while(move |distance: i128| {
+            let (up, down) = (start + distance, start - distance);
+            let both = [(up <= last).then_some(up), (distance > 0 && down >= first).then_some(down)];
+            both.iter().any(Option::is_some).then_some(both)
+        })
+        .flatten()
+        .flatten()
+}

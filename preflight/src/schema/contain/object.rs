@@ -1,0 +1,168 @@
+//! Objects: which fields there have to be, what each has to hold, and how many there may be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use super::admits::is_named;
+use super::demands::{Demands, Objects};
+use super::formula::{Formula, Place, Role};
+use super::solve::{Outcome, Solver, is_excepted};
+
+/// Fields that an example may have for the sake of their number.
+const MOST_FIELDS: i64 = 1000;
+
+impl Solver {
+    /// An object that meets the demands.
+    pub(super) fn object(&mut self, demands: &Demands<'_>) -> Outcome {
+        if demands.object.has_other.is_empty() {
+            return self.with_fields(demands);
+        }
+        let mut demands = demands.clone();
+        let Some((schemas, formula)) = demands.object.has_other.pop() else { return Outcome::Empty };
+        // A field under a name that nobody gives stands for all of them; those that somebody gives are tried too.
+        let declared = demands.object.declared();
+        let free = free_name(&declared, |name| is_named(&schemas, name));
+        let ways = std::iter::once(free)
+            .chain(declared.into_iter().filter(|name| !is_named(&schemas, name)))
+            .filter(|name| demands.object.demands_on(name).is_some())
+            .map(|name| Formula::Has(name, Box::new(formula.clone())))
+            .collect();
+        demands.choices.push(ways);
+        self.meet(demands)
+    }
+
+    fn with_fields(&mut self, demands: &Demands<'_>) -> Outcome {
+        let object = &demands.object;
+        if object.count.is_empty() {
+            return Outcome::Empty;
+        }
+        let mut fields = Map::new();
+        let mut unknown = None;
+        for name in object.has.keys() {
+            match self.field(object, name) {
+                Outcome::Found(value) => {
+                    fields.insert(name.to_string(), value);
+                }
+                Outcome::Empty => return Outcome::Empty,
+                Outcome::Unknown(reason) => unknown = unknown.or(Some(reason)),
+            }
+        }
+        if let Some(reason) = unknown {
+            return Outcome::Unknown(reason);
+        }
+        for (name, default) in defaults(object) {
+            if fields.contains_key(&*name) {
+                continue;
+            }
+            // Without more demands than those of its own schema a default is its own example.
+            let plain = object.schemas.iter().filter(|(schema, _)| schema.properties.contains_key(&*name)).count() == 1;
+            let outcome = if plain { Outcome::Found(default.clone()) } else { self.field(object, &name) };
+            match outcome {
+                Outcome::Found(value) => {
+                    fields.insert(name.to_string(), value);
+                }
+                other => return other,
+            }
+        }
+        if object.count.most.is_some_and(|most| i64::try_from(fields.len()).is_ok_and(|count| count > most)) {
+            return Outcome::Empty;
+        }
+        match self.fill(object, &mut fields, object.count.least) {
+            Outcome::Found(_) => {}
+            other => return other,
+        }
+        let mut value = Value::Object(fields);
+        if is_excepted(&value, demands) {
+            // One field more makes another object.
+            let Value::Object(fields) = &mut value else { return Outcome::Empty };
+            let more = i64::try_from(fields.len()).unwrap_or(i64::MAX) + 1;
+            let allowed = object.count.most.is_none_or(|most| more <= most);
+            if !allowed || !matches!(self.fill(object, fields, more), Outcome::Found(_)) {
+                return Outcome::Unknown("enum".to_owned());
+            }
+            if is_excepted(&value, demands) {
+                return Outcome::Unknown("enum".to_owned());
+            }
+        }
+        Outcome::Found(value)
+    }
+
+    /// The value of one field.
+    fn field(&mut self, object: &Objects<'_>, name: &str) -> Outcome {
+        let Some(mut formulas) = object.demands_on(name) else { return Outcome::Empty };
+        match formulas.as_slice() {
+            [Formula::Obeys(schema, Role::Stored(Place::Field))] => {
+                let schema = *schema;
+                self.example_of(schema, formulas.remove(0))
+            }
+            _ => self.solve(formulas),
+        }
+    }
+
+    /// Adds fields until there are `least`.
+    fn fill(&mut self, object: &Objects<'_>, fields: &mut Map<String, Value>, least: i64) -> Outcome {
+        let lacking = |fields: &Map<String, Value>| i64::try_from(fields.len()).is_ok_and(|count| count < least);
+        if !lacking(fields) {
+            return Outcome::Found(Value::Null);
+        }
+        if least > MOST_FIELDS {
+            return Outcome::Unknown("minProperties".to_owned());
+        }
+        let declared = object.declared();
+        let mut unknown = None;
+        for name in declared.iter().filter(|name| !object.lacks.contains(*name)) {
+            if !lacking(fields) {
+                break;
+            }
+            if fields.contains_key(&**name) {
+                continue;
+            }
+            match self.field(object, name) {
+                Outcome::Found(value) => {
+                    fields.insert(name.to_string(), value);
+                }
+                Outcome::Empty => {}
+                Outcome::Unknown(reason) => unknown = unknown.or(Some(reason)),
+            }
+        }
+        let mut taken: BTreeSet<Rc<str>> = declared;
+        while lacking(fields) {
+            let name = free_name(&taken, |_| false);
+            match self.field(object, &name) {
+                Outcome::Found(value) => {
+                    fields.insert(name.to_string(), value);
+                }
+                Outcome::Empty => return unknown.map_or(Outcome::Empty, Outcome::Unknown),
+                other @ Outcome::Unknown(_) => return other,
+            }
+            taken.insert(name);
+        }
+        Outcome::Found(Value::Null)
+    }
+}
+
+/// Fields that a stored object has because they have defaults.
+fn defaults<'s>(object: &Objects<'s>) -> BTreeMap<Rc<str>, &'s Value> {
+    let mut found = BTreeMap::new();
+    for (schema, role) in &object.schemas {
+        if !matches!(role, Role::Stored(_)) {
+            continue;
+        }
+        for (name, field) in &schema.properties {
+            if let (Some(default), false) = (&field.default, object.lacks.contains(name.as_str())) {
+                found.insert(Rc::from(name.as_str()), default);
+            }
+        }
+    }
+    found
+}
+
+/// A name that is none of the declared ones.
+fn free_name(declared: &BTreeSet<Rc<str>>, is_taken: impl Fn(&str) -> bool) -> Rc<str> {
+    let free = |name: &String| !declared.contains(name.as_str()) && !is_taken(name);
+    let words = ["key", "other", "another"].into_iter().map(str::to_owned);
+    let mut names = words.chain((1_u64..).map(|number| format!("key{number}")));
+    names.find(free).unwrap_or_default().into()
+}

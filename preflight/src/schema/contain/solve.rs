@@ -1,0 +1,148 @@
+//! The search for a value that meets a formula: open choices are tried one by one, then each type by itself.
+//! An answer is a value, the proof that there is none, or what stood in the way of either.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::admits::admits;
+use super::demands::{Demands, same};
+use super::formula::{Formula, Types};
+use crate::schema::model::{MAX_DEPTH, Schema};
+
+/// Steps that one search may take; a step is one set of demands looked at.
+pub(super) const STEPS: u64 = 20_000;
+
+/// What a search came to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// A value that meets all demands.
+    Found(Value),
+    /// Proved: there is none.
+    Empty,
+    /// Neither; the keyword that stood in the way.
+    Unknown(String),
+}
+
+/// A searcher. It remembers what it found for nodes of the skeleton that are asked for again and again.
+#[derive(Debug, Default)]
+pub(super) struct Solver {
+    steps: u64,
+    depth: usize,
+    /// By the address of a node; the schemas outlive the solver.
+    examples: HashMap<usize, Outcome>,
+}
+
+impl Solver {
+    /// Looks for a value, within the steps of one search.
+    pub(super) fn search(&mut self, formulas: Vec<Formula<'_>>) -> Outcome {
+        self.steps = STEPS;
+        self.depth = 0;
+        self.solve(formulas)
+    }
+
+    pub(super) fn solve(&mut self, formulas: Vec<Formula<'_>>) -> Outcome {
+        if self.depth > 2 * MAX_DEPTH {
+            return Outcome::Unknown("depth".to_owned());
+        }
+        self.depth += 1;
+        let mut demands = Demands::new();
+        formulas.into_iter().for_each(|formula| demands.add(formula));
+        let outcome = self.meet(demands);
+        self.depth -= 1;
+        outcome
+    }
+
+    /// An example of a field's value as it is stored, remembered.
+    pub(super) fn example_of<'s>(&mut self, schema: &'s Schema, formula: Formula<'s>) -> Outcome {
+        let address = std::ptr::from_ref(schema) as usize;
+        if let Some(known) = self.examples.get(&address) {
+            return known.clone();
+        }
+        let outcome = self.solve(vec![formula]);
+        // What the budget ended may be found by the next search.
+        if !matches!(&outcome, Outcome::Unknown(_)) {
+            self.examples.insert(address, outcome.clone());
+        }
+        outcome
+    }
+
+    /// Tries the open choices, depth first.
+    pub(super) fn meet(&mut self, mut demands: Demands<'_>) -> Outcome {
+        if self.steps == 0 {
+            return Outcome::Unknown("budget".to_owned());
+        }
+        self.steps -= 1;
+        if demands.are_contradictory() {
+            return Outcome::Empty;
+        }
+        let Some(ways) = demands.choices.pop() else { return self.each_type(&demands) };
+        let mut unknown = None;
+        for way in ways {
+            let mut chosen = demands.clone();
+            chosen.add(way);
+            match self.meet(chosen) {
+                Outcome::Empty => {}
+                found @ Outcome::Found(_) => return found,
+                Outcome::Unknown(reason) => unknown = unknown.or(Some(reason)),
+            }
+        }
+        unknown.map_or(Outcome::Empty, Outcome::Unknown)
+    }
+
+    fn each_type(&mut self, demands: &Demands<'_>) -> Outcome {
+        if let Some(values) = &demands.values {
+            return one_of(values, demands);
+        }
+        let mut unknown = None;
+        for kind in Types::EACH.into_iter().filter(|kind| demands.types.has(*kind)) {
+            match self.of_type(kind, demands) {
+                Outcome::Empty => {}
+                found @ Outcome::Found(_) => return found,
+                Outcome::Unknown(reason) => unknown = unknown.or(Some(reason)),
+            }
+        }
+        unknown.map_or(Outcome::Empty, Outcome::Unknown)
+    }
+
+    fn of_type(&mut self, kind: Types, demands: &Demands<'_>) -> Outcome {
+        let excepted = |value: &Value| is_excepted(value, demands);
+        match kind {
+            Types::NULL if !excepted(&Value::Null) => Outcome::Found(Value::Null),
+            Types::BOOLEAN => {
+                let value = [true, false].into_iter().map(Value::Bool).find(|value| !excepted(value));
+                value.map_or(Outcome::Empty, Outcome::Found)
+            }
+            Types::WHOLE | Types::FRACTION => demands.number.example(kind, &excepted),
+            Types::STRING => demands.text.example(&demands.not_values),
+            Types::ARRAY => self.list(demands),
+            Types::OBJECT => self.object(demands),
+            _ => Outcome::Empty,
+        }
+    }
+}
+
+/// Whether the value is one of those that are ruled out one by one.
+pub(super) fn is_excepted(value: &Value, demands: &Demands<'_>) -> bool {
+    demands.not_values.iter().any(|values| values.iter().any(|it| same(it, value)))
+}
+
+fn one_of(values: &Rc<Vec<Value>>, demands: &Demands<'_>) -> Outcome {
+    let mut unknown = false;
+    for value in values.iter() {
+        match admits(demands, value) {
+            Some(true) => return Outcome::Found(value.clone()),
+            Some(false) => {}
+            None => unknown = true,
+        }
+    }
+    if unknown { Outcome::Unknown("enum".to_owned()) } else { Outcome::Empty }
+}
+
+/// Whether a value meets a formula; `None` where that cannot be told.
+pub(super) fn holds(formula: &Formula<'_>, value: &Value) -> Option<bool> {
+    let mut demands = Demands::new();
+    demands.add(formula.clone());
+    admits(&demands, value)
+}

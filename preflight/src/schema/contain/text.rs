@@ -1,0 +1,163 @@
+//! Text: patterns, lengths in code points, formats. Patterns and the formats that are exactly regular are decided by
+//! automata; of any other format some good and some bad examples are known.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::demands::Range;
+use super::solve::Outcome;
+use crate::schema::pattern::{self, Budget, Found, Language, Pattern};
+use crate::schema::pipeline::{self, Server};
+
+/// Steps that one question to the automata may take.
+const STEPS: u64 = 2_000_000;
+/// Texts of a language that are tried against formats.
+const SAMPLES: usize = 48;
+
+/// Texts that formats which are not regular are tried with; many formats have one that is good and one that is bad.
+const PROBES: [&str; 40] = [
+    "a",
+    "",
+    " ",
+    "x y",
+    "!",
+    "%",
+    "-1",
+    "0",
+    "1",
+    "a.b",
+    "https://example.com",
+    "/a",
+    "a@example.com",
+    "example.com",
+    "127.0.0.1",
+    "::1",
+    "10.0.0.0/8",
+    "2001:db8::/32",
+    "1h",
+    "10s",
+    "1 second",
+    "2024-01-31",
+    "2024-01-31T10:00:00Z",
+    "2024-13-31",
+    "00:00:5e:00:53:01",
+    "#ff0000",
+    "rgb(255,0,0)",
+    "aGVsbG8=",
+    "978-3-16-148410-0",
+    "3161484100",
+    "9783161484100",
+    "4111111111111111",
+    "123-45-6789",
+    "123e4567-e89b-12d3-a456-426614174000",
+    "5f6d",
+    "507f1f77bcf86cd799439011",
+    "-a",
+    "A",
+    "a_b",
+    "=",
+];
+
+/// The demands on text.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Texts<'s> {
+    pub(super) matching: Vec<&'s str>,
+    pub(super) avoiding: Vec<&'s str>,
+    pub(super) length: Range,
+    pub(super) formats: Vec<&'s str>,
+    pub(super) not_formats: Vec<&'s str>,
+}
+
+impl Texts<'_> {
+    /// Whether a text meets the demands; `None` where a pattern cannot be read.
+    pub(super) fn admits(&self, text: &str) -> Option<bool> {
+        if !self.length.holds(text.chars().count()) {
+            return Some(false);
+        }
+        let server = Server::default();
+        let valid = |format: &&str| pipeline::format_is_valid(format, text, server);
+        if self.formats.iter().any(|format| valid(format) == Some(false))
+            || self.not_formats.iter().any(|format| valid(format) != Some(false))
+        {
+            return Some(false);
+        }
+        for (patterns, wanted) in [(&self.matching, true), (&self.avoiding, false)] {
+            for text_of_pattern in patterns {
+                if Pattern::parse(text_of_pattern).ok()?.try_match(text)? != wanted {
+                    return Some(false);
+                }
+            }
+        }
+        Some(true)
+    }
+
+    /// A text that meets the demands and is none of `except`; not empty where that can be.
+    pub(super) fn example(&self, except: &[Rc<Vec<Value>>]) -> Outcome {
+        if self.length.least == 0 && self.length.most != Some(0) {
+            let longer = Self { length: Range { least: 1, ..self.length }, ..self.clone() };
+            if let found @ Outcome::Found(_) = longer.look(except) {
+                return found;
+            }
+        }
+        self.look(except)
+    }
+
+    fn look(&self, except: &[Rc<Vec<Value>>]) -> Outcome {
+        let server = Server::default();
+        let is_known = |format: &&&str| pipeline::format_is_valid(format, "", server).is_some();
+        // A format that the server does not know lets everything in.
+        let formats: Vec<&str> = self.formats.iter().filter(is_known).copied().collect();
+        let not_formats: Vec<&str> = self.not_formats.iter().filter(is_known).copied().collect();
+        let contradicts = |format: &&str| not_formats.iter().any(|other| normal(other) == normal(format));
+        if not_formats.len() < self.not_formats.len() || formats.iter().any(contradicts) {
+            return Outcome::Empty;
+        }
+        let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::parse(text).ok()).collect::<Option<Vec<_>>>();
+        let (Some(matching), Some(avoiding)) = (patterns(&self.matching), patterns(&self.avoiding)) else {
+            return Outcome::Unknown("pattern".to_owned());
+        };
+        let regular =
+            |formats: &[&str]| formats.iter().filter_map(|format| pattern::of_format(format)).collect::<Vec<_>>();
+        let excepted: Vec<&str> = except.iter().flat_map(|values| values.iter()).filter_map(Value::as_str).collect();
+        let language = Language {
+            matching: matching.iter().chain(regular(&formats)).collect(),
+            avoiding: avoiding.iter().chain(regular(&not_formats)).collect(),
+            least: u64::try_from(self.length.least).unwrap_or(0),
+            most: match self.length.most {
+                Some(most) => match u64::try_from(most) {
+                    Ok(most) => Some(most),
+                    Err(_) => return Outcome::Empty,
+                },
+                None => None,
+            },
+            except: excepted.clone(),
+        };
+        let mut budget = Budget::new(STEPS);
+        let opaque = formats.iter().chain(&not_formats).find(|format| pattern::of_format(format).is_none());
+        match language.example(&mut budget) {
+            Found::Empty => Outcome::Empty,
+            Found::String(text) if opaque.is_none() => Outcome::Found(text.into()),
+            Found::Undecided(_) if opaque.is_none() => Outcome::Unknown("pattern".to_owned()),
+            found => {
+                let first = match found {
+                    Found::String(text) => vec![text],
+                    _ => Vec::new(),
+                };
+                let mut candidates = PROBES
+                    .iter()
+                    .map(|probe| (*probe).to_owned())
+                    .chain(first)
+                    .chain(language.examples(SAMPLES, &mut budget));
+                let good =
+                    candidates.find(|text| !excepted.contains(&text.as_str()) && self.admits(text) == Some(true));
+                good.map_or_else(|| Outcome::Unknown("format".to_owned()), |text| Outcome::Found(text.into()))
+            }
+        }
+    }
+}
+
+/// The server reads `date-time` and `datetime` as one.
+fn normal(format: &str) -> String {
+    format.replace('-', "")
+}

@@ -1,0 +1,518 @@
+//! Two schemas side by side, node by node: every difference that can reject, prune or alter an old object becomes a
+//! formula for such an object. Equal sub-trees are left out by their digests.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::formula::{Formula, Place, Role, Types, Unique, above, below, combinator_ways, types_of};
+use crate::schema::model::{Additional, Limit, Schema, Window};
+
+/// Takes anything and keeps it.
+static ANYTHING: LazyLock<Schema> =
+    LazyLock::new(|| Schema::of(&json!({"nullable": true, "x-kubernetes-preserve-unknown-fields": true})));
+
+/// The fields that every resource has, whatever its schema says.
+pub(super) const BUILT_IN: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// A step into an object.
+#[derive(Clone, Debug)]
+pub(super) enum Step<'s> {
+    /// The field of this name.
+    Field(&'s str),
+    /// A field that none of the schemas names.
+    Other(Vec<&'s Schema>),
+    /// An item of a list.
+    Item,
+}
+
+impl Step<'_> {
+    /// Whether both lead to the same place, where each leads to one.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Field(one), Self::Field(other)) => one == other,
+            (Self::Other(_), Self::Other(_)) | (Self::Item, Self::Item) => true,
+            _ => false,
+        }
+    }
+}
+
+/// A difference that was found, and what an object that suffers from it looks like at its place.
+#[derive(Debug)]
+pub(super) struct Suspect<'s> {
+    pub(super) steps: Vec<Step<'s>>,
+    pub(super) keyword: &'static str,
+    pub(super) old: Option<Value>,
+    pub(super) new: Option<Value>,
+    pub(super) question: Question<'s>,
+}
+
+/// What is to be asked about a difference.
+#[derive(Debug)]
+pub(super) enum Question<'s> {
+    /// Nothing: it lets in more, or concerns no object.
+    Harmless,
+    /// Is there such an old object?
+    Exists(Formula<'s>),
+    /// Is there one that leaves the field out, so that another default, or none, is filled in?
+    Default(Formula<'s>),
+    /// Does an old object break one of the rules that are new?
+    Rules,
+    /// It cannot be judged.
+    Undecidable,
+}
+
+/// All differences between what was and what will be.
+pub(super) fn suspects<'s>(old: &'s Schema, new: &'s Schema) -> Vec<Suspect<'s>> {
+    let mut walk = Walk { found: Vec::new(), steps: Vec::new() };
+    walk.nodes(old, new, Place::Root);
+    walk.found
+}
+
+struct Walk<'s> {
+    found: Vec<Suspect<'s>>,
+    steps: Vec<Step<'s>>,
+}
+
+/// The node that stands for a field in a schema.
+fn child<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
+    schema.properties.get(name).or_else(|| schema.additional_schema())
+}
+
+impl<'s> Walk<'s> {
+    fn nodes(&mut self, old: &'s Schema, new: &'s Schema, place: Place) {
+        if old.digest == new.digest {
+            return;
+        }
+        let at = Node { old, new, place };
+        let disjoint =
+            types_of(old, Role::Stored(place)).and(Types::NULL.not()).and(Types::allowed_by(new)) == Types::NONE;
+        self.types(at);
+        if !disjoint {
+            self.scalars(at);
+            self.sizes(at);
+            self.lists(at);
+            self.required(at);
+            self.combinators(at);
+            self.rules(at);
+            self.openness(at);
+            self.fields(at);
+            self.other_fields(at);
+            self.items(at);
+        }
+        if old.unreadable != new.unreadable || !new.unreadable.is_empty() {
+            let listed = |schema: &Schema| Some(json!(schema.unreadable));
+            self.note("unhandled", listed(old), listed(new), Question::Undecidable);
+        }
+    }
+
+    fn note(&mut self, keyword: &'static str, old: Option<Value>, new: Option<Value>, question: Question<'s>) {
+        self.found.push(Suspect { steps: self.steps.clone(), keyword, old, new, question });
+    }
+
+    /// A keyword of scalars: `breaks` is the formula of breaking the new one.
+    fn keyword<T: PartialEq>(
+        &mut self,
+        keyword: &'static str,
+        (old, new): (&Option<T>, &Option<T>),
+        show: impl Fn(&T) -> Value,
+        breaks: impl FnOnce(&T) -> Formula<'s>,
+    ) {
+        if old != new {
+            let question = new.as_ref().map_or(Question::Harmless, |new| Question::Exists(breaks(new)));
+            self.note(keyword, old.as_ref().map(&show), new.as_ref().map(&show), question);
+        }
+    }
+
+    fn types(&mut self, at: Node<'s>) {
+        let Node { old, new, place } = at;
+        let word = |schema: &Schema| match (schema.kind, schema.int_or_string) {
+            (_, true) => Some(json!("int-or-string")),
+            (kind, false) => kind.map(|kind| json!(kind.as_str())),
+        };
+        let null = Types::NULL;
+        if word(old) != word(new) {
+            let outside = Formula::Types(types_of(new, Role::Stored(place)).or(null).not());
+            self.note("type", word(old), word(new), Question::Exists(outside));
+        }
+        if old.nullable != new.nullable || (word(old) != word(new) && types_of(old, Role::Stored(place)).has(null)) {
+            let allowed = types_of(new, Role::Stored(place)).has(null);
+            let question = if allowed { Question::Harmless } else { Question::Exists(Formula::Types(null)) };
+            if old.nullable != new.nullable || !allowed {
+                self.note("nullable", Some(old.nullable.into()), Some(new.nullable.into()), question);
+            }
+        }
+    }
+
+    fn scalars(&mut self, at: Node<'s>) {
+        let Node { old, new, .. } = at;
+        if !same_values(old.enumeration.as_deref(), new.enumeration.as_deref()) {
+            let list = |schema: &Schema| schema.enumeration.clone().map(Value::Array);
+            let question = new.enumeration.as_ref().map_or(Question::Harmless, |values| {
+                let values = values.iter().filter(|value| !value.is_null()).cloned().collect();
+                Question::Exists(Formula::IsNot(std::rc::Rc::new(values)))
+            });
+            self.note("enum", list(old), list(new), question);
+        }
+        self.limit(["minimum", "exclusiveMinimum"], (old.minimum, new.minimum), below);
+        self.limit(["maximum", "exclusiveMaximum"], (old.maximum, new.maximum), above);
+        self.keyword(
+            "multipleOf",
+            (&old.multiple_of, &new.multiple_of),
+            |it| json!(it),
+            |it| Formula::IsNoMultiple(*it),
+        );
+        if old.pattern != new.pattern {
+            let question =
+                new.pattern.as_deref().map_or(Question::Harmless, |it| Question::Exists(Formula::IsNoMatch(it)));
+            self.note("pattern", old.pattern.clone().map(Value::from), new.pattern.clone().map(Value::from), question);
+        }
+        if old.format != new.format {
+            let breaks = |format: &'s str| Question::Exists(Formula::IsAgainstFormat(format, new));
+            let question = new.format.as_deref().map_or(Question::Harmless, breaks);
+            self.note("format", old.format.clone().map(Value::from), new.format.clone().map(Value::from), question);
+        }
+    }
+
+    fn limit(
+        &mut self,
+        [bound, exclusive]: [&'static str; 2],
+        (old, new): (Option<Limit>, Option<Limit>),
+        breaks: fn(Limit) -> Formula<'static>,
+    ) {
+        if old == new {
+            return;
+        }
+        let question = new.map_or(Question::Harmless, |new| Question::Exists(breaks(new)));
+        match (old, new) {
+            (Some(before), Some(after)) if before.value == after.value => {
+                let (was, is) = (json!(before.exclusive), json!(after.exclusive));
+                self.note(exclusive, Some(was), Some(is), question);
+            }
+            _ => {
+                let show = |limit: Option<Limit>| limit.map(|limit| number(limit.value));
+                self.note(bound, show(old), show(new), question);
+            }
+        }
+    }
+
+    fn sizes(&mut self, at: Node<'s>) {
+        let Node { old, new, .. } = at;
+        let least = |least: i64| Window { least: Some(least), most: None };
+        let most = |most: i64| Window { least: None, most: Some(most) };
+        let show = |it: &i64| json!(it);
+        let (was, is) = (old.length, new.length);
+        self.keyword("minLength", (&was.least, &is.least), show, |it| Formula::IsOfLengthOutside(least(*it)));
+        self.keyword("maxLength", (&was.most, &is.most), show, |it| Formula::IsOfLengthOutside(most(*it)));
+        let (was, is) = (old.item_count, new.item_count);
+        self.keyword("minItems", (&was.least, &is.least), show, |it| Formula::HasCountOutside(least(*it)));
+        self.keyword("maxItems", (&was.most, &is.most), show, |it| Formula::HasCountOutside(most(*it)));
+        // Defaults are filled in before fields are counted.
+        let filled = at.filled();
+        let added = i64::try_from(filled.iter().filter(|name| child(old, name).is_none()).count()).unwrap_or(i64::MAX);
+        let present = |count: Formula<'s>| {
+            let existing = filled.iter().filter(|name| child(old, name).is_some());
+            let present = existing.map(|name| Formula::has(name, Formula::anything()));
+            Formula::All(present.chain([count]).collect())
+        };
+        let (was, is) = (old.property_count, new.property_count);
+        self.keyword("minProperties", (&was.least, &is.least), show, |it| present(Formula::HasAtMost(it - 1 - added)));
+        if was.most == is.most && is.most.is_some() && added == 0 {
+            return;
+        }
+        if let Some(most) = is.most {
+            let question = Question::Exists(present(Formula::HasAtLeast(most + 1 - added)));
+            self.note("maxProperties", was.most.map(Value::from), Some(most.into()), question);
+        } else if was.most.is_some() {
+            self.note("maxProperties", was.most.map(Value::from), None, Question::Harmless);
+        }
+    }
+
+    fn lists(&mut self, at: Node<'s>) {
+        let Node { old, new, .. } = at;
+        let (was, is) = (Unique::of(old), Unique::of(new));
+        let word = |schema: &Schema| {
+            Some(json!(match Unique::of(schema) {
+                None => "atomic",
+                Some(Unique::Items) => "set",
+                Some(Unique::Keys(_)) => "map",
+            }))
+        };
+        let keys = |schema: &Schema| Some(json!(schema.list_map_keys));
+        if word(old) != word(new) {
+            let question =
+                is.clone().map_or(Question::Undecidable, |unique| Question::Exists(Formula::HasRepeated(unique)));
+            self.note("x-kubernetes-list-type", word(old), word(new), question);
+        } else if was != is {
+            let question = is.map_or(Question::Harmless, |unique| Question::Exists(Formula::HasRepeated(unique)));
+            self.note("x-kubernetes-list-map-keys", keys(old), keys(new), question);
+        }
+        if old.unique_items != new.unique_items {
+            let question = if new.unique_items {
+                Question::Exists(Formula::HasRepeated(Unique::Items))
+            } else {
+                Question::Harmless
+            };
+            self.note("uniqueItems", Some(old.unique_items.into()), Some(new.unique_items.into()), question);
+        }
+        let atomic = |schema: &Schema| schema.map_type == Some(crate::schema::model::MapType::Atomic);
+        if atomic(old) != atomic(new) {
+            let word = |schema: &Schema| Some(json!(if atomic(schema) { "atomic" } else { "granular" }));
+            self.note("x-kubernetes-map-type", word(old), word(new), Question::Undecidable);
+        }
+    }
+
+    fn required(&mut self, at: Node<'s>) {
+        let Node { old, new, .. } = at;
+        for name in new.required.difference(&old.required) {
+            let given = new.properties.get(name).is_some_and(|field| field.default.is_some());
+            let question = if given { Question::Harmless } else { Question::Exists(Formula::lacks(name)) };
+            self.note("required", None, Some(json!([name])), question);
+        }
+        for name in old.required.difference(&new.required) {
+            self.note("required", Some(json!([name])), None, Question::Harmless);
+        }
+    }
+
+    fn combinators(&mut self, at: Node<'s>) {
+        let Node { old, new, .. } = at;
+        let filled = !at.filled().is_empty();
+        let was: Vec<u128> = digests(old);
+        for (keyword, formula) in combinator_ways(new, Some(new)) {
+            if digests_of(old, keyword) != digests_of(new, keyword) || filled {
+                let question = Question::Exists(formula);
+                self.note(keyword, branches(old, keyword), branches(new, keyword), question);
+            }
+        }
+        if !was.is_empty() {
+            for keyword in ["allOf", "anyOf", "oneOf", "not"] {
+                if !digests_of(old, keyword).is_empty() && digests_of(new, keyword).is_empty() {
+                    self.note(keyword, branches(old, keyword), None, Question::Harmless);
+                }
+            }
+        }
+    }
+
+    fn rules(&mut self, at: Node<'s>) {
+        let Node { old, new, .. } = at;
+        let known = |rules: &[crate::schema::model::CelRule], rule: &crate::schema::model::CelRule| {
+            rules.iter().any(|it| it.rule == rule.rule && it.optional_old_self == rule.optional_old_self)
+        };
+        let added: Vec<&str> =
+            new.rules.iter().filter(|rule| !known(&old.rules, rule)).map(|rule| &*rule.rule).collect();
+        let removed: Vec<&str> =
+            old.rules.iter().filter(|rule| !known(&new.rules, rule)).map(|rule| &*rule.rule).collect();
+        if added.is_empty() && removed.is_empty() {
+            return;
+        }
+        let list = |rules: &[&str]| (!rules.is_empty()).then(|| json!(rules));
+        let question = if added.is_empty() { Question::Harmless } else { Question::Rules };
+        self.note("x-kubernetes-validations", list(&removed), list(&added), question);
+    }
+
+    /// What becomes of fields that the schema does not name.
+    fn openness(&mut self, at: Node<'s>) {
+        let Node { old, new, place } = at;
+        if place == Place::Metadata {
+            return;
+        }
+        if old.embedded_resource != new.embedded_resource {
+            let formula = if new.embedded_resource {
+                Formula::Any(vec![Formula::lacks("apiVersion"), Formula::lacks("kind")])
+            } else {
+                let lost = BUILT_IN.iter().filter(|name| child(new, name).is_none() && !new.keeps_unknown());
+                Formula::Any(lost.map(|name| Formula::has(name, Formula::anything())).collect())
+            };
+            let flag = |schema: &Schema| Some(Value::from(schema.embedded_resource));
+            self.note("x-kubernetes-embedded-resource", flag(old), flag(new), Question::Exists(formula));
+        }
+        if old.preserve_unknown != new.preserve_unknown {
+            let flag = |schema: &Schema| Some(Value::from(schema.preserve_unknown));
+            let question = if old.preserve_unknown && !new.keeps_unknown() {
+                Question::Exists(Formula::HasOther(self.named(at), Box::new(Formula::anything())))
+            } else {
+                Question::Harmless
+            };
+            self.note("x-kubernetes-preserve-unknown-fields", flag(old), flag(new), question);
+        }
+    }
+
+    /// The schemas whose names are no other fields.
+    fn named(&self, at: Node<'s>) -> Vec<&'s Schema> {
+        static RESOURCE: LazyLock<Schema> =
+            LazyLock::new(|| Schema::of(&json!({"properties": {"apiVersion": {}, "kind": {}, "metadata": {}}})));
+        let mut named = vec![at.old, at.new];
+        if at.place == Place::Root || at.new.embedded_resource {
+            named.push(&RESOURCE);
+        }
+        named
+    }
+
+    fn fields(&mut self, at: Node<'s>) {
+        let Node { old, new, place } = at;
+        for (name, before) in &old.properties {
+            let built_in = place == Place::Root && BUILT_IN.contains(&name.as_str());
+            match child(new, name) {
+                Some(after) => self.field(at, name, before, after),
+                None if new.keeps_unknown() || built_in || place == Place::Metadata => {}
+                None if new.embedded_resource && BUILT_IN.contains(&name.as_str()) => {}
+                None => {
+                    self.steps.push(Step::Field(name));
+                    // Asked of the parent, as there is no node for the field any more.
+                    self.note("existingFieldRemoval", kind_of(before), None, Question::Exists(Formula::anything()));
+                    self.steps.pop();
+                }
+            }
+        }
+        for (name, after) in new.properties.iter().filter(|(name, _)| !old.properties.contains_key(*name)) {
+            let built_in = (place == Place::Root || old.embedded_resource) && BUILT_IN.contains(&name.as_str());
+            if let Some(before) = old.additional_schema() {
+                self.field(at, name, before, after);
+            } else if built_in || place == Place::Metadata {
+                self.field(at, name, &ANYTHING, after);
+            } else {
+                self.steps.push(Step::Field(name));
+                if old.keeps_unknown() {
+                    let damaged = Question::Exists(Formula::Damaged(after, Place::Field));
+                    self.note("fieldDeclared", None, kind_of(after), damaged);
+                } else {
+                    self.note("fieldAdded", None, kind_of(after), Question::Harmless);
+                }
+                self.steps.pop();
+            }
+        }
+    }
+
+    fn field(&mut self, at: Node<'s>, name: &'s str, before: &'s Schema, after: &'s Schema) {
+        if before.digest == after.digest {
+            return;
+        }
+        let metadata = name == "metadata" && (at.place == Place::Root || at.old.embedded_resource);
+        let place = if metadata { Place::Metadata } else { Place::Field };
+        if before.default != after.default {
+            let question = Question::Default(Formula::lacks(name));
+            self.steps.push(Step::Field(name));
+            self.note("default", before.default.clone(), after.default.clone(), question);
+            self.steps.pop();
+        }
+        self.steps.push(Step::Field(name));
+        self.nodes(before, after, place);
+        self.steps.pop();
+    }
+
+    /// Fields under names that neither schema gives.
+    fn other_fields(&mut self, at: Node<'s>) {
+        let Node { old, new, .. } = at;
+        let named = self.named(at);
+        match (&old.additional, &new.additional) {
+            (Some(Additional::Schema(before)), Some(Additional::Schema(after))) => {
+                self.steps.push(Step::Other(named));
+                self.nodes(before, after, Place::Field);
+                self.steps.pop();
+            }
+            (_, Some(Additional::Schema(after))) if old.keeps_unknown() => {
+                self.steps.push(Step::Other(named));
+                let damaged = Question::Exists(Formula::Damaged(after, Place::Field));
+                self.note("additionalProperties", Some(true.into()), kind_of(after), damaged);
+                self.steps.pop();
+            }
+            (Some(before), None) if !new.keeps_unknown() => {
+                let shown = match before {
+                    Additional::Schema(before) => kind_of(before),
+                    _ => Some(true.into()),
+                };
+                let pruned = Question::Exists(Formula::HasOther(named, Box::new(Formula::anything())));
+                self.note("additionalProperties", shown, None, pruned);
+            }
+            (before, after) if before.is_some() != after.is_some() || before != after => {
+                let shown = |additional: &Option<Additional>| match additional {
+                    Some(Additional::Schema(schema)) => kind_of(schema),
+                    Some(_) => Some(true.into()),
+                    None => None,
+                };
+                self.note("additionalProperties", shown(before), shown(after), Question::Harmless);
+            }
+            _ => {}
+        }
+    }
+
+    fn items(&mut self, at: Node<'s>) {
+        match (&at.old.items, &at.new.items) {
+            (Some(before), Some(after)) => {
+                self.steps.push(Step::Item);
+                self.nodes(before, after, Place::Item);
+                self.steps.pop();
+            }
+            (None, Some(after)) => {
+                let damaged = Formula::HasItem(Box::new(Formula::Damaged(after, Place::Item)));
+                self.note("items", None, kind_of(after), Question::Exists(damaged));
+            }
+            (Some(before), None) => self.note("items", kind_of(before), None, Question::Harmless),
+            (None, None) => {}
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Node<'s> {
+    old: &'s Schema,
+    new: &'s Schema,
+    place: Place,
+}
+
+impl<'s> Node<'s> {
+    /// Fields that get a default where they had none.
+    fn filled(self) -> Vec<&'s str> {
+        let had = |name: &str| child(self.old, name).is_some_and(|field| field.default.is_some());
+        let fields = self.new.properties.iter().filter(|(_, field)| field.default.is_some());
+        fields.map(|(name, _)| name.as_str()).filter(|name| !had(name)).collect()
+    }
+}
+
+fn same_values(one: Option<&[Value]>, other: Option<&[Value]>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            let within = |these: &[Value], those: &[Value]| {
+                these.iter().all(|value| those.iter().any(|it| super::demands::same(it, value)))
+            };
+            within(one, other) && within(other, one)
+        }
+        (one, other) => one.is_some() == other.is_some(),
+    }
+}
+
+fn number(float: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
+    if float.fract() == 0.0 && float.abs() < 9e15 { json!(float as i64) } else { json!(float) }
+}
+
+/// A node in a word.
+fn kind_of(schema: &Schema) -> Option<Value> {
+    if schema.int_or_string {
+        return Some("int-or-string".into());
+    }
+    Some(schema.kind.map_or("any", |kind| kind.as_str()).into())
+}
+
+fn branches_of<'s>(schema: &'s Schema, keyword: &str) -> &'s [Schema] {
+    match keyword {
+        "allOf" => &schema.all_of,
+        "anyOf" => &schema.any_of,
+        "oneOf" => &schema.one_of,
+        _ => schema.not.as_deref().map_or(&[], std::slice::from_ref),
+    }
+}
+
+fn digests_of(schema: &Schema, keyword: &str) -> Vec<u128> {
+    branches_of(schema, keyword).iter().map(|branch| branch.digest).collect()
+}
+
+fn digests(schema: &Schema) -> Vec<u128> {
+    ["allOf", "anyOf", "oneOf", "not"].iter().flat_map(|keyword| digests_of(schema, keyword)).collect()
+}
+
+/// How many branches there are; what is in them is too long to be shown.
+fn branches(schema: &Schema, keyword: &str) -> Option<Value> {
+    let count = branches_of(schema, keyword).len();
+    (count > 0).then(|| json!(format!("{count} branch{}", if count == 1 { "" } else { "es" })))
+}

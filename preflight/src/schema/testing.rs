@@ -1,0 +1,649 @@
+//! Random schemas and objects from one grammar, for tests that compare two judgements of the same thing. The same seed
+//! gives the same schemas and objects.
+
+use serde_json::{Map, Value, json};
+
+/// A generator with its state.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    state: u64,
+}
+
+const NAMES: [&str; 8] = ["a", "b", "c", "items", "x-y", "kind", "a.b", "type"];
+const PATTERNS: [&str; 10] =
+    ["^a", "^[a-c]+$", "b|c", "^\\d+$", "^(a|b){2}$", "[^x]$", "^\\w*$", "(?i)^A", "a.c", "^$"];
+const FORMATS: [&str; 14] = [
+    "date",
+    "date-time",
+    "duration",
+    "uuid",
+    "ipv4",
+    "ipv6",
+    "cidr",
+    "byte",
+    "email",
+    "uri",
+    "int32",
+    "k8s-short-name",
+    "password",
+    "unknown",
+];
+const TEXTS: [&str; 32] = [
+    "",
+    "a",
+    "ab",
+    "abc",
+    "aa",
+    "bb",
+    "A",
+    "x",
+    "1",
+    "65",
+    "007",
+    "\u{fc}",
+    "\u{1f600}\u{1f600}",
+    "a.c",
+    "a\nc",
+    "2024-02-29",
+    "2023-02-29",
+    "2024-02-29T10:00:00Z",
+    "1h",
+    "5 days",
+    "5",
+    "10.0.0.1",
+    "10.0.0.0/8",
+    "::1",
+    "YWI=",
+    "a@b",
+    "Bob <a@b>",
+    "http://a/b",
+    "/a",
+    "00000000-0000-4000-8000-000000000000",
+    "a-b",
+    "-a",
+];
+
+/// Texts that have a format.
+const SAMPLES: [(&str, &[&str]); 26] = [
+    ("date", &["2024-02-29", "1999-12-31"]),
+    ("date-time", &["2024-02-29T23:59:59Z", "2024-01-01t00:00:00.123+01:30"]),
+    (
+        "duration",
+        &[
+            "1h30m",
+            "-1.5s",
+            "5 days",
+            "3 weeks 2 hrs",
+            "0",
+            "9223372036854775807ns",
+            "1.999s",
+            "2562047h47m16.854775808s",
+        ],
+    ),
+    ("uuid", &["01234567-89ab-cdef-0123-456789ABCDEF", "0123456789abcdef0123456789abcdef"]),
+    ("uuid3", &["00000000-0000-3000-7000-000000000000"]),
+    ("uuid4", &["00000000-0000-4000-8000-000000000000"]),
+    ("uuid5", &["00000000-0000-5000-b000-000000000000"]),
+    ("ipv4", &["1.2.3.4", "010.001.255.0", "::ffff:1.2.3.4"]),
+    ("ipv6", &["::", "1:2:3:4:5:6:7:8", "fe80::1", "::ffff:1.2.3.4", "1:2:3::", "1:2:3:4:5:6:1.2.3.4"]),
+    ("cidr", &["10.0.0.0/8", "::/0", "fe80::1/128", "1:2:3:4:5:6:1.2.3.4/12", "010.1.1.1/08"]),
+    ("mac", &["00:00:5e:00:53:01", "02-00-5e-10-00-00-00-01", "0000.5e00.5301", "0200.5e10.0000.0001"]),
+    ("isbn", &["0321751043", "978-0321751041", "097522980X"]),
+    ("isbn10", &["0-321-75104-3"]),
+    ("isbn13", &["978 0321751041"]),
+    (
+        "creditcard",
+        &[
+            "4111 1111 1111 1111",
+            "3782-822463-10005",
+            "5555555555554444",
+            "6011000990139424",
+            "3530111333300000",
+            "30569309025904",
+        ],
+    ),
+    ("ssn", &["123-45-6789", "123 45 6789"]),
+    ("hexcolor", &["#ffFF01", "abc"]),
+    ("rgbcolor", &["rgb(1,20,255)", "rgb( 0 , 199,249 )"]),
+    ("byte", &["YWI=", "YQ==", "+/+/"]),
+    ("password", &["x"]),
+    ("bsonobjectid", &["507f1f77bcf86cd799439011"]),
+    ("hostname", &["a", "a.example.com", "a-b.c-d.org", "\u{fc}.de", "1.2.io", "a.b-c"]),
+    ("k8s-short-name", &["a-b", "0"]),
+    ("k8s-long-name", &["a.b-c.d", "0"]),
+    (
+        "uri",
+        &[
+            "http://a/b?c",
+            "mailto:x@y",
+            "/a/b",
+            "https://u:p@h:80/%20",
+            "http://[::1]:80/",
+            "ftp://[fe80::1%25en0]/x",
+            "x://a:1:2",
+            "*",
+        ],
+    ),
+    (
+        "email",
+        &[
+            "a@b.c",
+            "Bob Lee <a@b>",
+            "\"q q\"@b",
+            "a@[1.2.3.4]",
+            "a@b (c)",
+            "g: a@b;",
+            "=?utf-8?q?a?= <a@b>",
+            "a.b <c@d> (x)",
+            "=?x?q?a?= <a@b>",
+        ],
+    ),
+];
+
+impl Generator {
+    /// A generator of its own sequence.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// The next of the sequence (SplitMix64).
+    pub fn draw(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`, which is not 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.draw() >> 33).unwrap_or_default() % end
+    }
+
+    /// True `percent` times of a hundred.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len())]
+    }
+
+    /// The schema of one version: an object whose `spec` has a random schema.
+    pub fn schema(&mut self) -> Value {
+        json!({"type": "object", "properties": {"spec": self.node(3)}})
+    }
+
+    /// The schema of one node.
+    pub fn node(&mut self, depth: usize) -> Value {
+        let mut node = match self.below(if depth == 0 { 5 } else { 10 }) {
+            0 | 1 => self.string(),
+            2 => self.number(),
+            3 => self.int_or_string(),
+            4 => json!({"type": "boolean"}),
+            5 | 6 => self.array(depth),
+            _ => self.object(depth),
+        };
+        if self.chance(12) {
+            node["nullable"] = true.into();
+        }
+        if self.chance(15) && node["x-kubernetes-int-or-string"].is_null() {
+            self.combine(&mut node);
+        }
+        if self.chance(12) {
+            let default = self.value(&node);
+            if !default.is_null() {
+                node["default"] = default;
+            }
+        }
+        // Indexing reads what is absent as null.
+        if let Value::Object(map) = &mut node {
+            map.retain(|_, value| !value.is_null());
+        }
+        node
+    }
+
+    fn string(&mut self) -> Value {
+        let mut node = json!({"type": "string"});
+        match self.below(6) {
+            0 => node["format"] = (*self.pick(&FORMATS)).into(),
+            1 => node["pattern"] = (*self.pick(&PATTERNS)).into(),
+            2 => node["enum"] = (0..=self.below(3)).map(|_| *self.pick(&TEXTS)).collect(),
+            _ => {}
+        }
+        self.string_bounds(&mut node);
+        node
+    }
+
+    fn string_bounds(&mut self, node: &mut Value) {
+        if self.chance(25) {
+            node["minLength"] = self.below(3).into();
+        }
+        if self.chance(25) {
+            node["maxLength"] = (1 + self.below(4)).into();
+        }
+    }
+
+    fn number(&mut self) -> Value {
+        let is_integer = self.chance(65);
+        let mut node = json!({"type": if is_integer { "integer" } else { "number" }});
+        match self.below(6) {
+            0 => node["format"] = (*self.pick(&["int32", "int64", "float", "double", "date"])).into(),
+            1 => node["enum"] = (0..=self.below(2)).map(|_| self.bound(is_integer)).collect(),
+            2 => {
+                node["multipleOf"] =
+                    if is_integer { (1 + self.below(4)).into() } else { (*self.pick(&[0.5, 0.1, 2.0, 2.5])).into() }
+            }
+            _ => {}
+        }
+        self.number_bounds(&mut node, is_integer);
+        node
+    }
+
+    fn number_bounds(&mut self, node: &mut Value, is_integer: bool) {
+        for (limit, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+            if self.chance(25) {
+                node[limit] = self.bound(is_integer);
+                if self.chance(30) {
+                    node[exclusive] = true.into();
+                }
+            }
+        }
+    }
+
+    fn bound(&mut self, is_integer: bool) -> Value {
+        if is_integer || self.chance(50) {
+            (i64::try_from(self.below(12)).unwrap_or_default() - 3).into()
+        } else {
+            (*self.pick(&[0.5, 2.5, -1.5, 1e10, 3.0])).into()
+        }
+    }
+
+    fn int_or_string(&mut self) -> Value {
+        let mut node = json!({"x-kubernetes-int-or-string": true});
+        match self.below(4) {
+            0 => node["anyOf"] = json!([{"type": "integer"}, {"type": "string"}]),
+            1 => node["allOf"] = json!([{"anyOf": [{"type": "integer"}, {"type": "string"}]}, {"maxLength": 2}]),
+            _ => {}
+        }
+        if self.chance(30) {
+            self.string_bounds(&mut node);
+        }
+        if self.chance(30) {
+            self.number_bounds(&mut node, true);
+        }
+        if self.chance(15) {
+            node["pattern"] = (*self.pick(&PATTERNS)).into();
+        }
+        if self.chance(15) {
+            node["enum"] = json!([*self.pick(&TEXTS), self.bound(true)]);
+        }
+        node
+    }
+
+    fn array(&mut self, depth: usize) -> Value {
+        let mut node = json!({"type": "array"});
+        match self.below(5) {
+            0 => {
+                let mut items = self.node(0);
+                if let Value::Object(map) = &mut items {
+                    map.remove("nullable");
+                    map.remove("default");
+                }
+                node["items"] = items;
+                node["x-kubernetes-list-type"] = "set".into();
+            }
+            1 => {
+                let mut items = json!({"type": "object", "properties": {"k": {"type": "string"}}, "required": ["k"]});
+                let mut keys = vec!["k"];
+                if self.chance(50) {
+                    items["properties"]["p"] = json!({"type": "integer", "default": 1});
+                    keys.push("p");
+                }
+                items["properties"]["v"] = self.node(depth - 1);
+                node["items"] = items;
+                node["x-kubernetes-list-type"] = "map".into();
+                node["x-kubernetes-list-map-keys"] = keys.into();
+            }
+            _ => node["items"] = self.node(depth - 1),
+        }
+        if self.chance(20) {
+            node["minItems"] = self.below(3).into();
+        }
+        if self.chance(20) {
+            node["maxItems"] = (1 + self.below(3)).into();
+        }
+        node
+    }
+
+    fn object(&mut self, depth: usize) -> Value {
+        let mut node = json!({"type": "object"});
+        match self.below(8) {
+            0 => {
+                node["additionalProperties"] = self.node(depth - 1);
+            }
+            1 => node["additionalProperties"] = true.into(),
+            2 => node["x-kubernetes-preserve-unknown-fields"] = true.into(),
+            3 => {
+                node["x-kubernetes-embedded-resource"] = true.into();
+                if self.chance(70) {
+                    node["x-kubernetes-preserve-unknown-fields"] = true.into();
+                } else {
+                    node["properties"] = json!({"a": self.node(depth - 1)});
+                }
+            }
+            choice => {
+                let mut properties = Map::new();
+                for _ in 0..=self.below(3) {
+                    properties.insert((*self.pick(&NAMES)).to_owned(), self.node(depth - 1));
+                }
+                let required: Vec<Value> =
+                    properties.keys().filter(|_| self.below(100) < 30).map(|name| name.as_str().into()).collect();
+                if !required.is_empty() {
+                    node["required"] = required.into();
+                }
+                node["properties"] = properties.into();
+                if choice == 7 && self.chance(50) {
+                    node["x-kubernetes-preserve-unknown-fields"] = true.into();
+                }
+                if self.chance(10) {
+                    node["x-kubernetes-map-type"] = (*self.pick(&["atomic", "granular"])).into();
+                }
+            }
+        }
+        if self.chance(10) {
+            node["minProperties"] = (1 + self.below(2)).into();
+        }
+        if self.chance(10) {
+            node["maxProperties"] = (1 + self.below(3)).into();
+        }
+        node
+    }
+
+    /// Adds `allOf`, `anyOf`, `oneOf` or `not`.
+    fn combine(&mut self, node: &mut Value) {
+        let branches: Vec<Value> = (0..=self.below(2)).map(|_| self.branch(node, 2)).collect();
+        match self.below(4) {
+            0 => node["allOf"] = branches.into(),
+            1 => node["anyOf"] = branches.into(),
+            2 => node["oneOf"] = branches.into(),
+            _ => node["not"] = self.branch(node, 2),
+        }
+    }
+
+    /// Constraints on values of `node`, of the kind that a structural schema allows inside its combinators.
+    fn branch(&mut self, node: &Value, depth: usize) -> Value {
+        let mut branch = json!({});
+        match node["type"].as_str().unwrap_or_default() {
+            "string" => {
+                self.string_bounds(&mut branch);
+                if self.chance(40) {
+                    branch["pattern"] = (*self.pick(&PATTERNS)).into();
+                }
+                if self.chance(25) {
+                    branch["enum"] = (0..=self.below(3)).map(|_| *self.pick(&TEXTS)).collect();
+                }
+                if self.chance(15) {
+                    branch["format"] = (*self.pick(&FORMATS)).into();
+                }
+            }
+            kind @ ("integer" | "number") => {
+                self.number_bounds(&mut branch, kind == "integer");
+                if self.chance(20) {
+                    branch["multipleOf"] = (1 + self.below(3)).into();
+                }
+            }
+            "array" => {
+                branch[*self.pick(&["minItems", "maxItems"])] = (1 + self.below(2)).into();
+                if depth > 0 && self.chance(40) {
+                    branch["items"] = self.branch(&node["items"], depth - 1);
+                }
+            }
+            "object" => {
+                let properties = node["properties"].as_object();
+                for (name, property) in properties.into_iter().flatten() {
+                    if depth > 0 && self.chance(50) {
+                        branch["properties"][name] = self.branch(property, depth - 1);
+                    }
+                    if self.chance(40) {
+                        let mut required: Vec<Value> = branch["required"].as_array().cloned().unwrap_or_default();
+                        required.push(name.as_str().into());
+                        branch["required"] = required.into();
+                    }
+                }
+                if properties.is_none() || self.chance(20) {
+                    branch[*self.pick(&["minProperties", "maxProperties"])] = (1 + self.below(2)).into();
+                }
+            }
+            _ => branch["enum"] = json!([true]),
+        }
+        if let Value::Object(map) = &mut branch {
+            map.retain(|_, value| !value.is_null());
+        }
+        branch
+    }
+
+    /// An object of kind `Test` in `example.com/v1`, close to what the schema wants.
+    pub fn object_of(&mut self, schema: &Value) -> Value {
+        let spec = self.value(&schema["properties"]["spec"]);
+        let mut object = json!({"apiVersion": "example.com/v1", "kind": "Test", "metadata": {"name": "a"}});
+        if self.chance(95) {
+            object["spec"] = spec;
+        }
+        object
+    }
+
+    /// A value, close to what the node wants and often a little beside it.
+    pub fn value(&mut self, node: &Value) -> Value {
+        if self.chance(5) {
+            return self.noise();
+        }
+        let mut merged = node.clone();
+        if self.chance(50) {
+            let branches = ["allOf", "anyOf", "oneOf"].iter().filter_map(|keyword| node[*keyword].as_array());
+            let branches: Vec<&Value> = branches.flatten().collect();
+            if !branches.is_empty()
+                && let (Value::Object(merged), Some(branch)) = (&mut merged, self.pick(&branches).as_object())
+            {
+                for (keyword, value) in branch.iter().filter(|(keyword, _)| *keyword != "properties") {
+                    merged.insert(keyword.clone(), value.clone());
+                }
+            }
+        }
+        if let Some(allowed) = merged["enum"].as_array().filter(|_| self.below(100) < 75) {
+            return self.pick(allowed).clone();
+        }
+        match merged["type"].as_str() {
+            Some("string") => (*self.pick(&TEXTS)).into(),
+            Some("integer" | "number") => self.numeric(&merged),
+            Some("boolean") => self.chance(50).into(),
+            Some("array") => self.list(&merged),
+            Some("object") => self.map(&merged),
+            _ if merged["x-kubernetes-int-or-string"] == true => {
+                if self.chance(50) {
+                    (*self.pick(&TEXTS)).into()
+                } else {
+                    self.numeric(&merged)
+                }
+            }
+            _ => self.noise(),
+        }
+    }
+
+    fn numeric(&mut self, node: &Value) -> Value {
+        let limit = node[*self.pick(&["minimum", "maximum", "multipleOf"])].as_f64();
+        let offset = *self.pick(&[-1.0, -0.5, 0.0, 0.0, 0.5, 1.0]);
+        let is_integer = node["type"] != "number";
+        match limit.filter(|_| self.below(100) < 60) {
+            #[expect(clippy::cast_possible_truncation, reason = "the bounds of this grammar are small")]
+            Some(limit) if (limit + offset).fract() == 0.0 && (is_integer || self.chance(50)) => {
+                ((limit + offset) as i64).into()
+            }
+            Some(limit) => (limit + offset).into(),
+            None => {
+                let pool = [
+                    json!(0),
+                    json!(1),
+                    json!(-1),
+                    json!(2),
+                    json!(5),
+                    json!(65),
+                    json!(97),
+                    json!(2.0),
+                    json!(2.5),
+                    json!(-3.0),
+                    json!(1e-7),
+                    json!(5.000_000_000_1),
+                    json!(2_147_483_648_i64),
+                    json!(1e300),
+                    json!(9_007_199_254_740_993_i64),
+                    json!(i64::MAX),
+                    json!(9_223_372_036_854_775_808_u64),
+                ];
+                let common = if self.chance(70) { 10 } else { pool.len() };
+                pool[self.below(common)].clone()
+            }
+        }
+    }
+
+    fn list(&mut self, node: &Value) -> Value {
+        let mut items: Vec<Value> = Vec::new();
+        for _ in 0..self.below(4) {
+            let item = if !items.is_empty() && self.chance(25) {
+                self.pick(&items).clone()
+            } else {
+                self.value(&node["items"])
+            };
+            items.push(item);
+        }
+        items.into()
+    }
+
+    fn map(&mut self, node: &Value) -> Value {
+        let mut map = Map::new();
+        if node["x-kubernetes-embedded-resource"] == true {
+            for (key, value) in [("apiVersion", json!("v1")), ("kind", json!("Pod")), ("metadata", self.metadata())] {
+                if self.chance(90) {
+                    let value = if self.chance(95) { value } else { self.noise() };
+                    map.insert(key.to_owned(), value);
+                }
+            }
+        }
+        let required: Vec<&str> = node["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        for (name, property) in node["properties"].as_object().into_iter().flatten() {
+            let percent = if required.contains(&name.as_str()) { 90 } else { 60 };
+            if self.chance(percent) {
+                map.insert(name.clone(), self.value(property));
+            }
+        }
+        if node["additionalProperties"].is_object() {
+            for _ in 0..self.below(3) {
+                map.insert((*self.pick(&NAMES)).to_owned(), self.value(&node["additionalProperties"]));
+            }
+        }
+        if self.chance(15) {
+            map.insert((*self.pick(&NAMES)).to_owned(), self.noise());
+        }
+        map.into()
+    }
+
+    fn metadata(&mut self) -> Value {
+        let pool = [
+            json!({}),
+            json!({"name": "a"}),
+            json!({"labels": {"a": "b"}}),
+            json!({"labels": {"a": null}}),
+            json!({"labels": {"-": "b"}}),
+            json!({"unknown": 1, "name": "a"}),
+            json!({"name": 1}),
+            json!({"finalizers": ["a/b"]}),
+            json!({"generation": 2.0}),
+            json!({"creationTimestamp": null}),
+            json!({"namespace": "UPPER"}),
+            json!({"name": "a/b"}),
+            json!({"ownerReferences": [{"name": "a", "x": 1}]}),
+            json!({"annotations": {"A": ""}}),
+        ];
+        self.pick(&pool).clone()
+    }
+
+    fn noise(&mut self) -> Value {
+        let pool = [
+            json!(null),
+            json!(null),
+            json!(true),
+            json!(0),
+            json!(1.5),
+            json!("a"),
+            json!([]),
+            json!([null]),
+            json!([{"a": 1}]),
+            json!({}),
+            json!({"a": 1}),
+            json!({"a": null, "b": {"c": [1]}}),
+        ];
+        self.pick(&pool).clone()
+    }
+
+    /// Another object: some values are replaced by what the schema wants there, some go.
+    pub fn change(&mut self, node: &Value, value: &Value) -> Value {
+        match value {
+            _ if self.chance(15) => self.value(node),
+            Value::Object(map) => {
+                let child = |key: &str| {
+                    let property = &node["properties"][key];
+                    if property.is_null() { &node["additionalProperties"] } else { property }
+                };
+                let mut changed = Map::new();
+                for (key, value) in map {
+                    if self.chance(95) {
+                        changed.insert(key.clone(), self.change(child(key), value));
+                    }
+                }
+                changed.into()
+            }
+            Value::Array(items) => {
+                let mut changed: Vec<Value> = Vec::new();
+                for item in items {
+                    if self.chance(90) {
+                        changed.push(self.change(&node["items"], item));
+                    }
+                }
+                if self.chance(15) {
+                    changed.reverse();
+                }
+                if self.chance(15) {
+                    changed.push(self.value(&node["items"]));
+                }
+                changed.into()
+            }
+            value => value.clone(),
+        }
+    }
+
+    /// A format of strings and a text that nearly has it: one that does, with a few characters changed.
+    pub fn formatted(&mut self) -> (&'static str, String) {
+        let (name, samples) = self.pick(&SAMPLES);
+        let mut characters: Vec<char> = self.pick(samples).chars().collect();
+        for _ in 0..self.below(4) {
+            let at = self.below(characters.len() + 1);
+            let alphabet: Vec<char> = "019afgzAZX:.-+/@%[]()<>\"\\ ,;?=_T\u{b5}\u{fc}".chars().collect();
+            let other = *self.pick(&alphabet);
+            match self.below(4) {
+                0 => characters.insert(at, other),
+                1 if at < characters.len() => {
+                    characters.remove(at);
+                }
+                2 if at < characters.len() => characters[at] = other,
+                _ if characters.len() > 1 => {
+                    let from = self.below(characters.len());
+                    let part: Vec<char> = characters[from..].iter().take(4).copied().collect();
+                    let at = at.min(characters.len());
+                    characters.splice(at..at, part);
+                }
+                _ => {}
+            }
+        }
+        (name, characters.into_iter().collect())
+    }
+}
