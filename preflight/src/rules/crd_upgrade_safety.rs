@@ -7,6 +7,7 @@ mod cross_version;
 pub(super) mod deletion;
 mod lifecycle;
 mod live;
+mod missing;
 mod profile;
 mod schema_change;
 mod words;
@@ -115,6 +116,7 @@ impl Rule for CrdUpgradeSafety {
                 judgement.findings.extend(findings);
             }
         }
+        missing::check(&facts.changes, &mut judgement.findings);
         // Objects are only listed where it matters to somebody.
         if needs.iter().any(|need| !facts.answers.contains_key(need)) {
             return Checked::More(needs);
