@@ -95,6 +95,26 @@ fn hostile_texts_end_in_an_error_and_not_in_a_crash() {
 }
 
 #[test]
+fn the_deepest_rules_that_are_read_are_evaluated() {
+    let schema = Schema::of(&json!({"type": "string"}));
+    let evaluate = |open: &str, inner: &str, close: &str| {
+        let deepest = (1..200)
+            .rev()
+            .map(|depth| format!("{}{inner}{}", open.repeat(depth), close.repeat(depth)))
+            .find_map(|rule| Program::compile(&rule).ok())
+            .expect("one that is read");
+        let _ = (deepest.normalised(), deepest.hints(), deepest.uses_old_self());
+        deepest.evaluate(&schema, &json!("a"), None)
+    };
+    assert_eq!(evaluate("[1].all(x, ", "self == 'a'", ")"), Truth::True);
+    assert_eq!(evaluate("(", "self == 'a'", ")"), Truth::True);
+    assert_eq!(evaluate("self == 'b' ? false : (", "true", ")"), Truth::True);
+    assert_eq!(evaluate("optional.of(", "1", ").hasValue()"), Truth::True);
+    assert_eq!(evaluate("size([", "1", "])"), Truth::Unknown("the rule gives a int".to_owned()));
+    assert_eq!(evaluate("true && (false || ", "self == 'a'", ")"), Truth::True);
+}
+
+#[test]
 fn long_chains_of_and_are_flat() {
     let rule = vec!["self != 3"; 2000].join(" && ");
     let program = Program::compile(&rule).expect("a long rule");
