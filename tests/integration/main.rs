@@ -28,6 +28,7 @@ mod refusals;
 mod safety;
 mod secrets;
 mod security;
+mod sides;
 mod smoke;
 mod soak;
 mod support;
@@ -73,6 +74,7 @@ fn all_tests() -> Vec<TestCase> {
         safety::tests(),
         secrets::tests(),
         security::tests(),
+        sides::tests(),
         smoke::tests(),
         soak::tests(),
         takeover::tests(),

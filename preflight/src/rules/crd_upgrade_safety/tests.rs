@@ -193,24 +193,25 @@ fn gateway_api_unserves_a_version_that_it_had_deprecated() {
 fn karpenter_moves_its_storage_version_and_drops_its_webhook() {
     let report = real_upgrade("karpenter-0.37.7-nodeclaims", "karpenter-1.0.9-nodeclaims", &["v1beta1"]);
     insta::assert_snapshot!(lines(&report), @r#"
-    crossVersionLoss Unknown Error: unable to determine if field "^.spec.kubelet" of version "v1beta1" can hold anything that is lost in version "v1" (existingFieldRemoval)
-    crossVersionLoss Unknown Error: unable to determine if field "^.spec.nodeClassRef.apiVersion" of version "v1beta1" can hold anything that is lost in version "v1" (existingFieldRemoval)
-    pattern Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.nodeClassRef.group (pattern); x-kubernetes-validations of spec.requirements: the rule self.all(x, x.operator == 'In' ? x.values.size() != 0 : true) cannot be evaluated
-    crossVersionLoss Unknown Error: unable to determine if field "^.spec.expireAfter" of version "v1" can hold anything that is lost in version "v1beta1" (existingFieldRemoval)
-    crossVersionLoss Unknown Error: unable to determine if field "^.spec.nodeClassRef.group" of version "v1" can hold anything that is lost in version "v1beta1" (existingFieldRemoval)
-    crossVersionLoss Unknown Error: unable to determine if field "^.spec.terminationGracePeriod" of version "v1" can hold anything that is lost in version "v1beta1" (existingFieldRemoval)
-    crossVersionLoss Unknown Error: unable to determine if field "^.status.lastPodEventTime" of version "v1" can hold anything that is lost in version "v1beta1" (existingFieldRemoval)
+    crossVersionLoss Breaking Error: field "^.spec.kubelet" of version "v1beta1" is lost in version "v1": conversion strategy None only rewrites apiVersion
+    crossVersionLoss Breaking Error: field "^.spec.nodeClassRef.apiVersion" of version "v1beta1" is lost in version "v1": conversion strategy None only rewrites apiVersion
+    pattern Breaking Error: version "v1", field "^.spec.nodeClassRef.group": pattern added: "^[^/]*$"
+    crossVersionLoss Breaking Error: field "^.spec.expireAfter" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
+    crossVersionLoss Breaking Error: field "^.spec.nodeClassRef.group" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
+    crossVersionLoss Breaking Error: field "^.spec.terminationGracePeriod" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
+    crossVersionLoss Breaking Error: field "^.status.lastPodEventTime" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
     conversion Change Info: conversion strategy changed from Webhook to None
+    crossVersionRejection Change Info: an object of version "v1beta1" may be refused or changed when it is written in version "v1": ^.spec.nodeClassRef (required) and 1 more
     storageVersionChange Change Info: storage version moved from "v1beta1" to "v1"; status.storedVersions lists both until all objects are rewritten
     "#);
     let report = real_upgrade("karpenter-1.0.9-nodeclaims", "karpenter-1.10.1-nodeclaims", &["v1beta1", "v1"]);
     insta::assert_snapshot!(lines(&report), @r#"
     storedVersionRemoval Breaking Error: stored version "v1beta1" removed
-    pattern Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.expireAfter (pattern); x-kubernetes-validations of spec.requirements: the rule self.all(x, x.operator == 'In' ? x.values.size() != 0 : true) cannot be evaluated
-    x-kubernetes-validations Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.nodeClassRef.group (x-kubernetes-validations)
-    x-kubernetes-validations Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.nodeClassRef.kind (x-kubernetes-validations)
-    x-kubernetes-validations Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.nodeClassRef.name (x-kubernetes-validations)
-    x-kubernetes-validations Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.requirements (x-kubernetes-validations)
+    pattern Breaking Error: version "v1", field "^.spec.expireAfter": pattern changed from "^(([0-9]+(s|m|h))+)|(Never)$" to "^(([0-9]+(s|m|h))+|Never)$"
+    x-kubernetes-validations Breaking Error: version "v1", field "^.spec.nodeClassRef.group": CEL rules added or changed: ["self != ''"]
+    x-kubernetes-validations Breaking Error: version "v1", field "^.spec.nodeClassRef.kind": CEL rules added or changed: ["self != ''"]
+    x-kubernetes-validations Breaking Error: version "v1", field "^.spec.nodeClassRef.name": CEL rules added or changed: ["self != ''"]
+    x-kubernetes-validations Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.requirements (x-kubernetes-validations); x-kubernetes-validations of spec.requirements[0].key: the rule self in ["beta.kubernetes.io/instance-type", "failure-domain.beta.kubernetes.io/region", "beta.kubernetes.io/os", "beta.kubernetes.io/arch", "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "node.kubernetes.io/instance-type", "kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/windows-build"] || self.find("^([^/]+)").endsWith("node.kubernetes.io") || self.find("^([^/]+)").endsWith("node-restriction.kubernetes.io") || !self.find("^([^/]+)").endsWith("kubernetes.io") cannot be evaluated
     "#);
 }
 

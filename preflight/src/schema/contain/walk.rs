@@ -26,6 +26,17 @@ pub(super) enum Step<'s> {
     Item,
 }
 
+impl Step<'_> {
+    /// Whether both lead to the same place, where each leads to one.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Field(one), Self::Field(other)) => one == other,
+            (Self::Other(_), Self::Other(_)) | (Self::Item, Self::Item) => true,
+            _ => false,
+        }
+    }
+}
+
 /// A difference that was found, and what an object that suffers from it looks like at its place.
 #[derive(Debug)]
 pub(super) struct Suspect<'s> {
