@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::model::Schema;
 use super::pipeline::{Resource, Server};
 use confirm::{Confirmed, confirm};
-pub use confirm::{Damage, Effect};
+pub use confirm::{Damage, Effect, Sufferer, suffering};
 use formula::{Formula, Role};
 use solve::{Outcome, Solver};
 use walk::{Question, Step, Suspect};
