@@ -7,6 +7,7 @@ mod cross_version;
 pub(super) mod deletion;
 mod lifecycle;
 mod live;
+mod missing;
 mod profile;
 mod schema_change;
 mod words;
@@ -96,47 +97,77 @@ impl Rule for CrdUpgradeSafety {
     }
 
     fn check(&self, facts: &Facts, settings: &Settings) -> Checked {
-        let mut judgement = Judgement::default();
-        let mut needs = Needs::new();
-        let mode = live::Mode::of(settings);
-        for change in facts.changes.changes.iter().filter(|change| is_crd(change)) {
-            if deletion::concerns(change) {
-                deletion::check(&DELETION, change, facts, &mut judgement);
-            } else if change.operation == Operation::Update {
-                let Some(upgrade) = Upgrade::of(change, facts) else {
-                    judgement.unable.push(format!("{}: the live definition is not known", change.object));
-                    continue;
-                };
-                let mut findings = changed(&upgrade, settings);
-                if mode != live::Mode::Off {
-                    needs.extend(live::needs(&upgrade, &findings));
-                    live::annotate(&upgrade, facts, mode, &mut findings);
-                }
-                judgement.findings.extend(findings);
-            }
-        }
-        // Objects are only listed where it matters to somebody.
-        if needs.iter().any(|need| !facts.answers.contains_key(need)) {
-            return Checked::More(needs);
-        }
-        judgement.findings = judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings)).collect();
-        Checked::Done(judgement)
+        with_room(|| judge(facts, settings))
     }
 
     fn fold(&self, facts: &Facts, need: &Need, state: &mut Value, page: &[Value]) {
-        let Need::Objects { group, version, kind, .. } = need else { return };
-        let of_the_kind = |change: &&Change| {
-            let crd = change.live.as_deref().map(Crd::of);
-            is_crd(change) && crd.is_some_and(|crd| crd.group() == group && crd.kind() == kind)
-        };
-        match facts.changes.changes.iter().find(of_the_kind) {
-            Some(change) if !deletion::concerns(change) => {
-                if let Some(upgrade) = Upgrade::of(change, facts) {
-                    live::fold(&upgrade, version, state, page);
-                }
-            }
-            _ => deletion::fold(state, page),
+        with_room(|| fold(facts, need, state, page));
+    }
+}
+
+/// Stack for schemas and objects that are nested as deep as they may be; only what is used of it costs anything.
+const STACK: usize = 256 << 20;
+
+/// Runs on a stack of its own: how deep a schema is nested is not ours to decide.
+fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let mut work = Some(work);
+    let mut run = || work.take().map(|work| work());
+    let done = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, &mut run).ok()?;
+        match thread.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
         }
+    });
+    // Where no thread can be had, its own stack has to do.
+    match done.or_else(run) {
+        Some(done) => done,
+        None => unreachable!("the work runs once, in one of the two places"),
+    }
+}
+
+fn judge(facts: &Facts, settings: &Settings) -> Checked {
+    let mut judgement = Judgement::default();
+    let mut needs = Needs::new();
+    let mode = live::Mode::of(settings);
+    for change in facts.changes.changes.iter().filter(|change| is_crd(change)) {
+        if deletion::concerns(change) {
+            deletion::check(&DELETION, change, facts, &mut judgement);
+        } else if change.operation == Operation::Update {
+            let Some(upgrade) = Upgrade::of(change, facts) else {
+                judgement.unable.push(format!("{}: the live definition is not known", change.object));
+                continue;
+            };
+            let mut findings = changed(&upgrade, settings);
+            if mode != live::Mode::Off {
+                needs.extend(live::needs(&upgrade, &findings));
+                live::annotate(&upgrade, facts, mode, &mut findings);
+            }
+            judgement.findings.extend(findings);
+        }
+    }
+    missing::check(&facts.changes, &mut judgement.findings);
+    // Objects are only listed where it matters to somebody.
+    if needs.iter().any(|need| !facts.answers.contains_key(need)) {
+        return Checked::More(needs);
+    }
+    judgement.findings = judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings)).collect();
+    Checked::Done(judgement)
+}
+
+fn fold(facts: &Facts, need: &Need, state: &mut Value, page: &[Value]) {
+    let Need::Objects { group, version, kind, .. } = need else { return };
+    let of_the_kind = |change: &&Change| {
+        let crd = change.live.as_deref().map(Crd::of);
+        is_crd(change) && crd.is_some_and(|crd| crd.group() == group && crd.kind() == kind)
+    };
+    match facts.changes.changes.iter().find(of_the_kind) {
+        Some(change) if !deletion::concerns(change) => {
+            if let Some(upgrade) = Upgrade::of(change, facts) {
+                live::fold(&upgrade, version, state, page);
+            }
+        }
+        _ => deletion::fold(state, page),
     }
 }
 
@@ -280,5 +311,7 @@ pub fn refusal_line(finding: &Finding) -> Option<String> {
     ))
 }
 
+#[cfg(test)]
+mod published_lists;
 #[cfg(test)]
 mod tests;

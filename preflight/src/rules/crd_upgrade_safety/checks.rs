@@ -50,7 +50,7 @@ const ROWS: [Check; 59] = [
     row("crdMissing", "", "the old side has a definition that the input lacks"),
     row("existingFieldRemoval", "NoExistingFieldRemoved", "a field is no longer in the schema, and is dropped"),
     row("fieldDeclared", FIELD, "a field is named where any value was kept before"),
-    row("fieldAdded", FIELD, "a field is new; never told"),
+    row("defaultOfNewField", FIELD, "a field is new and gets a default; profile `strict` only"),
     row("required", FIELD, "a field has to be there"),
     row("default", FIELD, "a default of an existing field is added, changed or removed"),
     row("type", FIELD, "the type changes"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::facts::{Answer, Verification};
+use crate::facts::{Answer, MissingDefinition, Verification};
 use crate::finding::Severity;
 use crate::judge::{Outcome, RuleOutcome, RunReport};
 use crate::object::ObjectRef;
@@ -538,6 +538,29 @@ fn a_definition_is_deleted_only_when_no_object_goes_with_it() {
     insta::assert_snapshot!(judge(vec![delete(live(&["v1"])), delete(foo("a"))], vec![foo("a"), foo("b")]), @"Refused crdDeletion Breaking Error: the definition is deleted, and 1 Foo object would be deleted with it");
     let many = (0..600).map(|number| foo(&format!("n{number:03}"))).collect();
     insta::assert_snapshot!(judge(vec![delete(live(&["v1"]))], many), @"Refused crdDeletion Breaking Error: the definition is deleted, and at least 500 Foo objects would be deleted with it");
+}
+
+#[test]
+fn a_definition_that_a_release_drops_is_missed() {
+    let dropped = edited(|crd| {
+        crd["metadata"]["name"] = json!("bars.ex.com");
+        crd["spec"]["names"] = json!({"kind": "Bar", "plural": "bars"});
+    });
+    let judge = |given: Value| {
+        let missing = MissingDefinition { object: ObjectRef::of(&dropped), live: Arc::new(dropped.clone()) };
+        let changes = ChangeSet {
+            app: "test".into(),
+            changes: vec![change(Operation::Create, None, Some(given))],
+            missing_definitions: vec![missing],
+            ..ChangeSet::default()
+        };
+        let selection = select(Some(&[NAME.to_owned()]), None).expect("a valid selection");
+        let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
+        assert!(session.needs().is_empty());
+        lines(&session.finish(Judgement::default(), &[], "2026-01-01").0)
+    };
+    insta::assert_snapshot!(judge(foos()), @"crdMissing Breaking Error: the input lacks the definition of Bar, which the old side has");
+    insta::assert_snapshot!(judge(edited(|crd| crd["spec"]["group"] = json!("other.com"))), @"crdMissing Change Warning: the input lacks the definition of Bar, which the old side has");
 }
 
 #[test]

@@ -133,7 +133,8 @@ impl<'s> Walk<'s> {
         let null = Types::NULL;
         if word(old) != word(new) {
             let outside = Formula::Types(types_of(new, Role::Stored(place)).or(null).not());
-            self.note("type", word(old), word(new), Question::Exists(outside));
+            let keyword = if old.kind == new.kind { "x-kubernetes-int-or-string" } else { "type" };
+            self.note(keyword, word(old), word(new), Question::Exists(outside));
         }
         if old.nullable != new.nullable || (word(old) != word(new) && types_of(old, Role::Stored(place)).has(null)) {
             let allowed = types_of(new, Role::Stored(place)).has(null);
@@ -377,6 +378,9 @@ impl<'s> Walk<'s> {
                     self.note("fieldDeclared", None, kind_of(after), damaged);
                 } else {
                     self.note("fieldAdded", None, kind_of(after), Question::Harmless);
+                    if after.default.is_some() {
+                        self.note("defaultOfNewField", None, after.default.clone(), Question::Harmless);
+                    }
                 }
                 self.steps.pop();
             }
