@@ -29,7 +29,7 @@ fn group(name: &str) -> String {
     format!("{name}.schemas.example.com")
 }
 
-fn definition(name: &str, properties: Map<String, Value>) -> Value {
+fn definition(name: &str, properties: &Map<String, Value>) -> Value {
     let group = group(name);
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -154,7 +154,7 @@ impl Scene<'_> {
     ) {
         let properties: Map<String, Value> =
             cases.iter().enumerate().map(|(index, (schema, _))| (format!("f{index}"), schema.clone())).collect();
-        let definition = definition(name, properties);
+        let definition = definition(name, &properties);
         assert_eq!(problems(&definition), []);
         self.api.post(DEFINITIONS, &definition).ok();
         let group = group(name);
@@ -208,7 +208,7 @@ fn objects_fare_as_predicted() {
             // Rules inside lists and maps without limits are too expensive for the server.
             let is_costly = schema.to_string().contains("x-kubernetes-validations") && !schema["properties"].is_null();
             let field = Map::from_iter([("f".to_owned(), schema.clone())]);
-            if is_costly || !problems(&definition("x", field)).is_empty() {
+            if is_costly || !problems(&definition("x", &field)).is_empty() {
                 continue;
             }
             let values = (0..OBJECTS).map(|_| generator.value(&schema)).collect();
@@ -236,7 +236,7 @@ fn definitions_are_refused_where_problems_are_found() {
     for _ in 0..60 {
         let field = generator.node(2);
         let schema = generator.damaged(&json!({"type": "object", "properties": {"spec": field}}));
-        let mut definition = definition("damaged", Map::new());
+        let mut definition = definition("damaged", &Map::new());
         definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema.clone();
         let ours = problems(&definition);
         let answer = api.post(&format!("{DEFINITIONS}?dryRun=All"), &definition);
