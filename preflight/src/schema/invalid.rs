@@ -1,6 +1,7 @@
 //! Definitions that the API server would refuse, with the places at fault. Only what is certain is reported: a definition
 //! without problems may still be refused, for the cost of its rules for example.
 
+mod keywords;
 mod schema;
 
 use serde_json::Value;
