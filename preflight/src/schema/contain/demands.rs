@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::formula::{
-    Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, types_of, ways_to_break, ways_to_damage,
+    Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, free_values, types_of, ways_to_break, ways_to_damage,
 };
 use super::number::Numbers;
 use super::text::Texts;
@@ -331,10 +331,10 @@ impl<'s> Objects<'s> {
         for (schema, role) in &self.schemas {
             if let Some(field) = schema.properties.get(name) {
                 formulas.push(Formula::Obeys(field, field_role(schema, *role, name)));
-            } else if let Some(additional) = schema.additional_schema() {
+            } else if let Some(additional) = free_values(schema) {
                 let role = match role {
                     Role::Stored(_) => Role::Stored(Place::Field),
-                    Role::Branch(node) => Role::Branch(node.and_then(Schema::additional_schema)),
+                    Role::Branch(node) => Role::Branch(node.and_then(free_values)),
                 };
                 formulas.push(Formula::Obeys(additional, role));
             } else if is_closed(schema, *role) && !is_built_in(schema, *role, name) {

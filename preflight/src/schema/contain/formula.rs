@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -182,6 +183,24 @@ impl<'s> Formula<'s> {
     }
 }
 
+/// The schema of values under keys that nobody names. `additionalProperties: true` lets all values in, and prunes every
+/// object in them to nothing.
+pub(super) fn free_values(schema: &Schema) -> Option<&Schema> {
+    static ANY_VALUE: LazyLock<Schema> = LazyLock::new(|| {
+        let mut schema = Schema { nullable: true, ..Schema::default() };
+        // As deep as lists of lists are worth to be told apart.
+        for _ in 0..4 {
+            schema = Schema { nullable: true, items: Some(Box::new(schema)), ..Schema::default() };
+        }
+        schema
+    });
+    match &schema.additional {
+        Some(Additional::Schema(values)) => Some(values),
+        Some(Additional::Anything) => Some(&ANY_VALUE),
+        _ => None,
+    }
+}
+
 /// The demands that a schema makes, one by one, each turned into the formula of breaking it.
 /// `defaults` is the node of the skeleton whose defaults are filled in before.
 pub(super) fn ways_to_break<'s>(schema: &'s Schema, role: Role<'s>) -> Vec<Formula<'s>> {
@@ -206,8 +225,8 @@ pub(super) fn ways_to_break<'s>(schema: &'s Schema, role: Role<'s>) -> Vec<Formu
             }
         }
     }
-    if let Some(Additional::Schema(additional)) = &schema.additional {
-        let node = skeleton.and_then(Schema::additional_schema);
+    if let Some(additional) = free_values(schema) {
+        let node = skeleton.and_then(free_values);
         let inner = Formula::Breaks(additional, inner_role(role, node, Place::Field));
         ways.push(Formula::HasOther(vec![schema], Box::new(inner)));
     }
@@ -328,7 +347,7 @@ pub(super) fn ways_to_damage(schema: &Schema, place: Place) -> Vec<Formula<'_>> 
     for (name, field) in &schema.properties {
         ways.push(Formula::has(name, Formula::Damaged(field, Place::Field)));
     }
-    if let Some(additional) = schema.additional_schema() {
+    if let Some(additional) = free_values(schema) {
         ways.push(Formula::HasOther(vec![schema], Box::new(Formula::Damaged(additional, Place::Field))));
     }
     if let Some(items) = &schema.items {

@@ -157,8 +157,11 @@ fn is_multiple(number: &Number, factor: f64) -> bool {
 }
 
 fn as_whole(float: f64) -> i128 {
-    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates, which is what is wanted")]
-    let whole = float as i128;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "cut where no integer of an object reaches, with room to count on"
+    )]
+    let whole = float.clamp(-1e30, 1e30) as i128;
     whole
 }
 
