@@ -230,6 +230,10 @@ impl<'s> Demands<'s> {
             let values = values.iter().filter(|value| !value.is_null()).cloned().collect();
             self.be_one_of(&Rc::new(values));
         }
+        let bounds = [schema.minimum.map(|it| it.value), schema.maximum.map(|it| it.value), schema.multiple_of];
+        if bounds.into_iter().flatten().any(|bound| !super::number::can_hold(schema, bound)) {
+            self.must_be(Types::NUMBER.not());
+        }
         if let Some(minimum) = schema.minimum {
             self.number.least(minimum);
         }
@@ -271,10 +275,10 @@ impl<'s> Demands<'s> {
             self.obey(&EMBEDDED, Role::Branch(None));
         }
         for inner in &schema.all_of {
-            self.obey(inner, branch);
+            self.combined(Formula::Obeys(inner, branch));
         }
         if !schema.any_of.is_empty() {
-            self.choose(schema.any_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect());
+            self.combined(Formula::Any(schema.any_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect()));
         }
         if !schema.one_of.is_empty() {
             let exactly = |chosen: usize| {
@@ -283,10 +287,19 @@ impl<'s> Demands<'s> {
                 });
                 Formula::All(each.collect())
             };
-            self.choose((0..schema.one_of.len()).map(exactly).collect());
+            self.combined(Formula::Any((0..schema.one_of.len()).map(exactly).collect()));
         }
         if let Some(not) = &schema.not {
-            self.add(Formula::Breaks(not, branch));
+            self.combined(Formula::Breaks(not, branch));
+        }
+    }
+
+    /// Adds what a combinator demands; the server never asks it of null.
+    fn combined(&mut self, formula: Formula<'s>) {
+        if self.types.has(Types::NULL) {
+            self.choose(vec![formula, Formula::Types(Types::NULL)]);
+        } else {
+            self.add(formula);
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use super::number::can_hold;
 use crate::schema::model::{Additional, Limit, ListType, Schema, Type, Window};
 
 /// Steps that it may take to judge one default.
@@ -268,9 +269,9 @@ fn scalar_ways(schema: &Schema) -> Vec<Formula<'_>> {
     if let Some(values) = &schema.enumeration {
         ways.push(Formula::IsNot(Rc::new(values.clone())));
     }
-    ways.extend(schema.minimum.map(below));
-    ways.extend(schema.maximum.map(above));
-    ways.extend(schema.multiple_of.map(Formula::IsNoMultiple));
+    ways.extend(schema.minimum.map(|limit| below(schema, limit)));
+    ways.extend(schema.maximum.map(|limit| above(schema, limit)));
+    ways.extend(schema.multiple_of.map(|factor| no_multiple(schema, factor)));
     ways.extend(schema.pattern.as_deref().map(Formula::IsNoMatch));
     ways.extend(schema.format.as_deref().map(|format| Formula::IsAgainstFormat(format, schema)));
     if schema.length != Window::default() {
@@ -289,13 +290,18 @@ fn scalar_ways(schema: &Schema) -> Vec<Formula<'_>> {
 }
 
 /// The numbers that a `minimum` keeps out.
-pub(super) fn below(minimum: Limit) -> Formula<'static> {
-    Formula::IsBelow(flipped(minimum))
+pub(super) fn below(schema: &Schema, minimum: Limit) -> Formula<'static> {
+    if can_hold(schema, minimum.value) { Formula::IsBelow(flipped(minimum)) } else { Formula::Types(Types::NUMBER) }
 }
 
 /// The numbers that a `maximum` keeps out.
-pub(super) fn above(maximum: Limit) -> Formula<'static> {
-    Formula::IsAbove(flipped(maximum))
+pub(super) fn above(schema: &Schema, maximum: Limit) -> Formula<'static> {
+    if can_hold(schema, maximum.value) { Formula::IsAbove(flipped(maximum)) } else { Formula::Types(Types::NUMBER) }
+}
+
+/// The numbers that a `multipleOf` keeps out.
+pub(super) fn no_multiple(schema: &Schema, factor: f64) -> Formula<'static> {
+    if can_hold(schema, factor) { Formula::IsNoMultiple(factor) } else { Formula::Types(Types::NUMBER) }
 }
 
 /// The bound that lets in what this one keeps out.
@@ -330,7 +336,9 @@ pub(super) fn combinator_ways<'s>(
     if let Some(not) = &schema.not {
         ways.push(("not", Formula::Obeys(not, role)));
     }
-    ways
+    // The server never asks it of null.
+    let present = |way| Formula::All(vec![Formula::Types(Types::NULL.not()), way]);
+    ways.into_iter().map(|(keyword, way)| (keyword, present(way))).collect()
 }
 
 /// All ways in which a value is rejected, pruned or altered at a node of the skeleton or below.

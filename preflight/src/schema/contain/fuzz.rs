@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Proof, Sufferer, compare, suffering};
+use crate::schema::invalid::problems;
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{Resource, Server, create};
 use crate::schema::testing::Generator;
@@ -118,10 +119,43 @@ fn edit(generator: &mut Generator, schema: &mut Value, depth: usize) {
     }
 }
 
+fn definition(schema: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "tests.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Test", "plural": "tests"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    })
+}
+
+/// Quirks of the server that no schema means, and that verdicts leave out: a list where text of a known format is
+/// expected, a fraction that is within one part in a thousand million of a whole number, and one that is taken for the
+/// whole number of an enum below it.
+fn is_quirk(object: &Value, schema: &Schema) -> bool {
+    match object {
+        Value::Number(number) => {
+            let fraction = number.as_f64().is_some_and(|float| float.fract() != 0.0);
+            let near = number.as_f64().is_some_and(|float| (float - float.round()).abs() < 1e-6);
+            fraction && (near || schema.enumeration.is_some())
+        }
+        Value::Array(items) => {
+            schema.format.is_some()
+                || items.iter().any(|item| is_quirk(item, schema.items.as_deref().unwrap_or(schema)))
+        }
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            let field = schema.properties.get(name).or_else(|| schema.additional_schema());
+            is_quirk(value, field.unwrap_or(schema))
+        }),
+        _ => false,
+    }
+}
+
 #[test]
 fn what_is_called_safe_lets_every_object_through() {
     let (rounds, seed) = (number("PUSHBACK_ROUNDS", 250), number("PUSHBACK_SEED", 1));
-    let (mut safe, mut breaking, mut unknown, mut tried) = (0, 0, 0, 0);
+    let (mut valid, mut safe, mut breaking, mut unknown, mut tried) = (0, 0, 0, 0, 0);
     let mut wrong = Vec::new();
     let mut reasons = std::collections::BTreeMap::<String, usize>::new();
     for round in 0..rounds {
@@ -131,6 +165,11 @@ fn what_is_called_safe_lets_every_object_through() {
         for _ in 0..=generator.below(3) {
             edit(&mut generator, &mut new_value["properties"]["spec"], 0);
         }
+        // What the server would refuse as a definition is nothing that objects meet.
+        if [&old_value, &new_value].into_iter().any(|schema| !problems(&definition(schema)).is_empty()) {
+            continue;
+        }
+        valid += 1;
         let (old_schema, new_schema) = (Schema::of(&old_value), Schema::of(&new_value));
         let resource = |schema| Resource {
             schema,
@@ -149,6 +188,9 @@ fn what_is_called_safe_lets_every_object_through() {
             unknown += 1;
             if let Proof::Unknown { keyword, reason } = &blocked.proof {
                 let text = format!("{} {keyword} {}", blocked.keyword, reason.as_deref().unwrap_or_default());
+                if std::env::var_os("PUSHBACK_SHOW").is_some() {
+                    eprintln!("round {round}: {text}\n  {old_value}\n  => {new_value}");
+                }
                 *reasons.entry(text).or_default() += 1;
             }
             continue;
@@ -157,7 +199,7 @@ fn what_is_called_safe_lets_every_object_through() {
         for number in 0..OBJECTS {
             let object = generator.object_of(if number % 3 == 2 { &new_value } else { &old_value });
             let before = create(&old, Server::default(), &object);
-            if before.accepted() != Some(true) || before.loses() {
+            if before.accepted() != Some(true) || before.loses() || is_quirk(&object, &old_schema) {
                 continue;
             }
             tried += 1;
@@ -170,7 +212,7 @@ fn what_is_called_safe_lets_every_object_through() {
         }
     }
     eprintln!(
-        "{rounds} pairs: {safe} safe ({tried} objects tried), {breaking} breaking, {unknown} unknown, {} wrong",
+        "{valid} valid of {rounds} pairs: {safe} safe ({tried} objects tried), {breaking} breaking, {unknown} unknown, {} wrong",
         wrong.len()
     );
     for (reason, count) in reasons.iter().filter(|(_, count)| **count > 1).take(40) {

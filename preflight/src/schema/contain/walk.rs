@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::formula::{Formula, Place, Role, Types, Unique, above, below, combinator_ways, free_values, types_of};
+use super::formula::{
+    Formula, Place, Role, Types, Unique, above, below, combinator_ways, free_values, no_multiple, types_of,
+};
 use crate::schema::model::{Additional, Limit, Schema, Window};
 
 /// Takes anything and keeps it.
@@ -155,14 +157,9 @@ impl<'s> Walk<'s> {
             });
             self.note("enum", list(old), list(new), question);
         }
-        self.limit(["minimum", "exclusiveMinimum"], (old.minimum, new.minimum), below);
-        self.limit(["maximum", "exclusiveMaximum"], (old.maximum, new.maximum), above);
-        self.keyword(
-            "multipleOf",
-            (&old.multiple_of, &new.multiple_of),
-            |it| json!(it),
-            |it| Formula::IsNoMultiple(*it),
-        );
+        self.limit(["minimum", "exclusiveMinimum"], (old.minimum, new.minimum), |limit| below(new, limit));
+        self.limit(["maximum", "exclusiveMaximum"], (old.maximum, new.maximum), |limit| above(new, limit));
+        self.keyword("multipleOf", (&old.multiple_of, &new.multiple_of), |it| json!(it), |it| no_multiple(new, *it));
         if old.pattern != new.pattern {
             let question =
                 new.pattern.as_deref().map_or(Question::Harmless, |it| Question::Exists(Formula::IsNoMatch(it)));
@@ -179,7 +176,7 @@ impl<'s> Walk<'s> {
         &mut self,
         [bound, exclusive]: [&'static str; 2],
         (old, new): (Option<Limit>, Option<Limit>),
-        breaks: fn(Limit) -> Formula<'static>,
+        breaks: impl FnOnce(Limit) -> Formula<'static>,
     ) {
         if old == new {
             return;
@@ -321,8 +318,13 @@ impl<'s> Walk<'s> {
             let formula = if new.embedded_resource {
                 Formula::Any(vec![Formula::lacks("apiVersion"), Formula::lacks("kind")])
             } else {
-                let lost = BUILT_IN.iter().filter(|name| child(new, name).is_none() && !new.keeps_unknown());
-                Formula::Any(lost.map(|name| Formula::has(name, Formula::anything())).collect())
+                // What the server knew of a resource is a field like any other now.
+                let lost = BUILT_IN.iter().filter_map(|name| match child(new, name) {
+                    Some(after) => Some(Formula::has(name, Formula::Damaged(after, Place::Field))),
+                    None if new.keeps_unknown() => None,
+                    None => Some(Formula::has(name, Formula::anything())),
+                });
+                Formula::Any(lost.collect())
             };
             let flag = |schema: &Schema| Some(Value::from(schema.embedded_resource));
             self.note("x-kubernetes-embedded-resource", flag(old), flag(new), Question::Exists(formula));
