@@ -26,6 +26,7 @@ mod races;
 mod readme;
 mod refusals;
 mod safety;
+mod schemas;
 mod secrets;
 mod security;
 mod sides;
@@ -72,6 +73,7 @@ fn all_tests() -> Vec<TestCase> {
         readme::tests(),
         refusals::tests(),
         safety::tests(),
+        schemas::tests(),
         secrets::tests(),
         security::tests(),
         sides::tests(),

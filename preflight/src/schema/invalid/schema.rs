@@ -484,7 +484,7 @@ fn is_int_or_string(branches: &Value) -> bool {
             map.iter().all(|(keyword, value)| match keyword.as_str() {
                 "type" => value == kind,
                 "default" => value.is_null(),
-                "items" | "properties" => !value.is_object(),
+                "items" | "properties" => !value.is_object() && !value.is_array(),
                 "x-kubernetes-preserve-unknown-fields" => value.is_null(),
                 keyword => !is_set(value) || !is_keyword(keyword),
             }) && map.contains_key("type")

@@ -228,3 +228,16 @@ fn random_definitions_are_refused_only_where_the_server_refuses_them() {
         missed.len()
     );
 }
+
+/// Definitions from a file that `PUSHBACK_DEFINITIONS` names, one question a line.
+#[test]
+fn given_definitions_are_refused_only_where_the_server_refuses_them() {
+    let (Some(mut oracle), Some(path)) = (Oracle::start(), std::env::var_os("PUSHBACK_DEFINITIONS")) else { return };
+    for line in std::fs::read_to_string(path).expect("the definitions").lines() {
+        let question: Value = serde_json::from_str(line).expect("a question");
+        let definition = &question["definition"];
+        let (ours, theirs) = (problems(definition), oracle.ask(&question));
+        let name = &definition["metadata"]["name"];
+        assert_eq!(ours.is_empty(), theirs["errors"].is_null(), "{name}\ntheirs: {theirs}\nours: {ours:?}");
+    }
+}

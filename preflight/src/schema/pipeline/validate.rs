@@ -149,10 +149,11 @@ impl Validator<'_> {
     }
 
     fn kind(&mut self, schema: &Schema, value: &Value) {
-        if self.is_default && schema.int_or_string {
-            return;
-        }
-        let types = types(schema);
+        let types = match (self.is_default, &schema.kind) {
+            (false, _) => types(schema),
+            (true, Some(kind)) => std::slice::from_ref(kind),
+            (true, None) => &[],
+        };
         let format = Format::of(schema, self.server);
         // Definitions are checked with all formats, known or not.
         let has_format = !matches!(format, Format::None) || self.is_default && schema.format.is_some();
