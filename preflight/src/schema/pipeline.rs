@@ -14,6 +14,7 @@ use serde_json::Value;
 
 pub use format::format_is_valid;
 pub(in crate::schema) use metadata::{is_dns_1035_label, is_dns_subdomain};
+pub(super) use number::is_multiple;
 
 use super::model::Schema;
 use crate::source::{PathSegment, display_path};

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::formula::{
-    Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, types_of, ways_to_break, ways_to_damage,
+    Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, free_values, types_of, ways_to_break, ways_to_damage,
 };
 use super::number::Numbers;
 use super::text::Texts;
@@ -230,6 +230,10 @@ impl<'s> Demands<'s> {
             let values = values.iter().filter(|value| !value.is_null()).cloned().collect();
             self.be_one_of(&Rc::new(values));
         }
+        let bounds = [schema.minimum.map(|it| it.value), schema.maximum.map(|it| it.value), schema.multiple_of];
+        if bounds.into_iter().flatten().any(|bound| !super::number::can_hold(schema, bound)) {
+            self.must_be(Types::NUMBER.not());
+        }
         if let Some(minimum) = schema.minimum {
             self.number.least(minimum);
         }
@@ -271,10 +275,10 @@ impl<'s> Demands<'s> {
             self.obey(&EMBEDDED, Role::Branch(None));
         }
         for inner in &schema.all_of {
-            self.obey(inner, branch);
+            self.combined(Formula::Obeys(inner, branch));
         }
         if !schema.any_of.is_empty() {
-            self.choose(schema.any_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect());
+            self.combined(Formula::Any(schema.any_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect()));
         }
         if !schema.one_of.is_empty() {
             let exactly = |chosen: usize| {
@@ -283,10 +287,19 @@ impl<'s> Demands<'s> {
                 });
                 Formula::All(each.collect())
             };
-            self.choose((0..schema.one_of.len()).map(exactly).collect());
+            self.combined(Formula::Any((0..schema.one_of.len()).map(exactly).collect()));
         }
         if let Some(not) = &schema.not {
-            self.add(Formula::Breaks(not, branch));
+            self.combined(Formula::Breaks(not, branch));
+        }
+    }
+
+    /// Adds what a combinator demands; the server never asks it of null.
+    fn combined(&mut self, formula: Formula<'s>) {
+        if self.types.has(Types::NULL) {
+            self.choose(vec![formula, Formula::Types(Types::NULL)]);
+        } else {
+            self.add(formula);
         }
     }
 
@@ -331,10 +344,10 @@ impl<'s> Objects<'s> {
         for (schema, role) in &self.schemas {
             if let Some(field) = schema.properties.get(name) {
                 formulas.push(Formula::Obeys(field, field_role(schema, *role, name)));
-            } else if let Some(additional) = schema.additional_schema() {
+            } else if let Some(additional) = free_values(schema) {
                 let role = match role {
                     Role::Stored(_) => Role::Stored(Place::Field),
-                    Role::Branch(node) => Role::Branch(node.and_then(Schema::additional_schema)),
+                    Role::Branch(node) => Role::Branch(node.and_then(free_values)),
                 };
                 formulas.push(Formula::Obeys(additional, role));
             } else if is_closed(schema, *role) && !is_built_in(schema, *role, name) {
