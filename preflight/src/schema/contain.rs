@@ -20,6 +20,9 @@ mod fuzz;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use super::model::Schema;
@@ -89,7 +92,8 @@ pub fn compare(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> Vec<Di
         return Vec::new();
     }
     let envelope = envelope(old);
-    let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver: Solver::default() };
+    let (solver, values) = (Solver::default(), Rc::new(Cell::new(confirm::VALUES)));
+    let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver, values };
     walk::suspects(before, after).into_iter().map(|suspect| judge.judge(suspect)).collect()
 }
 
@@ -120,6 +124,8 @@ struct Judge<'r, 's> {
     after: &'s Schema,
     envelope: &'s Schema,
     solver: Solver,
+    /// What is left of the values that the pipeline may be asked about.
+    values: Rc<Cell<u64>>,
 }
 
 impl<'s> Judge<'_, 's> {
@@ -161,7 +167,7 @@ impl<'s> Judge<'_, 's> {
     /// The second opinion: the pipeline, which shares nothing with the search, has to agree.
     fn confirmed(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>, object: Value) -> Proof {
         let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
-        let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object);
+        let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object, &self.values);
         match look(&object) {
             Confirmed::Damaged(damage) => {
                 let (witness, damage) = minimise::minimise(object, damage, &look);

@@ -175,6 +175,10 @@ pub struct Schema {
     pub rules: Vec<CelRule>,
     /// Keywords whose value could not be read, or that no structural schema may have, sorted.
     pub unreadable: Vec<String>,
+    /// What those keywords are set to: two schemas that cannot be read are equal only where they are written alike.
+    unread: Vec<Value>,
+    /// Names of `properties` with a default, so that objects are filled without a look at all others.
+    defaulted: Vec<String>,
     /// Names the meaning of this node and everything below it: equal digests accept, prune and default alike.
     pub digest: u128,
 }
@@ -252,18 +256,31 @@ impl Schema {
         let mut schema = Self::default();
         match value {
             Value::Object(map) if depth < MAX_DEPTH => {
-                for (keyword, value) in map.iter().filter(|(keyword, _)| !TEXTS.contains(&keyword.as_str())) {
-                    if schema.keyword(map, keyword, value, depth).is_none() {
-                        schema.unreadable.push(keyword.clone());
+                let mut unread = BTreeMap::new();
+                for (keyword, read) in map.iter().filter(|(keyword, _)| !TEXTS.contains(&keyword.as_str())) {
+                    if schema.keyword(map, keyword, read, depth).is_none() {
+                        unread.insert(keyword.clone(), sorted(read));
                     }
                 }
-                schema.unreadable.sort();
+                (schema.unreadable, schema.unread) = unread.into_iter().unzip();
             }
-            Value::Object(_) => schema.unreadable.push("nested too deeply".to_owned()),
-            _ => schema.unreadable.push("schema".to_owned()),
+            Value::Object(_) => schema.cannot_read("nested too deeply", value),
+            _ => schema.cannot_read("schema", value),
         }
+        let defaulted = schema.properties.iter().filter(|(_, property)| property.default.is_some());
+        schema.defaulted = defaulted.map(|(name, _)| name.clone()).collect();
         schema.digest = schema.compute_digest();
         schema
+    }
+
+    fn cannot_read(&mut self, what: &str, value: &Value) {
+        self.unreadable.push(what.to_owned());
+        self.unread.push(sorted(value));
+    }
+
+    /// The fields that have a default, with it; null is one too.
+    pub fn defaulted_properties(&self) -> impl Iterator<Item = (&str, &Schema)> {
+        self.defaulted.iter().filter_map(|name| Some((name.as_str(), self.properties.get(name)?)))
     }
 
     /// Takes one keyword; `None` where it cannot be read.
@@ -379,6 +396,9 @@ impl Schema {
                 &self.unreadable,
             )
         ));
+        for value in &self.unread {
+            text(&value.to_string());
+        }
         let mut rules: Vec<String> =
             self.rules.iter().map(|rule| format!("{:?}", (&rule.rule, rule.optional_old_self))).collect();
         rules.sort();
@@ -414,6 +434,13 @@ fn whole(value: &Value) -> Option<i64> {
         #[expect(clippy::cast_possible_truncation, reason = "only whole numbers of moderate size come here")]
         (float.fract() == 0.0 && float.abs() < 1e15).then_some(float as i64)
     })
+}
+
+/// With all keys in order, as maps are compared.
+fn sorted(value: &Value) -> Value {
+    let mut value = value.clone();
+    value.sort_all_objects();
+    value
 }
 
 fn texts(value: &Value) -> Option<Vec<String>> {
@@ -485,6 +512,25 @@ mod tests {
         assert_eq!(schema.unreadable, ["$ref", "items", "minLength", "type"]);
         let deep = (0..1000).fold(json!({"type": "string"}), |inner, _| json!({"items": inner}));
         assert!(Schema::of(&deep).size() <= MAX_DEPTH + 1);
+    }
+
+    #[test]
+    fn what_is_not_read_counts_by_its_text() {
+        let digest = |value: &Value| Schema::of(value).digest;
+        assert_ne!(digest(&json!({"$ref": "x"})), digest(&json!({"$ref": "y"})));
+        assert_ne!(digest(&json!({"minLength": "a"})), digest(&json!({"minLength": "b"})));
+        assert_eq!(digest(&json!({"$ref": "x", "not": 1})), digest(&json!({"not": 1, "$ref": "x"})));
+        for depth in [MAX_DEPTH - 2, MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, 4 * MAX_DEPTH] {
+            let deep = |kind: &str| {
+                let mut schema = json!({"type": kind});
+                for _ in 0..depth {
+                    schema = Value::Object(Map::from_iter([("items".to_owned(), schema)]));
+                }
+                digest(&schema)
+            };
+            assert_ne!(deep("string"), deep("integer"), "{depth}");
+            assert_eq!(deep("string"), deep("string"), "{depth}");
+        }
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! The second opinion on a witness: the pipeline under the old definition, then under the new one. A witness counts only
 //! where the old one accepts it and the new one damages it at the very place of the difference.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
 use super::SchemaStep;
 use super::formula::free_values;
+use super::solve::size_of;
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Admission, Path, Resource, Server};
 use crate::source::{PathSegment, display_path};
@@ -76,15 +78,23 @@ fn shown(path: &[PathSegment]) -> String {
     if path.is_empty() { "the object".to_owned() } else { display_path(path) }
 }
 
-/// Asks the pipeline about an object, as it is sent and as it is stored then.
+/// Values that the pipeline may be asked about in one comparison.
+pub(super) const VALUES: u64 = 6_000_000;
+
+/// Asks the pipeline about an object, as it is sent and as it is stored then; `values` are what is left of [`VALUES`].
 pub(super) fn confirm(
     old: &Resource<'_>,
     new: &Resource<'_>,
     server: Server,
     path: &[SchemaStep],
     object: &Value,
+    values: &Cell<u64>,
 ) -> Confirmed {
+    if values.get() == 0 {
+        return Confirmed::Undecided("there are too many or too large changes to try them all".to_owned());
+    }
     let before = pipeline::create(old, server, object);
+    values.set(values.get().saturating_sub(size_of(object) + 2 * size_of(&before.object)));
     if let Some(error) = before.errors.first() {
         return Confirmed::NotAccepted(error.path.clone(), error.keyword.to_owned());
     }

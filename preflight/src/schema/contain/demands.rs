@@ -135,6 +135,19 @@ impl<'s> Demands<'s> {
             Formula::Any(ways) => self.choose(ways),
             Formula::Obeys(schema, role) => self.obey(schema, role),
             Formula::Breaks(schema, role) => self.choose(ways_to_break(schema, role)),
+            Formula::ObeysOne(branches, chosen, role) => {
+                for (index, branch) in branches.iter().enumerate() {
+                    self.add(if index == chosen {
+                        Formula::Obeys(branch, role)
+                    } else {
+                        Formula::Breaks(branch, role)
+                    });
+                }
+            }
+            Formula::ObeysTwo(branches, first, role) => {
+                self.obey(&branches[first], role);
+                self.choose(branches[first + 1..].iter().map(|branch| Formula::Obeys(branch, role)).collect());
+            }
             Formula::Damaged(schema, place) => self.choose(ways_to_damage(schema, place)),
             Formula::Types(types) => self.must_be(types),
             Formula::Is(values) => self.be_one_of(&values),
@@ -281,12 +294,7 @@ impl<'s> Demands<'s> {
             self.combined(Formula::Any(schema.any_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect()));
         }
         if !schema.one_of.is_empty() {
-            let exactly = |chosen: usize| {
-                let each = schema.one_of.iter().enumerate().map(|(index, inner)| {
-                    if index == chosen { Formula::Obeys(inner, branch) } else { Formula::Breaks(inner, branch) }
-                });
-                Formula::All(each.collect())
-            };
+            let exactly = |chosen| Formula::ObeysOne(&schema.one_of, chosen, branch);
             self.combined(Formula::Any((0..schema.one_of.len()).map(exactly).collect()));
         }
         if let Some(not) = &schema.not {

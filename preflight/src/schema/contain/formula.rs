@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::number::can_hold;
 use crate::schema::model::{Additional, Limit, ListType, Schema, Type, Window};
@@ -132,6 +132,10 @@ pub(super) enum Formula<'s> {
     Obeys(&'s Schema, Role<'s>),
     /// It breaks the schema.
     Breaks(&'s Schema, Role<'s>),
+    /// It obeys the branch of this index and no other.
+    ObeysOne(&'s [Schema], usize, Role<'s>),
+    /// It obeys the branch of this index and one that comes later.
+    ObeysTwo(&'s [Schema], usize, Role<'s>),
     /// It is rejected, pruned or altered under this node of the skeleton, or something in it is.
     Damaged(&'s Schema, Place),
     /// It is of one of the types.
@@ -175,6 +179,15 @@ impl<'s> Formula<'s> {
         Self::All(Vec::new())
     }
 
+    /// What it takes to copy it.
+    pub(super) fn weight(&self) -> u64 {
+        match self {
+            Self::All(inner) | Self::Any(inner) => 1 + inner.iter().map(Self::weight).sum::<u64>(),
+            Self::HasItem(inner) | Self::Has(_, inner) | Self::HasOther(_, inner) => 1 + inner.weight(),
+            _ => 1,
+        }
+    }
+
     pub(super) fn has(name: &str, inner: Self) -> Self {
         Self::Has(name.into(), Box::new(inner))
     }
@@ -188,12 +201,9 @@ impl<'s> Formula<'s> {
 /// object in them to nothing.
 pub(super) fn free_values(schema: &Schema) -> Option<&Schema> {
     static ANY_VALUE: LazyLock<Schema> = LazyLock::new(|| {
-        let mut schema = Schema { nullable: true, ..Schema::default() };
         // As deep as lists of lists are worth to be told apart.
-        for _ in 0..4 {
-            schema = Schema { nullable: true, items: Some(Box::new(schema)), ..Schema::default() };
-        }
-        schema
+        let schema = (0..4).fold(json!({"nullable": true}), |items, _| json!({"nullable": true, "items": items}));
+        Schema::of(&schema)
     });
     match &schema.additional {
         Some(Additional::Schema(values)) => Some(values),
@@ -326,11 +336,9 @@ pub(super) fn combinator_ways<'s>(
     }
     if !schema.one_of.is_empty() {
         let mut either = vec![Formula::All(breaks(&schema.one_of))];
-        for (index, first) in schema.one_of.iter().enumerate() {
-            for second in &schema.one_of[index + 1..] {
-                either.push(Formula::All(vec![Formula::Obeys(first, role), Formula::Obeys(second, role)]));
-            }
-        }
+        // Taken apart only when it is looked at: there are as many pairs as the square of the branches.
+        let firsts = 0..schema.one_of.len() - 1;
+        either.extend(firsts.map(|first| Formula::ObeysTwo(&schema.one_of, first, role)));
         ways.push(("oneOf", Formula::Any(either)));
     }
     if let Some(not) = &schema.not {

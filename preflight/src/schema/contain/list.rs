@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::admits::repeats;
 use super::demands::{Demands, Lists};
 use super::formula::{Formula, Unique};
-use super::solve::{Outcome, Solver, is_excepted};
+use super::solve::{Outcome, Solver, is_excepted, size_of};
 
 /// Items that an example may have for the sake of their number.
 const MOST_ITEMS: i64 = 1000;
@@ -68,8 +68,14 @@ impl Solver {
         }
         while i64::try_from(items.len()).is_ok_and(|count| count < list.count.least) {
             match (list.unique.as_slice(), items.last()) {
-                // Where items may be equal, one more of the same does.
-                ([], Some(last)) if list.has.is_empty() => items.push(last.clone()),
+                // Where items may be equal, more of the same do.
+                ([], Some(last)) if list.has.is_empty() => {
+                    let (last, least) = (last.clone(), list.count.least);
+                    if !self.spend_on(&last, least) {
+                        return Outcome::Unknown("minItems".to_owned());
+                    }
+                    items.resize(usize::try_from(least).unwrap_or(0), last);
+                }
                 _ => match self.item(list, &items, None) {
                     Outcome::Found(value) => items.push(value),
                     Outcome::Empty if !list.has.is_empty() || given > 0 => {
@@ -93,7 +99,9 @@ impl Solver {
 
     /// One more item that obeys, differs from those before where it has to, and is as wanted.
     fn item(&mut self, list: &Lists<'_>, before: &[Value], wanted: Option<Formula<'_>>) -> Outcome {
-        let before = before.to_vec();
+        if !self.spend(before.iter().map(size_of).sum()) {
+            return Outcome::Unknown("budget".to_owned());
+        }
         let mut formulas: Vec<Formula<'_>> =
             list.items.iter().map(|(schema, role)| Formula::Obeys(schema, *role)).collect();
         for unique in &list.unique {

@@ -1,19 +1,26 @@
 //! Makes a witness small and readable: everything goes that the damage does not need, and its name says what it is.
 
+use std::cell::Cell;
+
 use serde_json::Value;
 
 use super::confirm::{Confirmed, Damage};
+use super::solve::size_of;
 use crate::source::PathSegment;
 
 /// How often the pipeline may be asked.
-const TRIALS: usize = 400;
+const TRIALS: u64 = 400;
+/// In how many values altogether.
+const VALUES: u64 = 40_000;
 
 pub(super) fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> (Value, Damage) {
-    let mut trials = 0;
-    let mut same_damage = |candidate: &Value, damage: &Damage| {
-        trials += 1;
+    // A large object is not tried as often as a small one.
+    let trials = TRIALS.min(VALUES / (size_of(&object) + 1) + 1);
+    let tried = Cell::new(0);
+    let same_damage = |candidate: &Value, damage: &Damage| {
+        tried.set(tried.get() + 1);
         match look(candidate) {
-            Confirmed::Damaged(found) if trials <= TRIALS => {
+            Confirmed::Damaged(found) => {
                 (found.effect == damage.effect && found.keyword == damage.keyword).then_some(found)
             }
             _ => None,
@@ -23,6 +30,9 @@ pub(super) fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Va
         let mut smaller = false;
         // From the end, so that the places that are left to try stay what they are.
         for place in places(&object).into_iter().rev() {
+            if tried.get() >= trials {
+                break;
+            }
             let mut candidate = object.clone();
             if remove(&mut candidate, &place).is_none() {
                 continue;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::admits::is_named;
 use super::demands::{Demands, Objects};
 use super::formula::{Formula, Place, Role};
-use super::solve::{Outcome, Solver, is_excepted};
+use super::solve::{Outcome, Solver, is_excepted, size_of};
 
 /// Fields that an example may have for the sake of their number.
 const MOST_FIELDS: i64 = 1000;
@@ -23,6 +23,9 @@ impl Solver {
         let Some((schemas, formula)) = demands.object.has_other.pop() else { return Outcome::Empty };
         // A field under a name that nobody gives stands for all of them; those that somebody gives are tried too.
         let declared = demands.object.declared();
+        if !self.spend(declared.len() as u64) {
+            return Outcome::Unknown("budget".to_owned());
+        }
         let free = free_name(&declared, |name| is_named(&schemas, name));
         let ways = std::iter::once(free)
             .chain(declared.into_iter().filter(|name| !is_named(&schemas, name)))
@@ -38,6 +41,11 @@ impl Solver {
         if object.count.is_empty() {
             return Outcome::Empty;
         }
+        let defaults = defaults(object);
+        let copies = defaults.values().map(|default| size_of(default)).sum::<u64>() + object.has.len() as u64;
+        if !self.spend(copies) {
+            return Outcome::Unknown("budget".to_owned());
+        }
         let mut fields = Map::new();
         let mut unknown = None;
         for name in object.has.keys() {
@@ -52,7 +60,7 @@ impl Solver {
         if let Some(reason) = unknown {
             return Outcome::Unknown(reason);
         }
-        for (name, default) in defaults(object) {
+        for (name, default) in defaults {
             if fields.contains_key(&*name) {
                 continue;
             }
@@ -111,6 +119,9 @@ impl Solver {
             return Outcome::Unknown("minProperties".to_owned());
         }
         let declared = object.declared();
+        if !self.spend(declared.len() as u64) {
+            return Outcome::Unknown("budget".to_owned());
+        }
         let mut unknown = None;
         for name in declared.iter().filter(|name| !object.lacks.contains(*name)) {
             if !lacking(fields) {
@@ -132,6 +143,11 @@ impl Solver {
             let name = free_name(&taken, |_| false);
             match self.field(object, &name) {
                 Outcome::Found(value) => {
+                    // The others will be like this one.
+                    let rest = least - i64::try_from(fields.len()).unwrap_or(least);
+                    if !self.spend_on(&value, rest) {
+                        return Outcome::Unknown("minProperties".to_owned());
+                    }
                     fields.insert(name.to_string(), value);
                 }
                 Outcome::Empty => return unknown.map_or(Outcome::Empty, Outcome::Unknown),
@@ -150,9 +166,9 @@ fn defaults<'s>(object: &Objects<'s>) -> BTreeMap<Rc<str>, &'s Value> {
         if !matches!(role, Role::Stored(_)) {
             continue;
         }
-        for (name, field) in &schema.properties {
-            if let (Some(default), false) = (&field.default, object.lacks.contains(name.as_str())) {
-                found.insert(Rc::from(name.as_str()), default);
+        for (name, field) in schema.defaulted_properties() {
+            if let (Some(default), false) = (&field.default, object.lacks.contains(name)) {
+                found.insert(Rc::from(name), default);
             }
         }
     }

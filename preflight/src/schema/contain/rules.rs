@@ -1,6 +1,8 @@
 //! CEL rules: what is proved about them without an object, and the objects that are tried against them, both to break a
 //! new rule and to satisfy the old ones.
 
+use std::rc::Rc;
+
 use serde_json::Value;
 
 use super::confirm::{Confirmed, confirm};
@@ -34,11 +36,12 @@ impl<'s> Judge<'_, 's> {
         let programs: Vec<Program> = open.iter().filter_map(|rule| Program::of(rule).ok()).collect();
         let unconditional: Vec<Program> = programs.iter().filter(|rule| !rule.uses_old_self()).cloned().collect();
         let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
+        let values = Rc::clone(&self.values);
         let mut undecided = None;
         let mut repairs = REPAIRS;
         for formula in std::iter::once(Formula::anything()).chain(combinations(&unconditional, old)) {
             let Outcome::Found(object) = self.search(&suspect.steps, formula.clone()) else { continue };
-            let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object);
+            let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object, &values);
             match look(&object) {
                 Confirmed::Damaged(damage) if damage.keyword == suspect.keyword => {
                     let (witness, damage) = minimise::minimise(object, damage, &look);
@@ -75,6 +78,7 @@ impl<'s> Judge<'_, 's> {
         place: Path,
     ) -> Option<Proof> {
         let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
+        let values = Rc::clone(&self.values);
         let mut fixed = vec![Demand { steps: steps.to_vec(), formula: formula.clone() }];
         let mut refused = place;
         let mut budget = COMBINATIONS;
@@ -87,7 +91,7 @@ impl<'s> Judge<'_, 's> {
                 let demand = Demand { steps: node_steps.clone(), formula };
                 let demands: Vec<Demand<'s>> = fixed.iter().cloned().chain([demand.clone()]).collect();
                 let Outcome::Found(object) = self.search(&[], joined(demands)) else { continue };
-                let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object);
+                let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object, &values);
                 match look(&object) {
                     Confirmed::Damaged(damage) => {
                         let (witness, damage) = minimise::minimise(object, damage, &look);

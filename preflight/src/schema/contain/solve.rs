@@ -15,8 +15,23 @@ use crate::schema::model::{MAX_DEPTH, Schema};
 /// Steps that one search may take; a step is one set of demands looked at.
 pub(super) const STEPS: u64 = 20_000;
 
+/// Steps that all searches of one comparison may take together.
+const ALL_STEPS: u64 = 2_000_000;
+
+/// Steps of automata in one comparison.
+const AUTOMATA: u64 = 60_000_000;
+
 /// Choices that may be open one within another.
 const MOST_CHOICES: usize = 1_000;
+
+/// Formulas that may be held for later in all open choices, so that memory is bounded too.
+const MOST_HELD: u64 = 300_000;
+
+/// So many formulas, fields or items copied count as a step.
+const COPIES: u64 = 16;
+
+/// Values that an example may be made of.
+const MOST_VALUES: u64 = 100_000;
 
 /// What a search came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,22 +45,61 @@ pub(super) enum Outcome {
 }
 
 /// A searcher. It remembers what it found for nodes of the skeleton that are asked for again and again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Solver {
+    /// Left of this search, and of all.
     steps: u64,
+    all_steps: u64,
+    /// Left for automata.
+    automata: u64,
     depth: usize,
     choices: usize,
+    held: u64,
     /// By the address of a node; the schemas outlive the solver.
     examples: HashMap<usize, Outcome>,
+}
+
+impl Default for Solver {
+    fn default() -> Self {
+        Self {
+            steps: 0,
+            all_steps: ALL_STEPS,
+            automata: AUTOMATA,
+            depth: 0,
+            choices: 0,
+            held: 0,
+            examples: HashMap::new(),
+        }
+    }
 }
 
 impl Solver {
     /// Looks for a value, within the steps of one search.
     pub(super) fn search(&mut self, formulas: Vec<Formula<'_>>) -> Outcome {
-        self.steps = STEPS;
+        let steps = STEPS.min(self.all_steps);
+        self.steps = steps;
         self.depth = 0;
         self.choices = 0;
-        self.solve(formulas)
+        self.held = 0;
+        let outcome = self.solve(formulas);
+        self.all_steps -= steps - self.steps;
+        outcome
+    }
+
+    /// Takes the steps for so many copies, and one; false where they have run out.
+    pub(super) fn spend(&mut self, copies: u64) -> bool {
+        let (left, enough) = match self.steps.checked_sub(1 + copies / COPIES) {
+            Some(left) => (left, true),
+            None => (0, false),
+        };
+        self.steps = left;
+        enough
+    }
+
+    /// Takes the steps for a copy of a value; false where so many of them are more than an example may have.
+    pub(super) fn spend_on(&mut self, value: &Value, copies: i64) -> bool {
+        let size = size_of(value);
+        size.saturating_mul(u64::try_from(copies).unwrap_or(0)) <= MOST_VALUES && self.spend(size)
     }
 
     pub(super) fn solve(&mut self, formulas: Vec<Formula<'_>>) -> Outcome {
@@ -76,20 +130,25 @@ impl Solver {
 
     /// Tries the open choices, depth first.
     pub(super) fn meet(&mut self, mut demands: Demands<'_>) -> Outcome {
-        if self.steps == 0 {
+        if !self.spend(0) {
             return Outcome::Unknown("budget".to_owned());
         }
-        self.steps -= 1;
         if demands.are_contradictory() {
             return Outcome::Empty;
         }
         let Some(ways) = demands.choices.pop() else { return self.each_type(&demands) };
-        if self.choices == MOST_CHOICES {
+        let weight = ways.iter().chain(demands.choices.iter().flatten()).map(Formula::weight).sum();
+        if self.choices == MOST_CHOICES || self.held + weight > MOST_HELD {
             return Outcome::Unknown("budget".to_owned());
         }
         self.choices += 1;
+        self.held += weight;
         let mut outcome = Outcome::Empty;
         for way in ways {
+            if !self.spend(weight) {
+                outcome = Outcome::Unknown("budget".to_owned());
+                break;
+            }
             let mut chosen = demands.clone();
             chosen.add(way);
             match (self.meet(chosen), &outcome) {
@@ -102,6 +161,7 @@ impl Solver {
             }
         }
         self.choices -= 1;
+        self.held -= weight;
         outcome
     }
 
@@ -129,12 +189,27 @@ impl Solver {
                 value.map_or(Outcome::Empty, Outcome::Found)
             }
             Types::WHOLE | Types::FRACTION => demands.number.example(kind, &excepted),
-            Types::STRING => demands.text.example(&demands.not_values),
+            Types::STRING => demands.text.example(&demands.not_values, &mut self.automata),
             Types::ARRAY => self.list(demands),
             Types::OBJECT => self.object(demands),
             _ => Outcome::Empty,
         }
     }
+}
+
+/// Of how many values a value is made, itself included.
+pub(super) fn size_of(value: &Value) -> u64 {
+    let mut open = vec![value];
+    let mut size = 0;
+    while let Some(value) = open.pop() {
+        size += 1;
+        match value {
+            Value::Object(fields) => open.extend(fields.values()),
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    size
 }
 
 /// Whether the value is one of those that are ruled out one by one.

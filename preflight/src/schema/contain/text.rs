@@ -112,17 +112,26 @@ impl Texts<'_> {
     }
 
     /// A text that meets the demands and is none of `except`; not empty where that can be.
-    pub(super) fn example(&self, except: &[Rc<Vec<Value>>]) -> Outcome {
+    /// `steps` are what is left for automata.
+    pub(super) fn example(&self, except: &[Rc<Vec<Value>>], steps: &mut u64) -> Outcome {
         if self.length.least == 0 && self.length.most != Some(0) {
             let longer = Self { length: Range { least: 1, ..self.length }, ..self.clone() };
-            if let found @ Outcome::Found(_) = longer.look(except) {
+            if let found @ Outcome::Found(_) = longer.look(except, steps) {
                 return found;
             }
         }
-        self.look(except)
+        self.look(except, steps)
     }
 
-    fn look(&self, except: &[Rc<Vec<Value>>]) -> Outcome {
+    fn look(&self, except: &[Rc<Vec<Value>>], steps: &mut u64) -> Outcome {
+        let mut budget = Budget::new(STEPS.min(*steps));
+        let before = budget.left();
+        let outcome = self.look_within(except, &mut budget);
+        *steps -= before - budget.left();
+        outcome
+    }
+
+    fn look_within(&self, except: &[Rc<Vec<Value>>], budget: &mut Budget) -> Outcome {
         let server = Server::default();
         let is_known = |format: &&&str| pipeline::format_is_valid(format, "", server).is_some();
         // A format that the server does not know lets everything in.
@@ -156,9 +165,8 @@ impl Texts<'_> {
             },
             except: excepted.clone(),
         };
-        let mut budget = Budget::new(STEPS);
         let opaque = formats.iter().chain(&not_formats).find(|format| pattern::of_format(format).is_none());
-        match language.example(&mut budget) {
+        match language.example(budget) {
             Found::Empty => Outcome::Empty,
             Found::String(text) if opaque.is_none() => Outcome::Found(text.into()),
             Found::Undecided(_) if opaque.is_none() => Outcome::Unknown("pattern".to_owned()),
@@ -171,7 +179,7 @@ impl Texts<'_> {
                     .iter()
                     .map(|probe| (*probe).to_owned())
                     .chain(first)
-                    .chain(language.examples(SAMPLES, &mut budget));
+                    .chain(language.examples(SAMPLES, budget));
                 let good =
                     candidates.find(|text| !excepted.contains(&text.as_str()) && self.admits(text) == Some(true));
                 good.map_or_else(|| Outcome::Unknown("format".to_owned()), |text| Outcome::Found(text.into()))

@@ -182,12 +182,12 @@ impl Shaper {
     fn default(&mut self, value: &mut Value, schema: &Schema) {
         match value {
             Value::Object(map) => {
-                for (name, property) in &schema.properties {
+                for (name, property) in schema.defaulted_properties() {
                     let is_wanted = map.get(name).is_none_or(|value| value.is_null() && !property.nullable);
                     if let Some(default) = default_of(property).filter(|_| is_wanted) {
-                        let path = self.at(name.as_str().into());
+                        let path = self.at(name.into());
                         self.admission.defaulted.push(path);
-                        map.insert(name.clone(), decoded_default(default, property));
+                        map.insert(name.to_owned(), decoded_default(default, property));
                     }
                 }
                 for (key, value) in map.iter_mut() {
