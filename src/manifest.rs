@@ -1,6 +1,8 @@
 //! Bytes to objects that remember file, line and column.
 
 pub mod collect;
+pub mod files;
+pub mod git;
 mod source;
 pub mod yaml;
 

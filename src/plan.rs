@@ -14,6 +14,7 @@ pub mod graph;
 #[cfg(test)]
 mod growth;
 pub mod live;
+mod missing;
 mod misspelt;
 pub mod ordering;
 pub mod providers;
@@ -24,6 +25,7 @@ mod view;
 
 use std::sync::Arc;
 
+use pushback_preflight::facts::MissingDefinition;
 use pushback_preflight::{Change, ChangeSet, Finding, ObjectKey, Operation};
 
 use crate::app::inventory::{Entry, Inventory};
@@ -114,6 +116,8 @@ pub struct Plan {
     pub forgets: bool,
     /// The user deletes the whole app, by its name.
     pub deletes_app: bool,
+    /// Definitions of the cluster that the input lacks, where nobody named an app.
+    pub missing_definitions: Vec<MissingDefinition>,
 }
 
 /// Why there is no plan.
@@ -138,6 +142,7 @@ impl Plan {
             app: self.observed.app.name.clone(),
             deletes_app: self.deletes_app,
             changes: self.objects.iter().map(|planned| planned.change.clone()).collect(),
+            missing_definitions: self.missing_definitions.clone(),
         }
     }
 

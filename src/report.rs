@@ -25,6 +25,7 @@ pub mod source_path;
 pub mod table;
 pub mod theme;
 pub mod tty;
+pub mod witness_files;
 pub mod words;
 
 #[cfg(test)]

@@ -172,6 +172,20 @@ pub struct ChangeSet {
     pub deletes_app: bool,
     /// The changes.
     pub changes: Vec<Change>,
+    /// CustomResourceDefinitions of the live side that the input lacks, sorted by object. Only where no app is named, so
+    /// that nothing is pruned: a comparison of files then still sees that a definition has gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_definitions: Vec<MissingDefinition>,
+}
+
+/// A definition that the live side has and the input has not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MissingDefinition {
+    /// The definition.
+    pub object: ObjectRef,
+    /// As the live side has it.
+    pub live: Arc<Value>,
 }
 
 impl ChangeSet {

@@ -5,6 +5,9 @@ use crate::registry;
 use crate::rule::{RuleMeta, Setting, SettingKind};
 use crate::settings;
 
+/// Settings of a map that are listed one by one.
+const FEW: usize = 12;
+
 /// The page about all rules, in Markdown.
 #[must_use]
 pub fn reference_markdown() -> String {
@@ -61,6 +64,10 @@ fn settings_table(settings: &[&[Setting]], page: &mut String) {
                     rows(inner, &format!("{prefix}{name}[]."), page);
                     continue;
                 }
+                SettingKind::Map(inner) if inner.len() > FEW => {
+                    table_of_many(&format!("{prefix}{name}"), doc, inner, page);
+                    continue;
+                }
                 SettingKind::Map(inner) => {
                     rows(inner, &format!("{prefix}{name}."), page);
                     continue;
@@ -71,6 +78,26 @@ fn settings_table(settings: &[&[Setting]], page: &mut String) {
     }
     page.push_str("| setting | values | default | meaning |\n|---|---|---|---|\n");
     settings.iter().for_each(|settings| rows(settings, "", page));
+}
+
+/// A map with a setting for each of many names: a line for each default.
+fn table_of_many(name: &str, doc: &str, inner: &[Setting], page: &mut String) {
+    let words = |setting: &Setting| match setting.kind {
+        SettingKind::Choice(words) => words,
+        _ => &[],
+    };
+    let mut told: Vec<&str> = Vec::new();
+    for setting in inner {
+        let default = words(setting).first().copied().unwrap_or_default();
+        if told.contains(&default) {
+            continue;
+        }
+        told.push(default);
+        let all: Vec<String> = words(setting).iter().map(|word| format!("`{word}`")).collect();
+        // The first default is that of most names; the others name theirs.
+        let names = if told.len() == 1 { "NAME" } else { setting.name };
+        page.push_str(&format!("| `{name}.{names}` | {} | `{default}` | {doc} |\n", all.join(", ")));
+    }
 }
 
 fn capital(text: &str) -> String {

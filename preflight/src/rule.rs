@@ -150,6 +150,6 @@ pub trait Rule: Debug + Sync {
     fn check(&self, facts: &Facts, settings: &Settings) -> Checked;
 
     /// Folds one page of a stream that it asked for with [`Need::Objects`] or
-    /// [`Need::NamespaceContents`] into its state (`Null` at first).
-    fn fold(&self, _need: &Need, _state: &mut Value, _page: &[Value]) {}
+    /// [`Need::NamespaceContents`] into its state (`Null` at first). The facts are those of the rounds before.
+    fn fold(&self, _facts: &Facts, _need: &Need, _state: &mut Value, _page: &[Value]) {}
 }

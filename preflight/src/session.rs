@@ -97,7 +97,7 @@ impl Session {
         let Some(parts) = state.as_object_mut() else { return };
         for run in self.runs.iter().filter(|run| run.wants.contains(need)) {
             let part = parts.entry(run.selected.rule.meta().name).or_insert(Value::Null);
-            run.selected.rule.fold(need, part, page);
+            run.selected.rule.fold(&self.facts, need, part, page);
         }
     }
 
@@ -231,7 +231,7 @@ mod tests {
             };
             Checked::Done(Judgement { findings: vec![], unable })
         }
-        fn fold(&self, _: &Need, state: &mut Value, page: &[Value]) {
+        fn fold(&self, _: &Facts, _: &Need, state: &mut Value, page: &[Value]) {
             *state = json!(state.as_u64().unwrap_or_default() + page.len() as u64);
         }
     }

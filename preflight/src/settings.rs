@@ -252,7 +252,7 @@ mod tests {
         );
         assert_eq!(
             read(&json!({"x": 1})).expect_err("invalid"),
-            ["x: unknown setting; known settings: mode, failMode, profile, versions, checks"]
+            ["x: unknown setting; known settings: mode, failMode, profile, liveObjects, versions, checks"]
         );
     }
 }

@@ -190,6 +190,12 @@ pub fn config_map_kind() -> Arc<Kind> {
 }
 
 impl Observed {
+    /// An app of which nothing is recorded.
+    #[must_use]
+    pub fn unrecorded(app: AppName) -> Self {
+        Self { app, record: None, inventory: Inventory::default(), inventory_void: None }
+    }
+
     /// Refuses to write what a newer version has written. To look at it is harmless.
     ///
     /// # Errors
@@ -223,7 +229,7 @@ pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, A
         (_, Err(error)) => return Err(read(error)),
     };
     let Some(found) = found else {
-        return Ok(Observed { app, record: None, inventory: Inventory::default(), inventory_void: None });
+        return Ok(Observed::unrecorded(app));
     };
     let record = Record::parse(address, &found)?;
     let (inventory, inventory_void) = read_inventory(cluster, &record).await?;

@@ -54,7 +54,11 @@ pub struct ApplyArgs {
 pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
     let ApplyArgs { app, input, plan, diff, diff_run, preflight, write } = arguments;
     if diff_run {
-        return super::diff::run(global, super::diff::DiffCommandArgs { app, input, plan, diff, preflight }).await;
+        return super::diff::run(
+            global,
+            super::diff::DiffCommandArgs { app: app.into(), input, plan, diff, preflight },
+        )
+        .await;
     }
     let style = if diff.diff_changes { DiffStyle::Text } else { DiffStyle::Fields };
     let apply = Apply { global, app, input, plan, diff, preflight, write };

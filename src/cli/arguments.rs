@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 
+use super::error::CommandError;
 use crate::report::theme::ColorChoice;
 
 /// Arguments of every command.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
-    /// The cluster: `kube`, `dir:PATH` (a folder of YAML) or `git:REF[:PATH]` (read only)
+    /// The cluster: `kube`, `dir:PATH` (a folder of YAML), or, to read from, `file:PATH` or `git:REF[:PATH]`
     #[arg(long, global = true, default_value = "kube", env = "PUSHBACK_CLUSTER", hide_env_values = true)]
     pub cluster: String,
     /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the service account of a Pod]
@@ -77,6 +78,42 @@ pub struct AppArgs {
     pub namespace: NamespaceArgs,
 }
 
+/// Which app, where none need be named: what is compared with files is no app's.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "App")]
+pub struct OptionalAppArgs {
+    /// App name; with --cluster dir:, file: or git: it can be left out, and then the input is compared with what is
+    /// there, and nothing is pruned [default there: check]
+    #[arg(long, short = 'a', value_name = "NAME", value_parser = app_name)]
+    pub app: Option<String>,
+    #[command(flatten)]
+    pub namespace: NamespaceArgs,
+}
+
+impl OptionalAppArgs {
+    /// The app, and whether the user named it.
+    ///
+    /// # Errors
+    /// None is named, and the cluster is an API server: what is there belongs to many.
+    pub fn resolve(&self, global: &GlobalArgs) -> Result<(AppArgs, bool), CommandError> {
+        let namespace = self.namespace.clone();
+        match &self.app {
+            Some(app) => Ok((AppArgs { app: app.clone(), namespace }, true)),
+            None if global.cluster != "kube" => Ok((AppArgs { app: "check".to_owned(), namespace }, false)),
+            None => Err(CommandError::usage_with_hint(
+                "no app is named",
+                "name it with -a NAME; it can be left out where --cluster is a folder, a file or a git ref",
+            )),
+        }
+    }
+}
+
+impl From<AppArgs> for OptionalAppArgs {
+    fn from(named: AppArgs) -> Self {
+        Self { app: Some(named.app), namespace: named.namespace }
+    }
+}
+
 /// Which namespace.
 #[derive(Clone, Debug, Args)]
 pub struct NamespaceArgs {
@@ -92,7 +129,7 @@ pub struct NamespaceArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArgs {
-    /// File, directory (read recursively), https URL, or - for standard input; can be given more than once
+    /// File, directory (read recursively), git:REF:PATH, https URL, or - for standard input; can be given more than once
     #[arg(long = "file", short = 'f', value_name = "PATH")]
     pub files: Vec<String>,
     /// File with Config documents, which may also stand among the manifests; can be given more than once
@@ -166,6 +203,9 @@ pub struct PreflightArgs {
     /// given more than once
     #[arg(long, value_name = "FORMAT=PATH")]
     pub report: Vec<String>,
+    /// Write the witness of each finding to a file in this folder, an object for `kubectl apply`
+    #[arg(long, value_name = "DIR")]
+    pub witness_dir: Option<PathBuf>,
     /// Write the facts that the rules judged, Secrets masked
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub facts_out: Option<PathBuf>,

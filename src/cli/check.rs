@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::arguments::{AppArgs, GlobalArgs, InputArgs, OutputFormat, PlanArgs, PreflightArgs};
+use super::arguments::{GlobalArgs, InputArgs, OptionalAppArgs, OutputFormat, PlanArgs, PreflightArgs};
 use super::error::CommandError;
 use super::outcome::End;
 use super::run::Run;
@@ -16,13 +16,16 @@ use crate::report::{Counts, DiffStyle};
 #[command(after_help = "\
 Examples:
   pushback check -a shop -f shop/                            against the cluster of the kubeconfig
-  pushback check -a shop -f shop/ --cluster git:origin/main:shop   in a pull request, without a cluster
+  pushback check -f config/crd --cluster git:origin/main:config/crd --preflight=CRDUpgradeSafety
+                                                             in a pull request: no cluster, no app
+  pushback check -f new.yaml --cluster file:old.yaml         two files
+  pushback check -f git:v2:deploy --cluster git:v1:deploy    two releases
   pushback check -a shop -f shop/ --report json=report.json
 
 Exits with 10 where apply would be refused.")]
 pub struct CheckArgs {
     #[command(flatten)]
-    app: AppArgs,
+    app: OptionalAppArgs,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -40,8 +43,10 @@ pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
 
 async fn check(global: &GlobalArgs, run: &mut Run, arguments: CheckArgs) -> Result<End, CommandError> {
     let CheckArgs { app, input, plan, preflight } = arguments;
+    let (app, named) = app.resolve(global)?;
     let given = input::read(&input)?;
-    let setup = pipeline::set_up(run, global, "check", &app, given.config, &preflight).await?;
+    let mut setup = pipeline::set_up(run, global, "check", &app, given.config, &preflight).await?;
+    setup.named = named;
     run.warn_input(&given.input.warnings);
     let stop = run.stop.clone();
     let work = async {

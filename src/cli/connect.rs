@@ -60,6 +60,10 @@ pub async fn connect(
         let cluster: Arc<dyn Cluster> = Arc::new(DirectoryCluster::open(Path::new(path))?);
         return Ok(Connected { cluster, default_namespace });
     }
+    if let Some(path) = global.cluster.strip_prefix("file:") {
+        let cluster: Arc<dyn Cluster> = Arc::new(DirectoryCluster::open_file(Path::new(path))?);
+        return Ok(Connected { cluster, default_namespace });
+    }
     if let Some(rest) = global.cluster.strip_prefix("git:") {
         let (reference, path) = rest.split_once(':').unwrap_or((rest, ""));
         if reference.is_empty() {
@@ -72,7 +76,7 @@ pub async fn connect(
     if global.cluster != "kube" {
         return Err(CommandError::usage_with_hint(
             format!("--cluster {:?} is unknown", global.cluster),
-            "expected kube, dir:PATH or git:REF[:PATH]",
+            "expected kube, dir:PATH, file:PATH or git:REF[:PATH]",
         ));
     }
     let options = ConnectOptions {

@@ -4,7 +4,7 @@ use clap::Args;
 use pushback_preflight::judge::{self, Outcome};
 use pushback_preflight::rule::Judgement;
 
-use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, PlanArgs, PreflightArgs};
+use super::arguments::{DiffArgs, GlobalArgs, InputArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
 use super::error::CommandError;
 use super::outcome::End;
 use super::run::Run;
@@ -19,11 +19,12 @@ Examples:
   pushback diff -a shop -f shop/                 against the cluster of the kubeconfig
   pushback diff -a shop -f shop/ -c              as text
   pushback diff -a shop -f shop/ --diff-exit-status
+  pushback diff -f new.yaml --cluster file:old.yaml   two files
 
 What the server refuses is shown too, and exits with 10. The preflight rules are run by `pushback check`.")]
 pub struct DiffCommandArgs {
     #[command(flatten)]
-    pub(super) app: AppArgs,
+    pub(super) app: OptionalAppArgs,
     #[command(flatten)]
     pub(super) input: InputArgs,
     #[command(flatten)]
@@ -42,8 +43,10 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
 
 async fn show(global: &GlobalArgs, run: &mut Run, arguments: DiffCommandArgs) -> Result<End, CommandError> {
     let DiffCommandArgs { app, input, plan, diff, preflight } = arguments;
+    let (app, named) = app.resolve(global)?;
     let given = input::read(&input)?;
-    let setup = pipeline::set_up(run, global, "diff", &app, given.config, &preflight).await?;
+    let mut setup = pipeline::set_up(run, global, "diff", &app, given.config, &preflight).await?;
+    setup.named = named;
     run.warn_input(&given.input.warnings);
     let stop = run.stop.clone();
     let work = async {

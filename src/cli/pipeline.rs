@@ -2,7 +2,7 @@
 //! and stops at its own room.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use crate::report::event::{Event, RuleLine};
 use crate::report::json_report::CheckReport;
 use crate::report::output::Output;
 use crate::report::report_file::{self, ReportError, ReportSpec};
-use crate::report::words;
+use crate::report::{witness_files, words};
 
 /// What a command has before it looks at the app.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ pub struct Setup {
     pub config: Config,
     /// The app.
     pub app: AppName,
+    /// Whether the user named it. If not, the input is compared with everything on the other side, whosever it is.
+    pub named: bool,
     /// Where objects go.
     pub namespaces: Namespaces,
     /// The rules that run.
@@ -54,6 +56,8 @@ pub struct Setup {
     pub waivers: Vec<Waiver>,
     /// Reports to write.
     pub reports: Vec<ReportSpec>,
+    /// Where witnesses are written.
+    pub witness_dir: Option<PathBuf>,
     /// The app as it was seen while the kinds were read, until somebody looks at it.
     seen: Mutex<Option<Result<Observed, AppError>>>,
 }
@@ -73,6 +77,10 @@ pub async fn set_up(
     let selection = input::select(preflight, &config)?;
     let waivers = input::waivers(preflight, &config);
     let reports = reports(&preflight.report, global)?;
+    if let Some(folder) = &preflight.witness_dir {
+        witness_files::prepare(folder).map_err(|error| CommandError::usage(error.to_string()))?;
+    }
+    let witness_dir = preflight.witness_dir.clone();
     let Reached { connected, kinds, namespaces, app: name, seen } = reach(run, global, app, command).await?;
     run.events.send(Event::RunStart {
         command: command.to_owned(),
@@ -86,20 +94,31 @@ pub async fn set_up(
         run.warn("broken-group", format!("API group {group} could not be read: {reason}"));
     }
     let (cluster, seen) = (connected.cluster, Mutex::new(seen));
-    Ok(Setup { cluster, kinds, config, app: name, namespaces, selection, waivers, reports, seen })
+    Ok(Setup {
+        cluster,
+        kinds,
+        config,
+        app: name,
+        named: true,
+        namespaces,
+        selection,
+        waivers,
+        reports,
+        witness_dir,
+        seen,
+    })
 }
 
 /// Refuses a cluster that cannot be written, before anybody is shown a plan that nobody can carry out.
 ///
 /// # Errors
-/// It is a git ref.
+/// It is a git ref or a single file.
 pub fn require_writable(setup: &Setup) -> Result<(), CommandError> {
     if setup.cluster.capabilities().writable {
         return Ok(());
     }
     let message = format!("{} is read only", setup.cluster.description());
-    let hint =
-        "`pushback check` and `pushback diff` answer from a git ref; to write, name a folder: --cluster dir:PATH";
+    let hint = "`pushback check` and `pushback diff` answer from it; to write, name a folder: --cluster dir:PATH";
     Err(CommandError::usage_with_hint(message, hint))
 }
 
@@ -232,6 +251,9 @@ pub async fn until_dismissed<T>(
 /// # Errors
 /// The record cannot be read, or not be written; the lock is held for too long.
 pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Result<Observed, CommandError> {
+    if !setup.named {
+        return Ok(Observed::unrecorded(setup.app.clone()));
+    }
     run.planning(format!("reading app {}", setup.app.name));
     let seen = setup.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
     let mut observed = match seen {
@@ -315,7 +337,9 @@ pub async fn plan_apply(
     let options = plan::Options {
         no_prune: arguments.patch,
         recheck: arguments.recheck,
-        override_ownership: arguments.dangerous_override_ownership_of_existing_resources
+        compare_definitions: !setup.named,
+        override_ownership: !setup.named
+            || arguments.dangerous_override_ownership_of_existing_resources
             || !arguments.ownership_override_allowed_apps.is_empty(),
         override_allowed_apps: arguments.ownership_override_allowed_apps.clone(),
         default_label_scoping: arguments.default_label_scoping_rules,
@@ -393,11 +417,14 @@ pub async fn judge(
     Ok(report)
 }
 
-/// Writes the reports that were asked for.
+/// Writes the witnesses and reports that were asked for.
 ///
 /// # Errors
 /// One cannot be written.
 pub fn write_reports(run: &Run, setup: &Setup, plan: &Plan, report: &RunReport) -> Result<(), CommandError> {
+    if let Some(folder) = &setup.witness_dir {
+        witness_files::write(folder, &report.findings).map_err(|error| CommandError::usage(error.to_string()))?;
+    }
     if setup.reports.is_empty() {
         return Ok(());
     }

@@ -1,10 +1,10 @@
-//! A folder of YAML (`dir:PATH`, read and written) or a git ref (`git:REF[:PATH]`, read only) as a cluster.
+//! A folder of YAML (`dir:PATH`, read and written), a single file (`file:PATH`) or a git ref (`git:REF[:PATH]`), both read
+//! only, as a cluster.
 //! The manifest is the object: nothing is defaulted or stamped, and a write that changes nothing touches no file.
 
 mod discovery;
 mod edit;
 mod folder;
-mod git;
 mod index;
 mod json_patch;
 mod kinds_table;
@@ -25,16 +25,17 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde_json::Value;
 
-use self::folder::Folder;
-use self::git::GitTree;
+use self::folder::{Folder, SingleFile};
 use self::source::Source;
 use self::store::Store;
 use super::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, Kinds, ListQuery,
     LocalLock, Page, Patch, ServerVersion, WatchEvent, Written,
 };
+use crate::manifest::files;
+use crate::manifest::git::GitTree;
 
-/// A folder, or a git ref, as a cluster.
+/// A folder, a single file, or a git ref, as a cluster.
 ///
 /// Objects are found in any layout of `.yaml`, `.yml` and `.json` files; documents that are no Kubernetes objects are
 /// left alone. Objects without a namespace are in `default`. A new object gets a file of its own,
@@ -46,31 +47,44 @@ use super::{
 pub struct DirectoryCluster {
     store: Arc<Store>,
     description: String,
-    /// `None` for a git ref.
+    /// `None` for what is only read.
     root: Option<PathBuf>,
     lock_directory: Option<PathBuf>,
 }
 
 impl DirectoryCluster {
     /// Opens a folder. One that does not exist is an empty cluster, and is made at the first write. Files are read
-    /// when they are first needed.
+    /// when they are first needed. The path of a file is that file alone, as [`DirectoryCluster::open_file`] opens it.
     ///
     /// # Errors
-    /// `Configuration` where the path is not a folder.
+    /// `Configuration` where the path is neither a folder nor a file.
     pub fn open(path: &Path) -> Result<Self, ClusterError> {
+        if path.is_file() {
+            return Self::open_file(path);
+        }
         let source = Source::Folder(Folder::new(path)?);
-        let description = format!("dir:{}", folder::shown(path));
+        let description = format!("dir:{}", files::shown(path));
         let root = Some(path.to_owned());
         Ok(Self { store: Arc::new(Store::new(source)), description, root, lock_directory: None })
     }
 
-    /// Opens a git ref (branch, tag, commit) of the repository that `repository_dir` is in, or a folder in it: `sub_path`
-    /// counts from the top of the repository, and is empty for all of it.
+    /// Opens a single file, which is never written.
     ///
     /// # Errors
-    /// `Configuration` where there is no git, no repository, no such ref or no such folder.
+    /// `Configuration` where there is no such file.
+    pub fn open_file(path: &Path) -> Result<Self, ClusterError> {
+        let store = Arc::new(Store::new(Source::File(SingleFile::new(path)?)));
+        let description = format!("file:{}", files::shown(path));
+        Ok(Self { store, description, root: None, lock_directory: None })
+    }
+
+    /// Opens a git ref (branch, tag, commit) of the repository that `repository_dir` is in, or a folder or file in it:
+    /// `sub_path` counts from the top of the repository, and is empty for all of it.
+    ///
+    /// # Errors
+    /// `Configuration` where there is no git, no repository, no such ref or nothing at that path.
     pub fn open_git(repository_dir: &Path, reference: &str, sub_path: &str) -> Result<Self, ClusterError> {
-        let tree = GitTree::open(repository_dir, reference, sub_path)?;
+        let tree = GitTree::open(repository_dir, reference, sub_path).map_err(source::of_git)?;
         let description = format!("git:{}", tree.label());
         let store = Arc::new(Store::new(Source::Git(tree)));
         Ok(Self { store, description, root: None, lock_directory: None })
@@ -170,7 +184,7 @@ impl Cluster for DirectoryCluster {
     }
 
     async fn local_lock(&self, namespace: &str, app: &str) -> Result<Option<LocalLock>, ClusterError> {
-        // A git ref is never written.
+        // A git ref and a single file are never written.
         let Some(root) = self.root.clone() else { return Ok(None) };
         let (directory, namespace, app) = (self.lock_directory.clone(), namespace.to_owned(), app.to_owned());
         let acquire = move || lock::acquire(directory.as_deref(), &root, &namespace, &app);

@@ -95,16 +95,17 @@ impl Collector {
         };
         let mut total = 0;
         for source in found.sources {
+            let name = source.name.clone();
             match source.read(standard_input, options.limits.bytes) {
                 Ok(bytes) => {
                     total += bytes.len();
                     if total > options.total_bytes {
                         let limit = super::size(options.total_bytes);
                         let message = format!("with this file the input is larger than {limit}, the limit of all");
-                        self.errors.push(error_in(&source.name, message, &["Deploy it as several apps."]));
+                        self.errors.push(error_in(&name, message, &["Deploy it as several apps."]));
                         break;
                     }
-                    self.file(&source.name, &bytes, &options.limits);
+                    self.file(&name, &bytes, &options.limits);
                 }
                 Err(error) => self.errors.push(error),
             }

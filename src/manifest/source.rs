@@ -1,4 +1,4 @@
-//! What `-f` names: files, directories, URLs and standard input, found first, then read one by one.
+//! What `-f` names: files, directories, git refs, URLs and standard input, found first, then read one by one.
 //! Nothing that is no regular file is opened, except pipes that the shell has already opened.
 
 pub(super) mod fetch;
@@ -12,25 +12,29 @@ use pushback_preflight::Position;
 use url::Url;
 
 use super::InputError;
+use super::files::is_manifest;
+use super::git::GitTree;
 
 /// Directories below a directory that is given.
 const MAX_DIRECTORY_DEPTH: usize = 64;
 
 /// One thing to read.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Source {
     /// Its name in positions; without what a URL may hold of secrets.
     pub(super) name: String,
     location: Location,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Location {
     StandardInput,
     File(PathBuf),
     /// A pipe that the shell has opened: `-f <(helm template …)`.
     InheritedPipe(PathBuf),
     Url(Url),
+    /// A file of a git ref, read with all others of it.
+    Git(Vec<u8>),
 }
 
 /// What was found.
@@ -69,6 +73,8 @@ pub(super) fn find(inputs: &[String], allow_http: bool) -> Found {
                 Ok(source) => found.sources.push(source),
                 Err(error) => found.errors.push(error),
             }
+        } else if let Some(of_ref) = input.strip_prefix("git:") {
+            find_in_git(input, of_ref, &mut found);
         } else if input.is_empty() {
             found.errors.push(error_in("-f", "the name of an input is empty", &["Is a variable unset?"]));
         } else {
@@ -101,6 +107,24 @@ fn url(input: &str, scheme: &str, allow_http: bool) -> Result<Source, InputError
         }
     }
     Ok(Source { name, location: Location::Url(url) })
+}
+
+/// `git:REF:PATH` in the repository of the working directory. The path must be said: a whole repository is no input.
+fn find_in_git(input: &str, of_ref: &str, found: &mut Found) {
+    let Some((reference, path)) = of_ref.split_once(':').filter(|(_, path)| !path.is_empty()) else {
+        let hint = "Name the folder or file in it, such as git:main:deploy; git:main:. is all of it.";
+        found.errors.push(error_in(input, "expected git:REF:PATH", &[hint]));
+        return;
+    };
+    let read = GitTree::open(Path::new("."), reference, path).and_then(|tree| Ok((tree.read_all()?, tree)));
+    match read {
+        Ok((files, _)) if files.is_empty() => found.empty_directories.push(input.to_owned()),
+        Ok((files, tree)) => found.sources.extend(files.into_iter().map(|file| Source {
+            name: format!("git:{}", tree.shown(&file.path)),
+            location: Location::Git(file.bytes),
+        })),
+        Err(error) => found.errors.push(error_in(input, error.0, &[])),
+    }
 }
 
 fn find_path(input: &str, found: &mut Found) {
@@ -186,9 +210,7 @@ impl Walk<'_> {
         if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("..")) {
             return;
         }
-        let is_manifest = path
-            .extension()
-            .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)));
+        let is_manifest = is_manifest(&path);
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
             // A dangling link to something else does not matter here.
@@ -209,15 +231,16 @@ impl Walk<'_> {
 
 impl Source {
     /// Reads everything, or says why not. More than `limit` bytes are refused, from a file without reading them.
-    pub(super) fn read(&self, standard_input: &mut dyn Read, limit: usize) -> Result<Vec<u8>, InputError> {
+    pub(super) fn read(self, standard_input: &mut dyn Read, limit: usize) -> Result<Vec<u8>, InputError> {
         let failed = |error: io::Error| input_output(&self.name, &error);
-        let bytes = match &self.location {
+        let bytes = match self.location {
             Location::StandardInput => read_limited(standard_input, limit).map_err(failed)?,
+            Location::Git(bytes) => (bytes.len() <= limit).then_some(bytes),
             Location::InheritedPipe(path) => {
                 read_limited(&mut File::open(path).map_err(failed)?, limit).map_err(failed)?
             }
             Location::File(path) => {
-                let mut file = open(path).map_err(failed)?;
+                let mut file = open(&path).map_err(failed)?;
                 let metadata = file.metadata().map_err(failed)?;
                 // It may have been replaced since it was found.
                 if !metadata.is_file() {
@@ -229,7 +252,7 @@ impl Source {
                     read_limited(&mut file, limit).map_err(failed)?
                 }
             }
-            Location::Url(url) => fetch::fetch(url, &self.name, limit)?,
+            Location::Url(url) => fetch::fetch(&url, &self.name, limit)?,
         };
         bytes.ok_or_else(|| {
             error_in(

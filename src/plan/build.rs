@@ -15,7 +15,7 @@ use super::compare::{Compared, Context, TakeOver, compare};
 use super::desired::Desired;
 use super::live::{self, Live};
 use super::providers::Providers;
-use super::{Kept, Plan, PlanError, PlanWarning, Planned, misspelt, ordering, quota, refusal, takeover};
+use super::{Kept, Plan, PlanError, PlanWarning, Planned, missing, misspelt, ordering, quota, refusal, takeover};
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
 use crate::app::inventory::Entry;
 use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX, config_map_kind};
@@ -45,6 +45,8 @@ pub struct Options {
     pub default_label_scoping: bool,
     /// Value of `nonce` annotations.
     pub nonce: String,
+    /// Look for definitions of the cluster that the input lacks: no app is named, so nothing is pruned.
+    pub compare_definitions: bool,
     /// A refusal by authorization is said, not held against the set (`diff` and `check`).
     pub tolerate_forbidden: bool,
 }
@@ -80,6 +82,8 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         nonce: &options.nonce,
     };
     keep_off_the_record(&observed, &desired)?;
+    let missing_definitions =
+        if options.compare_definitions { missing::definitions(cluster, kinds, &desired).await? } else { Vec::new() };
     let live = live::read(cluster, kinds, &observed, &desired).await?;
     let forgets = forget(&mut observed, &live, &desired, stamps);
     let take_over = take_over(cluster, &observed, options).await;
@@ -157,7 +161,19 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         refusals.extend(quota::check(cluster, kinds, &objects).await);
     }
     let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
-    Ok(Plan { observed, label_value, objects, graph, kept, refusals, unable, warnings, forgets, deletes_app: false })
+    Ok(Plan {
+        observed,
+        label_value,
+        objects,
+        graph,
+        kept,
+        refusals,
+        unable,
+        warnings,
+        forgets,
+        deletes_app: false,
+        missing_definitions,
+    })
 }
 
 /// Plans the deletion of the whole app.
@@ -187,6 +203,7 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         warnings,
         forgets: false,
         deletes_app: true,
+        missing_definitions: Vec::new(),
     })
 }
 

@@ -99,11 +99,7 @@ impl ReportSpec {
         self.tried(|| match self.target()? {
             // Opening and closing a pipe would tell its reader that this was all.
             Target::StandardOutput | Target::Stream => Ok(()),
-            Target::File(path) => {
-                let (temporary, file) = create_beside(&path)?;
-                drop(file);
-                fs::remove_file(temporary)
-            }
+            Target::File(path) => probe(&path),
         })
     }
 
@@ -171,6 +167,16 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     result
+}
+
+/// Tries whether a file could be written at `path`, and leaves nothing behind.
+///
+/// # Errors
+/// The file system's.
+pub(super) fn probe(path: &Path) -> io::Result<()> {
+    let (temporary, file) = create_beside(path)?;
+    drop(file);
+    fs::remove_file(temporary)
 }
 
 /// A new file in the folder of `path`: a rename inside one file system is all or nothing.

@@ -390,13 +390,13 @@ fn a_git_ref_is_not_written() {
     insta::assert_snapshot!(refused.complaints(), @"
     error: git:HEAD:live is read only
     Stopped: nothing was written.
-    hint: `pushback check` and `pushback diff` answer from a git ref; to write, name a folder: --cluster dir:PATH
+    hint: `pushback check` and `pushback diff` answer from it; to write, name a folder: --cluster dir:PATH
     ");
     let refused = pushback.run(&["delete", "-a", "operator", "--cluster", "git:HEAD:live", "--yes"]).expect(1);
     insta::assert_snapshot!(refused.complaints(), @"
     error: git:HEAD:live is read only
     Stopped: nothing was written.
-    hint: `pushback check` and `pushback diff` answer from a git ref; to write, name a folder: --cluster dir:PATH
+    hint: `pushback check` and `pushback diff` answer from it; to write, name a folder: --cluster dir:PATH
     ");
     assert_eq!(pushback.tree("."), before);
     assert_eq!(git(&pushback, &["rev-parse", "HEAD"]), head);

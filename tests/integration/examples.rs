@@ -15,7 +15,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
     ]
 }
 
-const EXAMPLES: [&str; 4] = ["operator", "operator-upgrade-bad", "operator-upgrade-fixed", "web-app"];
+const EXAMPLES: [&str; 5] =
+    ["operator", "operator-upgrade-bad", "operator-upgrade-fixed", "release-pipeline", "web-app"];
 
 fn directory(example: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).join(example)

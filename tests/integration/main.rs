@@ -29,6 +29,7 @@ mod refusals;
 mod safety;
 mod secrets;
 mod security;
+mod sides;
 mod smoke;
 mod soak;
 mod support;
@@ -75,6 +76,7 @@ fn all_tests() -> Vec<TestCase> {
         safety::tests(),
         secrets::tests(),
         security::tests(),
+        sides::tests(),
         smoke::tests(),
         soak::tests(),
         takeover::tests(),

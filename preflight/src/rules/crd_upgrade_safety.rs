@@ -6,6 +6,8 @@ mod crd;
 mod cross_version;
 pub(super) mod deletion;
 mod lifecycle;
+mod live;
+mod missing;
 mod profile;
 mod schema_change;
 mod words;
@@ -46,6 +48,12 @@ static META: RuleMeta = RuleMeta {
             kind: SettingKind::Choice(profile::Profile::WORDS),
         },
         Setting {
+            name: "liveObjects",
+            doc: "what the objects that are there count for: `report` says how many are affected, `decide` also turns a \
+                  breaking change that affects none of them into a warning, `off` does not list them",
+            kind: SettingKind::Choice(live::Mode::WORDS),
+        },
+        Setting {
             name: "versions",
             doc: "what it takes to give up a version that is not stored",
             kind: SettingKind::Map(&[
@@ -68,7 +76,8 @@ static META: RuleMeta = RuleMeta {
             kind: SettingKind::Map(&checks::SETTINGS),
         },
     ],
-    needs: "the live definition with its status; where a definition is deleted or replaced, a list of the objects of its kind",
+    needs: "the live definition with its status; the objects of its kind where a finding is about them, or where it is \
+            deleted or replaced",
     default: true,
     on_directory: true,
 };
@@ -88,26 +97,77 @@ impl Rule for CrdUpgradeSafety {
     }
 
     fn check(&self, facts: &Facts, settings: &Settings) -> Checked {
-        let mut judgement = Judgement::default();
-        for change in facts.changes.changes.iter().filter(|change| is_crd(change)) {
-            if deletion::concerns(change) {
-                deletion::check(&DELETION, change, facts, &mut judgement);
-            } else if change.operation == Operation::Update {
-                match (change.live.as_deref(), change.after()) {
-                    (Some(live), Some(after)) => {
-                        let upgrade = Upgrade::new(change, live, after, server(facts));
-                        judgement.findings.extend(changed(&upgrade, settings));
-                    }
-                    _ => judgement.unable.push(format!("{}: the live definition is not known", change.object)),
-                }
-            }
-        }
-        judgement.findings = judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings)).collect();
-        Checked::Done(judgement)
+        with_room(|| judge(facts, settings))
     }
 
-    fn fold(&self, _need: &Need, state: &mut Value, page: &[Value]) {
-        deletion::fold(state, page);
+    fn fold(&self, facts: &Facts, need: &Need, state: &mut Value, page: &[Value]) {
+        with_room(|| fold(facts, need, state, page));
+    }
+}
+
+/// Stack for schemas and objects that are nested as deep as they may be; only what is used of it costs anything.
+const STACK: usize = 256 << 20;
+
+/// Runs on a stack of its own: how deep a schema is nested is not ours to decide.
+fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let mut work = Some(work);
+    let mut run = || work.take().map(|work| work());
+    let done = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, &mut run).ok()?;
+        match thread.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    // Where no thread can be had, its own stack has to do.
+    match done.or_else(run) {
+        Some(done) => done,
+        None => unreachable!("the work runs once, in one of the two places"),
+    }
+}
+
+fn judge(facts: &Facts, settings: &Settings) -> Checked {
+    let mut judgement = Judgement::default();
+    let mut needs = Needs::new();
+    let mode = live::Mode::of(settings);
+    for change in facts.changes.changes.iter().filter(|change| is_crd(change)) {
+        if deletion::concerns(change) {
+            deletion::check(&DELETION, change, facts, &mut judgement);
+        } else if change.operation == Operation::Update {
+            let Some(upgrade) = Upgrade::of(change, facts) else {
+                judgement.unable.push(format!("{}: the live definition is not known", change.object));
+                continue;
+            };
+            let mut findings = changed(&upgrade, settings);
+            if mode != live::Mode::Off {
+                needs.extend(live::needs(&upgrade, &findings));
+                live::annotate(&upgrade, facts, mode, &mut findings);
+            }
+            judgement.findings.extend(findings);
+        }
+    }
+    missing::check(&facts.changes, &mut judgement.findings);
+    // Objects are only listed where it matters to somebody.
+    if needs.iter().any(|need| !facts.answers.contains_key(need)) {
+        return Checked::More(needs);
+    }
+    judgement.findings = judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings)).collect();
+    Checked::Done(judgement)
+}
+
+fn fold(facts: &Facts, need: &Need, state: &mut Value, page: &[Value]) {
+    let Need::Objects { group, version, kind, .. } = need else { return };
+    let of_the_kind = |change: &&Change| {
+        let crd = change.live.as_deref().map(Crd::of);
+        is_crd(change) && crd.is_some_and(|crd| crd.group() == group && crd.kind() == kind)
+    };
+    match facts.changes.changes.iter().find(of_the_kind) {
+        Some(change) if !deletion::concerns(change) => {
+            if let Some(upgrade) = Upgrade::of(change, facts) {
+                live::fold(&upgrade, version, state, page);
+            }
+        }
+        _ => deletion::fold(state, page),
     }
 }
 
@@ -165,10 +225,11 @@ struct Upgrade<'a> {
 }
 
 impl<'a> Upgrade<'a> {
-    fn new(change: &'a Change, live: &'a Value, after: &'a Value, server: Server) -> Self {
-        let (old, new) = (Crd::of(live), Crd::of(after));
+    /// `None` where one of the sides is not known.
+    fn of(change: &'a Change, facts: &Facts) -> Option<Self> {
+        let (old, new) = (Crd::of(change.live.as_deref()?), Crd::of(change.after()?));
         let schemas = |crd: &Crd<'a>| crd.versions.iter().map(|version| (version.name, schema_of(version))).collect();
-        Self { change, server, old_schemas: schemas(&old), new_schemas: schemas(&new), old, new }
+        Some(Self { change, server: server(facts), old_schemas: schemas(&old), new_schemas: schemas(&new), old, new })
     }
 
     /// A version of the live definition, as objects meet it.
@@ -250,5 +311,7 @@ pub fn refusal_line(finding: &Finding) -> Option<String> {
     ))
 }
 
+#[cfg(test)]
+mod published_lists;
 #[cfg(test)]
 mod tests;

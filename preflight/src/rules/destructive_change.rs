@@ -116,7 +116,7 @@ impl Rule for DestructiveChange {
         Checked::Done(judge.judgement)
     }
 
-    fn fold(&self, need: &Need, state: &mut Value, page: &[Value]) {
+    fn fold(&self, _facts: &Facts, need: &Need, state: &mut Value, page: &[Value]) {
         match need {
             Need::NamespaceContents { .. } => namespace::fold(state, page),
             _ => deletion::fold(state, page),

@@ -11,6 +11,7 @@ mod libraries;
 mod names;
 mod operators;
 mod parser;
+mod partial;
 mod syntax;
 mod time;
 mod value;
@@ -24,6 +25,7 @@ use serde_json::Value as Json;
 
 use self::evaluate::{Evaluator, Stop};
 pub use self::hints::{Hint, Hints, Step};
+pub use self::partial::Known;
 use self::syntax::Node;
 use self::value::Value;
 use crate::schema::{CelRule, Schema};
@@ -136,6 +138,13 @@ impl Program {
     #[must_use]
     pub fn normalised(&self) -> String {
         self.root.canonical()
+    }
+
+    /// Whether the rule is true, or false, of every object of which only this is known: `known` tells what is certain of
+    /// the field at a path below `self`.
+    #[must_use]
+    pub fn decide(&self, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<bool> {
+        if self.uses_old_self() { None } else { partial::decide(&self.root, known) }
     }
 
     /// What the rule looks at, for those who look for objects that violate it.

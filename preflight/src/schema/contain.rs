@@ -9,6 +9,8 @@ mod list;
 mod minimise;
 mod number;
 mod object;
+mod probe;
+mod rules;
 mod solve;
 mod text;
 mod walk;
@@ -21,7 +23,7 @@ use serde_json::{Value, json};
 use super::model::Schema;
 use super::pipeline::{Resource, Server};
 use confirm::{Confirmed, confirm};
-pub use confirm::{Damage, Effect};
+pub use confirm::{Damage, Effect, Sufferer, suffering};
 use formula::{Formula, Role};
 use solve::{Outcome, Solver};
 use walk::{Question, Step, Suspect};
@@ -85,7 +87,7 @@ pub fn compare(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> Vec<Di
         return Vec::new();
     }
     let envelope = envelope(old);
-    let mut judge = Judge { old, new, server, before, envelope: &envelope, solver: Solver::default() };
+    let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver: Solver::default() };
     walk::suspects(before, after).into_iter().map(|suspect| judge.judge(suspect)).collect()
 }
 
@@ -113,6 +115,7 @@ struct Judge<'r, 's> {
     new: &'r Resource<'r>,
     server: Server,
     before: &'s Schema,
+    after: &'s Schema,
     envelope: &'s Schema,
     solver: Solver,
 }
@@ -128,11 +131,7 @@ impl<'s> Judge<'_, 's> {
                 let parent = suspect.steps.len().saturating_sub(1);
                 self.exists(&suspect, &suspect.steps[..parent], formula)
             }
-            Question::Rules => match self.exists(&suspect, &suspect.steps, &Formula::anything()) {
-                // Nothing is ever there that the rules could refuse.
-                Proof::Safe => Proof::Safe,
-                _ => unknown(suspect.keyword),
-            },
+            Question::Rules => self.judge_rules(&suspect),
         };
         Difference {
             path: suspect.steps.iter().map(schema_step).collect(),
@@ -153,12 +152,12 @@ impl<'s> Judge<'_, 's> {
         match outcome {
             Outcome::Empty => Proof::Safe,
             Outcome::Unknown(keyword) => unknown(&keyword),
-            Outcome::Found(object) => self.confirmed(suspect, object),
+            Outcome::Found(object) => self.confirmed(suspect, steps, formula, object),
         }
     }
 
     /// The second opinion: the pipeline, which shares nothing with the search, has to agree.
-    fn confirmed(&mut self, suspect: &Suspect<'s>, object: Value) -> Proof {
+    fn confirmed(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>, object: Value) -> Proof {
         let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
         let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object);
         match look(&object) {
@@ -167,9 +166,17 @@ impl<'s> Judge<'_, 's> {
                 Proof::Breaking { witness, damage }
             }
             Confirmed::Unharmed if suspect.keyword == "default" => Proof::Safe,
-            other => Proof::Unknown { keyword: suspect.keyword.to_owned(), reason: Some(other.reason()) },
+            Confirmed::NotAccepted(place, keyword) if keyword == "x-kubernetes-validations" => {
+                let refused = Confirmed::NotAccepted(place.clone(), keyword);
+                self.satisfying(suspect, steps, formula, place).unwrap_or_else(|| disagreed(suspect, &refused))
+            }
+            other => disagreed(suspect, &other),
         }
     }
+}
+
+fn disagreed(suspect: &Suspect<'_>, confirmed: &Confirmed) -> Proof {
+    Proof::Unknown { keyword: suspect.keyword.to_owned(), reason: Some(confirmed.reason()) }
 }
 
 fn unknown(keyword: &str) -> Proof {

@@ -7,6 +7,7 @@
 mod automaton;
 mod budget;
 mod classes;
+mod find;
 mod formats;
 mod language;
 mod parser;
@@ -16,6 +17,7 @@ mod search;
 mod tests;
 
 pub use budget::Budget;
+pub use find::NotFound;
 pub use formats::of_format;
 pub use language::{Found, Language};
 
@@ -33,6 +35,9 @@ pub struct PatternError {
     /// and is only too large to be judged here, or API servers of different versions disagree about it.
     pub refused: bool,
 }
+
+/// Steps of one match: several for each character of the largest text that an object may hold.
+const MATCH: u64 = 20_000_000;
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]
@@ -57,15 +62,45 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether the pattern occurs in the text. Takes memory for the pattern only; time is at worst the length of the
-    /// text times the size of the pattern, which is limited.
+    /// Whether the pattern occurs in a short text. Takes memory for the pattern only; time is at worst the length of
+    /// the text times the size of the pattern.
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
         self.is_match_within(text, &mut Budget::unlimited()).unwrap_or(false)
     }
 
-    /// As `is_match`; `None` where the budget ends before the answer is known.
+    /// Where the pattern first matches at or behind a byte of the text, as Go finds it.
+    ///
+    /// # Errors
+    /// The budget ends first, or the pattern is one whose first match is not known here: one that repeats lazily, or
+    /// that repeats what may be empty.
+    pub fn find_within(
+        &self,
+        text: &str,
+        from: usize,
+        budget: &mut Budget,
+    ) -> Result<Option<(usize, usize)>, NotFound> {
+        if may_be_lazy(&self.text) || find::has_empty_round(&self.program) {
+            return Err(NotFound::Unsupported);
+        }
+        find::find(&self.program, text, from, budget)
+    }
+
+    /// As `is_match` for a text of any length; `None` where the answer would take too long.
+    #[must_use]
+    pub fn try_match(&self, text: &str) -> Option<bool> {
+        self.is_match_within(text, &mut Budget::new(MATCH))
+    }
+
+    /// As `try_match`; `None` where the budget ends before the answer is known.
     pub fn is_match_within(&self, text: &str, budget: &mut Budget) -> Option<bool> {
         Runner::new(&self.program).is_match(text, budget)
     }
+}
+
+/// Whether something in the pattern looks like a lazy repetition or the flag that makes all of them lazy.
+fn may_be_lazy(pattern: &str) -> bool {
+    let lazy = ["*?", "+?", "??", "}?"].iter().any(|repetition| pattern.contains(repetition));
+    let mut groups = pattern.split("(?").skip(1);
+    lazy || groups.any(|group| group.split([':', ')']).next().is_some_and(|flags| flags.contains('U')))
 }

@@ -8,17 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::layout::RECORDS;
 use crate::cluster::{ClusterError, ErrorKind};
-use crate::manifest::yaml::Limits;
+use crate::manifest::files::{SourceFile, check_size, is_manifest, shown};
 use crate::surroundings::reason;
-
-/// A file as it was read.
-#[derive(Debug)]
-pub(super) struct SourceFile {
-    /// Path below the root.
-    pub path: PathBuf,
-    /// Content.
-    pub bytes: Vec<u8>,
-}
 
 /// A folder that is read and written.
 #[derive(Debug)]
@@ -78,10 +69,7 @@ impl Folder {
         files.sort();
         let read = |(path, real): (PathBuf, PathBuf)| {
             let place = self.root.join(&path);
-            // Before anything of it is read: it may be as large as the disk.
-            let size = fs::metadata(&real).map_err(|error| not_readable(&place, &error))?.len();
-            check_size(&shown(&place), size)?;
-            let bytes = fs::read(&real).map_err(|error| not_readable(&place, &error))?;
+            let bytes = read_whole(&place, &real)?;
             Ok(SourceFile { path, bytes })
         };
         files.into_iter().map(read).collect()
@@ -218,26 +206,43 @@ impl Folder {
     }
 }
 
-/// A path for messages, without control characters.
-pub(super) fn shown(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+/// A single file as a folder of its own, which is only read.
+#[derive(Debug)]
+pub(super) struct SingleFile {
+    path: PathBuf,
 }
 
-/// A file that the loader would refuse is not read.
-pub(super) fn check_size(shown: &str, size: u64) -> Result<(), ClusterError> {
-    let limit = Limits::default().bytes;
-    if usize::try_from(size).is_ok_and(|size| size <= limit) {
-        return Ok(());
+impl SingleFile {
+    /// # Errors
+    /// `Configuration` where there is no such file: to compare with nothing is not what was asked for.
+    pub(super) fn new(path: &Path) -> Result<Self, ClusterError> {
+        let metadata = fs::metadata(path).map_err(|error| not_readable(path, &error))?;
+        if metadata.is_file() {
+            return Ok(Self { path: path.to_owned() });
+        }
+        let message = format!("{} is not a file", shown(path));
+        Err(ClusterError::new(ErrorKind::Configuration, message))
     }
-    let message = format!("{shown}: larger than {} MiB, the limit of one file", limit >> 20);
-    Err(ClusterError::new(ErrorKind::Configuration, message))
+
+    /// Its path as people see it.
+    pub(super) fn shown(&self) -> String {
+        shown(&self.path)
+    }
+
+    /// The file, whatever its ending.
+    pub(super) fn read_all(&self) -> Result<Vec<SourceFile>, ClusterError> {
+        let bytes = read_whole(&self.path, &self.path)?;
+        Ok(vec![SourceFile { path: self.path.clone(), bytes }])
+    }
 }
 
-/// By its ending.
-pub(super) fn is_manifest(path: &Path) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    ["yaml", "yml", "json"].iter().any(|known| ending.eq_ignore_ascii_case(known))
+/// Reads a file that is not too large; `place` is what it is called.
+fn read_whole(place: &Path, real: &Path) -> Result<Vec<u8>, ClusterError> {
+    let failed = |error: io::Error| not_readable(place, &error);
+    // Before anything of it is read: it may be as large as the disk.
+    let size = fs::metadata(real).map_err(failed)?.len();
+    check_size(&shown(place), size).map_err(|message| ClusterError::new(ErrorKind::Configuration, message))?;
+    fs::read(real).map_err(failed)
 }
 
 /// A new file beside the one that it will replace. Its name starts with a dot, so that a left-over is never read.

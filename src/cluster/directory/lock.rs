@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::folder::shown;
 use super::layout::hex;
 use crate::cluster::{ClusterError, ErrorKind};
+use crate::manifest::files::shown;
 use crate::surroundings::{Surroundings, wall_clock};
 
 /// Held until dropped.

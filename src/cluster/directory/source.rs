@@ -1,15 +1,17 @@
-//! Where the files come from: a folder, or a git ref. Only a folder can be written.
+//! Where the files come from: a folder, a single file, or a git ref. Only a folder can be written.
 
 use std::path::Path;
 
-use super::folder::{Folder, SourceFile};
-use super::git::GitTree;
+use super::folder::{Folder, SingleFile};
 use crate::cluster::{ClusterError, ErrorKind};
+use crate::manifest::files::SourceFile;
+use crate::manifest::git::{GitError, GitTree};
 
 /// Files to read, and perhaps to write.
 #[derive(Debug)]
 pub(super) enum Source {
     Folder(Folder),
+    File(SingleFile),
     Git(GitTree),
 }
 
@@ -17,7 +19,8 @@ impl Source {
     pub(super) fn read_all(&self) -> Result<Vec<SourceFile>, ClusterError> {
         match self {
             Self::Folder(folder) => folder.read_all(),
-            Self::Git(tree) => tree.read_all(),
+            Self::File(file) => file.read_all(),
+            Self::Git(tree) => tree.read_all().map_err(of_git),
         }
     }
 
@@ -25,6 +28,7 @@ impl Source {
     pub(super) fn shown(&self, path: &Path) -> String {
         match self {
             Self::Folder(folder) => folder.shown(path),
+            Self::File(file) => file.shown(),
             Self::Git(tree) => tree.shown(path),
         }
     }
@@ -32,14 +36,18 @@ impl Source {
     /// The folder, for a write.
     ///
     /// # Errors
-    /// `Unsupported` on a git ref.
+    /// `Unsupported` on a git ref or a single file.
     pub(super) fn writable(&self) -> Result<&Folder, ClusterError> {
-        match self {
-            Self::Folder(folder) => Ok(folder),
-            Self::Git(tree) => {
-                let message = format!("git {} cannot be written: a git ref is read only", tree.label());
-                Err(ClusterError::new(ErrorKind::Unsupported, message))
-            }
-        }
+        let message = match self {
+            Self::Folder(folder) => return Ok(folder),
+            Self::File(file) => format!("file {} is not written: it is read only", file.shown()),
+            Self::Git(tree) => format!("git {} cannot be written: a git ref is read only", tree.label()),
+        };
+        Err(ClusterError::new(ErrorKind::Unsupported, message))
     }
+}
+
+/// What git could not do is wrong with what was asked of it.
+pub(super) fn of_git(error: GitError) -> ClusterError {
+    ClusterError::new(ErrorKind::Configuration, error.0)
 }

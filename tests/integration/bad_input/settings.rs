@@ -207,14 +207,14 @@ fn arguments_that_make_no_sense() {
     error: the following required arguments were not provided:
       --as <USER>
 
-    Usage: pushback check --app <NAME> --as <USER> --file <PATH> --cluster <CLUSTER> --as-group <GROUP>
+    Usage: pushback check --as <USER> --app <NAME> --file <PATH> --cluster <CLUSTER> --as-group <GROUP>
 
     For more information, try '--help'.
 
     # an argument too many
     error: unexpected argument 'in.yaml' found
 
-    Usage: pushback check [OPTIONS] --app <NAME>
+    Usage: pushback check [OPTIONS]
 
     For more information, try '--help'.
     "#);
@@ -263,17 +263,19 @@ fn clusters_that_are_none() {
     insta::assert_snapshot!(transcript(cases), @r#"
     # a word
     error: --cluster "wrong" is unknown
-    hint: expected kube, dir:PATH or git:REF[:PATH]
+    hint: expected kube, dir:PATH, file:PATH or git:REF[:PATH]
 
     # a word with an escape sequence
     error: --cluster "\u{1b}[2J" is unknown
-    hint: expected kube, dir:PATH or git:REF[:PATH]
+    hint: expected kube, dir:PATH, file:PATH or git:REF[:PATH]
 
     # a folder without a name
     error: --cluster dir: names no folder, expected dir:PATH
 
     # a folder that is a file
-    error: in.yaml is not a folder
+    error: file:in.yaml is read only
+    Stopped: nothing was written.
+    hint: `pushback check` and `pushback diff` answer from it; to write, name a folder: --cluster dir:PATH
 
     # a folder inside a file
     error: in.yaml/live: cannot be read: not a directory
@@ -310,12 +312,12 @@ fn clusters_that_are_none() {
     error: "--output=x" with path "" is not a git ref and folder
 
     # a folder that the ref does not have
-    error: git HEAD:absent: the ref has no such folder
+    error: git HEAD:absent: the ref has no such path
 
     # a ref that cannot be written
     error: git:HEAD is read only
     Stopped: nothing was written.
-    hint: `pushback check` and `pushback diff` answer from a git ref; to write, name a folder: --cluster dir:PATH
+    hint: `pushback check` and `pushback diff` answer from it; to write, name a folder: --cluster dir:PATH
     "#);
 }
 
@@ -323,7 +325,6 @@ fn reports_that_cannot_be_written() {
     let cases = vec![
         more("no format", &["--report", "report.json"]),
         more("a format that is none", &["--report", "jsn=report.json"]),
-        more("a format that is not supported yet", &["--report", "sarif=report.sarif"]),
         more("a folder that does not exist", &["--report", "json=absent/report.json"]),
         more("a folder as file", &["--report", "json=."]),
         more("one file twice", &["--report", "json=report.json", "--report", "json=report.json"]),
@@ -334,10 +335,7 @@ fn reports_that_cannot_be_written() {
     error: report `report.json` is not FORMAT=PATH, such as json=report.json
 
     # a format that is none
-    error: unknown report format `jsn`; known: json
-
-    # a format that is not supported yet
-    error: report format `sarif` is not supported yet; supported: json
+    error: unknown report format `jsn`; known: json, junit, sarif, markdown, github
 
     # a folder that does not exist
     error: cannot write report absent/report.json: no such file or directory

@@ -50,7 +50,7 @@ const ROWS: [Check; 59] = [
     row("crdMissing", "", "the old side has a definition that the input lacks"),
     row("existingFieldRemoval", "NoExistingFieldRemoved", "a field is no longer in the schema, and is dropped"),
     row("fieldDeclared", FIELD, "a field is named where any value was kept before"),
-    row("fieldAdded", FIELD, "a field is new; said in profile `strict` where it has a default"),
+    row("defaultOfNewField", FIELD, "a field is new and gets a default; profile `strict` only"),
     row("required", FIELD, "a field has to be there"),
     row("default", FIELD, "a default of an existing field is added, changed or removed"),
     row("type", FIELD, "the type changes"),
@@ -92,6 +92,13 @@ const ROWS: [Check; 59] = [
     },
     Check { name: "description", doc: "a description changes", validator: "", words: SILENT },
 ];
+
+impl Check {
+    /// Whether it is about what objects of a version hold.
+    pub(super) fn is_of_a_schema(&self) -> bool {
+        [FIELD, "NoExistingFieldRemoved"].contains(&self.validator) || self.name == "crossVersionLoss"
+    }
+}
 
 /// Name and line of each, for the docs.
 pub(super) static LINES: [(&str, &str); ROWS.len()] = {

@@ -79,6 +79,10 @@ fn finding(upgrade: &Upgrade<'_>, version: &str, difference: &Difference, profil
         finding.blocks = Some(words::blocks(damage, upgrade.server).to_owned());
         finding.witness = Some(witness.clone());
     }
+    if difference.keyword == "defaultOfNewField" {
+        finding.effect = Some("altered".to_owned());
+        finding.blocks = Some("read".to_owned());
+    }
     Some(finding.remedy(words::remedy(difference)))
 }
 

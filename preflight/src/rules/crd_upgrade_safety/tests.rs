@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::facts::{Answer, Verification};
+use crate::facts::{Answer, MissingDefinition, Verification};
 use crate::finding::Severity;
 use crate::judge::{Outcome, RuleOutcome, RunReport};
 use crate::object::ObjectRef;
@@ -109,7 +109,8 @@ fn run_with(changes: Vec<Change>, config: &Value, objects: Result<Vec<Value>, &s
             let Need::Objects { limit, .. } = &need else { panic!("{need:?}") };
             let answer = match &objects {
                 Ok(objects) => {
-                    let limit = usize::try_from(*limit).expect("a small limit");
+                    let limit =
+                        if *limit == 0 { objects.len() } else { usize::try_from(*limit).expect("a small limit") };
                     let seen = &objects[..objects.len().min(limit)];
                     let mut state = Value::Null;
                     seen.chunks(2).for_each(|page| session.fold(&need, &mut state, page));
@@ -193,23 +194,24 @@ fn gateway_api_unserves_a_version_that_it_had_deprecated() {
 fn karpenter_moves_its_storage_version_and_drops_its_webhook() {
     let report = real_upgrade("karpenter-0.37.7-nodeclaims", "karpenter-1.0.9-nodeclaims", &["v1beta1"]);
     insta::assert_snapshot!(lines(&report), @r#"
-    crossVersionLoss Unknown Error: unable to determine if field "^.spec.kubelet" of version "v1beta1" can hold anything that is lost in version "v1" (existingFieldRemoval)
-    crossVersionLoss Unknown Error: unable to determine if field "^.spec.nodeClassRef.apiVersion" of version "v1beta1" can hold anything that is lost in version "v1" (existingFieldRemoval)
-    pattern Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.nodeClassRef.group (pattern); x-kubernetes-validations of spec.requirements: the rule self.all(x, x.operator == 'In' ? x.values.size() != 0 : true) cannot be evaluated
-    crossVersionLoss Unknown Error: unable to determine if field "^.spec.expireAfter" of version "v1" can hold anything that is lost in version "v1beta1" (existingFieldRemoval)
-    crossVersionLoss Unknown Error: unable to determine if field "^.spec.nodeClassRef.group" of version "v1" can hold anything that is lost in version "v1beta1" (existingFieldRemoval)
-    crossVersionLoss Unknown Error: unable to determine if field "^.spec.terminationGracePeriod" of version "v1" can hold anything that is lost in version "v1beta1" (existingFieldRemoval)
-    crossVersionLoss Unknown Error: unable to determine if field "^.status.lastPodEventTime" of version "v1" can hold anything that is lost in version "v1beta1" (existingFieldRemoval)
+    crossVersionLoss Breaking Error: field "^.spec.kubelet" of version "v1beta1" is lost in version "v1": conversion strategy None only rewrites apiVersion
+    crossVersionLoss Breaking Error: field "^.spec.nodeClassRef.apiVersion" of version "v1beta1" is lost in version "v1": conversion strategy None only rewrites apiVersion
+    pattern Breaking Error: version "v1", field "^.spec.nodeClassRef.group": pattern added: "^[^/]*$"
+    crossVersionLoss Breaking Error: field "^.spec.expireAfter" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
+    crossVersionLoss Breaking Error: field "^.spec.nodeClassRef.group" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
+    crossVersionLoss Breaking Error: field "^.spec.terminationGracePeriod" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
+    crossVersionLoss Breaking Error: field "^.status.lastPodEventTime" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
     conversion Change Info: conversion strategy changed from Webhook to None
+    crossVersionRejection Change Info: an object of version "v1beta1" may be refused or changed when it is written in version "v1": ^.spec.nodeClassRef (required) and 1 more
     storageVersionChange Change Info: storage version moved from "v1beta1" to "v1"; status.storedVersions lists both until all objects are rewritten
     "#);
     let report = real_upgrade("karpenter-1.0.9-nodeclaims", "karpenter-1.10.1-nodeclaims", &["v1beta1", "v1"]);
     insta::assert_snapshot!(lines(&report), @r#"
     storedVersionRemoval Breaking Error: stored version "v1beta1" removed
-    pattern Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.expireAfter (pattern); x-kubernetes-validations of spec.requirements: the rule self.all(x, x.operator == 'In' ? x.values.size() != 0 : true) cannot be evaluated
-    x-kubernetes-validations Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.nodeClassRef.group (x-kubernetes-validations)
-    x-kubernetes-validations Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.nodeClassRef.kind (x-kubernetes-validations)
-    x-kubernetes-validations Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.nodeClassRef.name (x-kubernetes-validations)
+    pattern Breaking Error: version "v1", field "^.spec.expireAfter": pattern changed from "^(([0-9]+(s|m|h))+)|(Never)$" to "^(([0-9]+(s|m|h))+|Never)$"
+    x-kubernetes-validations Breaking Error: version "v1", field "^.spec.nodeClassRef.group": CEL rules added or changed: ["self != ''"]
+    x-kubernetes-validations Breaking Error: version "v1", field "^.spec.nodeClassRef.kind": CEL rules added or changed: ["self != ''"]
+    x-kubernetes-validations Breaking Error: version "v1", field "^.spec.nodeClassRef.name": CEL rules added or changed: ["self != ''"]
     x-kubernetes-validations Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.requirements (x-kubernetes-validations)
     "#);
 }
@@ -412,6 +414,49 @@ fn a_schema_change_is_judged_field_by_field_with_a_witness() {
     assert_ne!(finding.fingerprint, other.findings[0].fingerprint);
 }
 
+/// Foos of these sizes, as the live definition serves them.
+fn sized(sizes: &[i64]) -> Vec<Value> {
+    let object = |size: &i64| {
+        let name = format!("n{size}");
+        json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"namespace": "shop", "name": name}, "spec": {"size": size}})
+    };
+    sizes.iter().map(object).collect()
+}
+
+#[test]
+fn the_objects_that_are_there_are_counted_and_named() {
+    let bounded = edited(|crd| {
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["maximum"] =
+            json!(10);
+    });
+    let judge = |mode: &str, objects: Result<Vec<Value>, &str>| {
+        let change = update(live(&["v1"]), bounded.clone());
+        let report = run_with(vec![change], &json!({"liveObjects": mode}), objects);
+        let finding = &report.findings[0];
+        let counted = finding.live_objects.as_ref().map(|it| (it.affected, it.examined, it.names.join(" ")));
+        format!("{:?} {counted:?} {}", report.outcome, finding.message.split(": ").last().unwrap_or_default())
+    };
+    let objects = || Ok(sized(&[3, 10, 11, 99]));
+    insta::assert_snapshot!(judge("report", objects()), @r#"Refused Some((2, 4, "shop/n11 shop/n99")) 10"#);
+    insta::assert_snapshot!(judge("decide", objects()), @r#"Refused Some((2, 4, "shop/n11 shop/n99")) 10"#);
+    insta::assert_snapshot!(judge("off", objects()), @"Refused None 10");
+    // That none is affected now decides only where it is asked to.
+    insta::assert_snapshot!(judge("report", Ok(sized(&[3]))), @r#"Refused Some((0, 1, "")) 10"#);
+    insta::assert_snapshot!(judge("decide", Ok(sized(&[3]))), @r#"Warned Some((0, 1, "")) 10 (no object that is there now is affected)"#);
+    insta::assert_snapshot!(judge("decide", Err("forbidden")), @"Refused None forbidden)");
+}
+
+#[test]
+fn no_count_of_objects_makes_an_unknown_safe() {
+    let size = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    let atomic = edited(|crd| {
+        crd.pointer_mut(size).expect("a schema")["x-kubernetes-map-type"] = json!("atomic");
+    });
+    let change = update(live(&["v1"]), atomic);
+    let report = run_with(vec![change], &json!({"liveObjects": "decide"}), Ok(sized(&[1])));
+    assert_eq!((report.outcome, report.findings[0].verdict), (Outcome::Refused, Verdict::Unknown));
+}
+
 #[test]
 fn what_cannot_be_judged_is_unknown_and_fail_mode_decides() {
     let size = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
@@ -493,6 +538,29 @@ fn a_definition_is_deleted_only_when_no_object_goes_with_it() {
     insta::assert_snapshot!(judge(vec![delete(live(&["v1"])), delete(foo("a"))], vec![foo("a"), foo("b")]), @"Refused crdDeletion Breaking Error: the definition is deleted, and 1 Foo object would be deleted with it");
     let many = (0..600).map(|number| foo(&format!("n{number:03}"))).collect();
     insta::assert_snapshot!(judge(vec![delete(live(&["v1"]))], many), @"Refused crdDeletion Breaking Error: the definition is deleted, and at least 500 Foo objects would be deleted with it");
+}
+
+#[test]
+fn a_definition_that_a_release_drops_is_missed() {
+    let dropped = edited(|crd| {
+        crd["metadata"]["name"] = json!("bars.ex.com");
+        crd["spec"]["names"] = json!({"kind": "Bar", "plural": "bars"});
+    });
+    let judge = |given: Value| {
+        let missing = MissingDefinition { object: ObjectRef::of(&dropped), live: Arc::new(dropped.clone()) };
+        let changes = ChangeSet {
+            app: "test".into(),
+            changes: vec![change(Operation::Create, None, Some(given))],
+            missing_definitions: vec![missing],
+            ..ChangeSet::default()
+        };
+        let selection = select(Some(&[NAME.to_owned()]), None).expect("a valid selection");
+        let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
+        assert!(session.needs().is_empty());
+        lines(&session.finish(Judgement::default(), &[], "2026-01-01").0)
+    };
+    insta::assert_snapshot!(judge(foos()), @"crdMissing Breaking Error: the input lacks the definition of Bar, which the old side has");
+    insta::assert_snapshot!(judge(edited(|crd| crd["spec"]["group"] = json!("other.com"))), @"crdMissing Change Warning: the input lacks the definition of Bar, which the old side has");
 }
 
 #[test]

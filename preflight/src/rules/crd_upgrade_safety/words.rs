@@ -79,7 +79,7 @@ fn change(difference: &Difference) -> String {
         },
         "enum" => enumeration(old, new),
         "fieldDeclared" => format!("a field of type {} is declared where any value was kept", shown(new)),
-        "fieldAdded" => "a new field".to_owned(),
+        "defaultOfNewField" => format!("a new field with the default {}", shown(new)),
         "minimum" | "minLength" | "minItems" | "minProperties" => bound(keyword, old, new, "increased", "decreased"),
         "maximum" | "maxLength" | "maxItems" | "maxProperties" => bound(keyword, old, new, "increased", "decreased"),
         "x-kubernetes-validations" => match (old, new) {
@@ -180,6 +180,7 @@ pub(super) fn remedy(difference: &Difference) -> String {
         }
         "enum" => "keep the values that are in use, or serve a new version without them".to_owned(),
         "default" => "keep the default, or serve a new version with another one".to_owned(),
+        "defaultOfNewField" => "leave the field without a default, or use profile `data`".to_owned(),
         "nullable" => "keep `nullable: true`".to_owned(),
         "fieldDeclared" | "x-kubernetes-preserve-unknown-fields" => {
             "keep `x-kubernetes-preserve-unknown-fields: true` there, and declare the field so that it takes all values"

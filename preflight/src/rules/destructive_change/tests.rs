@@ -63,7 +63,7 @@ fn run_with(changes: Vec<Change>, cluster: &Cluster, config: &Value) -> RunRepor
     let flag: Vec<String> = cluster.others.iter().chain([&NAME]).map(ToString::to_string).collect();
     let rules = [ConfigRule { name: NAME, config }];
     let selection = select(Some(&flag), Some(&rules)).expect("a valid config");
-    let changes = ChangeSet { app: "shop".into(), deletes_app: cluster.deletes_app, changes };
+    let changes = ChangeSet { app: "shop".into(), deletes_app: cluster.deletes_app, changes, ..ChangeSet::default() };
     let side = if cluster.directory { ClusterSide::Directory } else { ClusterSide::Server };
     let mut session = Session::of(selection, changes, ClusterFacts { side, ..ClusterFacts::default() });
     loop {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use serde_json::Value as Json;
 
 use super::syntax::{Expression, Node};
-use super::value::{List, ListKind, Map, Value};
+use super::value::{List, Map, Value};
 use crate::schema::Schema;
 use crate::schema::pattern::Pattern;
 
@@ -92,14 +92,24 @@ impl<'a> Evaluator<'a> {
     }
 
     /// No overload of a function takes these. The server finds out at run time only where a value may be of several
-    /// types; in any other schema it has refused the rule, and so nothing is known about the object.
+    /// types: an integer or a string where either may stand, or a null. In any other case it has refused the rule, and
+    /// so nothing is known about the object.
     pub(super) fn no_overload(&self, function: &str, arguments: &[&Value<'a>]) -> Stop {
         if let Some(Value::Opaque(what)) = arguments.iter().find(|value| matches!(value, Value::Opaque(_))) {
             return Stop::unknown(*what);
         }
+        let has = |wanted: fn(&Value<'_>) -> bool| arguments.iter().any(|value| wanted(value));
         let types: Vec<&str> = arguments.iter().map(|value| value.type_name()).collect();
         let message = format!("no such overload: {function} on {}", types.join(", "));
-        if has_dynamic(self.schema) { Stop::Error(message) } else { Stop::Unknown(message) }
+        // The sum of no values may be of any of these types, and was taken for an integer.
+        let sum_of_none = has(|value| matches!(value, Value::Int(0)))
+            && has(|value| matches!(value, Value::Uint(_) | Value::Double(_) | Value::Duration(_)));
+        let several = has(|value| matches!(value, Value::Int(_) | Value::String(_))) && has_dynamic(self.schema);
+        if !sum_of_none && (several || has(|value| matches!(value, Value::Null))) {
+            Stop::Error(message)
+        } else {
+            Stop::Unknown(message)
+        }
     }
 
     pub(super) fn value(&self, json: &'a Json) -> Outcome<'a> {
@@ -136,6 +146,10 @@ impl<'a> Evaluator<'a> {
             Expression::Unary { operator, operand } => {
                 let operand = self.evaluate(operand, scope)?;
                 self.unary(operator, &operand)
+            }
+            // The server sees that nothing is in there without looking at what.
+            Expression::Binary { operator: "in", right, .. } if matches!(&right.expression, Expression::List(items) if items.is_empty()) => {
+                Ok(Value::Bool(false))
             }
             Expression::Binary { operator, left, right } => {
                 let left = self.evaluate(left, scope)?;
@@ -195,7 +209,7 @@ impl<'a> Evaluator<'a> {
             Value::Map(map) => Ok(Value::Bool(map.field(field, self)?.is_some())),
             Value::Optional(None) => Ok(Value::Bool(false)),
             Value::Optional(Some(inner)) => self.has(inner, field),
-            other => Err(self.no_overload("has()", &[other])),
+            other => Err(Stop::unknown(format!("a field of a {}", other.type_name()))),
         }
     }
 
@@ -218,6 +232,7 @@ impl<'a> Evaluator<'a> {
             }
             (Value::Optional(None), _) => None,
             (Value::Optional(Some(inner)), index) => return self.index(inner, index, true),
+            (Value::List(_), _) => return Err(Stop::unknown("a position that is no integer")),
             _ => return Err(self.no_overload("[]", &[operand, index])),
         };
         match (found, optional || matches!(operand, Value::Optional(_))) {
@@ -366,7 +381,7 @@ impl<'a> Evaluator<'a> {
                 }
                 pairs
             }
-            (other, _) => return Err(self.no_overload("going through the items", &[other])),
+            (other, _) => return Err(Stop::unknown(format!("the items of a {}", other.type_name()))),
         };
         self.charge(pairs.len())?;
         Ok(pairs
@@ -454,7 +469,7 @@ impl<'a> Comprehension<'_, '_, 'a> {
                 items.push(self.body(last)?);
             }
         }
-        Ok(Value::List(List { items: Rc::new(items), kind: ListKind::Plain, unordered }))
+        Ok(Value::List(List::built(items, unordered)))
     }
 
     fn filter(&mut self, unordered: bool) -> Outcome<'a> {
@@ -465,7 +480,7 @@ impl<'a> Comprehension<'_, '_, 'a> {
                 items.push(round.first.1);
             }
         }
-        Ok(Value::List(List { items: Rc::new(items), kind: ListKind::Plain, unordered }))
+        Ok(Value::List(List::built(items, unordered)))
     }
 
     fn transform_map(&mut self) -> Outcome<'a> {
@@ -489,7 +504,7 @@ impl<'a> Comprehension<'_, '_, 'a> {
         let (keys, items): (Vec<_>, Vec<_>) = keyed.into_iter().unzip();
         let order = self.evaluator.sorted_positions(&keys)?;
         let items = order.into_iter().filter_map(|position| items.get(position).cloned()).collect();
-        Ok(Value::List(List { items: Rc::new(items), kind: ListKind::Plain, unordered }))
+        Ok(Value::List(List::built(items, unordered)))
     }
 }
 

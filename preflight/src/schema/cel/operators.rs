@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde_json::Value as Json;
 
 use super::evaluate::{Evaluator, Outcome, Stop};
-use super::value::{List, ListKind, Map, Value};
+use super::value::{List, ListKind, Map, Value, field_schema};
 use crate::schema::Schema;
 
 /// The seconds at the ends of the years 1 and 9999.
@@ -52,6 +52,13 @@ impl<'a> Value<'a> {
                 (Some(left), Some(right)) => left.equals(right, evaluator)?,
                 (left, right) => left.is_none() && right.is_none(),
             },
+            (Self::Duration(_), Self::Int(0)) | (Self::Int(0), Self::Duration(_)) => {
+                return Err(Stop::unknown("values of different types"));
+            }
+            (Self::Quantity(_), Self::Quantity(right)) if right.is_computed() => {
+                // The server stumbles over these, and one day may not.
+                return Err(Stop::unknown("a comparison with a computed quantity"));
+            }
             (Self::Quantity(left), Self::Quantity(right)) => left == right,
             (Self::Ip(left), Self::Ip(right)) => left == right,
             (Self::Cidr(left), Self::Cidr(right)) => left == right,
@@ -205,7 +212,7 @@ impl<'a> List<'a> {
             match self.kind {
                 ListKind::Plain => items.push(item.clone()),
                 ListKind::Set => {
-                    let known = List { items: Rc::new(items.clone()), kind: ListKind::Set, unordered: false };
+                    let known = List { kind: ListKind::Set, ..List::built(items.clone(), false) };
                     evaluator.charge(items.len())?;
                     if !known.holds(item, evaluator)? {
                         items.push(item.clone());
@@ -227,7 +234,12 @@ impl<'a> List<'a> {
                 }
             }
         }
-        Ok(List { items: Rc::new(items), kind: self.kind, unordered: self.unordered || other.unordered })
+        Ok(List {
+            items: Rc::new(items),
+            kind: self.kind,
+            unordered: self.unordered || other.unordered,
+            schema: self.schema.or(other.schema),
+        })
     }
 }
 
@@ -263,7 +275,7 @@ impl<'a> Map<'a> {
                     evaluator.charge(1)?;
                     let declared = match schema.additional_schema() {
                         Some(additional) => Some(additional),
-                        None => schema.properties.get(name),
+                        None => field_schema(schema, name),
                     };
                     let same = match (declared, other) {
                         (Some(below), Self::Typed { entries: right, .. }) => match (value, right.get(name)) {

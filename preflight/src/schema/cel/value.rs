@@ -57,6 +57,15 @@ pub(super) struct List<'a> {
     pub(super) kind: ListKind<'a>,
     /// Whether it comes from going through a map, which the server does in no fixed order.
     pub(super) unordered: bool,
+    /// The items' schema, where it is a list of the object.
+    pub(super) schema: Option<&'a Schema>,
+}
+
+impl<'a> List<'a> {
+    /// A list that the rule itself builds.
+    pub(super) fn built(items: Vec<Value<'a>>, unordered: bool) -> Self {
+        Self { items: Rc::new(items), kind: ListKind::Plain, unordered, schema: None }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -76,7 +85,7 @@ static METADATA: LazyLock<Schema> = LazyLock::new(|| {
 });
 
 /// The schema of a field of an object, whether or not the schema names it: the roots of resources always have some.
-fn field_schema<'a>(schema: &'a Schema, name: &str) -> Option<&'a Schema> {
+pub(super) fn field_schema<'a>(schema: &'a Schema, name: &str) -> Option<&'a Schema> {
     let declared = schema.properties.get(name);
     match name {
         "metadata" if declared.is_none_or(|metadata| metadata.properties.is_empty() && !metadata.keeps_fields()) => {
@@ -109,7 +118,7 @@ impl<'a> Value<'a> {
     }
 
     pub(super) fn list(items: Vec<Value<'a>>) -> Self {
-        Self::List(List { items: Rc::new(items), kind: ListKind::Plain, unordered: false })
+        Self::List(List::built(items, false))
     }
 
     pub(super) fn some(value: Value<'a>) -> Self {
@@ -171,17 +180,17 @@ impl<'a> Value<'a> {
             }
             Some(Type::Array) => {
                 let elements = json.as_array().ok_or_else(mismatch)?;
-                let items = schema.items.as_deref().ok_or_else(|| Stop::unknown("a list without items"))?;
+                let below = schema.items.as_deref().ok_or_else(|| Stop::unknown("a list without items"))?;
                 let items = elements
                     .iter()
-                    .map(|element| Self::of(element, items, evaluator))
+                    .map(|element| Self::of(element, below, evaluator))
                     .collect::<Result<Vec<_>, _>>()?;
                 let kind = match schema.list_type {
                     None | Some(ListType::Atomic) => ListKind::Plain,
                     Some(ListType::Set) => ListKind::Set,
                     Some(ListType::Map) => ListKind::Keyed(&schema.list_map_keys),
                 };
-                Ok(Self::List(List { items: Rc::new(items), kind, unordered: false }))
+                Ok(Self::List(List { items: Rc::new(items), kind, unordered: false, schema: Some(below) }))
             }
             None => Err(Stop::unknown("a value of no type")),
         }

@@ -1,14 +1,17 @@
 //! Whether one value meets demands: what the search needs for the elements of an enum and for defaults.
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value};
 
 use super::demands::{Demands, Objects, same};
 use super::formula::{Formula, Types, Unique};
-use super::solve::{holds, is_excepted};
+use super::solve::is_excepted;
 use crate::schema::model::Schema;
 
-/// Three-valued: `None` where something cannot be told and nothing else decides.
-pub(super) fn admits(demands: &Demands<'_>, value: &Value) -> Option<bool> {
+/// Three-valued: `None` where something cannot be told and nothing else decides, or the steps have run out.
+pub(super) fn admits(demands: &Demands<'_>, value: &Value, steps: &Cell<u64>) -> Option<bool> {
+    steps.set(steps.get().checked_sub(1)?);
     let kind = Types::of(value);
     let certain = demands.types.has(kind)
         && demands.values.as_ref().is_none_or(|values| values.iter().any(|it| same(it, value)))
@@ -20,13 +23,21 @@ pub(super) fn admits(demands: &Demands<'_>, value: &Value) -> Option<bool> {
         Value::Null | Value::Bool(_) => Some(true),
         Value::Number(number) => Some(demands.number.admits(number)),
         Value::String(text) => demands.text.admits(text),
-        Value::Array(items) => list(demands, items),
-        Value::Object(fields) => object(&demands.object, fields),
+        Value::Array(items) => list(demands, items, steps),
+        Value::Object(fields) => object(&demands.object, fields, steps),
     };
-    all(std::iter::once(own).chain(demands.choices.iter().map(|ways| any(ways.iter().map(|way| holds(way, value))))))
+    let chosen = demands.choices.iter().map(|ways| any(ways.iter().map(|way| holds(way, value, steps))));
+    all(std::iter::once(own).chain(chosen))
 }
 
-fn list(demands: &Demands<'_>, items: &[Value]) -> Option<bool> {
+/// Whether a value meets a formula; `None` where that cannot be told.
+pub(super) fn holds(formula: &Formula<'_>, value: &Value, steps: &Cell<u64>) -> Option<bool> {
+    let mut demands = Demands::new();
+    demands.add(formula.clone());
+    admits(&demands, value, steps)
+}
+
+fn list(demands: &Demands<'_>, items: &[Value], steps: &Cell<u64>) -> Option<bool> {
     let demands = &demands.list;
     if !demands.count.holds(items.len()) {
         return Some(false);
@@ -34,8 +45,8 @@ fn list(demands: &Demands<'_>, items: &[Value]) -> Option<bool> {
     let each = demands
         .items
         .iter()
-        .flat_map(|(schema, role)| items.iter().map(move |item| holds(&Formula::Obeys(schema, *role), item)));
-    let some = demands.has.iter().map(|formula| any(items.iter().map(|item| holds(formula, item))));
+        .flat_map(|(schema, role)| items.iter().map(move |item| holds(&Formula::Obeys(schema, *role), item, steps)));
+    let some = demands.has.iter().map(|formula| any(items.iter().map(|item| holds(formula, item, steps))));
     let unique = demands.unique.iter().map(|unique| Some(!repeats(unique, items)));
     let repeated = demands.repeated.iter().map(|unique| Some(repeats(unique, items)));
     all(each.chain(some).chain(unique).chain(repeated))
@@ -54,7 +65,7 @@ pub(super) fn repeats(unique: &Unique<'_>, items: &[Value]) -> bool {
     items.iter().enumerate().any(|(index, one)| items[index + 1..].iter().any(|other| equal(one, other)))
 }
 
-fn object(demands: &Objects<'_>, fields: &Map<String, Value>) -> Option<bool> {
+fn object(demands: &Objects<'_>, fields: &Map<String, Value>, steps: &Cell<u64>) -> Option<bool> {
     if !demands.count.holds(fields.len())
         || demands.lacks.iter().any(|name| fields.contains_key(&**name))
         || demands.has.keys().any(|name| !fields.contains_key(&**name))
@@ -63,11 +74,11 @@ fn object(demands: &Objects<'_>, fields: &Map<String, Value>) -> Option<bool> {
     }
     let each = fields.iter().map(|(name, value)| match demands.demands_on(name) {
         None => Some(false),
-        Some(formulas) => all(formulas.iter().map(|formula| holds(formula, value))),
+        Some(formulas) => all(formulas.iter().map(|formula| holds(formula, value, steps))),
     });
     let other = demands.has_other.iter().map(|(schemas, formula)| {
         let unnamed = fields.iter().filter(|(name, _)| !is_named(schemas, name));
-        any(unnamed.map(|(_, value)| holds(formula, value)))
+        any(unnamed.map(|(_, value)| holds(formula, value, steps)))
     });
     all(each.chain(other))
 }

@@ -1,6 +1,8 @@
 //! The second opinion on a witness: the pipeline under the old definition, then under the new one. A witness counts only
 //! where the old one accepts it and the new one damages it at the very place of the difference.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::SchemaStep;
@@ -115,6 +117,60 @@ pub(super) fn confirm(
         }
     }
     undecided.map_or(Confirmed::Unharmed, Confirmed::Undecided)
+}
+
+/// Where an object that is there suffers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sufferer {
+    /// At these nodes of the schema, each with the keyword that refuses it, `pruned` or `altered`; nowhere where it is
+    /// empty. What is missing belongs to the node that requires it, an item
+    /// that is given twice to its list.
+    At(BTreeSet<(Vec<SchemaStep>, String)>),
+    /// Something in it cannot be evaluated.
+    Undecided,
+}
+
+/// What a new definition does to an object that the old one serves. What was wrong with it before is not counted.
+#[must_use]
+pub fn suffering(old: &Resource<'_>, new: &Resource<'_>, server: Server, object: &Value) -> Sufferer {
+    let before = pipeline::create(old, server, object);
+    let after = pipeline::create(new, server, &in_version(&before.object, new));
+    let was = |error: &&pipeline::SchemaError| {
+        before.errors.iter().any(|known| known.path == error.path && known.keyword == error.keyword)
+    };
+    let rejected = after.errors.iter().filter(|error| !was(error)).map(|error| {
+        let is_of_the_parent = ["required", "x-kubernetes-list-type"].contains(&error.keyword);
+        (&error.path[..error.path.len().saturating_sub(usize::from(is_of_the_parent))], error.keyword)
+    });
+    let lost = after.pruned.iter().chain(&after.dropped_nulls).map(|place| (place.as_slice(), "pruned"));
+    let changed = altered(old.schema, &before.object, &after.object, Path::new());
+    let nodes: BTreeSet<(Vec<SchemaStep>, String)> = rejected
+        .chain(lost)
+        .chain(changed.iter().map(|place| (place.as_slice(), "altered")))
+        .map(|(place, word)| (node_of(old.schema, place), word.to_owned()))
+        .collect();
+    if nodes.is_empty() && !after.unevaluated.is_empty() { Sufferer::Undecided } else { Sufferer::At(nodes) }
+}
+
+/// The node of the schema that a place in an object belongs to.
+fn node_of(schema: &Schema, place: &[PathSegment]) -> Vec<SchemaStep> {
+    let mut node = Some(schema);
+    place
+        .iter()
+        .map(|segment| match segment {
+            PathSegment::Index(_) => {
+                node = node.and_then(|node| node.items.as_deref());
+                SchemaStep::Items
+            }
+            PathSegment::Key(key) => {
+                let additional = node.and_then(Schema::additional_schema);
+                let named = node.and_then(|node| node.properties.get(key));
+                let is_free = named.is_none() && additional.is_some();
+                node = named.or(additional);
+                if is_free { SchemaStep::Additional } else { SchemaStep::Property(key.clone()) }
+            }
+        })
+        .collect()
 }
 
 /// The object as it is read in another version of the same definition.

@@ -1,13 +1,16 @@
 //! A formula taken apart: the demands on one value, sorted by the type that they are about, and the choices that are
 //! still open. Adding a demand is cheap and decides nothing; the solver does.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::formula::{Formula, Place, Role, Types, Unique, types_of, ways_to_break, ways_to_damage};
+use super::formula::{
+    Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, types_of, ways_to_break, ways_to_damage,
+};
 use super::number::Numbers;
 use super::text::Texts;
 use crate::schema::model::{Schema, Window};
@@ -305,7 +308,7 @@ impl<'s> Demands<'s> {
             for (name, field) in &schema.properties {
                 let Some(default) = default_of(name) else { continue };
                 let obeyed = Formula::Obeys(field, Role::Branch(node.and_then(|node| node.properties.get(name))));
-                if super::solve::holds(&obeyed, default) == Some(false) {
+                if super::admits::holds(&obeyed, default, &Cell::new(STEPS_FOR_A_DEFAULT)) == Some(false) {
                     self.object.required(name);
                 }
             }

@@ -1,11 +1,15 @@
 //! What is asked of a value: a formula over schemas that it obeys or breaks, and over single demands that schemas make.
 //! Formulas are taken apart by the solver only as far as a search needs them.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use serde_json::Value;
 
 use crate::schema::model::{Additional, Limit, ListType, Schema, Type, Window};
+
+/// Steps that it may take to judge one default.
+pub(super) const STEPS_FOR_A_DEFAULT: u64 = 1_000;
 
 /// A set of JSON types; whole numbers and others are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +201,7 @@ pub(super) fn ways_to_break<'s>(schema: &'s Schema, role: Role<'s>) -> Vec<Formu
         // Where the field is left out, its default is judged in its place.
         if let (Some(default), Role::Branch(_)) = (default_of(name), role) {
             let broken = Formula::Breaks(field, Role::Branch(node));
-            if super::solve::holds(&broken, default) != Some(false) {
+            if super::admits::holds(&broken, default, &Cell::new(STEPS_FOR_A_DEFAULT)) != Some(false) {
                 ways.push(Formula::lacks(name));
             }
         }

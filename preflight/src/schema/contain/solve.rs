@@ -1,6 +1,7 @@
 //! The search for a value that meets a formula: open choices are tried one by one, then each type by itself.
 //! An answer is a value, the proof that there is none, or what stood in the way of either.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -13,6 +14,9 @@ use crate::schema::model::{MAX_DEPTH, Schema};
 
 /// Steps that one search may take; a step is one set of demands looked at.
 pub(super) const STEPS: u64 = 20_000;
+
+/// Choices that may be open one within another.
+const MOST_CHOICES: usize = 1_000;
 
 /// What a search came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +34,7 @@ pub(super) enum Outcome {
 pub(super) struct Solver {
     steps: u64,
     depth: usize,
+    choices: usize,
     /// By the address of a node; the schemas outlive the solver.
     examples: HashMap<usize, Outcome>,
 }
@@ -39,6 +44,7 @@ impl Solver {
     pub(super) fn search(&mut self, formulas: Vec<Formula<'_>>) -> Outcome {
         self.steps = STEPS;
         self.depth = 0;
+        self.choices = 0;
         self.solve(formulas)
     }
 
@@ -78,17 +84,25 @@ impl Solver {
             return Outcome::Empty;
         }
         let Some(ways) = demands.choices.pop() else { return self.each_type(&demands) };
-        let mut unknown = None;
+        if self.choices == MOST_CHOICES {
+            return Outcome::Unknown("budget".to_owned());
+        }
+        self.choices += 1;
+        let mut outcome = Outcome::Empty;
         for way in ways {
             let mut chosen = demands.clone();
             chosen.add(way);
-            match self.meet(chosen) {
-                Outcome::Empty => {}
-                found @ Outcome::Found(_) => return found,
-                Outcome::Unknown(reason) => unknown = unknown.or(Some(reason)),
+            match (self.meet(chosen), &outcome) {
+                (found @ Outcome::Found(_), _) => {
+                    outcome = found;
+                    break;
+                }
+                (unknown @ Outcome::Unknown(_), Outcome::Empty) => outcome = unknown,
+                _ => {}
             }
         }
-        unknown.map_or(Outcome::Empty, Outcome::Unknown)
+        self.choices -= 1;
+        outcome
     }
 
     fn each_type(&mut self, demands: &Demands<'_>) -> Outcome {
@@ -130,19 +144,13 @@ pub(super) fn is_excepted(value: &Value, demands: &Demands<'_>) -> bool {
 
 fn one_of(values: &Rc<Vec<Value>>, demands: &Demands<'_>) -> Outcome {
     let mut unknown = false;
+    let steps = Cell::new(STEPS);
     for value in values.iter() {
-        match admits(demands, value) {
+        match admits(demands, value, &steps) {
             Some(true) => return Outcome::Found(value.clone()),
             Some(false) => {}
             None => unknown = true,
         }
     }
     if unknown { Outcome::Unknown("enum".to_owned()) } else { Outcome::Empty }
-}
-
-/// Whether a value meets a formula; `None` where that cannot be told.
-pub(super) fn holds(formula: &Formula<'_>, value: &Value) -> Option<bool> {
-    let mut demands = Demands::new();
-    demands.add(formula.clone());
-    admits(&demands, value)
 }

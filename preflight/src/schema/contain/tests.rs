@@ -319,3 +319,74 @@ fn verdicts() {
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn rules_are_settled_by_proof_or_by_an_object_that_breaks_them() {
+    let object = |rules: Value| {
+        schema!("type": "object", "properties": {
+            "a": {"type": "integer"}, "b": {"type": "integer"}, "mode": {"type": "string", "enum": ["x", "y"]},
+            "list": {"type": "array", "items": {"type": "string"}},
+        }, "x-kubernetes-validations": rules)
+    };
+    let with_new = |rules: Value, new: Value| {
+        let mut schema = object(rules);
+        schema["properties"]["n"] = new;
+        schema
+    };
+    let rule = |text: &str| json!([{"rule": text}]);
+    let string = schema!("type": "string");
+    let rows: Vec<(Value, Value, &str)> = vec![
+        (object(json!([])), object(rule("self.a <= self.b")), "breaking x-kubernetes-validations"),
+        (object(rule("self.a <= self.b")), object(rule("self.a<=(self.b)")), "safe"),
+        (object(rule("self.a <= self.b")), object(json!([])), "safe"),
+        (
+            object(json!([])),
+            object(rule("!has(self.mode) || self.mode != 'y' || has(self.a)")),
+            "breaking x-kubernetes-validations",
+        ),
+        (
+            object(json!([])),
+            object(rule("!has(self.list) || self.list.size() < 4")),
+            "breaking x-kubernetes-validations",
+        ),
+        (
+            object(json!([])),
+            object(rule("!has(self.list) || self.list.all(x, x.startsWith('a'))")),
+            "breaking x-kubernetes-validations",
+        ),
+        (object(json!([])), with_new(rule("!has(self.n) || self.n != 'bad'"), string.clone()), "safe"),
+        (object(json!([])), with_new(rule("has(self.n)"), string.clone()), "breaking x-kubernetes-validations"),
+        (
+            object(json!([])),
+            with_new(rule("self.n == 'x' || self.a > 3"), schema!("type": "string", "default": "x")),
+            "safe",
+        ),
+        // Old rules bind the witness.
+        (
+            object(rule("has(self.a) && self.a > 5")),
+            {
+                let mut schema = object(rule("has(self.a) && self.a > 5"));
+                schema["properties"]["a"]["maximum"] = json!(3);
+                schema
+            },
+            "breaking maximum",
+        ),
+        (
+            object(rule("has(self.a) && self.a > 5")),
+            {
+                let mut schema = object(rule("has(self.a) && self.a > 5"));
+                schema["properties"]["b"]["maximum"] = json!(3);
+                schema
+            },
+            "breaking maximum",
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for (old, new, expected) in rows {
+        let found = verdict(&old, &new);
+        if found != expected {
+            wrong.push(format!("{old}\n  => {new}\n  expected {expected}, found {found}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}

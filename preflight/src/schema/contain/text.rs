@@ -84,7 +84,7 @@ impl Texts<'_> {
         }
         for (patterns, wanted) in [(&self.matching, true), (&self.avoiding, false)] {
             for text_of_pattern in patterns {
-                if Pattern::parse(text_of_pattern).ok()?.is_match(text) != wanted {
+                if Pattern::parse(text_of_pattern).ok()?.try_match(text)? != wanted {
                     return Some(false);
                 }
             }

@@ -26,6 +26,17 @@ pub(super) enum Step<'s> {
     Item,
 }
 
+impl Step<'_> {
+    /// Whether both lead to the same place, where each leads to one.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Field(one), Self::Field(other)) => one == other,
+            (Self::Other(_), Self::Other(_)) | (Self::Item, Self::Item) => true,
+            _ => false,
+        }
+    }
+}
+
 /// A difference that was found, and what an object that suffers from it looks like at its place.
 #[derive(Debug)]
 pub(super) struct Suspect<'s> {
@@ -122,7 +133,8 @@ impl<'s> Walk<'s> {
         let null = Types::NULL;
         if word(old) != word(new) {
             let outside = Formula::Types(types_of(new, Role::Stored(place)).or(null).not());
-            self.note("type", word(old), word(new), Question::Exists(outside));
+            let keyword = if old.kind == new.kind { "x-kubernetes-int-or-string" } else { "type" };
+            self.note(keyword, word(old), word(new), Question::Exists(outside));
         }
         if old.nullable != new.nullable || (word(old) != word(new) && types_of(old, Role::Stored(place)).has(null)) {
             let allowed = types_of(new, Role::Stored(place)).has(null);
@@ -366,6 +378,9 @@ impl<'s> Walk<'s> {
                     self.note("fieldDeclared", None, kind_of(after), damaged);
                 } else {
                     self.note("fieldAdded", None, kind_of(after), Question::Harmless);
+                    if after.default.is_some() {
+                        self.note("defaultOfNewField", None, after.default.clone(), Question::Harmless);
+                    }
                 }
                 self.steps.pop();
             }

@@ -2,7 +2,7 @@
 //! most? Answered by a string, by a proof that there is none, or not at all.
 
 use super::automaton::Ranges;
-use super::search::search;
+use super::search::{Search, search};
 use super::{Budget, Pattern};
 
 /// All strings that match every one of `matching` and none of `avoiding`, are `least..=most` code points long, and are
@@ -24,10 +24,13 @@ pub struct Language<'a> {
 /// The greatest length that an example of it is made for.
 const LONG: u64 = 4096;
 
+/// How many states of each length are followed where all are too many.
+const WIDTH: usize = 32;
+
 /// What was found in a language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A string of it: of the shortest one that reads well.
+    /// A string of it: of the shortest one that reads well, as a rule.
     String(String),
     /// Proof that it has none.
     Empty,
@@ -39,7 +42,7 @@ impl Language<'_> {
     /// A string of the language, if there is one.
     pub fn example(&self, budget: &mut Budget) -> Found {
         let mut strings = Vec::new();
-        let searched = search(self, Vec::new(), 1, &mut strings, budget);
+        let searched = self.search(1, Vec::new(), &mut strings, budget);
         match (strings.pop(), searched) {
             (Some(string), _) => self.checked(string),
             (None, Ok(())) => Found::Empty,
@@ -50,15 +53,15 @@ impl Language<'_> {
     /// Up to `count` different strings of the language, for trying out. Short ones of different kinds of characters
     /// come first; the last is a long one if there is any.
     pub fn examples(&self, count: usize, budget: &mut Budget) -> Vec<String> {
-        let apart: Vec<Ranges> = vec![vec![('a', 'z')], vec![('A', 'Z')], vec![('0', '9')], vec![('\0', '\x7f')]];
+        let apart = vec![vec![('a', 'z')], vec![('A', 'Z')], vec![('0', '9')], vec![('\0', '\x7f')]];
         let mut strings = Vec::new();
         // What was found before the budget ended is good all the same.
-        let _ = search(self, apart, count, &mut strings, budget);
+        let _ = self.search(count, apart, &mut strings, budget);
         let longest = strings.last().map(|string| string.chars().count() as u64);
         let least = self.most.filter(|most| *most <= LONG).or(longest.map(|length| length + 8));
         if let Some(least) = least.filter(|least| longest.is_some_and(|longest| longest < *least)) {
             let mut long = Vec::new();
-            let _ = search(&Self { least, ..self.clone() }, Vec::new(), 1, &mut long, budget);
+            let _ = Self { least, ..self.clone() }.search(1, Vec::new(), &mut long, budget);
             if strings.len() == count && !long.is_empty() {
                 strings.pop();
             }
@@ -67,13 +70,32 @@ impl Language<'_> {
         strings
     }
 
+    /// Searches all there is, and where that is too much for three quarters of the budget, a part of it.
+    fn search(
+        &self,
+        count: usize,
+        apart: Vec<Ranges>,
+        strings: &mut Vec<String>,
+        budget: &mut Budget,
+    ) -> Result<(), String> {
+        let share = budget.left() - budget.left() / 4;
+        let mut exact = Budget::new(share);
+        let searched = search(self, Search { count, apart, width: None }, strings, &mut exact);
+        budget.spend(share - exact.left());
+        if searched.is_err() && strings.is_empty() {
+            // Whatever it comes to, the reason stays that of the whole search.
+            let _ = search(self, Search { count, apart: Vec::new(), width: Some(WIDTH) }, strings, budget);
+        }
+        searched
+    }
+
     /// The string if the patterns themselves say so too.
     fn checked(&self, string: String) -> Found {
-        let matches = |pattern: &&Pattern| pattern.is_match(&string);
-        if self.matching.iter().all(matches) && !self.avoiding.iter().any(matches) {
+        let all = |patterns: &[&Pattern], wanted| patterns.iter().all(|one| one.try_match(&string) == Some(wanted));
+        if all(&self.matching, true) && all(&self.avoiding, false) {
             Found::String(string)
         } else {
-            Found::Undecided("the comparison of the patterns contradicts itself".to_owned())
+            Found::Undecided("the strings that are left are too long to be checked".to_owned())
         }
     }
 }

@@ -48,7 +48,7 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) instructions: Vec<Instruction>,
-    start: Address,
+    pub(super) start: Address,
     pub(super) classes: Vec<Vec<(char, char)>>,
     /// Which kinds make a difference.
     asks_start: bool,
@@ -305,6 +305,11 @@ fn holds(look: Look, before: Kind, ahead: Ahead) -> Option<bool> {
         (Look::WordBoundary, Ahead::Known(next)) => Some((before == Kind::Word) != (next == Kind::Word)),
         (Look::NoWordBoundary, Ahead::Known(next)) => Some((before == Kind::Word) == (next == Kind::Word)),
     }
+}
+
+/// Whether a look holds between these two.
+pub(super) fn holds_between(look: Look, before: Kind, next: Kind) -> bool {
+    holds(look, before, Ahead::Known(next)) == Some(true)
 }
 
 /// Whether sorted ranges hold the code point.

@@ -10,6 +10,9 @@ use super::{Budget, Language};
 /// Longer strings are not written.
 const LONGEST: u64 = 100_000;
 
+/// What a new state of the product costs beyond the step to it.
+const STATE: u64 = 10;
+
 const OVER_BUDGET: &str = "the patterns are too complex to be compared";
 
 impl From<Exhausted> for String {
@@ -18,26 +21,38 @@ impl From<Exhausted> for String {
     }
 }
 
-/// Puts up to `count` strings of the language into `strings`, the shortest first; there are no more where fewer come
-/// and nothing is wrong. `apart` are classes that are to be told apart beyond need.
+/// What to look for beside the language itself.
+pub(super) struct Search {
+    /// So many strings.
+    pub(super) count: usize,
+    /// Classes that are to be told apart beyond need.
+    pub(super) apart: Vec<Ranges>,
+    /// Only so many states of each length are followed. Reaches far where there are many, and proves nothing.
+    pub(super) width: Option<usize>,
+}
+
+/// Puts strings of the language into `strings`, the shortest first; there are no more where fewer come, nothing is
+/// wrong and the width is not limited.
 pub(super) fn search(
     language: &Language<'_>,
-    apart: Vec<Ranges>,
-    count: usize,
+    Search { count, apart, width }: Search,
     strings: &mut Vec<String>,
     budget: &mut Budget,
 ) -> Result<(), String> {
+    let width = width.unwrap_or(usize::MAX);
     if language.most.is_some_and(|most| most < language.least) {
         return Ok(());
     }
     let alphabet = alphabet(language, apart, budget)?;
     let mut product = Product::new(language, &alphabet, budget)?;
-    let Some(start) = product.start()? else { return Ok(()) };
-    let layers = Layers::walk(&mut product, start, language.least, budget)?;
+    let Some(start) = product.start(budget)? else { return Ok(()) };
+    let layers = Layers::walk(&mut product, start, language.least, width, budget)?;
 
     let mut nodes: Vec<Node> = layers.last().iter().map(|step| Node::root(step.state)).collect();
     let mut visits: HashMap<StateId, usize> = nodes.iter().map(|node| (node.state, 1)).collect();
     let mut index = 0;
+    // The depth that is being reached, and how many nodes it has.
+    let mut deepest = (0, 0);
     while let Some(&Node { state, depth, .. }) = nodes.get(index) {
         if product.accepts(state) {
             if language.least + depth > LONGEST {
@@ -52,8 +67,12 @@ pub(super) fn search(
             for block in 0..alphabet.blocks.len() {
                 let Some(state) = product.step(state, block, budget)? else { continue };
                 let visits = visits.entry(state).or_default();
-                if *visits < count {
+                if deepest.0 <= depth {
+                    deepest = (depth + 1, 0);
+                }
+                if *visits < count && deepest.1 < width {
                     *visits += 1;
+                    deepest.1 += 1;
                     nodes.push(Node { state, depth: depth + 1, from: Some((index, block)) });
                 }
             }
@@ -114,7 +133,13 @@ struct Step {
 }
 
 impl Layers {
-    fn walk(product: &mut Product<'_>, start: StateId, least: u64, budget: &mut Budget) -> Result<Self, Exhausted> {
+    fn walk(
+        product: &mut Product<'_>,
+        start: StateId,
+        least: u64,
+        width: usize,
+        budget: &mut Budget,
+    ) -> Result<Self, Exhausted> {
         let mut layers = vec![vec![Step { state: start, before: start, block: 0 }]];
         let mut seen: HashMap<Vec<StateId>, usize> = HashMap::new();
         let mut cycle = None;
@@ -136,7 +161,7 @@ impl Layers {
                     }
                 }
             }
-            layers.push(next.into_values().collect());
+            layers.push(next.into_values().take(width).collect());
         }
         Ok(Self { layers, least, cycle })
     }
@@ -237,14 +262,14 @@ impl<'p> Product<'p> {
         })
     }
 
-    fn start(&mut self) -> Result<Option<StateId>, Exhausted> {
+    fn start(&mut self, budget: &mut Budget) -> Result<Option<StateId>, Exhausted> {
         let mut start = vec![Automaton::START; self.matching.len() + self.avoiding.len()];
         start.push(Trie::ROOT);
-        self.state(start.into())
+        self.state(start.into(), budget)
     }
 
     /// None where no string of the language goes on from there.
-    fn state(&mut self, states: Box<[u32]>) -> Result<Option<StateId>, Exhausted> {
+    fn state(&mut self, states: Box<[u32]>, budget: &mut Budget) -> Result<Option<StateId>, Exhausted> {
         let (matching, avoiding) = states.split_at(self.matching.len());
         let lost = self.matching.iter().zip(matching).any(|(automaton, state)| automaton.is_hopeless(*state))
             || self.avoiding.iter().zip(avoiding).any(|(automaton, state)| automaton.is_found(*state));
@@ -254,6 +279,8 @@ impl<'p> Product<'p> {
         if let Some(id) = self.ids.get(&states) {
             return Ok(Some(*id));
         }
+        // For the memory that is kept.
+        spend(budget, STATE)?;
         let id = StateId::try_from(self.states.len()).map_err(|_| Exhausted)?;
         self.ids.insert(states.clone(), id);
         self.states.push(states);
@@ -269,7 +296,7 @@ impl<'p> Product<'p> {
         if let Some(node) = states.last_mut() {
             *node = self.trie.step(*node, block);
         }
-        self.state(states)
+        self.state(states, budget)
     }
 
     fn accepts(&self, state: StateId) -> bool {

@@ -315,3 +315,52 @@ fn classes_and_case_folding_are_those_of_go() {
     }
     assert_eq!(wrong, <[&str; 0]>::default());
 }
+#[test]
+fn a_part_is_searched_where_all_is_too_much() {
+    let (one, other) = (pattern("(a|b)*a(a|b){12}"), pattern("^[ab]*b[ab]{14}$"));
+    let language = Language { matching: vec![&one], avoiding: vec![&other], least: 40, ..Language::default() };
+    let found = language.example(&mut Budget::new(200_000));
+    let Found::String(example) = found else { panic!("{found:?}") };
+    assert!(example.len() >= 40 && one.is_match(&example) && !other.is_match(&example), "{example}");
+    let empty = Language { avoiding: vec![&one, &other], matching: vec![&one], least: 40, ..Language::default() };
+    assert!(!matches!(empty.example(&mut Budget::new(200_000)), Found::String(_)));
+}
+
+#[test]
+fn hostile_patterns_end_with_an_error_or_within_a_budget() {
+    let nested = |count: usize, open: &str| format!("{}a{}", open.repeat(count), ")".repeat(count));
+    let classes = |count: u32| -> String {
+        (0..count).map(|one| format!("[\\x{{{:x}}}-\\x{{{:x}}}]", 0x1000 + one, 0x9000 + one)).collect()
+    };
+    for (pattern, refused) in [
+        ("(".repeat(100_000), Some(true)),
+        (nested(390, "("), None),
+        (nested(900, "("), Some(false)),
+        (nested(1001, "("), Some(true)),
+        (nested(100_000, "(?:"), None),
+        (format!("a{}", "*(?i)".repeat(390)), None),
+        (format!("a{}", "*(?i)".repeat(1001)), Some(true)),
+        ("{".repeat(200_000), Some(false)),
+        (format!("[{}", "[:".repeat(200_000)), Some(true)),
+        (format!("[{}:]", "[:".repeat(200_000)), Some(true)),
+        (format!(r"\x{{{}", "0".repeat(200_000)), Some(true)),
+        (r"\pL".repeat(30_000), Some(false)),
+        (format!("(?i){}", classes(5000)), Some(false)),
+        (classes(2000), None),
+        ("(a{500}b{500}){1}".repeat(4000), Some(true)),
+        (".{1000}".repeat(90), None),
+        ("((a?b?){30}c?){30}".to_owned(), None),
+    ] {
+        let shown: String = pattern.chars().take(30).collect();
+        match Pattern::parse(&pattern) {
+            Err(error) => assert_eq!(Some(error.refused), refused, "{shown}: {error}"),
+            Ok(pattern) => {
+                assert_eq!(refused, None, "{shown}");
+                pattern.is_match_within(&"ab".repeat(10_000), &mut Budget::new(100_000));
+                let all = Language { avoiding: vec![&pattern], least: 10, ..Language::default() };
+                all.example(&mut Budget::new(100_000));
+                all.examples(10, &mut Budget::new(100_000));
+            }
+        }
+    }
+}

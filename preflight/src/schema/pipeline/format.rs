@@ -98,7 +98,7 @@ impl Patterns {
             read.insert(pattern.to_owned(), Pattern::parse(pattern));
         }
         match read.get(pattern)? {
-            Ok(pattern) => Some(pattern.is_match(text)),
+            Ok(pattern) => pattern.try_match(text),
             Err(error) => error.refused.then_some(false),
         }
     }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::correlation::{OldItems, is_unchanged, old_field};
 use super::{Findings, Path, Server};
+use crate::schema::cel::{Program, Truth};
 use crate::schema::model::{CelRule, Schema};
 
 /// Evaluates all rules of the schema.
@@ -133,8 +134,15 @@ impl Validator {
 }
 
 /// `None` where the outcome is not known.
-fn evaluate(rule: &CelRule, _schema: &Schema, _value: &Value, _old: Option<&Value>) -> Option<bool> {
-    rule.rule.trim().is_empty().then_some(true)
+fn evaluate(rule: &CelRule, schema: &Schema, value: &Value, old: Option<&Value>) -> Option<bool> {
+    if rule.rule.trim().is_empty() {
+        return Some(true);
+    }
+    match Program::of(rule).ok()?.evaluate(schema, value, old) {
+        Truth::True => Some(true),
+        Truth::False | Truth::Error(_) => Some(false),
+        Truth::Unknown(_) => None,
+    }
 }
 
 /// Whether a rule mentions `oldSelf` outside its string literals.

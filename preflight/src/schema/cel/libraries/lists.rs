@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::super::evaluate::{Evaluator, Outcome, Stop};
-use super::super::value::{List, ListKind, Value};
+use super::super::value::{List, Value};
+use crate::schema::Type;
 
 pub(in super::super) fn call<'a>(
     evaluator: &Evaluator<'a>,
@@ -65,7 +66,11 @@ fn is_sorted<'a>(list: &List<'a>) -> Outcome<'a> {
 }
 
 fn sum<'a>(evaluator: &Evaluator<'a>, list: &List<'a>) -> Outcome<'a> {
+    let schema = list.schema.map(|schema| (schema.kind, schema.format.as_deref()));
     let zero = match list.items.first() {
+        None if matches!(schema, Some((Some(Type::Number), _))) => Value::Double(0.0),
+        None if matches!(schema, Some((_, Some("duration")))) => Value::Duration(0),
+        // Of a list that the rule builds of nothing, the type is not known; mind what meets this zero.
         None | Some(Value::Int(_)) => Value::Int(0),
         Some(Value::Uint(_)) => Value::Uint(0),
         Some(Value::Double(_)) => Value::Double(0.0),
@@ -103,13 +108,13 @@ fn position<'a>(evaluator: &Evaluator<'a>, list: &List<'a>, wanted: &Value<'a>, 
 fn distinct<'a>(evaluator: &Evaluator<'a>, list: &List<'a>) -> Outcome<'a> {
     let mut kept: Vec<Value<'a>> = Vec::new();
     for item in list.items.iter() {
-        let known = List { items: Rc::new(kept.clone()), kind: ListKind::Plain, unordered: false };
+        let known = List::built(kept.clone(), false);
         evaluator.charge(kept.len())?;
         if !known.contains(item, evaluator)? {
             kept.push(item.clone());
         }
     }
-    Ok(Value::List(List { items: Rc::new(kept), kind: ListKind::Plain, unordered: list.unordered }))
+    Ok(Value::List(List::built(kept, list.unordered)))
 }
 
 fn slice<'a>(list: &List<'a>, start: i64, end: i64) -> Outcome<'a> {
@@ -144,7 +149,7 @@ fn flatten<'a>(evaluator: &Evaluator<'a>, list: &List<'a>, depth: i64) -> Outcom
         }
         items = flat;
     }
-    Ok(Value::List(List { items: Rc::new(items), kind: ListKind::Plain, unordered: list.unordered }))
+    Ok(Value::List(List::built(items, list.unordered)))
 }
 
 pub(in super::super) fn sets<'a>(

@@ -65,6 +65,8 @@ fn valid(format: &str, text: &str) -> Option<bool> {
             None => word(text),
         },
         "labelValue" => text.is_empty() || word(text),
+        "uri" => return super::network::is_url(text),
+        "uuid" => uuid(text),
         "date" => time::date(text).is_some(),
         "byte" if !text.is_empty() && super::base64(text).is_some() => true,
         _ => return None,
@@ -78,6 +80,21 @@ fn label(text: &str) -> bool {
     bytes.first().is_some_and(end)
         && bytes.last().is_some_and(end)
         && bytes.iter().all(|byte| end(byte) || *byte == b'-')
+}
+
+/// Hexadecimal digits in groups, the hyphens between which may be left out.
+fn uuid(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    for (position, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
+        if position > 0 {
+            rest = rest.strip_prefix(b"-").unwrap_or(rest);
+        }
+        match rest.split_at_checked(length) {
+            Some((group, tail)) if group.iter().all(u8::is_ascii_hexdigit) => rest = tail,
+            _ => return false,
+        }
+    }
+    rest.is_empty()
 }
 
 /// Up to 63 letters, digits, and inner hyphens, dots and underscores.

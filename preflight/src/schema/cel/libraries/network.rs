@@ -135,6 +135,15 @@ pub(in super::super) struct Url {
     query: String,
 }
 
+/// Whether the text is a URL; `None` where that is not known.
+pub(super) fn is_url(text: &str) -> Option<bool> {
+    match Url::read(text) {
+        Reading::Url(_) => Some(true),
+        Reading::Refused => Some(false),
+        Reading::Unclear => None,
+    }
+}
+
 /// What reading a URL came to.
 enum Reading {
     Url(Url),
@@ -149,6 +158,9 @@ impl Url {
     }
 
     fn read(text: &str) -> Reading {
+        if text == "*" {
+            return Reading::Unclear;
+        }
         if text.is_empty() || text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
             return Reading::Refused;
         }

@@ -31,6 +31,13 @@ impl PartialEq for Quantity {
     }
 }
 
+impl Quantity {
+    /// Whether it is the result of arithmetic.
+    pub(in super::super) fn is_computed(&self) -> bool {
+        matches!(self.integer, Integer::Unclear)
+    }
+}
+
 /// Why a text is no quantity.
 enum Refusal {
     /// The server does not read it either.

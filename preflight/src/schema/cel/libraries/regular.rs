@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::super::evaluate::{Evaluator, Outcome, Stop};
 use super::super::value::Value;
-use crate::schema::pattern::{Budget, Pattern};
+use crate::schema::pattern::{Budget, NotFound, Pattern};
 
 /// Steps of one search; the pattern's own count.
 const SEARCH: u64 = 2_000_000;
@@ -18,7 +18,9 @@ pub(in super::super) fn call<'a>(
     let [Value::String(text), Value::String(pattern), ..] = arguments else { return None };
     Some(match (function, &arguments[2..]) {
         ("matches", []) => matches(evaluator, text, pattern).map(Value::Bool),
-        ("find", []) | ("findAll", [] | [Value::Int(_)]) => Err(Stop::unknown(format!("function {function}()"))),
+        ("find", []) => all(evaluator, text, pattern, 1).map(|mut found| found.pop().unwrap_or(Value::text(""))),
+        ("findAll", []) => all(evaluator, text, pattern, -1).map(Value::list),
+        ("findAll", [Value::Int(most)]) => all(evaluator, text, pattern, *most).map(Value::list),
         _ => return None,
     })
 }
@@ -32,4 +34,27 @@ fn matches(evaluator: &Evaluator<'_>, text: &str, pattern: &str) -> Result<bool,
 fn prepare(evaluator: &Evaluator<'_>, text: &str, pattern: &str) -> Result<Rc<Pattern>, Stop> {
     evaluator.charge((text.len() / 10 + 1).saturating_mul(pattern.len() / 4 + 1))?;
     evaluator.pattern(pattern)
+}
+
+/// The first so many matches, or all; an empty one right behind another does not count.
+fn all<'a>(evaluator: &Evaluator<'a>, text: &str, pattern: &str, most: i64) -> Result<Vec<Value<'a>>, Stop> {
+    let pattern = prepare(evaluator, text, pattern)?;
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let mut budget = Budget::new(SEARCH);
+    let (mut found, mut from, mut behind) = (Vec::new(), 0, None);
+    while found.len() < most && from <= text.len() {
+        let next = pattern.find_within(text, from, &mut budget).map_err(|reason| match reason {
+            NotFound::Budget => Stop::Budget,
+            NotFound::Unsupported => Stop::unknown(format!("where the pattern {:?} matches", pattern.as_str())),
+        })?;
+        let Some((start, end)) = next else { break };
+        if start < end || behind != Some(start) {
+            evaluator.charge_text(end - start)?;
+            found.push(Value::text(text.get(start..end).unwrap_or_default()));
+        }
+        behind = Some(end);
+        let step = text.get(end..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+        from = if start < end { end } else { end + step };
+    }
+    Ok(found)
 }

@@ -32,6 +32,9 @@ pub(in super::super) fn call<'a>(
         }
         (_, [Value::Duration(nanos)]) if member => duration_part(function, *nanos)?,
         (_, [Value::Timestamp(nanos)]) if member => timestamp_part(function, *nanos)?,
+        (_, [Value::Timestamp(_), Value::String(_)]) if function.starts_with("get") => {
+            Err(Stop::unknown(format!("{function}() in a time zone")))
+        }
         ("string", [value]) if member => convert(function, value)?,
         _ => return None,
     })
@@ -106,7 +109,7 @@ fn convert<'a>(function: &str, value: &Value<'a>) -> Option<Outcome<'a>> {
         ("string", Value::Int(number)) => Ok(Value::text(&number.to_string())),
         ("string", Value::Uint(number)) => Ok(Value::text(&number.to_string())),
         // The server's %g differs for the large and the small.
-        ("string", Value::Double(number)) if *number == 0.0 || (1e-4..1e20).contains(&number.abs()) => {
+        ("string", Value::Double(number)) if *number == 0.0 || (1e-4..1e6).contains(&number.abs()) => {
             Ok(Value::text(&number.to_string()))
         }
         ("string", Value::Double(_)) => Err(Stop::unknown("string() of a very large or small number")),
@@ -120,6 +123,7 @@ fn convert<'a>(function: &str, value: &Value<'a>) -> Option<Outcome<'a>> {
         ("duration", Value::String(text)) => {
             time::go_duration(text).map(Value::Duration).ok_or_else(|| unreadable(text))
         }
+        ("duration", Value::Int(_)) => Err(Stop::unknown("duration() of an integer")),
         ("timestamp", Value::String(text)) => match time::rfc3339(text) {
             Some(nanos) => moment(nanos),
             None => Err(unreadable(text)),

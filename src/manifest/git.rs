@@ -5,27 +5,38 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::folder::{SourceFile, check_size, is_manifest, shown};
-use crate::cluster::{ClusterError, ErrorKind};
+use super::files::{SourceFile, check_size, is_manifest, shown};
 
 /// git's own words, so that they are not said twice.
 const NO_REPOSITORY: &str = "not a git repository";
 
-/// A folder in a commit.
+/// Bytes of all files of a ref together.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// What git could not do, in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct GitError(pub String);
+
+/// A folder, or a single file, in a commit.
 #[derive(Debug)]
-pub(super) struct GitTree {
+pub struct GitTree {
     repository: PathBuf,
     /// `main`, or `main:deploy/live`.
     label: String,
-    /// Object name of the tree.
-    tree: String,
+    /// Object name of the tree or blob.
+    object: String,
+    /// The file's name, where it is one.
+    file: Option<PathBuf>,
 }
 
 impl GitTree {
+    /// Opens a ref of the repository that `repository` is in; `sub_path` counts from its top.
+    ///
     /// # Errors
-    /// `Configuration` where there is no git, no repository, no such ref or no such folder in it.
-    pub(super) fn open(repository: &Path, reference: &str, sub_path: &str) -> Result<Self, ClusterError> {
-        let refused = |message: String| Err(ClusterError::new(ErrorKind::Configuration, message));
+    /// There is no git, no repository, no such ref or no such path in it.
+    pub fn open(repository: &Path, reference: &str, sub_path: &str) -> Result<Self, GitError> {
+        let refused = |message: String| Err(GitError(message));
         // Git would take it for an option. A colon would choose a path, a space or control character names nothing.
         if reference.is_empty() || reference.starts_with('-') || sub_path.starts_with('-') || reference.contains(':') {
             return refused(format!("{reference:?} with path {sub_path:?} is not a git ref and folder"));
@@ -35,38 +46,52 @@ impl GitTree {
             return refused(format!("{sub_path:?} leads out of the repository"));
         }
         let label = if parts.is_empty() { reference.to_owned() } else { format!("{reference}:{}", parts.join("/")) };
-        let mut opened = Self { repository: repository.to_owned(), label, tree: String::new() };
+        let mut opened = Self { repository: repository.to_owned(), label, object: String::new(), file: None };
         opened.run(&["rev-parse", "--git-dir"]).map_err(|error| opened.failed(NO_REPOSITORY, &error))?;
         let commit = format!("{reference}^{{tree}}");
-        let mut tree =
+        opened.object =
             opened.resolve(&commit).map_err(|error| opened.failed("the repository has no such ref", &error))?;
-        if !parts.is_empty() {
-            let folder = format!("{tree}:{}", parts.join("/"));
-            tree = opened.resolve(&folder).map_err(|error| opened.failed("the ref has no such folder", &error))?;
-            let kind = opened.run(&["cat-file", "-t", &tree]).unwrap_or_default();
-            if kind.trim_ascii() != b"tree" {
-                return refused(format!("git {}: it is a file, not a folder", opened.label));
+        if let Some(name) = parts.last() {
+            let path = format!("{}:{}", opened.object, parts.join("/"));
+            opened.object = opened.resolve(&path).map_err(|error| opened.failed("the ref has no such path", &error))?;
+            let kind = opened.run(&["cat-file", "-t", &opened.object]).unwrap_or_default();
+            match kind.trim_ascii() {
+                b"tree" => {}
+                b"blob" => opened.file = Some(PathBuf::from(name)),
+                _ => return refused(format!("git {}: it is neither a folder nor a file", opened.label)),
             }
         }
-        opened.tree = tree;
         Ok(opened)
     }
 
     /// `main:deploy/live`.
-    pub(super) fn label(&self) -> &str {
+    #[must_use]
+    pub fn label(&self) -> &str {
         &self.label
     }
 
     /// Path of a file as people see it.
-    pub(super) fn shown(&self, path: &Path) -> String {
+    #[must_use]
+    pub fn shown(&self, path: &Path) -> String {
+        if self.file.is_some() {
+            return self.label.clone();
+        }
         let separator = if self.label.contains(':') { '/' } else { ':' };
         format!("{}{separator}{}", self.label, shown(path))
     }
 
-    /// Every YAML and JSON file, sorted by path. Symbolic links and submodules have no content of their own here.
-    pub(super) fn read_all(&self) -> Result<Vec<SourceFile>, ClusterError> {
+    /// Every YAML and JSON file, sorted by path; a single file whatever its ending. Symbolic links and submodules have
+    /// no content of their own here.
+    ///
+    /// # Errors
+    /// Git cannot read it, or it is too large.
+    pub fn read_all(&self) -> Result<Vec<SourceFile>, GitError> {
+        if let Some(file) = &self.file {
+            let blobs = vec![(file.clone(), self.object.clone())];
+            return self.read_blobs(blobs).map_err(|error| self.failed("cannot be read", &error));
+        }
         let listing = self
-            .run(&["ls-tree", "-r", "-z", "--full-tree", &self.tree])
+            .run(&["ls-tree", "-r", "-z", "--full-tree", &self.object])
             .map_err(|error| self.failed("cannot be listed", &error))?;
         let mut blobs: Vec<(PathBuf, String)> = Vec::new();
         for entry in listing.split(|byte| *byte == 0) {
@@ -100,6 +125,7 @@ impl GitTree {
         let writer = std::thread::spawn(move || input.write_all(names.as_bytes()));
         let mut output = BufReader::new(output);
         let mut files = Vec::with_capacity(blobs.len());
+        let mut total = 0_u64;
         let read = || {
             for (path, object) in blobs {
                 let mut head = String::new();
@@ -107,7 +133,11 @@ impl GitTree {
                 let size: Option<u64> =
                     head.trim_end().strip_prefix(&format!("{object} blob ")).and_then(|size| size.parse().ok());
                 let size = size.ok_or_else(|| io::Error::other(format!("object {object} is missing")))?;
-                check_size(&shown(&path), size).map_err(|error| io::Error::other(error.message))?;
+                check_size(&shown(&path), size).map_err(io::Error::other)?;
+                total += size;
+                if total > MAX_BYTES {
+                    return Err(io::Error::other(format!("more than {} MiB in all", MAX_BYTES >> 20)));
+                }
                 let mut bytes = Vec::new();
                 output.by_ref().take(size).read_to_end(&mut bytes)?;
                 let mut end = [0];
@@ -150,7 +180,7 @@ impl GitTree {
         command
     }
 
-    fn failed(&self, what: &str, error: &io::Error) -> ClusterError {
+    fn failed(&self, what: &str, error: &io::Error) -> GitError {
         let reason = error.to_string();
         let message = if error.kind() == io::ErrorKind::NotFound {
             "the git program is not installed, or not on the PATH".to_owned()
@@ -159,7 +189,7 @@ impl GitTree {
         } else {
             format!("git {}: {what}: {}", self.label, shown(Path::new(&reason)))
         };
-        ClusterError::new(ErrorKind::Configuration, message)
+        GitError(message)
     }
 }
 
@@ -224,24 +254,32 @@ mod tests {
     }
 
     #[test]
+    fn a_single_file_of_a_ref_is_read_whatever_its_ending() {
+        let directory = repository();
+        let tree = GitTree::open(directory.path(), "main", "live/readme.md").unwrap();
+        let files = tree.read_all().unwrap();
+        assert_eq!((files.len(), files[0].bytes.as_slice()), (1, &b"#"[..]));
+        assert_eq!(tree.shown(&files[0].path), "main:live/readme.md");
+    }
+
+    #[test]
     fn what_is_not_there_or_looks_like_an_option_is_refused() {
         let directory = repository();
         let open = |reference: &str, path: &str| GitTree::open(directory.path(), reference, path).unwrap_err();
         for (reference, path, part) in [
             ("absent", "", "no such ref"),
-            ("main", "absent", "no such folder"),
-            ("main", "top.yaml", "is a file"),
+            ("main", "absent", "no such path"),
+            ("main", "top.yaml/x", "no such path"),
             ("main", "live/../..", "leads out"),
             ("--output=x", "", "not a git ref"),
             ("main", "-x", "not a git ref"),
             ("", "", "not a git ref"),
         ] {
             let error = open(reference, path);
-            assert_eq!(error.kind, ErrorKind::Configuration);
-            assert!(error.message.contains(part), "{error}");
+            assert!(error.0.contains(part), "{error}");
         }
         let empty = tempfile::tempdir().unwrap();
         let error = GitTree::open(empty.path(), "main", "").unwrap_err();
-        assert!(error.message.contains("not a git repository"), "{error}");
+        assert!(error.0.contains("not a git repository"), "{error}");
     }
 }

@@ -1,0 +1,180 @@
+//! The objects that are there: streamed page by page through the pipeline of the new definition, counted by the node of
+//! the schema at which they suffer. It turns "an object could" into "these three do", and never proves more than that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::{NAME, Upgrade, checks, words};
+use crate::facts::{ClusterSide, Facts, Folded, Need};
+use crate::finding::{Finding, LiveObjects, Severity, Verdict};
+use crate::object::ObjectExt;
+use crate::rule::Settings;
+use crate::schema::contain::{Sufferer, suffering};
+
+/// Whatever it is that an object suffers from at a node or below.
+const ANYTHING: &str = "*";
+/// Names kept for each node.
+const SHOWN: usize = 5;
+
+/// The setting `liveObjects`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Report,
+    Decide,
+    Off,
+}
+
+impl Mode {
+    pub(super) const WORDS: &'static [&'static str] = &["report", "decide", "off"];
+
+    pub(super) fn of(settings: &Settings) -> Self {
+        match settings.choice(&["liveObjects"]) {
+            "decide" => Self::Decide,
+            "off" => Self::Off,
+            _ => Self::Report,
+        }
+    }
+}
+
+/// The streams that findings ask for: all objects, in the version that each is about.
+pub(super) fn needs(upgrade: &Upgrade<'_>, findings: &[Finding]) -> BTreeSet<Need> {
+    findings.iter().filter_map(|finding| need(upgrade, finding)).collect()
+}
+
+fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
+    let of_a_schema = checks::find(&finding.check).is_some_and(|check| check.is_of_a_schema());
+    // The version in which the objects are, as the live definition serves it.
+    let named =
+        if finding.check == "crossVersionLoss" { finding.old.as_ref()?.as_str() } else { finding.version.as_deref() };
+    let version = upgrade.old.version(named?).filter(|version| version.served)?;
+    (of_a_schema && finding.verdict != Verdict::Change).then(|| Need::Objects {
+        group: upgrade.old.group().to_owned(),
+        version: version.name.to_owned(),
+        kind: upgrade.old.kind().to_owned(),
+        resource: upgrade.old.plural().to_owned(),
+        limit: 0,
+    })
+}
+
+/// Adds a page to the state: for each node, how many objects suffer there or below, and some of their names.
+pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, state: &mut Value, page: &[Value]) {
+    let targets = targets(upgrade, version);
+    let Some(old) = upgrade.old_resource(version) else { return };
+    for object in page {
+        for (target, resource) in &targets {
+            let (places, undecided) = match suffering(&old, resource, upgrade.server, object) {
+                Sufferer::Undecided => (BTreeSet::new(), true),
+                Sufferer::At(places) => (places, false),
+            };
+            let counts = entry(state, target);
+            if undecided {
+                bump(entry(counts, "undecided"), object);
+            }
+            // Each object counts once for a node and a keyword, and once for every node above what it suffers from.
+            let mut nodes = BTreeSet::new();
+            for (node, word) in places {
+                nodes.extend((0..=node.len()).map(|length| (words::field_path(&node[..length]), ANYTHING.to_owned())));
+                nodes.insert((words::field_path(&node), word));
+            }
+            let by_node = entry(counts, "nodes");
+            for (node, word) in nodes {
+                bump(entry(entry(by_node, &node), &word), object);
+            }
+        }
+    }
+}
+
+/// Under which word the objects of a check are counted: its keyword, where the server refuses by it.
+fn word_of(check: &str) -> &str {
+    match check {
+        "exclusiveMinimum" => "minimum",
+        "exclusiveMaximum" => "maximum",
+        "x-kubernetes-list-map-keys" => "x-kubernetes-list-type",
+        "existingFieldRemoval" | "crossVersionLoss" => "pruned",
+        "required"
+        | "enum"
+        | "pattern"
+        | "minimum"
+        | "maximum"
+        | "multipleOf"
+        | "minLength"
+        | "maxLength"
+        | "minItems"
+        | "maxItems"
+        | "minProperties"
+        | "maxProperties"
+        | "allOf"
+        | "anyOf"
+        | "oneOf"
+        | "not"
+        | "x-kubernetes-list-type"
+        | "x-kubernetes-validations" => check,
+        _ => ANYTHING,
+    }
+}
+
+/// The versions of the new definition that objects of a version meet: their own, and those without conversion.
+fn targets<'u>(upgrade: &'u Upgrade<'_>, version: &str) -> BTreeMap<String, crate::schema::pipeline::Resource<'u>> {
+    let reached = |name: &str| name == version || upgrade.new.strategy() == super::crd::Strategy::None;
+    upgrade
+        .new
+        .versions
+        .iter()
+        .filter(|other| reached(other.name))
+        .filter_map(|other| Some((other.name.to_owned(), upgrade.new_resource(other.name)?)))
+        .collect()
+}
+
+fn entry<'s>(state: &'s mut Value, key: &str) -> &'s mut Value {
+    if !state.is_object() {
+        *state = Value::Object(Map::new());
+    }
+    &mut state[key]
+}
+
+fn bump(counter: &mut Value, object: &Value) {
+    if !counter.is_object() {
+        *counter = json!({"count": 0, "names": []});
+    }
+    counter["count"] = json!(counter["count"].as_u64().unwrap_or(0) + 1);
+    if let Some(names) = counter["names"].as_array_mut().filter(|names| names.len() < SHOWN) {
+        let (namespace, name) = (object.namespace(), object.name());
+        names.push(if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() });
+    }
+}
+
+/// Says in each finding how many objects it is about; what concerns none is a warning where the setting says so.
+pub(super) fn annotate(upgrade: &Upgrade<'_>, facts: &Facts, mode: Mode, findings: &mut [Finding]) {
+    for finding in findings {
+        let Some(need) = need(upgrade, finding) else { continue };
+        match facts.folded(NAME, &need) {
+            Some(Folded::State { state, examined, cut }) => {
+                count(facts, mode, finding, state, (examined, cut));
+            }
+            Some(Folded::Unable(reason)) => {
+                finding.message.push_str(&format!(" (its objects could not be listed: {reason})"));
+            }
+            None => {}
+        }
+    }
+}
+
+fn count(facts: &Facts, mode: Mode, finding: &mut Finding, state: &Value, (examined, cut): (u64, bool)) {
+    let of_server = facts.cluster.side == ClusterSide::Server;
+    if examined == 0 && !of_server {
+        return;
+    }
+    let counts = &state[finding.version.as_deref().unwrap_or_default()];
+    let node = &counts["nodes"][finding.path.as_deref().unwrap_or_default()][word_of(&finding.check)];
+    let affected = node["count"].as_u64().unwrap_or(0);
+    let names = node["names"].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned);
+    finding.live_objects = Some(LiveObjects { affected, examined, names: names.collect() });
+    let all_judged = !cut && counts["undecided"]["count"].as_u64().unwrap_or(0) == 0;
+    let proved = affected == 0 && all_judged && of_server;
+    if mode == Mode::Decide && finding.verdict == Verdict::Breaking && proved {
+        finding.verdict = Verdict::Change;
+        finding.severity = Severity::Warning;
+        finding.message.push_str(" (no object that is there now is affected)");
+    }
+}

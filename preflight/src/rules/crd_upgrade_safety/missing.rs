@@ -1,0 +1,30 @@
+//! A comparison of files sees what a release no longer brings: a definition of the old side that the input lacks. Where an
+//! app owns it, apply would prune it, and every object of its kind with it.
+
+use super::NAME;
+use super::crd::Crd;
+use crate::facts::{ChangeSet, MissingDefinition};
+use crate::finding::{Finding, Severity, Verdict};
+
+pub(super) fn check(changes: &ChangeSet, findings: &mut Vec<Finding>) {
+    findings.extend(changes.missing_definitions.iter().map(|missing| finding(changes, missing)));
+}
+
+fn finding(changes: &ChangeSet, missing: &MissingDefinition) -> Finding {
+    let crd = Crd::of(&missing.live);
+    let mut given = changes.changes.iter().filter_map(|change| change.desired.as_deref()).map(Crd::of);
+    // A release that brings other kinds of the group has dropped this one; a file of another group says nothing of it.
+    let dropped = given.any(|other| !other.plural().is_empty() && other.group() == crd.group());
+    let message = format!("the input lacks the definition of {}, which the old side has", crd.kind());
+    let verdict = if dropped { Verdict::Breaking } else { Verdict::Change };
+    let mut finding = Finding::new(NAME, "crdMissing", verdict, missing.object.clone(), message);
+    finding.severity = Severity::Warning;
+    if dropped {
+        finding.effect = Some("pruned".to_owned());
+        finding.blocks = Some("read".to_owned());
+    }
+    finding.remedy(
+        "keep the definition until no object of its kind is left, or set `checks: {crdMissing: warn}` where only a part of \
+         the files is compared",
+    )
+}

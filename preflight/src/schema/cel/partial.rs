@@ -1,0 +1,94 @@
+//! What can be said of a rule when only some fields are known: those that are never there, and those that always have
+//! their default.
+
+use serde_json::Value as Json;
+
+use super::names::unescape;
+use super::syntax::{Expression, Node};
+
+/// What is known of a field below `self` before any object is seen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Known {
+    /// It is never there.
+    Absent,
+    /// It always has this value.
+    Value(Json),
+}
+
+/// Whether the node is true or false whatever else the object holds; `None` where that depends.
+pub(super) fn decide(node: &Node, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<bool> {
+    let decided = |node: &Node| decide(node, known);
+    match &node.expression {
+        Expression::Bool(value) => Some(*value),
+        Expression::Has { operand, field } => {
+            let field = unescape(field).unwrap_or_else(|| field.clone());
+            let path = path_of(operand)?;
+            let names: Vec<&str> = path.iter().map(String::as_str).chain([field.as_str()]).collect();
+            known(&names).map(|known| known != Known::Absent)
+        }
+        Expression::Unary { operator: "!", operand } => decided(operand).map(|value| !value),
+        // One false decides a conjunction even where another part fails, and one true a disjunction.
+        Expression::And(parts) => junction(parts.iter().map(decided), false),
+        Expression::Or(parts) => junction(parts.iter().map(decided), true),
+        Expression::Conditional { condition, then, otherwise } => match decided(condition) {
+            Some(true) => decided(then),
+            Some(false) => decided(otherwise),
+            None => None,
+        },
+        Expression::Binary { operator: "==", left, right } => Some(value(left, known)? == value(right, known)?),
+        Expression::Binary { operator: "!=", left, right } => Some(value(left, known)? != value(right, known)?),
+        Expression::Binary { operator: "in", left, right } => {
+            let Expression::List(items) = &right.expression else { return None };
+            let wanted = value(left, known)?;
+            let values: Option<Vec<Json>> = items.iter().map(|(_, item)| value(item, known)).collect();
+            Some(values?.contains(&wanted))
+        }
+        _ => match value(node, known)? {
+            Json::Bool(value) => Some(value),
+            _ => None,
+        },
+    }
+}
+
+/// `deciding` wherever one part is; the opposite where all parts are.
+fn junction(parts: impl Iterator<Item = Option<bool>>, deciding: bool) -> Option<bool> {
+    let mut all_known = true;
+    for part in parts {
+        match part {
+            Some(value) if value == deciding => return Some(deciding),
+            Some(_) => {}
+            None => all_known = false,
+        }
+    }
+    all_known.then_some(!deciding)
+}
+
+/// Texts and booleans only: what equals what among numbers depends on their types.
+fn value(node: &Node, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<Json> {
+    match &node.expression {
+        Expression::String(text) => Some(text.as_str().into()),
+        Expression::Bool(value) => Some((*value).into()),
+        Expression::Select { .. } => {
+            let path = path_of(node)?;
+            let names: Vec<&str> = path.iter().map(String::as_str).collect();
+            match known(&names)? {
+                Known::Value(value) if value.is_string() || value.is_boolean() => Some(value),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The fields from `self` to a node; `None` for anything else.
+fn path_of(node: &Node) -> Option<Vec<String>> {
+    match &node.expression {
+        Expression::Name(name) if name == "self" => Some(Vec::new()),
+        Expression::Select { operand, field, optional: false } => {
+            let mut path = path_of(operand)?;
+            path.push(unescape(field).unwrap_or_else(|| field.clone()));
+            Some(path)
+        }
+        _ => None,
+    }
+}

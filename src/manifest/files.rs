@@ -1,0 +1,40 @@
+//! What makes a file a manifest, and how its path is shown.
+
+use std::path::{Path, PathBuf};
+
+use super::yaml::Limits;
+
+/// A file as it was read.
+#[derive(Debug)]
+pub struct SourceFile {
+    /// Path below the folder that was read.
+    pub path: PathBuf,
+    /// Content.
+    pub bytes: Vec<u8>,
+}
+
+/// A path for messages, without control characters.
+#[must_use]
+pub fn shown(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+/// A file that the loader would refuse is not read.
+///
+/// # Errors
+/// It is too large: what to say.
+pub fn check_size(shown: &str, size: u64) -> Result<(), String> {
+    let limit = Limits::default().bytes;
+    if usize::try_from(size).is_ok_and(|size| size <= limit) {
+        return Ok(());
+    }
+    Err(format!("{shown}: larger than {} MiB, the limit of one file", limit >> 20))
+}
+
+/// By its ending.
+#[must_use]
+pub fn is_manifest(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    ["yaml", "yml", "json"].iter().any(|known| ending.eq_ignore_ascii_case(known))
+}
