@@ -1,6 +1,7 @@
 //! Pairs of definitions with the verdict that each upgrade deserves: read here, judged in `verdicts`, tried on a real API
 //! server in `server`. `tests/data/crd-pairs/README.md` says how a pair is written.
 
+mod server;
 mod verdicts;
 
 use std::path::Path;
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 use crate::support::TestCase;
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    verdicts::tests()
+    [verdicts::tests(), server::tests()].concat()
 }
 
 /// What `old` and `new` of a pair are.
@@ -55,11 +56,9 @@ struct Pair {
     /// What the rule says today, where that is not the verdict yet: `safe`, `breaking` or `unknown`.
     judged: Option<String>,
     /// A definition that the API server does not take, and what it says.
-    #[expect(dead_code, reason = "read where pairs are tried on a server")]
     refused: Option<String>,
     /// Values of `spec.f` that both definitions take and keep as they are.
     #[serde(default)]
-    #[expect(dead_code, reason = "read where pairs are tried on a server")]
     objects: Vec<Value>,
 }
 
@@ -186,7 +185,8 @@ fn judge(old: &Value, new: &Value) -> RunReport {
     let selection = select(Some(&[RULE.to_owned()]), Some(&[ConfigRule { name: RULE, config: &config }]));
     let changes = ChangeSet { app: "pairs".into(), changes: vec![change], ..ChangeSet::default() };
     let mut session = Session::new(selection.expect("a valid selection"), Facts { changes, ..Facts::default() });
-    assert!(session.needs().is_empty(), "an update takes no more facts");
+    // No cluster answers: whatever objects there are, the verdict is about those that there can be.
+    while !session.needs().is_empty() {}
     session.finish(Judgement::default(), &[], "2026-01-01").0
 }
 

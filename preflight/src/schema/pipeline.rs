@@ -13,6 +13,7 @@ mod validate;
 use serde_json::Value;
 
 pub use format::format_is_valid;
+pub(super) use number::is_multiple;
 
 use super::model::Schema;
 use crate::source::PathSegment;

@@ -249,7 +249,10 @@ impl<'s> Demands<'s> {
         }
         self.text.length.narrow(schema.length);
         self.list.count.narrow(schema.item_count);
-        self.object.count.narrow(schema.property_count);
+        // What is filled in counts too, as far as it was not there.
+        let count = schema.property_count;
+        let least = count.least.map(|least| least.saturating_sub(super::formula::filled_in(role)));
+        self.object.count.narrow(Window { least, ..count });
         self.list.unique.extend(Unique::of(schema));
         if schema.unique_items {
             self.list.unique.push(Unique::Items);
@@ -270,23 +273,13 @@ impl<'s> Demands<'s> {
         if schema.embedded_resource && matches!(role, Role::Stored(_)) {
             self.obey(&EMBEDDED, Role::Branch(None));
         }
-        for inner in &schema.all_of {
-            self.obey(inner, branch);
-        }
-        if !schema.any_of.is_empty() {
-            self.choose(schema.any_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect());
-        }
-        if !schema.one_of.is_empty() {
-            let exactly = |chosen: usize| {
-                let each = schema.one_of.iter().enumerate().map(|(index, inner)| {
-                    if index == chosen { Formula::Obeys(inner, branch) } else { Formula::Breaks(inner, branch) }
-                });
-                Formula::All(each.collect())
-            };
-            self.choose((0..schema.one_of.len()).map(exactly).collect());
-        }
-        if let Some(not) = &schema.not {
-            self.add(Formula::Breaks(not, branch));
+        let combined = combinators(schema, branch);
+        if combined.is_empty() || !self.types.has(Types::NULL) {
+            combined.into_iter().for_each(|formula| self.add(formula));
+        } else {
+            // The server asks only type and enum of null.
+            let of_others = [Formula::Types(Types::NULL.not())].into_iter().chain(combined).collect();
+            self.choose(vec![Formula::All(of_others), Formula::Types(Types::NULL)]);
         }
     }
 
@@ -350,6 +343,27 @@ impl<'s> Objects<'s> {
         let named = self.schemas.iter().flat_map(|(schema, _)| schema.properties.keys());
         named.map(|name| Rc::from(name.as_str())).chain(self.has.keys().cloned()).collect()
     }
+}
+
+/// What `allOf`, `anyOf`, `oneOf` and `not` of a schema demand.
+fn combinators<'s>(schema: &'s Schema, branch: Role<'s>) -> Vec<Formula<'s>> {
+    let mut formulas: Vec<Formula<'s>> = schema.all_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect();
+    if !schema.any_of.is_empty() {
+        formulas.push(Formula::Any(schema.any_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect()));
+    }
+    if !schema.one_of.is_empty() {
+        let exactly = |chosen: usize| {
+            let each = schema.one_of.iter().enumerate().map(|(index, inner)| {
+                if index == chosen { Formula::Obeys(inner, branch) } else { Formula::Breaks(inner, branch) }
+            });
+            Formula::All(each.collect())
+        };
+        formulas.push(Formula::Any((0..schema.one_of.len()).map(exactly).collect()));
+    }
+    if let Some(not) = &schema.not {
+        formulas.push(Formula::Breaks(not, branch));
+    }
+    formulas
 }
 
 fn field_role<'s>(schema: &'s Schema, role: Role<'s>, name: &str) -> Role<'s> {

@@ -5,6 +5,7 @@ use serde_json::{Number, Value};
 use super::formula::Types;
 use super::solve::Outcome;
 use crate::schema::model::{Limit, Schema, Type};
+use crate::schema::pipeline;
 
 /// Candidates that are tried before an answer is given up.
 const CANDIDATES: usize = 4096;
@@ -153,7 +154,7 @@ fn is_multiple(number: &Number, factor: f64) -> bool {
     if let (Some(whole), true) = (number.as_i64(), factor.fract() == 0.0 && factor.abs() < 9e18) {
         return i128::from(whole) % as_whole(factor) == 0;
     }
-    number.as_f64().is_some_and(|float| (float / factor).fract() == 0.0)
+    number.as_f64().is_some_and(|float| pipeline::is_multiple(float, factor))
 }
 
 fn as_whole(float: f64) -> i128 {
@@ -166,7 +167,7 @@ fn whole_low(limit: Option<Limit>) -> i128 {
     let least = i128::from(i64::MIN);
     limit.map_or(least, |limit| {
         let up = as_whole(limit.value.ceil());
-        (up + i128::from(limit.exclusive && limit.value.fract() == 0.0)).max(least)
+        up.saturating_add(i128::from(limit.exclusive && limit.value.fract() == 0.0)).max(least)
     })
 }
 
@@ -174,7 +175,7 @@ fn whole_high(limit: Option<Limit>) -> i128 {
     let most = i128::from(i64::MAX);
     limit.map_or(most, |limit| {
         let down = as_whole(limit.value.floor());
-        (down - i128::from(limit.exclusive && limit.value.fract() == 0.0)).min(most)
+        down.saturating_sub(i128::from(limit.exclusive && limit.value.fract() == 0.0)).min(most)
     })
 }
 

@@ -5,12 +5,13 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use super::defaults::{defaults_of, gains};
 use super::formula::{Formula, Place, Role, Types, Unique, above, below, combinator_ways, types_of};
 use crate::schema::model::{Additional, Limit, Schema, Window};
 
-/// Takes anything and keeps it.
+/// What the server takes for a field that it knows without a schema: null is dropped when the object is read.
 static ANYTHING: LazyLock<Schema> =
-    LazyLock::new(|| Schema::of(&json!({"nullable": true, "x-kubernetes-preserve-unknown-fields": true})));
+    LazyLock::new(|| Schema::of(&json!({"x-kubernetes-preserve-unknown-fields": true})));
 
 /// The fields that every resource has, whatever its schema says.
 pub(super) const BUILT_IN: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -75,7 +76,7 @@ struct Walk<'s> {
 }
 
 /// The node that stands for a field in a schema.
-fn child<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
+pub(super) fn child<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
     schema.properties.get(name).or_else(|| schema.additional_schema())
 }
 
@@ -88,7 +89,9 @@ impl<'s> Walk<'s> {
         let disjoint =
             types_of(old, Role::Stored(place)).and(Types::NULL.not()).and(Types::allowed_by(new)) == Types::NONE;
         self.types(at);
-        if !disjoint {
+        if disjoint {
+            self.null_alone(at);
+        } else {
             self.scalars(at);
             self.sizes(at);
             self.lists(at);
@@ -145,6 +148,21 @@ impl<'s> Walk<'s> {
         }
     }
 
+    /// What null can meet, where no other value is of a type that is still allowed.
+    fn null_alone(&mut self, at: Node<'s>) {
+        let Node { old, new, place } = at;
+        let null = |schema: &Schema| types_of(schema, Role::Stored(place)).has(Types::NULL);
+        if !null(old) || !null(new) {
+            return;
+        }
+        if let Some(values) = &new.enumeration {
+            // No element of an enum ever matches it.
+            let shown = old.enumeration.clone().map(Value::Array);
+            let question = Question::Exists(Formula::Types(Types::NULL));
+            self.note("enum", shown, Some(Value::Array(values.clone())), question);
+        }
+    }
+
     fn scalars(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
         if !same_values(old.enumeration.as_deref(), new.enumeration.as_deref()) {
@@ -154,6 +172,11 @@ impl<'s> Walk<'s> {
                 Question::Exists(Formula::IsNot(std::rc::Rc::new(values)))
             });
             self.note("enum", list(old), list(new), question);
+        } else if new.enumeration.is_some() && gains(Some(old), new) {
+            // What is filled in makes another value of one that was listed.
+            let question = Question::Exists(Formula::Types(Types::OBJECT.or(Types::ARRAY)));
+            let list = new.enumeration.clone().map(Value::Array);
+            self.note("enum", list.clone(), list, question);
         }
         self.limit(["minimum", "exclusiveMinimum"], (old.minimum, new.minimum), below);
         self.limit(["maximum", "exclusiveMaximum"], (old.maximum, new.maximum), above);
@@ -277,9 +300,11 @@ impl<'s> Walk<'s> {
 
     fn combinators(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
-        let filled = !at.filled().is_empty();
         let was: Vec<u128> = digests(old);
-        for (keyword, formula) in combinator_ways(new, Some(new)) {
+        let ways = combinator_ways(new, Some(new));
+        // A combinator sees the defaults of all fields below.
+        let filled = !ways.is_empty() && gains(Some(old), new);
+        for (keyword, formula) in ways {
             if digests_of(old, keyword) != digests_of(new, keyword) || filled {
                 let question = Question::Exists(formula);
                 self.note(keyword, branches(old, keyword), branches(new, keyword), question);
@@ -354,9 +379,20 @@ impl<'s> Walk<'s> {
         for (name, before) in &old.properties {
             let built_in = place == Place::Root && BUILT_IN.contains(&name.as_str());
             match child(new, name) {
-                Some(after) => self.field(at, name, before, after),
-                None if new.keeps_unknown() || built_in || place == Place::Metadata => {}
-                None if new.embedded_resource && BUILT_IN.contains(&name.as_str()) => {}
+                Some(after) => {
+                    if before.digest == after.digest && !new.properties.contains_key(name) {
+                        // A default below `additionalProperties` makes no key.
+                        self.lose_own_default(name, before);
+                    }
+                    self.field(at, name, before, after);
+                }
+                None if new.keeps_unknown()
+                    || built_in
+                    || place == Place::Metadata
+                    || (new.embedded_resource && BUILT_IN.contains(&name.as_str())) =>
+                {
+                    self.lose_defaults(vec![Step::Field(name)], before);
+                }
                 None => {
                     self.steps.push(Step::Field(name));
                     // Asked of the parent, as there is no node for the field any more.
@@ -404,6 +440,25 @@ impl<'s> Walk<'s> {
         self.steps.pop();
     }
 
+    fn lose_own_default(&mut self, name: &'s str, node: &'s Schema) {
+        if let Some(default) = &node.default {
+            self.steps.push(Step::Field(name));
+            self.note("default", Some(default.clone()), None, Question::Default(Formula::lacks(name)));
+            self.steps.pop();
+        }
+    }
+
+    /// The defaults of a node, at the steps from here, that nothing describes any more: they are no longer filled in.
+    fn lose_defaults(&mut self, steps: Vec<Step<'s>>, node: &'s Schema) {
+        for lost in defaults_of(steps, node) {
+            let place = self.steps.len();
+            self.steps.extend(lost.steps);
+            let question = Question::Default(Formula::lacks(lost.name));
+            self.note("default", Some(lost.default.clone()), None, question);
+            self.steps.truncate(place);
+        }
+    }
+
     /// Fields under names that neither schema gives.
     fn other_fields(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
@@ -435,6 +490,9 @@ impl<'s> Walk<'s> {
                     None => None,
                 };
                 self.note("additionalProperties", shown(before), shown(after), Question::Harmless);
+                if let Some(before) = old.additional_schema() {
+                    self.lose_defaults(vec![Step::Other(named)], before);
+                }
             }
             _ => {}
         }
@@ -451,7 +509,10 @@ impl<'s> Walk<'s> {
                 let damaged = Formula::HasItem(Box::new(Formula::Damaged(after, Place::Item)));
                 self.note("items", None, kind_of(after), Question::Exists(damaged));
             }
-            (Some(before), None) => self.note("items", kind_of(before), None, Question::Harmless),
+            (Some(before), None) => {
+                self.note("items", kind_of(before), None, Question::Harmless);
+                self.lose_defaults(vec![Step::Item], before);
+            }
             (None, None) => {}
         }
     }

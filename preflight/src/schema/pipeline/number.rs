@@ -72,7 +72,7 @@ fn wrapped(value: f64) -> f64 {
 }
 
 /// `multipleOf` among floats.
-pub(super) fn is_multiple(value: f64, factor: f64) -> bool {
+pub(in crate::schema) fn is_multiple(value: f64, factor: f64) -> bool {
     factor > 0.0 && is_integral(if factor < 1.0 { 1.0 / factor * value } else { value / factor })
 }
 
