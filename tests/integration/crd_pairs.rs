@@ -2,6 +2,7 @@
 //! server in `server`. `tests/data/crd-pairs/README.md` says how a pair is written.
 
 mod server;
+mod upgrades;
 mod verdicts;
 
 use std::path::Path;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use crate::support::TestCase;
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    [verdicts::tests(), server::tests()].concat()
+    [verdicts::tests(), server::tests(), upgrades::tests()].concat()
 }
 
 /// What `old` and `new` of a pair are.

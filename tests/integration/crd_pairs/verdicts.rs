@@ -48,7 +48,7 @@ fn fault(pair: &Pair) -> Option<String> {
     Some(format!("{name}: {verdict} expected, {fault} ({note})\n  old {old}\n  new {new}\n  {}", told.join("\n  ")))
 }
 
-fn line(finding: &Finding) -> String {
+pub(super) fn line(finding: &Finding) -> String {
     let Finding { check, verdict, message, .. } = finding;
     let witness = finding.witness.as_ref().map(|witness| format!(" {witness}")).unwrap_or_default();
     format!("{check} {verdict:?}: {message}{witness}")
@@ -65,7 +65,7 @@ fn says(pair: &Pair, findings: &[Finding], check: &str) -> bool {
 }
 
 /// What is said of a schema by proof shows an object; only what is said of a definition as a whole has none.
-fn lacks_witness(finding: &Finding) -> bool {
+pub(super) fn lacks_witness(finding: &Finding) -> bool {
     let of_definition = [
         "scope",
         "group",
