@@ -1,6 +1,7 @@
 //! Bytes to objects that remember file, line and column.
 
 pub mod collect;
+pub mod excerpt;
 pub mod files;
 pub mod git;
 mod source;
@@ -53,6 +54,8 @@ pub struct Input {
     pub configs: Vec<Manifest>,
     /// Warnings, in input order.
     pub warnings: Vec<InputWarning>,
+    /// The local files, of which messages show lines.
+    pub sources: excerpt::Sources,
 }
 
 /// What is wrong with an input: kind of error, place, and what to do.

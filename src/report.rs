@@ -5,6 +5,7 @@ pub mod end_text;
 pub mod error_text;
 pub mod escape;
 pub mod event;
+pub mod excerpt_text;
 pub mod finding_text;
 pub mod finding_words;
 pub mod github_report;

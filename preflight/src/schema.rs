@@ -3,6 +3,7 @@
 
 pub mod cel;
 pub mod contain;
+pub mod invalid;
 pub mod model;
 pub mod pattern;
 pub mod pipeline;

@@ -78,7 +78,8 @@ struct Apply<'a> {
 impl Apply<'_> {
     async fn run(&self, run: &mut Run) -> Result<End, CommandError> {
         let given = input::read(&self.input)?;
-        let setup = pipeline::set_up(run, self.global, "apply", &self.app, given.config, &self.preflight).await?;
+        let mut setup = pipeline::set_up(run, self.global, "apply", &self.app, given.config, &self.preflight).await?;
+        setup.sources = given.input.sources;
         pipeline::require_writable(&setup)?;
         run.warn_input(&given.input.warnings);
         let patience = self.write.lock_wait.unwrap_or(self.write.lock_lease + Duration::from_secs(5));

@@ -47,6 +47,7 @@ async fn check(global: &GlobalArgs, run: &mut Run, arguments: CheckArgs) -> Resu
     let given = input::read(&input)?;
     let mut setup = pipeline::set_up(run, global, "check", &app, given.config, &preflight).await?;
     setup.named = named;
+    setup.sources = given.input.sources;
     run.warn_input(&given.input.warnings);
     let stop = run.stop.clone();
     let work = async {

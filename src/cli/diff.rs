@@ -47,6 +47,7 @@ async fn show(global: &GlobalArgs, run: &mut Run, arguments: DiffCommandArgs) ->
     let given = input::read(&input)?;
     let mut setup = pipeline::set_up(run, global, "diff", &app, given.config, &preflight).await?;
     setup.named = named;
+    setup.sources = given.input.sources;
     run.warn_input(&given.input.warnings);
     let stop = run.stop.clone();
     let work = async {
@@ -58,7 +59,7 @@ async fn show(global: &GlobalArgs, run: &mut Run, arguments: DiffCommandArgs) ->
     pipeline::show_plan(run, &setup, &plan, diff.diff_changes);
     let server = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
     let report = judge::judge(Vec::new(), server, &[], &run.surroundings.today());
-    pipeline::show_findings(run, &report.findings);
+    pipeline::show_findings(run, &setup, &plan, &report.findings);
     pipeline::write_reports(run, &setup, &plan, &report)?;
     if matches!(report.outcome, Outcome::Refused | Outcome::Unable) {
         let mut end = record_run::refused(&report);

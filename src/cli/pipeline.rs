@@ -25,6 +25,7 @@ use crate::check;
 use crate::cluster::{Cluster, ClusterError, Kinds};
 use crate::config::Config;
 use crate::exit::ExitCode;
+use crate::manifest::excerpt::Sources;
 use crate::manifest::{InputWarning, Manifest};
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, Plan, UpdateStrategy};
@@ -56,6 +57,8 @@ pub struct Setup {
     pub waivers: Vec<Waiver>,
     /// Reports to write.
     pub reports: Vec<ReportSpec>,
+    /// The files of the input, of which findings show lines.
+    pub sources: Sources,
     /// Where witnesses are written.
     pub witness_dir: Option<PathBuf>,
     /// The app as it was seen while the kinds were read, until somebody looks at it.
@@ -80,7 +83,7 @@ pub async fn set_up(
     if let Some(folder) = &preflight.witness_dir {
         witness_files::prepare(folder).map_err(|error| CommandError::usage(error.to_string()))?;
     }
-    let witness_dir = preflight.witness_dir.clone();
+    let (witness_dir, sources) = (preflight.witness_dir.clone(), Sources::default());
     let Reached { connected, kinds, namespaces, app: name, seen } = reach(run, global, app, command).await?;
     run.events.send(Event::RunStart {
         command: command.to_owned(),
@@ -104,6 +107,7 @@ pub async fn set_up(
         selection,
         waivers,
         reports,
+        sources,
         witness_dir,
         seen,
     })
@@ -404,7 +408,7 @@ pub async fn judge(
         &run.surroundings.today(),
     )
     .await;
-    show_findings(run, &report.findings);
+    show_findings(run, setup, plan, &report.findings);
     run.events.send(Event::Preflight {
         outcome: word(&report.outcome),
         rules: report.rules.iter().map(rule_line).collect(),
@@ -451,10 +455,23 @@ pub fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> CheckRepo
     }
 }
 
-/// Shows findings.
-pub fn show_findings(run: &Run, findings: &[Finding]) {
-    for finding in findings {
-        run.events.send(Event::Finding { finding: Box::new(finding.clone()) });
+/// Shows findings, with the lines of the input that they are about.
+pub fn show_findings(run: &Run, setup: &Setup, plan: &Plan, findings: &[Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    let mut sources = setup.sources.clone();
+    let masker = crate::config::mask::Masker::new(&setup.config.diff_mask_rules);
+    for change in plan.objects.iter().map(|planned| &planned.change) {
+        if let (Some(desired), Some(positions)) = (&change.desired, &change.positions)
+            && !masker.masked_paths(desired).is_empty()
+        {
+            sources.hide(positions.file());
+        }
+    }
+    let places: Vec<_> = findings.iter().map(|finding| finding.position.as_ref()).collect();
+    for (finding, excerpt) in findings.iter().zip(sources.excerpts(&places)) {
+        run.events.send(Event::Finding { finding: Box::new(finding.clone()), excerpt: excerpt.map(Box::new) });
     }
 }
 

@@ -95,7 +95,7 @@ impl Collector {
         };
         let mut total = 0;
         for source in found.sources {
-            let name = source.name.clone();
+            let (name, path) = (source.name.clone(), source.local_path());
             match source.read(standard_input, options.limits.bytes) {
                 Ok(bytes) => {
                     total += bytes.len();
@@ -104,6 +104,9 @@ impl Collector {
                         let message = format!("with this file the input is larger than {limit}, the limit of all");
                         self.errors.push(error_in(&name, message, &["Deploy it as several apps."]));
                         break;
+                    }
+                    if let Some(path) = path {
+                        self.input.sources.note(&name, &path, &bytes);
                     }
                     self.file(&name, &bytes, &options.limits);
                 }
@@ -159,6 +162,9 @@ impl Collector {
             self.input.configs.push(Manifest { object, value, positions: Arc::new(positions) });
             return;
         }
+        if value.text("/kind") == "Secret" {
+            self.input.sources.hide(positions.file());
+        }
         if self.only_configs {
             self.errors.push(InputError {
                 message: "expected a Config document".to_owned(),
@@ -191,6 +197,8 @@ impl Collector {
                 self.input.manifests.push(manifest);
             }
             Entry::Occupied(slot) => {
+                // It is left out, and with it what a Config says of masking it.
+                self.input.sources.hide(manifest.positions.file());
                 let earlier = &self.input.manifests[*slot.get()];
                 let (object, place) = (&manifest.object, earlier.positions.start());
                 let position = manifest.positions.start();

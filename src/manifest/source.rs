@@ -230,6 +230,14 @@ impl Walk<'_> {
 }
 
 impl Source {
+    /// Where it can be read again.
+    pub(super) fn local_path(&self) -> Option<PathBuf> {
+        match &self.location {
+            Location::File(path) => Some(path.clone()),
+            _ => None,
+        }
+    }
+
     /// Reads everything, or says why not. More than `limit` bytes are refused, from a file without reading them.
     pub(super) fn read(self, standard_input: &mut dyn Read, limit: usize) -> Result<Vec<u8>, InputError> {
         let failed = |error: io::Error| input_output(&self.name, &error);

@@ -8,6 +8,8 @@ use std::time::Duration;
 use pushback_preflight::{Finding, ObjectRef, Operation, Position};
 use serde::Serialize;
 
+use crate::manifest::excerpt::Excerpt;
+
 /// Code of the diagnostics that say what a run is doing before its plan and its verdict are known.
 pub const PLANNING: &str = "planning";
 
@@ -46,6 +48,9 @@ pub enum Event {
     Finding {
         /// The finding.
         finding: Box<Finding>,
+        /// The lines of the input that it is about, for people.
+        #[serde(skip)]
+        excerpt: Option<Box<Excerpt>>,
     },
     /// Preflight is done.
     #[serde(rename = "preflight")]

@@ -7,18 +7,22 @@ use serde_json::Value;
 use super::error_text::place;
 use super::escape::{terminal_safe, terminal_safe_lines};
 use super::event::{Millis, RuleLine};
+use super::excerpt_text::{excerpt_text, margin};
 use super::finding_words::{consequence, live_objects, rule_and_check, subject, waivable, weight, witness_yaml};
 use super::theme::{Role, Theme, severity_role};
 use super::words::{counted, shorten, took};
+use crate::manifest::excerpt::Excerpt;
 
 /// Characters of a value before it is cut.
 const VALUE_LIMIT: usize = 200;
+/// Characters of both values where they are said at the field itself.
+const LABEL_LIMIT: usize = 70;
 /// Lines of a witness before it is cut.
-const WITNESS_LINES: usize = 30;
+const WITNESS_LINES: usize = 16;
 
-/// One finding, with an empty line behind it.
+/// One finding, with an empty line behind it; `excerpt` holds the lines of the input that it is about.
 #[must_use]
-pub fn finding_text(finding: &Finding, theme: Theme) -> String {
+pub fn finding_text(finding: &Finding, excerpt: Option<&Excerpt>, theme: Theme) -> String {
     let role = if finding.waived.is_some() { Role::Quiet } else { severity_role(finding.severity) };
     let name = format!("{}[{}]", weight(finding), rule_and_check(finding));
     let message = terminal_safe_lines(&finding.message);
@@ -31,34 +35,50 @@ pub fn finding_text(finding: &Finding, theme: Theme) -> String {
     for line in lines {
         text += &format!("  {line}\n");
     }
+    let margin = " ".repeat(excerpt.map_or(2, margin));
     if let Some(position) = &finding.position {
-        text += &format!("  {} {}\n", theme.paint(Role::Pointer, "-->"), theme.paint(Role::Pointer, &place(position)));
+        text += &format!(
+            "{margin}{} {}\n",
+            theme.paint(Role::Pointer, "-->"),
+            theme.paint(Role::Pointer, &place(position))
+        );
     }
-    for (key, value) in facts(finding, theme) {
-        text += &format!("   = {key} {}\n", terminal_safe(&value));
+    let change = excerpt.and_then(|_| short_change(finding, theme));
+    if let Some(excerpt) = excerpt {
+        text += &excerpt_text(excerpt, change.as_deref(), finding.severity, theme);
+    }
+    for (key, value) in facts(finding, change.is_some(), theme) {
+        text += &format!("{margin} = {key} {}\n", terminal_safe(&value));
     }
     if let Some(witness) = &finding.witness {
-        text += "   = witness:\n";
-        text += &witness_text(witness, theme);
+        text += &format!("{margin} = witness:\n");
+        text += &witness_text(witness, &margin, theme);
     }
     for (key, value) in advice(finding) {
-        text += &format!("   = {key} {}\n", terminal_safe(&value));
+        text += &format!("{margin} = {key} {}\n", terminal_safe(&value));
     }
     text.push('\n');
     text
 }
 
-fn facts(finding: &Finding, theme: Theme) -> Vec<(&'static str, String)> {
+/// Old and new value as one label of the field, where they are short. What is gone does not stand in the input: the
+/// place is then that of what it was in.
+fn short_change(finding: &Finding, theme: Theme) -> Option<String> {
+    let new = finding.new.as_ref()?.to_string();
+    let old = finding.old.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
+    let short = old.chars().count() + new.chars().count() <= LABEL_LIMIT;
+    short.then(|| terminal_safe(&format!("{old} {} {new}", theme.arrow())).into_owned())
+}
+
+fn facts(finding: &Finding, change_is_said: bool, theme: Theme) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(subject(finding).map(|subject| ("object:", subject)));
     if let Some(path) = &finding.path {
         facts.push(("path:  ", path.clone()));
     }
-    if let Some(old) = &finding.old {
-        facts.push(("old:   ", one_line(old, theme)));
-    }
-    if let Some(new) = &finding.new {
-        facts.push(("new:   ", one_line(new, theme)));
+    if !change_is_said {
+        facts.extend(finding.old.as_ref().map(|old| ("old:   ", one_line(old, theme))));
+        facts.extend(finding.new.as_ref().map(|new| ("new:   ", one_line(new, theme))));
     }
     facts.extend(consequence(finding).map(|consequence| ("effect:", consequence)));
     facts.extend(finding.live_objects.as_ref().map(|live| ("live:  ", live_objects(live, theme.ellipsis()))));
@@ -83,16 +103,17 @@ fn one_line(value: &Value, theme: Theme) -> String {
     shorten(&value.to_string(), VALUE_LIMIT, theme.ellipsis())
 }
 
-fn witness_text(witness: &Value, theme: Theme) -> String {
+fn witness_text(witness: &Value, margin: &str, theme: Theme) -> String {
     let yaml = witness_yaml(witness);
     let safe = terminal_safe_lines(yaml.trim_end());
     let all: Vec<&str> = safe.lines().collect();
     let mut text = String::new();
     for line in all.iter().take(WITNESS_LINES) {
-        text += &format!("       {line}\n");
+        text += &format!("{margin}     {line}\n");
     }
     if all.len() > WITNESS_LINES {
-        text += &format!("       {} and {} more lines\n", theme.ellipsis(), all.len() - WITNESS_LINES);
+        let more = all.len() - WITNESS_LINES;
+        text += &format!("{margin}     {} and {more} more lines, which --witness-dir DIR writes\n", theme.ellipsis());
     }
     text
 }
@@ -190,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_finding_says_what_where_why_and_what_to_do() {
-        assert_snapshot!(finding_text(&scope_finding(), Theme { color: false, unicode: true }), @r#"
+        assert_snapshot!(finding_text(&scope_finding(), None, Theme { color: false, unicode: true }), @r#"
         error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
           --> new.yaml:41:15
            = object: CustomResourceDefinition foos.ex.com, version v1
@@ -212,13 +233,80 @@ mod tests {
     }
 
     #[test]
+    fn the_field_is_shown_where_it_stands_with_its_old_and_new_value() {
+        let mut finding = scope_finding();
+        let lines = ["        f:", "          type: string", "          enum: [A]"];
+        let excerpt = Excerpt { first_line: 39, lines: lines.map(str::to_owned).to_vec(), start: 10, length: 9 };
+        finding.live_objects = None;
+        let theme = Theme { color: false, unicode: true };
+        assert_snapshot!(finding_text(&finding, Some(&excerpt), theme), @r#"
+        error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
+          --> new.yaml:41:15
+           |
+        39 |         f:
+        40 |           type: string
+        41 |           enum: [A]
+           |           ^^^^^^^^^ ["A","B"] → ["A"]
+           = object: CustomResourceDefinition foos.ex.com, version v1
+           = path:   spec.f
+           = effect: rejected on create
+           = witness:
+               apiVersion: ex.com/v1
+               kind: Foo
+               metadata:
+                 name: witness
+               spec:
+                 f: B
+           = fix:    keep the value, or serve a new version
+           = fingerprint: 9c1185a5deadbeef
+        "#);
+        // Values that are long have lines of their own, and a long witness is cut.
+        finding.old = Some(json!(["A".repeat(80)]));
+        finding.witness = Some(json!({"spec": vec![1; 40]}));
+        assert_snapshot!(finding_text(&finding, Some(&excerpt), theme), @r#"
+        error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
+          --> new.yaml:41:15
+           |
+        39 |         f:
+        40 |           type: string
+        41 |           enum: [A]
+           |           ^^^^^^^^^
+           = object: CustomResourceDefinition foos.ex.com, version v1
+           = path:   spec.f
+           = old:    ["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"]
+           = new:    ["A"]
+           = effect: rejected on create
+           = witness:
+               spec:
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               … and 25 more lines, which --witness-dir DIR writes
+           = fix:    keep the value, or serve a new version
+           = fingerprint: 9c1185a5deadbeef
+        "#);
+    }
+
+    #[test]
     fn a_waived_finding_says_so_and_why() {
         let mut finding = scope_finding();
         finding.severity = Severity::Info;
         finding.waived = Some("no stored object uses B, checked on 2026-11-02".to_owned());
         finding.witness = None;
         finding.live_objects = None;
-        assert_snapshot!(finding_text(&finding, Theme::plain()), @r#"
+        assert_snapshot!(finding_text(&finding, None, Theme::plain()), @r#"
         waived[CRDUpgradeSafety/enum]: value "B" is no longer allowed
           --> new.yaml:41:15
            = object: CustomResourceDefinition foos.ex.com, version v1
@@ -238,7 +326,7 @@ mod tests {
         finding.old = Some(json!("\u{202e}x\u{9b}"));
         finding.witness = Some(json!({"\u{1b}k": "\u{200b}\u{7}\n\u{2028}"}));
         finding.remedy = Some("one\nerror: two".to_owned());
-        let text = finding_text(&finding, Theme::plain());
+        let text = finding_text(&finding, None, Theme::plain());
         assert!(!text.chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)), "{text:?}");
         assert!(text.lines().skip(1).all(|line| line.is_empty() || line.starts_with("  ")), "{text}");
     }

@@ -13,6 +13,7 @@ use super::event::{Counts, Event, FieldLine, Millis, PlannedLine, RuleLine, Unfi
 use super::json_report::CheckReport;
 use super::render::{Clock, Moment};
 use crate::exit::ExitCode;
+use crate::manifest::excerpt::Excerpt;
 
 /// Two streams whose text can be looked at.
 #[derive(Clone, Debug, Default)]
@@ -259,7 +260,15 @@ pub(super) fn hostile() -> Vec<Event> {
             run: evil(),
         },
         Event::Plan { counts: Counts::default(), changes: vec![change], elapsed: Millis(1) },
-        Event::Finding { finding: Box::new(finding) },
+        Event::Finding {
+            finding: Box::new(finding),
+            excerpt: Some(Box::new(Excerpt {
+                first_line: 1,
+                lines: vec![evil().replace('\n', " "), evil().replace('\n', " ")],
+                start: 2,
+                length: 9,
+            })),
+        },
         Event::Preflight { outcome: evil(), rules: vec![rule], elapsed: Millis(1) },
         Event::Preflight { outcome: evil(), rules: Vec::new(), elapsed: Millis(1) },
         Event::Retry { request: evil(), reason: evil(), attempt: 9, delay: Millis(9_000) },

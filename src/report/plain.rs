@@ -119,9 +119,10 @@ impl Renderer for PlainRenderer {
                 self.line(now, &["plan", &counts_to_do(counts), &took(*elapsed)]);
                 self.output.data(&plan_text(changes, counts, *elapsed, &self.options));
             }
-            Event::Finding { finding } => {
+            Event::Finding { finding, excerpt } => {
                 let gap = if self.progress.findings == 1 { "\n" } else { "" };
-                self.output.data(&format!("{gap}{}", finding_text(finding, self.options.data_theme)));
+                self.output
+                    .data(&format!("{gap}{}", finding_text(finding, excerpt.as_deref(), self.options.data_theme)));
             }
             Event::Preflight { outcome, rules, elapsed } => {
                 self.line(now, &["preflight", &terminal_safe(outcome), &counted(rules.len(), "rule"), &took(*elapsed)]);

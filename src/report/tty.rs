@@ -251,9 +251,9 @@ impl TtyRenderer {
                 self.stand_still();
                 self.data(&plan_text(changes, counts, *elapsed, &self.options));
             }
-            Event::Finding { finding } => {
+            Event::Finding { finding, excerpt } => {
                 let gap = if self.progress.findings == 1 { "\n" } else { "" };
-                self.data(&format!("{gap}{}", finding_text(finding, self.options.data_theme)));
+                self.data(&format!("{gap}{}", finding_text(finding, excerpt.as_deref(), self.options.data_theme)));
             }
             Event::Preflight { outcome, rules, elapsed } => {
                 self.stand_still();

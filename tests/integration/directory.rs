@@ -341,14 +341,17 @@ fn a_check_against_a_git_ref_refuses_a_changed_scope_at_its_line() {
     Plan: 1 to update, 8 unchanged.
 
     error[CRDUpgradeSafety/scope]: scope changed from "Namespaced" to "Cluster"
-      --> deploy/crd.yaml:7:3
-       = object: CustomResourceDefinition backups.backup.example.com
-       = path:   spec.scope
-       = old:    "Namespaced"
-       = new:    "Cluster"
-       = effect: unreadable
-       = fix:    define a new kind beside this one and move the objects to it
-       = fingerprint: 40647f8eee6d184c
+     --> deploy/crd.yaml:7:3
+      |
+    5 | spec:
+    6 |   group: backup.example.com
+    7 |   scope: Cluster
+      |   ^^^^^^^^^^^^^^ "Namespaced" -> "Cluster"
+      = object: CustomResourceDefinition backups.backup.example.com
+      = path:   spec.scope
+      = effect: unreadable
+      = fix:    define a new kind beside this one and move the objects to it
+      = fingerprint: 40647f8eee6d184c
 
     Preflight  2 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation skipped
       PermissionValidation skipped: needs an API server, and git:HEAD:live is none
@@ -375,7 +378,7 @@ fn a_check_against_a_git_ref_needs_no_record() {
     let pushback = operator_with_a_changed_scope();
     let check = ["check", "-a", "operator", "-f", "deploy", "--cluster", "git:main:deploy"];
     let refused = pushback.run(&check).expect(10);
-    assert!(refused.stdout.contains("  --> deploy/crd.yaml:7:3\n"), "{}", refused.stdout);
+    assert!(refused.stdout.contains(" --> deploy/crd.yaml:7:3\n"), "{}", refused.stdout);
     // The other folder holds the same objects again.
     let twice = pushback.run(&["check", "-a", "operator", "-f", "deploy", "--cluster", "git:main"]).expect(1);
     insta::assert_snapshot!(twice.complaints(), @"error: ClusterRole backup-operator stands twice: in main:deploy/operator.yaml:12 and in main:live/_cluster/clusterrole.rbac.authorization.k8s.io_backup-operator.yaml:1; keep one of them");

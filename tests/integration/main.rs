@@ -27,6 +27,7 @@ mod races;
 mod readme;
 mod refusals;
 mod safety;
+mod schemas;
 mod secrets;
 mod security;
 mod sides;
@@ -74,6 +75,7 @@ fn all_tests() -> Vec<TestCase> {
         readme::tests(),
         refusals::tests(),
         safety::tests(),
+        schemas::tests(),
         secrets::tests(),
         security::tests(),
         sides::tests(),

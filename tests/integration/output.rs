@@ -14,6 +14,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: rows_that_were_asked_for_are_lines_without_a_terminal,
         Nothing: a_dumb_terminal_gets_lines,
         Nothing: every_line_for_programs_is_an_event_and_the_last_is_the_end,
+        Nothing: a_finding_shows_its_line_unless_something_in_the_file_is_secret,
         Nothing: an_error_of_a_command_that_only_prints_has_its_exit_code_and_nothing_on_standard_output,
         Controllers: what_moved_while_waiting_is_gone_at_the_end_and_the_cause_is_told,
     ]
@@ -71,12 +72,58 @@ fn every_line_for_programs_is_an_event_and_the_last_is_the_end() {
     assert!(planning >= 3, "{text}");
 }
 
+fn a_finding_shows_its_line_unless_something_in_the_file_is_secret() {
+    let folder = folder();
+    let definition = |scope: &str| {
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: foos.ex.com}}\nspec:\n  \
+             group: ex.com\n  scope: {scope} # for whom\n  names: {{kind: Foo, plural: foos}}\n  versions:\n  - name: v1\n    \
+             served: true\n    storage: true\n    schema: {{openAPIV3Schema: {{type: object}}}}\n"
+        )
+    };
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("a file");
+    let secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: token}\nstringData: {token: hunter2hunter2}\n";
+    write("old.yaml", &definition("Namespaced"));
+    let config = "---\napiVersion: pushback.dev/v1alpha1\nkind: Config\ndiffMaskRules:\n- path: [data]\n  resourceMatchers:\n  \
+                  - apiVersionKindMatcher: {apiVersion: v1, kind: ConfigMap}\n";
+    let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\ndata: {token: hunter2hunter2}\n";
+    for (beside, shown) in [
+        (String::new(), true),
+        (map.to_owned(), true),
+        (secret.to_owned(), false),
+        (format!("{map}{config}"), false),
+        (
+            format!(
+                "---\nkind: SecretList\napiVersion: v1\nitems:\n- {}\n",
+                secret[4..].trim_end().replace('\n', "\n  ")
+            ),
+            false,
+        ),
+    ] {
+        write("new.yaml", &(definition("Cluster") + &beside));
+        let check = ["check", "-f", "new.yaml", "--cluster", "file:old.yaml"];
+        let output = ran(pushback(folder.path(), &check));
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert_eq!(output.status.code(), Some(10), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains(" --> new.yaml:6:3\n"), "{text}");
+        let line = "6 |   scope: Cluster # for whom\n  |   ^^^^^^^^^^^^^^ \"Namespaced\" → \"Cluster\"\n";
+        assert_eq!(text.contains(line), shown, "{beside}\n{text}");
+        let findings = text.split("Plan: ").nth(1).expect("findings");
+        assert!(!findings.contains("hunter2"), "{text}");
+    }
+    // Of what cannot be read again there is the place alone.
+    let mut piped = pushback(folder.path(), &["check", "-f", "-", "--cluster", "file:old.yaml"]);
+    piped.stdin(std::fs::File::open(folder.path().join("new.yaml")).expect("a file"));
+    let text = String::from_utf8(ran(piped).stdout).expect("text");
+    assert!(text.contains(" --> -:6:3\n") && !text.contains("6 |"), "{text}");
+}
+
 fn an_error_of_a_command_that_only_prints_has_its_exit_code_and_nothing_on_standard_output() {
     let folder = folder();
     let cases: [(&[&str], &str); 3] = [
         (&["rules", "CRDUpgradeSafty"], "CRDUpgradeSafety"),
         (&["inspect", "-a", "nobody", "--cluster", "dir:live"], "hint: `pushback list -A` shows all apps"),
-        (&["list", "--cluster", "nowhere"], "hint: expected kube, dir:PATH or git:REF[:PATH]"),
+        (&["list", "--cluster", "nowhere"], "hint: expected kube, dir:PATH, file:PATH or git:REF[:PATH]"),
     ];
     for (arguments, expected) in cases {
         let output = ran(pushback(folder.path(), arguments));

@@ -5,6 +5,7 @@ mod checks;
 mod crd;
 mod cross_version;
 pub(super) mod deletion;
+mod invalid;
 mod lifecycle;
 mod live;
 mod missing;
@@ -131,6 +132,7 @@ fn judge(facts: &Facts, settings: &Settings) -> Checked {
     let mut needs = Needs::new();
     let mode = live::Mode::of(settings);
     for change in facts.changes.changes.iter().filter(|change| is_crd(change)) {
+        invalid::check(change, &mut judgement.findings);
         if deletion::concerns(change) {
             deletion::check(&DELETION, change, facts, &mut judgement);
         } else if change.operation == Operation::Update {

@@ -110,7 +110,7 @@ impl Program {
             Ok(Value::Bool(false)) => Truth::False,
             Ok(other) => Truth::Unknown(format!("the rule gives a {}", other.type_name())),
             Err(Stop::Error(message)) => Truth::Error(message),
-            Err(Stop::Unknown(why)) => Truth::Unknown(why),
+            Err(Stop::Unknown(why) | Stop::Abort(why)) => Truth::Unknown(why),
             Err(Stop::Budget) => Truth::Unknown("the rule takes too many steps".to_owned()),
         }
     }

@@ -17,6 +17,8 @@ mod text;
 mod walk;
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;
 
 use serde_json::{Value, json};

@@ -13,10 +13,11 @@ mod validate;
 use serde_json::Value;
 
 pub use format::format_is_valid;
+pub(in crate::schema) use metadata::{is_dns_1035_label, is_dns_subdomain};
 pub(super) use number::is_multiple;
 
 use super::model::Schema;
-use crate::source::PathSegment;
+use crate::source::{PathSegment, display_path};
 
 /// Where in an object something happened.
 pub type Path = Vec<PathSegment>;
@@ -188,6 +189,28 @@ fn validate(resource: &Resource<'_>, server: Server, old: Option<&Value>, admiss
         }
     }
     admission.errors = errors;
+}
+
+/// Why the server refuses a definition with this default.
+pub(in crate::schema) fn default_problem(schema: &Schema, default: &Value) -> Option<String> {
+    let shaped = shape::shape_default(schema, default);
+    if !shaped.pruned.is_empty() {
+        return Some("holds fields that the schema does not name".to_owned());
+    }
+    let server = Server::default();
+    let mut errors = shaped.errors;
+    let default = &shaped.object;
+    errors.extend(metadata::validate_embedded(schema, default));
+    errors.extend(validate::validate_default(schema, server, default).errors);
+    if errors.is_empty() {
+        errors.extend(rules::validate(schema, server, default, None).errors);
+    }
+    let error = errors.first()?;
+    let place = match error.path.as_slice() {
+        [] => "it".to_owned(),
+        path => display_path(path),
+    };
+    Some(format!("is refused by its own schema: {place}: {}", error.message))
 }
 
 /// Errors and gaps of one part of the validation.

@@ -233,6 +233,11 @@ func define(text []byte) answer {
 	}
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(&external)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&external.Spec)
+	if conversion := external.Spec.Conversion; conversion != nil && conversion.Webhook != nil {
+		if config := conversion.Webhook.ClientConfig; config != nil && config.Service != nil {
+			apiextensionsv1.SetDefaults_ServiceReference(config.Service)
+		}
+	}
 	var internal apiextensions.CustomResourceDefinition
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {

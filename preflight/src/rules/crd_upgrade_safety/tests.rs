@@ -238,8 +238,14 @@ fn what_a_kind_is_called_and_where_it_lives_stays() {
     let spec = |key: &'static str, value: &'static str| after(move |crd| crd["spec"][key] = value.into());
     let names = |key: &'static str, value: Value| after(move |crd| crd["spec"]["names"][key] = value);
     insta::assert_snapshot!(spec("scope", "Cluster"), @r#"scope Breaking Error: scope changed from "Namespaced" to "Cluster""#);
-    insta::assert_snapshot!(spec("group", "ex.org"), @r#"group Breaking Error: group changed from "ex.com" to "ex.org""#);
-    insta::assert_snapshot!(names("plural", json!("fooz")), @r#"names Breaking Error: plural name changed from "foos" to "fooz""#);
+    insta::assert_snapshot!(spec("group", "ex.org"), @r#"
+    invalid Breaking Error: the API server would refuse the definition: must be foos.ex.org, of spec.names.plural and spec.group
+    group Breaking Error: group changed from "ex.com" to "ex.org"
+    "#);
+    insta::assert_snapshot!(names("plural", json!("fooz")), @r#"
+    invalid Breaking Error: the API server would refuse the definition: must be fooz.ex.com, of spec.names.plural and spec.group
+    names Breaking Error: plural name changed from "foos" to "fooz"
+    "#);
     insta::assert_snapshot!(names("kind", json!("Fu")), @r#"names Breaking Error: kind changed from "Foo" to "Fu""#);
     insta::assert_snapshot!(names("listKind", json!("Foos")), @r#"names Unknown Error: list kind changed from "FooList" to "Foos""#);
     insta::assert_snapshot!(names("singular", json!("fu")), @r#"names Change Info: singular name changed from "foo" to "fu""#);
@@ -327,7 +333,11 @@ fn the_storage_version_moves_freely_only_between_equal_schemas() {
 #[test]
 fn another_conversion_is_judged_by_the_schemas_that_meet_in_it() {
     let webhook = || json!({"strategy": "Webhook"});
-    insta::assert_snapshot!(after(|crd| crd["spec"]["conversion"] = webhook()), @"conversion Change Warning: conversion strategy changed from None to Webhook: reading an object that is stored in another version now takes the webhook");
+    insta::assert_snapshot!(after(|crd| crd["spec"]["conversion"] = webhook()), @"
+    invalid Breaking Error: the API server would refuse the definition: is required where strategy is Webhook
+    invalid Breaking Error: the API server would refuse the definition: must hold v1 or v1beta1
+    conversion Change Warning: conversion strategy changed from None to Webhook: reading an object that is stored in another version now takes the webhook
+    ");
     let dropped = |edit: &dyn Fn(&mut Value)| {
         let (mut old, mut new) = (live(&["v1"]), foos());
         old["spec"]["conversion"] = webhook();
@@ -541,6 +551,22 @@ fn a_definition_is_deleted_only_when_no_object_goes_with_it() {
 }
 
 #[test]
+fn a_definition_that_the_server_would_refuse_is_told_where_no_server_was_asked() {
+    let bad = edited(|crd| {
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["pattern"] =
+            json!("(");
+    });
+    let created = |verification: Verification| {
+        let change = Change { verification, ..change(Operation::Create, None, Some(bad.clone())) };
+        lines(&run(change))
+    };
+    insta::assert_snapshot!(created(Verification::NotVerified("a directory".into())), @"invalid Breaking Error: the API server would refuse the definition: cannot be read: missing closing ) (at byte 1)");
+    assert_eq!(created(Verification::Server), "");
+    // What is there already is no news.
+    assert_eq!(lines(&run(update(bad.clone(), bad.clone()))), "");
+}
+
+#[test]
 fn a_definition_that_a_release_drops_is_missed() {
     let dropped = edited(|crd| {
         crd["metadata"]["name"] = json!("bars.ex.com");
@@ -560,7 +586,10 @@ fn a_definition_that_a_release_drops_is_missed() {
         lines(&session.finish(Judgement::default(), &[], "2026-01-01").0)
     };
     insta::assert_snapshot!(judge(foos()), @"crdMissing Breaking Error: the input lacks the definition of Bar, which the old side has");
-    insta::assert_snapshot!(judge(edited(|crd| crd["spec"]["group"] = json!("other.com"))), @"crdMissing Change Warning: the input lacks the definition of Bar, which the old side has");
+    insta::assert_snapshot!(judge(edited(|crd| crd["spec"]["group"] = json!("other.com"))), @"
+    invalid Breaking Error: the API server would refuse the definition: must be foos.other.com, of spec.names.plural and spec.group
+    crdMissing Change Warning: the input lacks the definition of Bar, which the old side has
+    ");
 }
 
 #[test]

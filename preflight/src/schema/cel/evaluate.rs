@@ -23,6 +23,8 @@ pub(super) enum Stop {
     Error(String),
     /// What the server would answer is not known.
     Unknown(String),
+    /// The server stumbles and gives the whole rule up, whatever the operators around would make of an error.
+    Abort(String),
     /// Out of steps.
     Budget,
 }
@@ -166,8 +168,14 @@ impl<'a> Evaluator<'a> {
             Expression::List(items) => self.list(items, scope),
             Expression::Map(entries) => self.map(entries, scope),
             Expression::Macro { function, range, variables, bodies } => {
-                let range = self.evaluate(range, scope)?;
-                self.expand(function, range, variables, bodies, scope)
+                let expanded = match self.evaluate(range, scope) {
+                    Ok(range) => self.expand(function, range, variables, bodies, scope),
+                    Err(stop) => Err(stop),
+                };
+                match expanded {
+                    Err(Stop::Error(message)) if *function == "sortBy" => Err(Stop::Abort(message)),
+                    other => other,
+                }
             }
         }
     }
@@ -180,7 +188,7 @@ impl<'a> Evaluator<'a> {
                 Ok(Value::Bool(value)) if value == deciding => return Ok(Value::Bool(deciding)),
                 Ok(Value::Bool(_)) => continue,
                 Ok(other) => self.no_overload(if deciding { "||" } else { "&&" }, &[&other]),
-                Err(Stop::Budget) => return Err(Stop::Budget),
+                Err(stop @ (Stop::Budget | Stop::Abort(_))) => return Err(stop),
                 Err(stop) => stop,
             };
             stopped = Some(match stopped {
@@ -290,7 +298,10 @@ impl<'a> Evaluator<'a> {
         }
         let mut values = Vec::with_capacity(arguments.len() + 1);
         if let Some(target) = target {
-            let target = self.evaluate(target, scope)?;
+            let target = self.evaluate(target, scope).map_err(|stop| match stop {
+                Stop::Error(message) if matches!(function, "sort" | "distinct") => Stop::Abort(message),
+                other => other,
+            })?;
             // These two look at their argument only when they need it.
             if let ("orValue" | "or", Value::Optional(held), [alternative]) = (function, &target, arguments) {
                 return match (held, function) {
@@ -439,7 +450,7 @@ impl<'a> Comprehension<'_, '_, 'a> {
             match self.truth(0) {
                 Ok(value) if value == deciding => return Ok(Value::Bool(deciding)),
                 Ok(_) => {}
-                Err(Stop::Budget) => return Err(Stop::Budget),
+                Err(stop @ (Stop::Budget | Stop::Abort(_))) => return Err(stop),
                 Err(stop) => {
                     stopped = Some(match stopped {
                         Some(before) => before.or(stop),

@@ -198,7 +198,7 @@ impl<'a> List<'a> {
             match item.equals(wanted, evaluator) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
-                Err(Stop::Budget) => return Err(Stop::Budget),
+                Err(stop @ (Stop::Budget | Stop::Abort(_))) => return Err(stop),
                 Err(stop) => stopped = Some(stop),
             }
         }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::SchemaStep;
+use super::formula::free_values;
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Admission, Path, Resource, Server};
 use crate::source::{PathSegment, display_path};
@@ -163,7 +164,7 @@ fn node_of(schema: &Schema, place: &[PathSegment]) -> Vec<SchemaStep> {
                 SchemaStep::Items
             }
             PathSegment::Key(key) => {
-                let additional = node.and_then(Schema::additional_schema);
+                let additional = node.and_then(free_values);
                 let named = node.and_then(|node| node.properties.get(key));
                 let is_free = named.is_none() && additional.is_some();
                 node = named.or(additional);
@@ -234,7 +235,7 @@ fn altered_field(
     after: &Map<String, Value>,
     place: &Path,
 ) -> Option<Path> {
-    let node = |name: &str| schema.properties.get(name).or_else(|| schema.additional_schema());
+    let node = |name: &str| schema.properties.get(name).or_else(|| free_values(schema));
     let own = before.iter().find_map(|(name, value)| {
         let inner = with(place, name.as_str().into());
         // The version is rewritten on purpose.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::formula::{
-    Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, types_of, ways_to_break, ways_to_damage,
+    Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, free_values, types_of, ways_to_break, ways_to_damage,
 };
 use super::number::Numbers;
 use super::text::Texts;
@@ -230,6 +230,10 @@ impl<'s> Demands<'s> {
             let values = values.iter().filter(|value| !value.is_null()).cloned().collect();
             self.be_one_of(&Rc::new(values));
         }
+        let bounds = [schema.minimum.map(|it| it.value), schema.maximum.map(|it| it.value), schema.multiple_of];
+        if bounds.into_iter().flatten().any(|bound| !super::number::can_hold(schema, bound)) {
+            self.must_be(Types::NUMBER.not());
+        }
         if let Some(minimum) = schema.minimum {
             self.number.least(minimum);
         }
@@ -273,13 +277,32 @@ impl<'s> Demands<'s> {
         if schema.embedded_resource && matches!(role, Role::Stored(_)) {
             self.obey(&EMBEDDED, Role::Branch(None));
         }
-        let combined = combinators(schema, branch);
-        if combined.is_empty() || !self.types.has(Types::NULL) {
-            combined.into_iter().for_each(|formula| self.add(formula));
+        for inner in &schema.all_of {
+            self.combined(Formula::Obeys(inner, branch));
+        }
+        if !schema.any_of.is_empty() {
+            self.combined(Formula::Any(schema.any_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect()));
+        }
+        if !schema.one_of.is_empty() {
+            let exactly = |chosen: usize| {
+                let each = schema.one_of.iter().enumerate().map(|(index, inner)| {
+                    if index == chosen { Formula::Obeys(inner, branch) } else { Formula::Breaks(inner, branch) }
+                });
+                Formula::All(each.collect())
+            };
+            self.combined(Formula::Any((0..schema.one_of.len()).map(exactly).collect()));
+        }
+        if let Some(not) = &schema.not {
+            self.combined(Formula::Breaks(not, branch));
+        }
+    }
+
+    /// Adds what a combinator demands; the server never asks it of null.
+    fn combined(&mut self, formula: Formula<'s>) {
+        if self.types.has(Types::NULL) {
+            self.choose(vec![formula, Formula::Types(Types::NULL)]);
         } else {
-            // The server asks only type and enum of null.
-            let of_others = [Formula::Types(Types::NULL.not())].into_iter().chain(combined).collect();
-            self.choose(vec![Formula::All(of_others), Formula::Types(Types::NULL)]);
+            self.add(formula);
         }
     }
 
@@ -324,10 +347,10 @@ impl<'s> Objects<'s> {
         for (schema, role) in &self.schemas {
             if let Some(field) = schema.properties.get(name) {
                 formulas.push(Formula::Obeys(field, field_role(schema, *role, name)));
-            } else if let Some(additional) = schema.additional_schema() {
+            } else if let Some(additional) = free_values(schema) {
                 let role = match role {
                     Role::Stored(_) => Role::Stored(Place::Field),
-                    Role::Branch(node) => Role::Branch(node.and_then(Schema::additional_schema)),
+                    Role::Branch(node) => Role::Branch(node.and_then(free_values)),
                 };
                 formulas.push(Formula::Obeys(additional, role));
             } else if is_closed(schema, *role) && !is_built_in(schema, *role, name) {
@@ -343,27 +366,6 @@ impl<'s> Objects<'s> {
         let named = self.schemas.iter().flat_map(|(schema, _)| schema.properties.keys());
         named.map(|name| Rc::from(name.as_str())).chain(self.has.keys().cloned()).collect()
     }
-}
-
-/// What `allOf`, `anyOf`, `oneOf` and `not` of a schema demand.
-fn combinators<'s>(schema: &'s Schema, branch: Role<'s>) -> Vec<Formula<'s>> {
-    let mut formulas: Vec<Formula<'s>> = schema.all_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect();
-    if !schema.any_of.is_empty() {
-        formulas.push(Formula::Any(schema.any_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect()));
-    }
-    if !schema.one_of.is_empty() {
-        let exactly = |chosen: usize| {
-            let each = schema.one_of.iter().enumerate().map(|(index, inner)| {
-                if index == chosen { Formula::Obeys(inner, branch) } else { Formula::Breaks(inner, branch) }
-            });
-            Formula::All(each.collect())
-        };
-        formulas.push(Formula::Any((0..schema.one_of.len()).map(exactly).collect()));
-    }
-    if let Some(not) = &schema.not {
-        formulas.push(Formula::Breaks(not, branch));
-    }
-    formulas
 }
 
 fn field_role<'s>(schema: &'s Schema, role: Role<'s>, name: &str) -> Role<'s> {

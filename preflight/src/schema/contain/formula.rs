@@ -3,9 +3,11 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use super::number::can_hold;
 use crate::schema::model::{Additional, Limit, ListType, Schema, Type, Window};
 
 /// Steps that it may take to judge one default.
@@ -182,6 +184,24 @@ impl<'s> Formula<'s> {
     }
 }
 
+/// The schema of values under keys that nobody names. `additionalProperties: true` lets all values in, and prunes every
+/// object in them to nothing.
+pub(super) fn free_values(schema: &Schema) -> Option<&Schema> {
+    static ANY_VALUE: LazyLock<Schema> = LazyLock::new(|| {
+        let mut schema = Schema { nullable: true, ..Schema::default() };
+        // As deep as lists of lists are worth to be told apart.
+        for _ in 0..4 {
+            schema = Schema { nullable: true, items: Some(Box::new(schema)), ..Schema::default() };
+        }
+        schema
+    });
+    match &schema.additional {
+        Some(Additional::Schema(values)) => Some(values),
+        Some(Additional::Anything) => Some(&ANY_VALUE),
+        _ => None,
+    }
+}
+
 /// The demands that a schema makes, one by one, each turned into the formula of breaking it.
 /// `defaults` is the node of the skeleton whose defaults are filled in before.
 pub(super) fn ways_to_break<'s>(schema: &'s Schema, role: Role<'s>) -> Vec<Formula<'s>> {
@@ -206,8 +226,8 @@ pub(super) fn ways_to_break<'s>(schema: &'s Schema, role: Role<'s>) -> Vec<Formu
             }
         }
     }
-    if let Some(Additional::Schema(additional)) = &schema.additional {
-        let node = skeleton.and_then(Schema::additional_schema);
+    if let Some(additional) = free_values(schema) {
+        let node = skeleton.and_then(free_values);
         let inner = Formula::Breaks(additional, inner_role(role, node, Place::Field));
         ways.push(Formula::HasOther(vec![schema], Box::new(inner)));
     }
@@ -255,9 +275,9 @@ fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
     if let Some(values) = &schema.enumeration {
         ways.push(Formula::IsNot(Rc::new(values.clone())));
     }
-    ways.extend(schema.minimum.map(below));
-    ways.extend(schema.maximum.map(above));
-    ways.extend(schema.multiple_of.map(Formula::IsNoMultiple));
+    ways.extend(schema.minimum.map(|limit| below(schema, limit)));
+    ways.extend(schema.maximum.map(|limit| above(schema, limit)));
+    ways.extend(schema.multiple_of.map(|factor| no_multiple(schema, factor)));
     ways.extend(schema.pattern.as_deref().map(Formula::IsNoMatch));
     ways.extend(schema.format.as_deref().map(|format| Formula::IsAgainstFormat(format, schema)));
     if schema.length != Window::default() {
@@ -277,13 +297,18 @@ fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
 }
 
 /// The numbers that a `minimum` keeps out.
-pub(super) fn below(minimum: Limit) -> Formula<'static> {
-    Formula::IsBelow(flipped(minimum))
+pub(super) fn below(schema: &Schema, minimum: Limit) -> Formula<'static> {
+    if can_hold(schema, minimum.value) { Formula::IsBelow(flipped(minimum)) } else { Formula::Types(Types::NUMBER) }
 }
 
 /// The numbers that a `maximum` keeps out.
-pub(super) fn above(maximum: Limit) -> Formula<'static> {
-    Formula::IsAbove(flipped(maximum))
+pub(super) fn above(schema: &Schema, maximum: Limit) -> Formula<'static> {
+    if can_hold(schema, maximum.value) { Formula::IsAbove(flipped(maximum)) } else { Formula::Types(Types::NUMBER) }
+}
+
+/// The numbers that a `multipleOf` keeps out.
+pub(super) fn no_multiple(schema: &Schema, factor: f64) -> Formula<'static> {
+    if can_hold(schema, factor) { Formula::IsNoMultiple(factor) } else { Formula::Types(Types::NUMBER) }
 }
 
 /// The bound that lets in what this one keeps out.
@@ -318,9 +343,9 @@ pub(super) fn combinator_ways<'s>(
     if let Some(not) = &schema.not {
         ways.push(("not", Formula::Obeys(not, role)));
     }
-    // The server asks only type and enum of null.
-    let of_others = |way| Formula::All(vec![Formula::Types(Types::NULL.not()), way]);
-    ways.into_iter().map(|(keyword, way)| (keyword, of_others(way))).collect()
+    // The server never asks it of null.
+    let present = |way| Formula::All(vec![Formula::Types(Types::NULL.not()), way]);
+    ways.into_iter().map(|(keyword, way)| (keyword, present(way))).collect()
 }
 
 /// All ways in which a value is rejected, pruned or altered at a node of the skeleton or below.
@@ -337,7 +362,7 @@ pub(super) fn ways_to_damage(schema: &Schema, place: Place) -> Vec<Formula<'_>> 
     for (name, field) in &schema.properties {
         ways.push(Formula::has(name, Formula::Damaged(field, Place::Field)));
     }
-    if let Some(additional) = schema.additional_schema() {
+    if let Some(additional) = free_values(schema) {
         ways.push(Formula::HasOther(vec![schema], Box::new(Formula::Damaged(additional, Place::Field))));
     }
     if let Some(items) = &schema.items {

@@ -36,7 +36,13 @@ impl Numbers {
         }
     }
 
-    fn is_within(&self, float: f64) -> bool {
+    /// The server cuts bounds to whole numbers where the value is one.
+    fn is_within(&self, number: &Number) -> bool {
+        if let Some(whole) = number.as_i64() {
+            let whole = i128::from(whole);
+            return whole >= whole_low(self.low) && whole <= whole_high(self.high);
+        }
+        let Some(float) = number.as_f64() else { return false };
         let above = |limit: Limit| float > limit.value || (!limit.exclusive && float == limit.value);
         let below = |limit: Limit| float < limit.value || (!limit.exclusive && float == limit.value);
         self.low.is_none_or(above) && self.high.is_none_or(below)
@@ -44,8 +50,7 @@ impl Numbers {
 
     /// Whether a number meets the demands.
     pub(super) fn admits(&self, number: &Number) -> bool {
-        let Some(float) = number.as_f64() else { return false };
-        self.is_within(float)
+        self.is_within(number)
             && self.multiples.iter().all(|factor| is_multiple(number, *factor))
             && !self.not_multiples.iter().any(|factor| is_multiple(number, *factor))
     }
@@ -60,10 +65,13 @@ impl Numbers {
         if low > high {
             return Outcome::Empty;
         }
-        let exact =
-            self.multiples.iter().chain(&self.not_multiples).all(|factor| factor.fract() == 0.0 && *factor > 0.0);
-        let step =
-            self.multiples.iter().filter(|_| exact).fold(1, |step, factor| least_common(step, as_whole(*factor)));
+        // Factors are cut too; nothing is a multiple of what is cut to zero.
+        let factors = |factors: &[f64]| factors.iter().map(|factor| as_whole(*factor)).collect::<Vec<_>>();
+        let (multiples, not_multiples) = (factors(&self.multiples), factors(&self.not_multiples));
+        if multiples.iter().any(|factor| *factor <= 0) {
+            return Outcome::Empty;
+        }
+        let step = multiples.iter().fold(1, |step, factor| least_common(step, *factor));
         // The multiples of `step` in the interval, from the one nearest to zero outwards.
         let (first, last) = (low.div_euclid(step) + i128::from(low.rem_euclid(step) != 0), high.div_euclid(step));
         if first > last {
@@ -78,15 +86,14 @@ impl Numbers {
                 return Outcome::Found(value);
             }
         }
-        // What is no multiple of whole factors repeats itself: a whole period without an example settles it. Values that
-        // are left out one by one are few, so that a hit among so many candidates was left to find.
-        let period = self
-            .not_multiples
+        // What is no multiple repeats itself: a whole period without an example settles it. Values that are left out one by
+        // one are few, so that a hit among so many candidates was left to find.
+        let period = not_multiples
             .iter()
-            .filter(|_| exact)
-            .fold(step, |period, factor| least_common(period, as_whole(*factor)));
+            .filter(|factor| **factor > 0)
+            .fold(step, |period, factor| least_common(period, *factor));
         let all = last - first < tried as i128;
-        if all || (exact && period / step < (CANDIDATES / 2) as i128 && !self.not_multiples.is_empty()) {
+        if all || (period / step < (CANDIDATES / 2) as i128 && !not_multiples.is_empty()) {
             return Outcome::Empty;
         }
         Outcome::Unknown("multipleOf".to_owned())
@@ -134,49 +141,50 @@ impl Numbers {
 pub(super) fn range_of_format(format: &str, schema: &Schema) -> Option<(Limit, Limit)> {
     let range =
         |low: f64, high: f64| Some((Limit { value: low, exclusive: true }, Limit { value: high, exclusive: true }));
-    let text = schema.kind == Some(Type::String);
-    match format.replace('-', "").as_str() {
-        _ if text => None,
-        "int32" => range(f64::from(i32::MIN), f64::from(i32::MAX)),
+    match (schema.kind.filter(|_| !schema.int_or_string)?, format) {
+        (Type::Integer, "int32") => range(f64::from(i32::MIN), f64::from(i32::MAX)),
         // The bounds of the type itself.
-        "int64" => range(-9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0),
-        "float" => range(f64::from(f32::MIN), f64::from(f32::MAX)),
-        "double" => range(f64::MIN, f64::MAX),
+        (Type::Integer, "int64") => range(-9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0),
+        (Type::Number, "float") => range(f64::from(f32::MIN), f64::from(f32::MAX)),
+        (Type::Number, "double") => range(f64::MIN, f64::MAX),
         _ => None,
     }
 }
 
-/// As the server computes it: whole numbers by remainder, others by the quotient.
+/// Whether the type of the schema can hold a bound or factor at all; where it cannot, the server refuses every number.
+pub(super) fn can_hold(schema: &Schema, bound: f64) -> bool {
+    let range = schema.format.as_deref().and_then(|format| range_of_format(format, schema));
+    let in_range = range.is_none_or(|(low, high)| bound >= low.value && bound <= high.value);
+    let whole = schema.kind != Some(Type::Integer) || schema.int_or_string || bound.fract() == 0.0;
+    whole && in_range
+}
+
+/// As the server computes it: whole numbers by the remainder of the factor cut to a whole one, others by the quotient.
 fn is_multiple(number: &Number, factor: f64) -> bool {
-    if factor == 0.0 {
-        return false;
+    match number.as_i64() {
+        Some(whole) => as_whole(factor) > 0 && i128::from(whole) % as_whole(factor) == 0,
+        None => number.as_f64().is_some_and(|float| pipeline::is_multiple(float, factor)),
     }
-    if let (Some(whole), true) = (number.as_i64(), factor.fract() == 0.0 && factor.abs() < 9e18) {
-        return i128::from(whole) % as_whole(factor) == 0;
-    }
-    number.as_f64().is_some_and(|float| pipeline::is_multiple(float, factor))
 }
 
 fn as_whole(float: f64) -> i128 {
-    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates, which is what is wanted")]
-    let whole = float as i128;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "cut where no integer of an object reaches, with room to count on"
+    )]
+    let whole = float.clamp(-1e30, 1e30) as i128;
     whole
 }
 
+/// The least whole number above a bound, which is cut to a whole one first.
 fn whole_low(limit: Option<Limit>) -> i128 {
     let least = i128::from(i64::MIN);
-    limit.map_or(least, |limit| {
-        let up = as_whole(limit.value.ceil());
-        up.saturating_add(i128::from(limit.exclusive && limit.value.fract() == 0.0)).max(least)
-    })
+    limit.map_or(least, |limit| (as_whole(limit.value) + i128::from(limit.exclusive)).max(least))
 }
 
 fn whole_high(limit: Option<Limit>) -> i128 {
     let most = i128::from(i64::MAX);
-    limit.map_or(most, |limit| {
-        let down = as_whole(limit.value.floor());
-        down.saturating_sub(i128::from(limit.exclusive && limit.value.fract() == 0.0)).min(most)
-    })
+    limit.map_or(most, |limit| (as_whole(limit.value) - i128::from(limit.exclusive)).min(most))
 }
 
 fn least_common(one: i128, other: i128) -> i128 {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::confirm::{Confirmed, confirm};
-use super::formula::{Formula, Place, Role};
+use super::formula::{Formula, Place, Role, free_values};
 use super::probe::{COMBINATIONS, Demand, combinations, joined};
 use super::solve::Outcome;
 use super::walk::{Step, Suspect};
@@ -151,8 +151,8 @@ fn known(path: &[&str], old: &Schema, new: &Schema) -> Option<Known> {
 
 fn node_at<'s>(schema: &'s Schema, steps: &[Step<'s>]) -> Option<&'s Schema> {
     steps.iter().try_fold(schema, |node, step| match step {
-        Step::Field(name) => node.properties.get(*name).or_else(|| node.additional_schema()),
-        Step::Other(_) => node.additional_schema(),
+        Step::Field(name) => node.properties.get(*name).or_else(|| free_values(node)),
+        Step::Other(_) => free_values(node),
         Step::Item => node.items.as_deref(),
     })
 }
@@ -171,7 +171,7 @@ fn steps_to<'s>(schema: &'s Schema, place: &[PathSegment]) -> Option<(&'s Schema
                 }
                 None => {
                     steps.push(Step::Other(vec![node]));
-                    node.additional_schema()?
+                    free_values(node)?
                 }
             },
             PathSegment::Index(_) => {

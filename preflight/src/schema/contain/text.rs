@@ -2,6 +2,7 @@
 //! automata; of any other format some good and some bad examples are known.
 
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -58,6 +59,24 @@ const PROBES: [&str; 40] = [
     "a_b",
     "=",
 ];
+
+/// What every text of a format that is not regular has, whatever else it is: enough to prove that there is none.
+fn implied(format: &str) -> Option<&'static Pattern> {
+    static IMPLIED: LazyLock<Vec<(&'static str, Pattern)>> = LazyLock::new(|| {
+        let known = [
+            ("cidr", "^.+/.+$"),
+            ("ipv4", "^.*[0-9][.].*[0-9][.].*[0-9][.].*[0-9].*$"),
+            ("ipv6", "^[^/]*:[^/]*$"),
+            ("email", "^(.|\\s)+@(.|\\s)+$"),
+            ("datetime", "^[0-9]{4}-[0-9]{2}-[0-9]{2}.{9,}$"),
+            ("uri", "^(.|\\s)+$"),
+            ("hostname", "^.+$"),
+            ("duration", "^.+$"),
+        ];
+        known.into_iter().filter_map(|(format, pattern)| Some((format, Pattern::parse(pattern).ok()?))).collect()
+    });
+    IMPLIED.iter().find(|(known, _)| *known == normal(format)).map(|(_, pattern)| pattern)
+}
 
 /// The demands on text.
 #[derive(Clone, Debug, Default)]
@@ -121,7 +140,11 @@ impl Texts<'_> {
             |formats: &[&str]| formats.iter().filter_map(|format| pattern::of_format(format)).collect::<Vec<_>>();
         let excepted: Vec<&str> = except.iter().flat_map(|values| values.iter()).filter_map(Value::as_str).collect();
         let language = Language {
-            matching: matching.iter().chain(regular(&formats)).collect(),
+            matching: matching
+                .iter()
+                .chain(regular(&formats))
+                .chain(formats.iter().filter_map(|format| implied(format)))
+                .collect(),
             avoiding: avoiding.iter().chain(regular(&not_formats)).collect(),
             least: u64::try_from(self.length.least).unwrap_or(0),
             most: match self.length.most {

@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::defaults::{defaults_of, gains};
-use super::formula::{Formula, Place, Role, Types, Unique, above, below, combinator_ways, types_of};
+use super::formula::{
+    Formula, Place, Role, Types, Unique, above, below, combinator_ways, free_values, no_multiple, types_of,
+};
 use crate::schema::model::{Additional, Limit, Schema, Window};
 
 /// What the server takes for a field that it knows without a schema: null is dropped when the object is read.
@@ -77,7 +79,7 @@ struct Walk<'s> {
 
 /// The node that stands for a field in a schema.
 pub(super) fn child<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
-    schema.properties.get(name).or_else(|| schema.additional_schema())
+    schema.properties.get(name).or_else(|| free_values(schema))
 }
 
 impl<'s> Walk<'s> {
@@ -178,14 +180,9 @@ impl<'s> Walk<'s> {
             let list = new.enumeration.clone().map(Value::Array);
             self.note("enum", list.clone(), list, question);
         }
-        self.limit(["minimum", "exclusiveMinimum"], (old.minimum, new.minimum), below);
-        self.limit(["maximum", "exclusiveMaximum"], (old.maximum, new.maximum), above);
-        self.keyword(
-            "multipleOf",
-            (&old.multiple_of, &new.multiple_of),
-            |it| json!(it),
-            |it| Formula::IsNoMultiple(*it),
-        );
+        self.limit(["minimum", "exclusiveMinimum"], (old.minimum, new.minimum), |limit| below(new, limit));
+        self.limit(["maximum", "exclusiveMaximum"], (old.maximum, new.maximum), |limit| above(new, limit));
+        self.keyword("multipleOf", (&old.multiple_of, &new.multiple_of), |it| json!(it), |it| no_multiple(new, *it));
         if old.pattern != new.pattern {
             let question =
                 new.pattern.as_deref().map_or(Question::Harmless, |it| Question::Exists(Formula::IsNoMatch(it)));
@@ -202,7 +199,7 @@ impl<'s> Walk<'s> {
         &mut self,
         [bound, exclusive]: [&'static str; 2],
         (old, new): (Option<Limit>, Option<Limit>),
-        breaks: fn(Limit) -> Formula<'static>,
+        breaks: impl FnOnce(Limit) -> Formula<'static>,
     ) {
         if old == new {
             return;
@@ -346,8 +343,13 @@ impl<'s> Walk<'s> {
             let formula = if new.embedded_resource {
                 Formula::Any(vec![Formula::lacks("apiVersion"), Formula::lacks("kind")])
             } else {
-                let lost = BUILT_IN.iter().filter(|name| child(new, name).is_none() && !new.keeps_unknown());
-                Formula::Any(lost.map(|name| Formula::has(name, Formula::anything())).collect())
+                // What the server knew of a resource is a field like any other now.
+                let lost = BUILT_IN.iter().filter_map(|name| match child(new, name) {
+                    Some(after) => Some(Formula::has(name, Formula::Damaged(after, Place::Field))),
+                    None if new.keeps_unknown() => None,
+                    None => Some(Formula::has(name, Formula::anything())),
+                });
+                Formula::Any(lost.collect())
             };
             let flag = |schema: &Schema| Some(Value::from(schema.embedded_resource));
             self.note("x-kubernetes-embedded-resource", flag(old), flag(new), Question::Exists(formula));
@@ -403,7 +405,7 @@ impl<'s> Walk<'s> {
         }
         for (name, after) in new.properties.iter().filter(|(name, _)| !old.properties.contains_key(*name)) {
             let built_in = (place == Place::Root || old.embedded_resource) && BUILT_IN.contains(&name.as_str());
-            if let Some(before) = old.additional_schema() {
+            if let Some(before) = free_values(old) {
                 self.field(at, name, before, after);
             } else if built_in || place == Place::Metadata {
                 self.field(at, name, &ANYTHING, after);
@@ -463,34 +465,30 @@ impl<'s> Walk<'s> {
     fn other_fields(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
         let named = self.named(at);
-        match (&old.additional, &new.additional) {
-            (Some(Additional::Schema(before)), Some(Additional::Schema(after))) => {
+        let shown = |schema: &Schema| match &schema.additional {
+            Some(Additional::Schema(values)) => kind_of(values),
+            Some(_) => Some(true.into()),
+            None => None,
+        };
+        match (free_values(old), free_values(new)) {
+            (Some(before), Some(after)) => {
                 self.steps.push(Step::Other(named));
                 self.nodes(before, after, Place::Field);
                 self.steps.pop();
             }
-            (_, Some(Additional::Schema(after))) if old.keeps_unknown() => {
+            (None, Some(after)) if old.preserve_unknown => {
                 self.steps.push(Step::Other(named));
                 let damaged = Question::Exists(Formula::Damaged(after, Place::Field));
-                self.note("additionalProperties", Some(true.into()), kind_of(after), damaged);
+                self.note("additionalProperties", Some(true.into()), shown(new), damaged);
                 self.steps.pop();
             }
-            (Some(before), None) if !new.keeps_unknown() => {
-                let shown = match before {
-                    Additional::Schema(before) => kind_of(before),
-                    _ => Some(true.into()),
-                };
+            (Some(_), None) if !new.preserve_unknown => {
                 let pruned = Question::Exists(Formula::HasOther(named, Box::new(Formula::anything())));
-                self.note("additionalProperties", shown, None, pruned);
+                self.note("additionalProperties", shown(old), None, pruned);
             }
-            (before, after) if before.is_some() != after.is_some() || before != after => {
-                let shown = |additional: &Option<Additional>| match additional {
-                    Some(Additional::Schema(schema)) => kind_of(schema),
-                    Some(_) => Some(true.into()),
-                    None => None,
-                };
-                self.note("additionalProperties", shown(before), shown(after), Question::Harmless);
-                if let Some(before) = old.additional_schema() {
+            (before, after) if before.is_some() != after.is_some() => {
+                self.note("additionalProperties", shown(old), shown(new), Question::Harmless);
+                if let Some(before) = free_values(old) {
                     self.lose_defaults(vec![Step::Other(named)], before);
                 }
             }

@@ -46,6 +46,9 @@ pub(super) fn search(
     let alphabet = alphabet(language, apart, budget)?;
     let mut product = Product::new(language, &alphabet, budget)?;
     let Some(start) = product.start(budget)? else { return Ok(()) };
+    if language.least > 0 && width == usize::MAX && product.prune(budget)? && !product.is_live(start) {
+        return Ok(());
+    }
     let layers = Layers::walk(&mut product, start, language.least, width, budget)?;
 
     let mut nodes: Vec<Node> = layers.last().iter().map(|step| Node::root(step.state)).collect();
@@ -245,6 +248,8 @@ struct Product<'p> {
     /// States of the automata in their order, and the node of the trie.
     states: Vec<Box<[u32]>>,
     ids: HashMap<Box<[u32]>, StateId>,
+    /// Whether a string of the language goes on from a state, where that is known for all.
+    live: Option<Vec<bool>>,
 }
 
 impl<'p> Product<'p> {
@@ -259,7 +264,45 @@ impl<'p> Product<'p> {
             blocks: alphabet.blocks.len(),
             states: Vec::new(),
             ids: HashMap::new(),
+            live: None,
         })
+    }
+
+    /// Finds out from which states a string of the language goes on, if a quarter of the budget is enough to see all:
+    /// a walk of some length would visit the others once for each length.
+    fn prune(&mut self, budget: &mut Budget) -> Result<bool, Exhausted> {
+        let share = budget.left() / 4;
+        let mut own = Budget::new(share);
+        self.live = self.find_live(&mut own).ok();
+        spend(budget, share - own.left())?;
+        Ok(self.live.is_some())
+    }
+
+    fn find_live(&mut self, budget: &mut Budget) -> Result<Vec<bool>, Exhausted> {
+        // Every state so far was reached from the start, and so is every one that is added.
+        let mut before: Vec<Vec<StateId>> = Vec::new();
+        let mut state = 0;
+        while (state as usize) < self.states.len() {
+            for block in 0..self.blocks {
+                if let Some(next) = self.step(state, block, budget)? {
+                    before.resize_with(before.len().max(next as usize + 1), Vec::new);
+                    before[next as usize].push(state);
+                }
+            }
+            state += 1;
+        }
+        let mut live = vec![false; self.states.len()];
+        let mut stack: Vec<StateId> = (0..state).filter(|state| self.accepts(*state)).collect();
+        while let Some(state) = stack.pop() {
+            if !std::mem::replace(&mut live[state as usize], true) {
+                stack.extend(before.get(state as usize).into_iter().flatten());
+            }
+        }
+        Ok(live)
+    }
+
+    fn is_live(&self, state: StateId) -> bool {
+        self.live.as_ref().is_none_or(|live| live.get(state as usize).copied().unwrap_or(true))
     }
 
     fn start(&mut self, budget: &mut Budget) -> Result<Option<StateId>, Exhausted> {
@@ -277,7 +320,7 @@ impl<'p> Product<'p> {
             return Ok(None);
         }
         if let Some(id) = self.ids.get(&states) {
-            return Ok(Some(*id));
+            return Ok(Some(*id).filter(|id| self.is_live(*id)));
         }
         // For the memory that is kept.
         spend(budget, STATE)?;

@@ -316,6 +316,17 @@ fn classes_and_case_folding_are_those_of_go() {
     assert_eq!(wrong, <[&str; 0]>::default());
 }
 #[test]
+fn a_window_makes_a_proof_no_harder() {
+    let real = |start: &str| {
+        let texts = CRD_PATTERNS.lines().map(|line| serde_json::from_str::<String>(line).expect("a string"));
+        pattern(&texts.into_iter().find(|text| text.starts_with(start)).expect("one of them"))
+    };
+    let (one, other) = (real("^(System|"), real("^Hostname|IPAddress|NamedAddress|"));
+    let language = Language { matching: vec![&one], avoiding: vec![&other], least: 253, ..Language::default() };
+    assert_eq!(language.example(&mut Budget::new(2_000_000)), Found::Empty);
+}
+
+#[test]
 fn a_part_is_searched_where_all_is_too_much() {
     let (one, other) = (pattern("(a|b)*a(a|b){12}"), pattern("^[ab]*b[ab]{14}$"));
     let language = Language { matching: vec![&one], avoiding: vec![&other], least: 40, ..Language::default() };

@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::schema::invalid::problems;
 use crate::schema::testing::Generator;
 
 struct Oracle {
@@ -170,4 +171,73 @@ fn random_texts_have_the_formats_that_the_server_says() {
     }
     let shown = disagreements.iter().take(40).cloned().collect::<Vec<_>>().join("\n");
     assert!(disagreements.is_empty(), "{}:\n{shown}", disagreements.len());
+}
+
+fn is_about_rule(error: &Value) -> bool {
+    let says = |key: &str, word: &str| error[key].as_str().is_some_and(|text| text.contains(word));
+    says("path", "x-kubernetes-validations") || says("detail", "rule")
+}
+
+#[test]
+fn random_definitions_are_refused_only_where_the_server_refuses_them() {
+    let Some(mut oracle) = Oracle::start() else { return };
+    let (mut wrong, mut missed) = (Vec::new(), Vec::new());
+    let (mut total, mut refused) = (0, 0);
+    for seed in 0..rounds() * 4 {
+        let mut generator = Generator::new(seed);
+        let mut schema = generator.schema();
+        for _ in 0..generator.below(3) {
+            schema = generator.damaged(&schema);
+        }
+        let mut version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+        if generator.chance(20) {
+            version["subresources"] = json!({"status": {}});
+        }
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "tests.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "tests", "kind": "Test"},
+                "versions": [version]},
+        });
+        let theirs = oracle.ask(&json!({"definition": definition}));
+        if theirs["failure"].is_string() {
+            continue;
+        }
+        let ours = problems(&definition);
+        let is_refused = !theirs["errors"].is_null();
+        total += 1;
+        refused += usize::from(is_refused);
+        let shown = format!("seed {seed}\n{}\ntheirs: {theirs}\nours: {ours:?}", definition["spec"]["versions"][0]);
+        match (ours.is_empty(), is_refused) {
+            (false, false) => wrong.push(shown),
+            // The types of rules are not checked here.
+            (true, true) if theirs["errors"].as_array().is_some_and(|errors| errors.iter().all(is_about_rule)) => {}
+            (true, true) => missed.push(shown),
+            _ => {}
+        }
+    }
+    #[expect(clippy::print_stderr, reason = "what was compared is the point of running this")]
+    {
+        eprintln!("{total} definitions, {refused} refused, {} of them not seen", missed.len());
+    }
+    let shown = wrong.iter().chain(&missed).take(8).cloned().collect::<Vec<_>>().join("\n\n");
+    assert!(
+        wrong.is_empty() && missed.is_empty(),
+        "{} wrong, {} missed of {total}:\n{shown}",
+        wrong.len(),
+        missed.len()
+    );
+}
+
+/// Definitions from a file that `PUSHBACK_DEFINITIONS` names, one question a line.
+#[test]
+fn given_definitions_are_refused_only_where_the_server_refuses_them() {
+    let (Some(mut oracle), Some(path)) = (Oracle::start(), std::env::var_os("PUSHBACK_DEFINITIONS")) else { return };
+    for line in std::fs::read_to_string(path).expect("the definitions").lines() {
+        let question: Value = serde_json::from_str(line).expect("a question");
+        let definition = &question["definition"];
+        let (ours, theirs) = (problems(definition), oracle.ask(&question));
+        let name = &definition["metadata"]["name"];
+        assert_eq!(ours.is_empty(), theirs["errors"].is_null(), "{name}\ntheirs: {theirs}\nours: {ours:?}");
+    }
 }

@@ -1,21 +1,26 @@
 //! `x-kubernetes-validations`: which rules the server evaluates on which values, and which failures it forgives.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::correlation::{OldItems, is_unchanged, old_field};
 use super::{Findings, Path, Server};
-use crate::schema::cel::{Program, Truth};
+use crate::schema::cel::{CelError, Program, Truth};
 use crate::schema::model::{CelRule, Schema};
 
 /// Evaluates all rules of the schema.
 pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Option<&Value>) -> Findings {
-    let mut validator = Validator { server, findings: Findings::default(), path: Path::new() };
+    let mut validator =
+        Validator { server, programs: BTreeMap::new(), findings: Findings::default(), path: Path::new() };
     validator.value(schema, schema, Node { value: object, old, equal: Equality::root(old, server) });
     validator.findings
 }
 
 struct Validator {
     server: Server,
+    /// By expression and `optionalOldSelf`.
+    programs: BTreeMap<(String, bool), Result<Program, CelError>>,
     findings: Findings,
     path: Path,
 }
@@ -107,67 +112,43 @@ impl Validator {
     }
 
     fn rule(&mut self, rule: &CelRule, schema: &Schema, node: Node<'_>) {
+        const KEYWORD: &str = "x-kubernetes-validations";
         let Node { value, old, equal } = node;
-        let is_transition = uses_old_self(&rule.rule);
+        if rule.rule.trim().is_empty() {
+            return;
+        }
+        let key = (rule.rule.clone(), rule.optional_old_self);
+        let program = match self.programs.entry(key).or_insert_with(|| Program::of(rule)) {
+            Ok(program) => program,
+            Err(error) => {
+                let reason = format!("the rule {} cannot be read: {error}", rule.rule);
+                return self.findings.unevaluated(&self.path, KEYWORD, reason);
+            }
+        };
+        let is_transition = program.uses_old_self();
         // A null counts as absent.
         let old = old.filter(|old| !old.is_null());
         if is_transition && old.is_none() && !(rule.optional_old_self && self.server.ratchets()) {
             return;
         }
-        match evaluate(rule, schema, value, old) {
-            Some(true) => {}
-            _ if !is_transition && equal.forgives(schema, value) => {}
-            Some(false) => {
-                let message = if rule.message.is_empty() {
-                    format!("it fails the rule {}", rule.rule)
-                } else {
-                    rule.message.clone()
-                };
-                self.findings.error(&self.path, "x-kubernetes-validations", message);
+        let truth = program.evaluate(schema, value, old);
+        if truth == Truth::True || matches!(truth, Truth::False) && !is_transition && equal.forgives(schema, value) {
+            return;
+        }
+        match truth {
+            Truth::True => {}
+            Truth::False if !rule.message.is_empty() => {
+                self.findings.error(&self.path, KEYWORD, rule.message.clone());
             }
-            None => {
-                let reason = format!("the rule {} cannot be evaluated", rule.rule);
-                self.findings.unevaluated(&self.path, "x-kubernetes-validations", reason);
+            Truth::False => self.findings.error(&self.path, KEYWORD, format!("it fails the rule {}", rule.rule)),
+            Truth::Error(message) => {
+                let message = format!("the rule {} cannot be evaluated: {message}", rule.rule);
+                self.findings.error(&self.path, KEYWORD, message);
             }
-        }
-    }
-}
-
-/// `None` where the outcome is not known.
-fn evaluate(rule: &CelRule, schema: &Schema, value: &Value, old: Option<&Value>) -> Option<bool> {
-    if rule.rule.trim().is_empty() {
-        return Some(true);
-    }
-    match Program::of(rule).ok()?.evaluate(schema, value, old) {
-        Truth::True => Some(true),
-        Truth::False | Truth::Error(_) => Some(false),
-        Truth::Unknown(_) => None,
-    }
-}
-
-/// Whether a rule mentions `oldSelf` outside its string literals.
-fn uses_old_self(rule: &str) -> bool {
-    let mut rest = rule.chars().peekable();
-    let mut word = String::new();
-    while let Some(character) = rest.next() {
-        if character.is_ascii_alphanumeric() || character == '_' {
-            word.push(character);
-            continue;
-        }
-        if word == "oldSelf" {
-            return true;
-        }
-        if matches!(character, '"' | '\'') {
-            let is_raw = matches!(word.as_str(), "r" | "R" | "br" | "rb" | "bR" | "Br" | "BR" | "Rb" | "rB" | "RB");
-            while let Some(inner) = rest.next() {
-                if inner == '\\' && !is_raw {
-                    rest.next();
-                } else if inner == character {
-                    break;
-                }
+            Truth::Unknown(why) => {
+                let reason = format!("the rule {} cannot be evaluated here: {why}", rule.rule);
+                self.findings.unevaluated(&self.path, KEYWORD, reason);
             }
         }
-        word.clear();
     }
-    word == "oldSelf"
 }

@@ -224,6 +224,19 @@ pub(super) fn default_of(schema: &Schema) -> Option<&Value> {
     schema.default.as_ref().filter(|default| !default.is_null())
 }
 
+/// What pruning does to a default that a definition brings, and what metadata in it is refused.
+pub(super) fn shape_default(schema: &Schema, default: &Value) -> Admission {
+    let mut shaper = Shaper { admission: Admission::default(), path: Path::new(), from_etcd: false };
+    let mut object = default.clone();
+    shaper.prune(&mut object, Some(schema), false);
+    let pruned = std::mem::take(&mut shaper.admission.pruned);
+    shaper.coerce_embedded(&mut object, schema);
+    // Unknown fields of metadata are dropped silently.
+    shaper.admission.pruned = pruned;
+    shaper.admission.object = object;
+    shaper.admission
+}
+
 /// Defaults are decoded like objects from etcd when the definition is served.
 fn decoded_default(default: &Value, schema: &Schema) -> Value {
     let mut default = default.clone();

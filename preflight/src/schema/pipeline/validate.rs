@@ -56,8 +56,18 @@ const KNOWN: [&str; 42] = [
 
 /// What is wrong with `object`. With `old`, errors in parts that did not change are forgiven.
 pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Option<&Value>) -> Findings {
+    run(schema, server, object, old, false)
+}
+
+/// The same for the default of a definition, where an int-or-string field may be anything.
+pub(super) fn validate_default(schema: &Schema, server: Server, default: &Value) -> Findings {
+    run(schema, server, default, None, true)
+}
+
+fn run(schema: &Schema, server: Server, object: &Value, old: Option<&Value>, is_default: bool) -> Findings {
     let patterns = Patterns::default();
-    let mut validator = Validator { server, patterns: &patterns, findings: Findings::default(), path: Path::new() };
+    let mut validator =
+        Validator { server, patterns: &patterns, is_default, findings: Findings::default(), path: Path::new() };
     validator.node(schema, object, old);
     validator.findings
 }
@@ -65,6 +75,7 @@ pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Opt
 struct Validator<'p> {
     server: Server,
     patterns: &'p Patterns,
+    is_default: bool,
     findings: Findings,
     path: Path,
 }
@@ -138,9 +149,14 @@ impl Validator<'_> {
     }
 
     fn kind(&mut self, schema: &Schema, value: &Value) {
-        let types = types(schema);
+        let types = match (self.is_default, &schema.kind) {
+            (false, _) => types(schema),
+            (true, Some(kind)) => std::slice::from_ref(kind),
+            (true, None) => &[],
+        };
         let format = Format::of(schema, self.server);
-        let has_format = !matches!(format, Format::None);
+        // Definitions are checked with all formats, known or not.
+        let has_format = !matches!(format, Format::None) || self.is_default && schema.format.is_some();
         let is_numeric = types.iter().any(|kind| matches!(kind, Type::Integer | Type::Number));
         let actual = match value {
             Value::Null => {
@@ -357,6 +373,7 @@ impl Validator<'_> {
         let mut validator = Self {
             server: self.server,
             patterns: self.patterns,
+            is_default: self.is_default,
             findings: Findings::default(),
             path: self.path.clone(),
         };

@@ -1,0 +1,512 @@
+//! The schema of one version: the rules of structural schemas, of the keywords and extensions, and of defaults.
+
+use serde_json::{Map, Value};
+
+use super::keywords::{KEYWORDS, is_keyword};
+use super::{Found, field, items, text};
+use crate::schema::cel::Program;
+use crate::schema::model::Schema;
+use crate::schema::pattern::Pattern;
+use crate::schema::pipeline;
+
+/// Nodes below this depth are not looked at.
+const MAX_DEPTH: usize = 100;
+
+const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Keywords that the root of a schema may have where the version has a status subresource.
+const BESIDE_STATUS: [&str; 23] = [
+    "description",
+    "type",
+    "format",
+    "title",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "required",
+    "items",
+    "properties",
+    "externalDocs",
+    "example",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+    "$schema",
+];
+
+/// Where a node stands.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    depth: usize,
+    is_root: bool,
+    /// Inside `allOf`, `anyOf`, `oneOf` or `not`.
+    is_nested: bool,
+    /// Inside the metadata of a resource.
+    in_metadata: bool,
+    /// Defaults are not allowed.
+    without_defaults: bool,
+    /// Inside a list whose items cannot be told to belong to old ones.
+    is_uncorrelated: bool,
+}
+
+impl Place {
+    fn deeper(self) -> Self {
+        Self { depth: self.depth + 1, is_root: false, ..self }
+    }
+}
+
+/// The schema of a version.
+pub(super) fn root(found: &mut Found, schema: &Value, has_status: bool) {
+    let before = found.problems.len();
+    if schema["nullable"] == true {
+        found.at("nullable", "the root cannot be null");
+    }
+    // Empty lists and maps count here.
+    let is_misplaced = |(key, value): &(&String, &Value)| {
+        let is_given = match value {
+            Value::Array(_) | Value::Object(_) => true,
+            Value::Bool(false) => *key == "additionalProperties",
+            value => is_set(value),
+        };
+        is_given && is_keyword(key) && !BESIDE_STATUS.contains(&key.as_str())
+    };
+    if has_status && let Some((key, _)) = schema.as_object().into_iter().flatten().find(is_misplaced) {
+        found.at(key, "must not stand at the root where the version has a status subresource");
+    }
+    node(found, schema, Place { is_root: true, ..Place::default() });
+    let no_skeleton = Map::new();
+    complete(found, schema, schema.as_object().unwrap_or(&no_skeleton), 0);
+    // Defaults are judged by schemas that are in order.
+    if found.problems.len() == before {
+        let mut model = Schema::of(schema);
+        model.embedded_resource = true;
+        defaults(found, schema, &model, 0);
+    }
+}
+
+/// Whether a keyword has a value other than that of its absence. Limits of 0 are values.
+fn is_set(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => true,
+    }
+}
+
+fn node(found: &mut Found, schema: &Value, place: Place) {
+    let Some(map) = schema.as_object() else { return found.here("must be a schema") };
+    if place.depth > MAX_DEPTH {
+        return;
+    }
+    let before = found.problems.len();
+    for (keyword, kind) in KEYWORDS {
+        if field(schema, keyword).is_some_and(|value| !kind.allows(value)) {
+            found.at(keyword, format!("must be {}", kind.as_str()));
+        }
+    }
+    if found.problems.len() > before {
+        return;
+    }
+    keywords(found, schema, map, place);
+    lists_and_maps(found, schema);
+    rules(found, schema, place);
+    if place.is_nested {
+        nested(found, schema);
+    } else {
+        skeleton(found, schema, place);
+    }
+    children(found, schema, place);
+}
+
+fn keywords(found: &mut Found, schema: &Value, map: &Map<String, Value>, place: Place) {
+    if !["", "string", "number", "integer", "boolean", "array", "object"].contains(&text(schema, "type")) {
+        found.at("type", "is no type");
+    }
+    for keyword in ["id", "$schema", "patternProperties", "definitions"] {
+        if map.get(keyword).is_some_and(is_set) {
+            found.at(keyword, "is not supported");
+        }
+    }
+    for keyword in ["$ref", "dependencies", "additionalItems"] {
+        if field(schema, keyword).is_some() {
+            found.at(keyword, "is not supported");
+        }
+    }
+    if schema["uniqueItems"] == true {
+        found.at("uniqueItems", "must not be true");
+    }
+    if schema["items"].as_array().is_some_and(|items| !items.is_empty()) {
+        found.at("items", "must be one schema");
+    }
+    if let Err(error) = Pattern::parse(text(schema, "pattern"))
+        && error.refused
+    {
+        found.at("pattern", format!("cannot be read: {error}"));
+    }
+    if field(schema, "default").is_some() && place.without_defaults {
+        found.at("default", "is not possible in metadata");
+    }
+    let additional = field(schema, "additionalProperties");
+    if schema["properties"].as_object().is_some_and(|properties| !properties.is_empty())
+        && additional.is_some_and(|additional| *additional != true)
+    {
+        found.at("additionalProperties", "excludes properties");
+    }
+    if schema["x-kubernetes-preserve-unknown-fields"] == false {
+        found.at("x-kubernetes-preserve-unknown-fields", "must be true or absent");
+    }
+    if place.in_metadata && schema["x-kubernetes-embedded-resource"] == true {
+        found.at("x-kubernetes-embedded-resource", "is not possible in metadata");
+    }
+}
+
+fn lists_and_maps(found: &mut Found, schema: &Value) {
+    let list_type = field(schema, "x-kubernetes-list-type").and_then(Value::as_str);
+    let map_type = field(schema, "x-kubernetes-map-type").and_then(Value::as_str);
+    if map_type.is_some_and(|kind| !["atomic", "granular"].contains(&kind)) {
+        found.at("x-kubernetes-map-type", "must be atomic or granular");
+    }
+    if map_type.is_some() && text(schema, "type") != "object" {
+        found.at("type", "must be object beside x-kubernetes-map-type");
+    }
+    if list_type.is_some_and(|kind| !["atomic", "set", "map"].contains(&kind)) {
+        found.at("x-kubernetes-list-type", "must be atomic, set or map");
+    }
+    if list_type.is_some() && text(schema, "type") != "array" {
+        found.at("type", "must be array beside x-kubernetes-list-type");
+    }
+    let keys: Vec<&str> = items(schema, "x-kubernetes-list-map-keys").filter_map(|(_, key)| key.as_str()).collect();
+    if !keys.is_empty() && list_type != Some("map") {
+        found.at("x-kubernetes-list-type", "must be map beside x-kubernetes-list-map-keys");
+    }
+    let item = &schema["items"];
+    if matches!(list_type, Some("set" | "map")) && item["nullable"] == true {
+        found.below("items", |found| found.at("nullable", "items of a set or map cannot be null"));
+    }
+    if list_type == Some("set") && text(schema, "type") == "array" {
+        let is_atomic = match text(item, "type") {
+            "array" => matches!(text(item, "x-kubernetes-list-type"), "" | "atomic"),
+            "object" => text(item, "x-kubernetes-map-type") == "atomic",
+            _ => true,
+        };
+        if !is_atomic {
+            found.at("items", "items of a set must be atomic");
+        }
+    }
+    if list_type == Some("map") {
+        list_map(found, item, &keys);
+    }
+}
+
+fn list_map(found: &mut Found, item: &Value, keys: &[&str]) {
+    if keys.is_empty() {
+        found.at("x-kubernetes-list-map-keys", "is required where x-kubernetes-list-type is map");
+    }
+    if text(item, "type") != "object" {
+        return found.at("items", "must be objects where x-kubernetes-list-type is map");
+    }
+    for (index, key) in keys.iter().enumerate() {
+        let Some(property) = item["properties"].get(*key) else {
+            found.at("x-kubernetes-list-map-keys", format!("{key} is no property of the items"));
+            continue;
+        };
+        if keys[..index].contains(key) {
+            found.at("x-kubernetes-list-map-keys", format!("{key} stands there twice"));
+        }
+        let is_required = items(item, "required").any(|(_, name)| name.as_str() == Some(key));
+        found.below("items", |found| {
+            found.below("properties", |found| {
+                found.below(*key, |found| {
+                    if matches!(text(property, "type"), "array" | "object") {
+                        found.at("type", "the key of a list of type map must be a scalar");
+                    }
+                    if !is_required && field(property, "default").is_none() {
+                        found.here("the key of a list of type map must be required or have a default");
+                    }
+                    if property["nullable"] == true {
+                        found.at("nullable", "the key of a list of type map cannot be null");
+                    }
+                });
+            });
+        });
+    }
+}
+
+fn rules(found: &mut Found, schema: &Value, place: Place) {
+    let has_break = |text: &str| text.contains(['\n', '\r']);
+    found.below("x-kubernetes-validations", |found| {
+        for (index, rule) in items(schema, "x-kubernetes-validations") {
+            found.below(index, |found| {
+                let (expression, message) = (text(rule, "rule").trim(), text(rule, "message"));
+                if expression.is_empty() {
+                    found.at("rule", "is required");
+                } else if !message.is_empty() && message.trim().is_empty() {
+                    found.at("message", "must not be empty");
+                } else if has_break(message.trim()) {
+                    found.at("message", "must be one line");
+                } else if has_break(expression) && message.trim().is_empty() {
+                    found.at("message", "is required where the rule has several lines");
+                }
+                for key in ["messageExpression", "fieldPath"] {
+                    if !text(rule, key).is_empty() && text(rule, key).trim().is_empty() {
+                        found.at(key, "must not be empty");
+                    }
+                }
+                if has_break(text(rule, "fieldPath")) {
+                    found.at("fieldPath", "must be one line");
+                }
+                const REASONS: [&str; 4] =
+                    ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];
+                if field(rule, "reason").is_some_and(|reason| !REASONS.iter().any(|known| reason == known)) {
+                    found.at("reason", format!("must be one of {}", REASONS.join(", ")));
+                }
+                let Ok(program) = Program::compile(expression) else { return };
+                let uses_old_self = program.uses_old_self();
+                if uses_old_self && place.is_uncorrelated {
+                    found.at("rule", "oldSelf is not possible inside a list that is not of type map");
+                }
+                if !uses_old_self && field(rule, "optionalOldSelf").is_some() {
+                    found.at("optionalOldSelf", "is for rules that use oldSelf");
+                }
+            });
+        }
+    });
+}
+
+/// What a schema may not say inside `allOf`, `anyOf`, `oneOf` and `not`.
+fn nested(found: &mut Found, schema: &Value) {
+    const FORBIDDEN: [&str; 12] = [
+        "type",
+        "default",
+        "title",
+        "description",
+        "nullable",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+        "x-kubernetes-validations",
+    ];
+    for keyword in FORBIDDEN {
+        let is_given = match keyword {
+            "default" => field(schema, keyword).is_some(),
+            keyword => schema.get(keyword).is_some_and(is_set),
+        };
+        if is_given {
+            found.at(keyword, "must stand outside allOf, anyOf, oneOf and not");
+        }
+    }
+    if field(schema, "additionalProperties").is_some_and(|additional| *additional != false) {
+        found.at("additionalProperties", "must stand outside allOf, anyOf, oneOf and not");
+    }
+    if schema["properties"].get("metadata").is_some() {
+        found.below("properties", |found| found.at("metadata", "must not be named inside allOf, anyOf, oneOf and not"));
+    }
+}
+
+fn skeleton(found: &mut Found, schema: &Value, place: Place) {
+    let kind = text(schema, "type");
+    let is_true = |keyword: &str| schema[keyword] == true;
+    let is_embedded = is_true("x-kubernetes-embedded-resource");
+    let preserves = is_true("x-kubernetes-preserve-unknown-fields");
+    let is_int_or_string = is_true("x-kubernetes-int-or-string");
+    if kind == "array" && !schema["items"].is_object() && !schema["items"].is_array() {
+        found.at("items", "is required for an array");
+    }
+    if place.is_root && field(schema, "additionalProperties").is_some() {
+        found.at("additionalProperties", "is not possible at the root");
+    }
+    if is_int_or_string && preserves {
+        found.at("x-kubernetes-preserve-unknown-fields", "excludes x-kubernetes-int-or-string");
+    }
+    if is_int_or_string && is_embedded {
+        found.at("x-kubernetes-embedded-resource", "excludes x-kubernetes-int-or-string");
+    }
+    if is_embedded && kind != "object" {
+        found.at("type", "must be object for an embedded resource");
+    } else if kind.is_empty() && !is_int_or_string && !preserves {
+        found.at("type", "is required");
+    }
+    if place.is_root && !kind.is_empty() && kind != "object" {
+        found.at("type", "must be object at the root");
+    }
+    if is_embedded && field(schema, "additionalProperties").is_some() {
+        found.at("additionalProperties", "is not possible in an embedded resource");
+    }
+    let properties = schema["properties"].as_object();
+    if is_embedded && !preserves && properties.is_none_or(Map::is_empty) {
+        found.at("properties", "are required in an embedded resource that drops unknown fields");
+    }
+    if !place.is_root && !is_embedded {
+        return;
+    }
+    for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
+        let Some(property) = field(&schema["properties"], name) else { continue };
+        found.below("properties", |found| {
+            found.below(name, |found| {
+                if text(property, "type") != expected {
+                    found.at("type", format!("must be {expected}"));
+                }
+                if name == "metadata" && place.is_root && restricts_metadata(property) {
+                    found.here("may restrict name and generateName, nothing else");
+                }
+            });
+        });
+    }
+}
+
+/// Whether the schema of the root's metadata says more than it may.
+fn restricts_metadata(metadata: &Value) -> bool {
+    let says = |(keyword, value): (&String, &Value)| match keyword.as_str() {
+        "type" | "default" => false,
+        "properties" => value
+            .as_object()
+            .is_some_and(|properties| properties.keys().any(|name| !["name", "generateName"].contains(&name.as_str()))),
+        keyword => is_set(value) && is_keyword(keyword),
+    };
+    metadata.as_object().is_some_and(|map| map.iter().any(says))
+}
+
+/// Whether these are the two branches that an int-or-string field may have.
+fn is_int_or_string(branches: &Value) -> bool {
+    let is_only = |branch: &Value, kind: &str| {
+        branch.as_object().is_some_and(|map| {
+            map.iter().all(|(keyword, value)| match keyword.as_str() {
+                "type" => value == kind,
+                "default" => value.is_null(),
+                "items" | "properties" => !value.is_object() && !value.is_array(),
+                "x-kubernetes-preserve-unknown-fields" | "$ref" | "dependencies" | "additionalItems" => value.is_null(),
+                keyword => !is_set(value) || !is_keyword(keyword),
+            }) && map.contains_key("type")
+        })
+    };
+    branches.as_array().is_some_and(|branches| match branches.as_slice() {
+        [one, other] => is_only(one, "integer") && is_only(other, "string"),
+        _ => false,
+    })
+}
+
+fn children(found: &mut Found, schema: &Value, place: Place) {
+    let deeper = place.deeper();
+    let is_resource = place.is_root || schema["x-kubernetes-embedded-resource"] == true;
+    found.below("properties", |found| {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let is_metadata = is_resource && METADATA.contains(&name.as_str());
+            let place = Place {
+                in_metadata: place.in_metadata || is_metadata,
+                without_defaults: place.without_defaults || is_metadata && place.is_root,
+                ..deeper
+            };
+            found.below(name.as_str(), |found| node(found, property, place));
+        }
+    });
+    if let Some(additional @ Value::Object(_)) = schema.get("additionalProperties") {
+        let without_defaults = place.without_defaults || place.in_metadata;
+        found.below("additionalProperties", |found| {
+            node(found, additional, Place { without_defaults, ..deeper });
+        });
+    }
+    if let Some(item @ Value::Object(_)) = schema.get("items") {
+        let is_uncorrelated = place.is_uncorrelated || text(schema, "x-kubernetes-list-type") != "map";
+        found.below("items", |found| node(found, item, Place { is_uncorrelated, ..deeper }));
+    }
+    let branch = Place { is_nested: true, ..deeper };
+    let first_of_all = schema["allOf"].get(0).map_or(&Value::Null, |first| &first["anyOf"]);
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        if keyword == "anyOf" && !place.is_nested && is_int_or_string(&schema["anyOf"]) {
+            continue;
+        }
+        found.below(keyword, |found| {
+            for (index, schema) in items(schema, keyword) {
+                let has_idiom = keyword == "allOf" && index == 0 && !place.is_nested && is_int_or_string(first_of_all);
+                found.below(index, |found| match schema.as_object() {
+                    Some(map) if has_idiom => {
+                        let rest: Map<String, Value> = map
+                            .iter()
+                            .filter(|(keyword, _)| *keyword != "anyOf")
+                            .map(|(keyword, value)| (keyword.clone(), value.clone()))
+                            .collect();
+                        node(found, &Value::Object(rest), branch);
+                    }
+                    _ => node(found, schema, branch),
+                });
+            }
+        });
+    }
+    if let Some(schema) = field(schema, "not") {
+        found.below("not", |found| node(found, schema, branch));
+    }
+}
+
+/// Fields that the combinations at the root name must be named outside them, too.
+fn complete(found: &mut Found, branch: &Value, skeleton: &Map<String, Value>, depth: usize) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    let lists = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|keyword| {
+        items(branch, keyword).map(move |(index, schema)| (vec![keyword.into(), index.into()], schema))
+    });
+    let not = field(branch, "not").map(|schema| (vec!["not".into()], schema));
+    for (segments, schema) in lists.chain(not) {
+        let length = found.path.len();
+        found.path.extend(segments);
+        named(found, schema, skeleton, depth + 1);
+        found.path.truncate(length);
+    }
+}
+
+fn named(found: &mut Found, schema: &Value, skeleton: &Map<String, Value>, depth: usize) {
+    complete(found, schema, skeleton, depth);
+    if let Some(item @ Value::Object(_)) = schema.get("items") {
+        found.below("items", |found| match skeleton.get("items").and_then(Value::as_object) {
+            Some(skeleton) => named(found, item, skeleton, depth + 1),
+            None => found.here("is not named outside allOf, anyOf, oneOf and not"),
+        });
+    }
+    let known = skeleton.get("properties").and_then(Value::as_object);
+    found.below("properties", |found| {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let skeleton = known.and_then(|known| known.get(name)).and_then(Value::as_object);
+            found.below(name.as_str(), |found| match skeleton {
+                Some(skeleton) => named(found, property, skeleton, depth + 1),
+                None => found.here("is not named outside allOf, anyOf, oneOf and not"),
+            });
+        }
+    });
+}
+
+/// Defaults must be valid as they are, without further defaults in them, and must not lose anything.
+fn defaults(found: &mut Found, schema: &Value, model: &Schema, depth: usize) {
+    let is_resource = model.embedded_resource;
+    if depth > MAX_DEPTH {
+        return;
+    }
+    if let Some(default) = field(schema, "default")
+        && let Some(message) = pipeline::default_problem(model, default)
+    {
+        found.at("default", message);
+    }
+    found.below("properties", |found| {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let Some(model) = model.properties.get(name) else { continue };
+            // Defaults inside metadata are judged together with what surrounds them; that is left to the server.
+            if !(is_resource && METADATA.contains(&name.as_str())) {
+                found.below(name.as_str(), |found| defaults(found, property, model, depth + 1));
+            }
+        }
+    });
+    if let (Some(item @ Value::Object(_)), Some(model)) = (schema.get("items"), &model.items) {
+        found.below("items", |found| defaults(found, item, model, depth + 1));
+    }
+}

@@ -1,0 +1,174 @@
+//! Lines of the input around a place, for messages. Nothing is kept of the input but a digest of each local file: it is
+//! read again when something of it is to be shown, and shown only where it is as it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::{Path, PathBuf};
+
+use pushback_preflight::Position;
+
+/// Lines before the one that is shown.
+const LINES_BEFORE: usize = 2;
+/// Characters of a line; a longer one was written for programs.
+const LONGEST_LINE: usize = 400;
+
+/// A few lines of a file, and what of the last one is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Number of the first line.
+    pub first_line: u32,
+    /// The lines; the last one is the one that is meant.
+    pub lines: Vec<String>,
+    /// Where in the last line it starts, in characters from 0.
+    pub start: usize,
+    /// How many characters it has.
+    pub length: usize,
+}
+
+/// The local files of an input.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    files: BTreeMap<String, (PathBuf, u64)>,
+    private: BTreeSet<String>,
+}
+
+impl Sources {
+    /// Notes a file as it was read.
+    pub(super) fn note(&mut self, name: &str, path: &Path, bytes: &[u8]) {
+        self.files.insert(name.to_owned(), (path.to_owned(), digest(bytes)));
+    }
+
+    /// Shows nothing of a file: it holds what is masked, and lines know no borders.
+    pub fn hide(&mut self, name: &str) {
+        if !self.private.contains(name) {
+            self.private.insert(name.to_owned());
+        }
+    }
+
+    /// The excerpt for each place, where there is one. Every file is read once, and one at a time.
+    #[must_use]
+    pub fn excerpts(&self, places: &[Option<&Position>]) -> Vec<Option<Excerpt>> {
+        let mut excerpts: Vec<Option<Excerpt>> = places.iter().map(|_| None).collect();
+        let mut by_file: BTreeMap<&str, Vec<(usize, &Position)>> = BTreeMap::new();
+        for (index, place) in places.iter().enumerate() {
+            if let Some(place) = place.filter(|place| place.line > 0 && place.column > 0) {
+                by_file.entry(&place.file).or_default().push((index, place));
+            }
+        }
+        for (file, places) in by_file {
+            let Some(text) = self.unchanged(file) else { continue };
+            let lines: Vec<&str> = text.lines().collect();
+            for (index, place) in places {
+                excerpts[index] = excerpt(&lines, place);
+            }
+        }
+        excerpts
+    }
+
+    /// A file's text, if it may be shown and is what was read.
+    fn unchanged(&self, name: &str) -> Option<String> {
+        let (path, expected) = self.files.get(name).filter(|_| !self.private.contains(name))?;
+        let bytes =
+            fs::metadata(path).is_ok_and(|metadata| metadata.is_file()).then(|| fs::read(path).ok()).flatten()?;
+        let text = String::from_utf8(bytes).ok().filter(|text| digest(text.as_bytes()) == *expected)?;
+        // Lines are counted in another way there.
+        let plain = !text.replace("\r\n", "\n").contains(['\r', '\u{feff}', '\u{85}', '\u{2028}', '\u{2029}']);
+        plain.then_some(text)
+    }
+}
+
+/// Only compared within a run.
+fn digest(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+fn excerpt(lines: &[&str], place: &Position) -> Option<Excerpt> {
+    let number = usize::try_from(place.line).ok()?.checked_sub(1)?;
+    let start = usize::try_from(place.column).ok()?.checked_sub(1)?;
+    let line = lines.get(number)?;
+    let meant: String = line.chars().skip(start).collect();
+    let length = meant_length(&meant);
+    if length == 0 || line.chars().count() > LONGEST_LINE {
+        return None;
+    }
+    // Never a line of the document before.
+    let before = lines[..number].iter().rev().take(LINES_BEFORE);
+    let before = before.take_while(|line| !line.starts_with("---") && line.chars().count() <= LONGEST_LINE).count();
+    Some(Excerpt {
+        first_line: u32::try_from(number - before + 1).ok()?,
+        lines: lines[number - before..=number].iter().map(|line| (*line).to_owned()).collect(),
+        start,
+        length,
+    })
+}
+
+/// Characters of a key, with its value where that is on its line, without a comment behind it.
+fn meant_length(rest: &str) -> usize {
+    let quoted = rest.contains(['"', '\'']);
+    let rest = if quoted { rest } else { rest.split(" #").next().unwrap_or(rest) };
+    let rest = rest.trim_end().trim_end_matches(',');
+    rest.strip_suffix(':').unwrap_or(rest).chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "a: 1\n---\nspec:\n  scope: Cluster   # for all\n  names:\n    kind: \"X # Y\"\n";
+
+    fn sources(text: &str) -> (tempfile::TempDir, Sources) {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("in.yaml");
+        fs::write(&path, text).expect("written");
+        let mut sources = Sources::default();
+        sources.note("in.yaml", &path, text.as_bytes());
+        (folder, sources)
+    }
+
+    fn at(line: u32, column: u32) -> Position {
+        Position { file: "in.yaml".to_owned(), line, column }
+    }
+
+    /// The first line's number, how many there are, and what is meant.
+    fn shown(sources: &Sources, line: u32, column: u32) -> Option<(u32, usize, String)> {
+        let excerpt = sources.excerpts(&[Some(&at(line, column))]).remove(0)?;
+        let meant = excerpt.lines.last()?.chars().skip(excerpt.start).take(excerpt.length).collect();
+        Some((excerpt.first_line, excerpt.lines.len(), meant))
+    }
+
+    #[test]
+    fn a_place_is_shown_with_the_lines_before_it_in_its_document() {
+        let (_folder, sources) = sources(TEXT);
+        assert_eq!(shown(&sources, 3, 1), Some((3, 1, "spec".to_owned())));
+        assert_eq!(shown(&sources, 4, 3), Some((3, 2, "scope: Cluster".to_owned())));
+        assert_eq!(shown(&sources, 6, 5), Some((4, 3, "kind: \"X # Y\"".to_owned())));
+        for (line, column) in [(0, 0), (7, 1), (3, 99), (3, 0)] {
+            assert_eq!(shown(&sources, line, column), None, "{line}:{column}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_shown_of_a_file_that_is_private_gone_or_changed() {
+        let (folder, mut sources) = sources(TEXT);
+        let path = folder.path().join("in.yaml");
+        assert!(shown(&sources, 3, 1).is_some());
+        fs::write(&path, TEXT.replace("Cluster", "Namespaced")).expect("written");
+        assert_eq!(shown(&sources, 3, 1), None);
+        fs::remove_file(&path).expect("removed");
+        assert_eq!(shown(&sources, 3, 1), None);
+        fs::write(&path, TEXT).expect("written");
+        assert!(shown(&sources, 3, 1).is_some());
+        sources.hide("in.yaml");
+        assert_eq!(shown(&sources, 3, 1), None);
+    }
+
+    #[test]
+    fn a_line_for_programs_is_not_shown() {
+        let (_folder, sources) = sources(&format!("a: {}\nb: 1\n", "x".repeat(1_000)));
+        assert_eq!(shown(&sources, 1, 1), None);
+        assert_eq!(shown(&sources, 2, 1), Some((2, 1, "b: 1".to_owned())));
+    }
+}
