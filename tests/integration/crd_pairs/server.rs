@@ -24,7 +24,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Definitions that are on the server at the same time.
 const BATCH: usize = 60;
 /// Of how many pairs one is tried in an ordinary run.
-const SHARE: usize = 4;
+const SHARE: usize = 6;
 /// Objects of a safe pair.
 const OBJECTS: usize = 4;
 

@@ -34,8 +34,7 @@ pub(super) struct Upgrade {
 fn real_upgrades_are_judged_with_evidence() {
     let upgrades = upgrades();
     let mut wrong = Vec::new();
-    let mut table =
-        vec!["project and releases | changed | verdict | breaking | unknown | change | gone | time".to_owned()];
+    show("project and releases | changed | verdict | breaking | unknown | change | gone | time");
     let mut changed = 0;
     for upgrade in &upgrades {
         changed += upgrade.changed.len();
@@ -171,10 +170,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let is_read = |path: &Path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "json");
     entries(folder)
         .into_iter()
-        .flat_map(|path| match path.is_dir() {
-            true => files(&path),
-            false if is_read(&path) => vec![path],
-            false => Vec::new(),
-        })
+        .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
+        .filter(|path| is_read(path))
         .collect()
 }
