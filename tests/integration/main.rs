@@ -6,6 +6,7 @@ mod bad_input;
 mod budgets;
 mod command_line;
 mod config;
+mod crd_pairs;
 mod destructive_change;
 mod directory;
 mod examples;
@@ -53,6 +54,7 @@ fn all_tests() -> Vec<TestCase> {
         budgets::tests(),
         command_line::tests(),
         config::tests(),
+        crd_pairs::tests(),
         destructive_change::tests(),
         directory::tests(),
         examples::tests(),

@@ -3,6 +3,7 @@
 
 mod admits;
 mod confirm;
+mod defaults;
 mod demands;
 mod formula;
 mod list;

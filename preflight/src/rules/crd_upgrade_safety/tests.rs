@@ -1,5 +1,7 @@
 //! What CRDUpgradeSafety says about real definitions of projects, and about each single edit of a small one.
 
+mod hostile;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

@@ -79,7 +79,7 @@ fn shown(path: &[PathSegment]) -> String {
 }
 
 /// Values that the pipeline may be asked about in one comparison.
-pub(super) const VALUES: u64 = 6_000_000;
+pub(super) const VALUES: u64 = 2_000_000;
 
 /// Asks the pipeline about an object, as it is sent and as it is stored then; `values` are what is left of [`VALUES`].
 pub(super) fn confirm(
@@ -94,7 +94,7 @@ pub(super) fn confirm(
         return Confirmed::Undecided("there are too many or too large changes to try them all".to_owned());
     }
     let before = pipeline::create(old, server, object);
-    values.set(values.get().saturating_sub(size_of(object) + 2 * size_of(&before.object)));
+    spend(values, &before);
     if let Some(error) = before.errors.first() {
         return Confirmed::NotAccepted(error.path.clone(), error.keyword.to_owned());
     }
@@ -108,6 +108,7 @@ pub(super) fn confirm(
     let mut undecided = None;
     for sent in [stored, object] {
         let after = pipeline::create(new, server, &in_version(sent, new));
+        spend(values, &after);
         if let Some(damage) = damage(&after, path) {
             return Confirmed::Damaged(damage);
         }
@@ -128,6 +129,11 @@ pub(super) fn confirm(
         }
     }
     undecided.map_or(Confirmed::Unharmed, Confirmed::Undecided)
+}
+
+fn spend(values: &Cell<u64>, admission: &Admission) {
+    let noted = admission.errors.len() + admission.pruned.len() + admission.defaulted.len();
+    values.set(values.get().saturating_sub(size_of(&admission.object) + noted as u64));
 }
 
 /// Where an object that is there suffers.

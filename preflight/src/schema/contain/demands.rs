@@ -266,7 +266,10 @@ impl<'s> Demands<'s> {
         }
         self.text.length.narrow(schema.length);
         self.list.count.narrow(schema.item_count);
-        self.object.count.narrow(schema.property_count);
+        // What is filled in counts too, as far as it was not there.
+        let count = schema.property_count;
+        let least = count.least.map(|least| least.saturating_sub(super::formula::filled_in(role)));
+        self.object.count.narrow(Window { least, ..count });
         self.list.unique.extend(Unique::of(schema));
         if schema.unique_items {
             self.list.unique.push(Unique::Items);

@@ -220,7 +220,7 @@ pub(super) fn ways_to_break<'s>(schema: &'s Schema, role: Role<'s>) -> Vec<Formu
         Role::Branch(skeleton) => skeleton,
     };
     let mut ways = vec![breaks_type(schema, role)];
-    ways.extend(scalar_ways(schema));
+    ways.extend(scalar_ways(schema, filled_in(role)));
     let default_of =
         |name: &str| skeleton.and_then(|node| node.properties.get(name)).and_then(|field| field.default.as_ref());
     ways.extend(schema.required.iter().filter(|name| default_of(name).is_none()).map(|name| Formula::lacks(name)));
@@ -273,8 +273,14 @@ pub(super) fn types_of(schema: &Schema, role: Role<'_>) -> Types {
     if null { types.or(Types::NULL) } else { types }
 }
 
+/// How many fields at most are filled in before a branch is looked at.
+pub(super) fn filled_in(role: Role<'_>) -> i64 {
+    let Role::Branch(Some(node)) = role else { return 0 };
+    i64::try_from(node.properties.values().filter(|field| field.default.is_some()).count()).unwrap_or(i64::MAX)
+}
+
 /// The demands on values without inner structure, and on the size of those with.
-fn scalar_ways(schema: &Schema) -> Vec<Formula<'_>> {
+fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
     let mut ways = Vec::new();
     if let Some(values) = &schema.enumeration {
         ways.push(Formula::IsNot(Rc::new(values.clone())));
@@ -290,8 +296,9 @@ fn scalar_ways(schema: &Schema) -> Vec<Formula<'_>> {
     if schema.item_count != Window::default() {
         ways.push(Formula::HasCountOutside(schema.item_count));
     }
-    ways.extend(schema.property_count.least.map(|least| Formula::HasAtMost(least - 1)));
-    ways.extend(schema.property_count.most.map(|most| Formula::HasAtLeast(most + 1)));
+    ways.extend(schema.property_count.least.map(|least| Formula::HasAtMost(least.saturating_sub(1))));
+    // Any of the defaults may be filled in before fields are counted; which, the second opinion tells.
+    ways.extend(schema.property_count.most.map(|most| Formula::HasAtLeast(most.saturating_add(1) - filled)));
     ways.extend(Unique::of(schema).map(Formula::HasRepeated));
     if schema.unique_items {
         ways.push(Formula::HasRepeated(Unique::Items));
@@ -353,7 +360,7 @@ pub(super) fn combinator_ways<'s>(
 pub(super) fn ways_to_damage(schema: &Schema, place: Place) -> Vec<Formula<'_>> {
     let role = Role::Stored(place);
     let mut ways = vec![breaks_type(schema, role)];
-    ways.extend(scalar_ways(schema));
+    ways.extend(scalar_ways(schema, 0));
     let given = |name: &String| schema.properties.get(name).is_none_or(|field| field.default.is_none());
     ways.extend(schema.required.iter().filter(|name| given(name)).map(|name| Formula::lacks(name)));
     ways.extend(combinator_ways(schema, Some(schema)).into_iter().map(|(_, way)| way));

@@ -1,13 +1,14 @@
 //! Lists: items that there have to be, how many there may be, and which of them may be equal.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::admits::repeats;
+use super::admits::{holds, repeats};
 use super::demands::{Demands, Lists};
 use super::formula::{Formula, Unique};
-use super::solve::{Outcome, Solver, is_excepted, size_of};
+use super::solve::{Outcome, STEPS, Solver, is_excepted, size_of};
 
 /// Items that an example may have for the sake of their number.
 const MOST_ITEMS: i64 = 1000;
@@ -50,7 +51,11 @@ impl Solver {
     /// The items that some demand asks for, and as many more as there have to be.
     fn with_items(&mut self, list: &Lists<'_>, mut items: Vec<Value>) -> Outcome {
         let given = items.len();
+        let steps = Cell::new(STEPS);
         for wanted in &list.has {
+            if items.iter().any(|item| holds(wanted, item, &steps) == Some(true)) {
+                continue;
+            }
             match self.item(list, &items, Some(wanted.clone())) {
                 Outcome::Found(value) => items.push(value),
                 // Another choice of the items before may have left room for this one.
@@ -61,7 +66,12 @@ impl Solver {
             }
         }
         if !list.count.holds(items.len().max(usize::try_from(list.count.least).unwrap_or(0))) {
-            return if given == 0 && list.has.len() > 1 { self.in_one_item(list) } else { Outcome::Empty };
+            return match (given, list.has.len()) {
+                (0, 0 | 1) => Outcome::Empty,
+                (0, _) => self.in_one_item(list),
+                // Other twins may have left room.
+                _ => Outcome::Unknown("maxItems".to_owned()),
+            };
         }
         if list.count.least > MOST_ITEMS {
             return Outcome::Unknown("minItems".to_owned());
@@ -79,7 +89,12 @@ impl Solver {
                 _ => match self.item(list, &items, None) {
                     Outcome::Found(value) => items.push(value),
                     Outcome::Empty if !list.has.is_empty() || given > 0 => {
-                        return Outcome::Unknown("x-kubernetes-list-type".to_owned());
+                        // Without wishes, any order of different items reaches the greatest number that there can be.
+                        let plain = Lists { has: Vec::new(), repeated: Vec::new(), ..list.clone() };
+                        return match self.with_items(&plain, Vec::new()) {
+                            Outcome::Empty => Outcome::Empty,
+                            _ => Outcome::Unknown("x-kubernetes-list-type".to_owned()),
+                        };
                     }
                     other => return other,
                 },

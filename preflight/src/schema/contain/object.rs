@@ -87,8 +87,12 @@ impl Solver {
             let Value::Object(fields) = &mut value else { return Outcome::Empty };
             let more = i64::try_from(fields.len()).unwrap_or(i64::MAX) + 1;
             let allowed = object.count.most.is_none_or(|most| more <= most);
-            if !allowed || !matches!(self.fill(object, fields, more), Outcome::Found(_)) {
-                return Outcome::Unknown("enum".to_owned());
+            let was_empty = fields.is_empty();
+            match self.fill(object, fields, more) {
+                Outcome::Found(_) if allowed => {}
+                // The empty object is the only one.
+                Outcome::Empty if was_empty => return Outcome::Empty,
+                _ => return Outcome::Unknown("enum".to_owned()),
             }
             if is_excepted(&value, demands) {
                 return Outcome::Unknown("enum".to_owned());

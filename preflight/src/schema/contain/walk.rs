@@ -5,14 +5,15 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use super::defaults::{defaults_of, gains};
 use super::formula::{
     Formula, Place, Role, Types, Unique, above, below, combinator_ways, free_values, no_multiple, types_of,
 };
 use crate::schema::model::{Additional, Limit, Schema, Window};
 
-/// Takes anything and keeps it.
+/// What the server takes for a field that it knows without a schema: null is dropped when the object is read.
 static ANYTHING: LazyLock<Schema> =
-    LazyLock::new(|| Schema::of(&json!({"nullable": true, "x-kubernetes-preserve-unknown-fields": true})));
+    LazyLock::new(|| Schema::of(&json!({"x-kubernetes-preserve-unknown-fields": true})));
 
 /// The fields that every resource has, whatever its schema says.
 pub(super) const BUILT_IN: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -77,7 +78,7 @@ struct Walk<'s> {
 }
 
 /// The node that stands for a field in a schema.
-fn child<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
+pub(super) fn child<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
     schema.properties.get(name).or_else(|| free_values(schema))
 }
 
@@ -90,7 +91,9 @@ impl<'s> Walk<'s> {
         let disjoint =
             types_of(old, Role::Stored(place)).and(Types::NULL.not()).and(Types::allowed_by(new)) == Types::NONE;
         self.types(at);
-        if !disjoint {
+        if disjoint {
+            self.null_alone(at);
+        } else {
             self.scalars(at);
             self.sizes(at);
             self.lists(at);
@@ -147,6 +150,21 @@ impl<'s> Walk<'s> {
         }
     }
 
+    /// What null can meet, where no other value is of a type that is still allowed.
+    fn null_alone(&mut self, at: Node<'s>) {
+        let Node { old, new, place } = at;
+        let null = |schema: &Schema| types_of(schema, Role::Stored(place)).has(Types::NULL);
+        if !null(old) || !null(new) {
+            return;
+        }
+        if let Some(values) = &new.enumeration {
+            // No element of an enum ever matches it.
+            let shown = old.enumeration.clone().map(Value::Array);
+            let question = Question::Exists(Formula::Types(Types::NULL));
+            self.note("enum", shown, Some(Value::Array(values.clone())), question);
+        }
+    }
+
     fn scalars(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
         if !same_values(old.enumeration.as_deref(), new.enumeration.as_deref()) {
@@ -156,6 +174,11 @@ impl<'s> Walk<'s> {
                 Question::Exists(Formula::IsNot(std::rc::Rc::new(values)))
             });
             self.note("enum", list(old), list(new), question);
+        } else if new.enumeration.is_some() && gains(Some(old), new) {
+            // What is filled in makes another value of one that was listed.
+            let question = Question::Exists(Formula::Types(Types::OBJECT.or(Types::ARRAY)));
+            let list = new.enumeration.clone().map(Value::Array);
+            self.note("enum", list.clone(), list, question);
         }
         self.limit(["minimum", "exclusiveMinimum"], (old.minimum, new.minimum), |limit| below(new, limit));
         self.limit(["maximum", "exclusiveMaximum"], (old.maximum, new.maximum), |limit| above(new, limit));
@@ -214,12 +237,14 @@ impl<'s> Walk<'s> {
             Formula::All(present.chain([count]).collect())
         };
         let (was, is) = (old.property_count, new.property_count);
-        self.keyword("minProperties", (&was.least, &is.least), show, |it| present(Formula::HasAtMost(it - 1 - added)));
+        self.keyword("minProperties", (&was.least, &is.least), show, |it| {
+            present(Formula::HasAtMost(it.saturating_sub(1).saturating_sub(added)))
+        });
         if was.most == is.most && is.most.is_some() && added == 0 {
             return;
         }
         if let Some(most) = is.most {
-            let question = Question::Exists(present(Formula::HasAtLeast(most + 1 - added)));
+            let question = Question::Exists(present(Formula::HasAtLeast(most.saturating_add(1).saturating_sub(added))));
             self.note("maxProperties", was.most.map(Value::from), Some(most.into()), question);
         } else if was.most.is_some() {
             self.note("maxProperties", was.most.map(Value::from), None, Question::Harmless);
@@ -274,9 +299,11 @@ impl<'s> Walk<'s> {
 
     fn combinators(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
-        let filled = !at.filled().is_empty();
         let was: Vec<u128> = digests(old);
-        for (keyword, formula) in combinator_ways(new, Some(new)) {
+        let ways = combinator_ways(new, Some(new));
+        // A combinator sees the defaults of all fields below.
+        let filled = !ways.is_empty() && gains(Some(old), new);
+        for (keyword, formula) in ways {
             if digests_of(old, keyword) != digests_of(new, keyword) || filled {
                 let question = Question::Exists(formula);
                 self.note(keyword, branches(old, keyword), branches(new, keyword), question);
@@ -356,9 +383,20 @@ impl<'s> Walk<'s> {
         for (name, before) in &old.properties {
             let built_in = place == Place::Root && BUILT_IN.contains(&name.as_str());
             match child(new, name) {
-                Some(after) => self.field(at, name, before, after),
-                None if new.keeps_unknown() || built_in || place == Place::Metadata => {}
-                None if new.embedded_resource && BUILT_IN.contains(&name.as_str()) => {}
+                Some(after) => {
+                    if before.digest == after.digest && !new.properties.contains_key(name) {
+                        // A default below `additionalProperties` makes no key.
+                        self.lose_own_default(name, before);
+                    }
+                    self.field(at, name, before, after);
+                }
+                None if new.keeps_unknown()
+                    || built_in
+                    || place == Place::Metadata
+                    || (new.embedded_resource && BUILT_IN.contains(&name.as_str())) =>
+                {
+                    self.lose_defaults(vec![Step::Field(name)], before);
+                }
                 None => {
                     self.steps.push(Step::Field(name));
                     // Asked of the parent, as there is no node for the field any more.
@@ -406,6 +444,25 @@ impl<'s> Walk<'s> {
         self.steps.pop();
     }
 
+    fn lose_own_default(&mut self, name: &'s str, node: &'s Schema) {
+        if let Some(default) = &node.default {
+            self.steps.push(Step::Field(name));
+            self.note("default", Some(default.clone()), None, Question::Default(Formula::lacks(name)));
+            self.steps.pop();
+        }
+    }
+
+    /// The defaults of a node, at the steps from here, that nothing describes any more: they are no longer filled in.
+    fn lose_defaults(&mut self, steps: Vec<Step<'s>>, node: &'s Schema) {
+        for lost in defaults_of(steps, node) {
+            let place = self.steps.len();
+            self.steps.extend(lost.steps);
+            let question = Question::Default(Formula::lacks(lost.name));
+            self.note("default", Some(lost.default.clone()), None, question);
+            self.steps.truncate(place);
+        }
+    }
+
     /// Fields under names that neither schema gives.
     fn other_fields(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
@@ -433,6 +490,9 @@ impl<'s> Walk<'s> {
             }
             (before, after) if before.is_some() != after.is_some() => {
                 self.note("additionalProperties", shown(old), shown(new), Question::Harmless);
+                if let Some(before) = free_values(old) {
+                    self.lose_defaults(vec![Step::Other(named)], before);
+                }
             }
             _ => {}
         }
@@ -449,7 +509,10 @@ impl<'s> Walk<'s> {
                 let damaged = Formula::HasItem(Box::new(Formula::Damaged(after, Place::Item)));
                 self.note("items", None, kind_of(after), Question::Exists(damaged));
             }
-            (Some(before), None) => self.note("items", kind_of(before), None, Question::Harmless),
+            (Some(before), None) => {
+                self.note("items", kind_of(before), None, Question::Harmless);
+                self.lose_defaults(vec![Step::Item], before);
+            }
             (None, None) => {}
         }
     }

@@ -1,0 +1,318 @@
+//! Definitions made to break the one that judges them: deep, wide, exponential. Each ends by its budgets, without a panic,
+//! and what was not proved is not passed as safe; the same input always gives the same bytes.
+
+use serde_json::{Map, Value, json};
+
+use super::super::Upgrade;
+use super::*;
+use crate::schema::contain::{Proof, compare};
+use crate::schema::model::MAX_DEPTH;
+
+/// Wide enough to show what is quadratic, small enough for a debug build.
+const WIDE: usize = 1_000;
+/// The same, where each witness has all the fields.
+const LARGE: usize = 250;
+
+fn definition(spec: Value) -> Value {
+    let mut definition = foos();
+    definition["spec"]["versions"].as_array_mut().expect("a list").truncate(1);
+    let mut properties = Map::new();
+    properties.insert("spec".to_owned(), spec);
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"] = Value::Object(properties);
+    definition
+}
+
+/// How many differences are safe, breaking and unknown. Every witness has been confirmed by the pipeline.
+fn judged(old: Value, new: Value) -> [usize; 3] {
+    let (mut old, new) = (definition(old), definition(new));
+    old["status"] = json!({"storedVersions": ["v1"]});
+    let change = update(old, new);
+    let facts = Facts::default();
+    with_room(|| {
+        let upgrade = Upgrade::of(&change, &facts).expect("both sides");
+        let resources = (upgrade.old_resource("v1").expect("v1"), upgrade.new_resource("v1").expect("v1"));
+        let mut counts = [0; 3];
+        for difference in compare(&resources.0, &resources.1, upgrade.server) {
+            counts[match difference.proof {
+                Proof::Safe => 0,
+                Proof::Breaking { .. } => 1,
+                Proof::Unknown { .. } => 2,
+            }] += 1;
+        }
+        counts
+    })
+}
+
+fn properties(count: usize, property: impl Fn(usize) -> Value) -> Value {
+    (0..count).map(|index| (format!("field{index:05}"), property(index))).collect::<Map<_, _>>().into()
+}
+
+fn names(count: usize) -> Value {
+    (0..count).map(|index| Value::from(format!("field{index:05}"))).collect()
+}
+
+fn object(properties: Value) -> Value {
+    json!({"type": "object", "properties": properties})
+}
+
+fn wrapped(leaf: Value, depth: usize, wrap: impl Fn(Value) -> Value) -> Value {
+    (0..depth).fold(leaf, |inner, _| wrap(inner))
+}
+
+fn one(keyword: &str, inner: Value) -> Value {
+    Map::from_iter([(keyword.to_owned(), inner)]).into()
+}
+
+#[test]
+fn what_is_nested_too_deeply_is_never_safe() {
+    for depth in [MAX_DEPTH - 4, MAX_DEPTH - 3, MAX_DEPTH - 2, MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, 500, 900] {
+        for container in ["object", "array"] {
+            let deep = |leaf| {
+                wrapped(leaf, depth, |inner| {
+                    let mut schema = match container {
+                        "object" => one("properties", one("a", inner)),
+                        _ => one("items", inner),
+                    };
+                    schema["type"] = container.into();
+                    schema
+                })
+            };
+            let [safe, breaking, unknown] =
+                judged(deep(json!({"type": "string"})), deep(json!({"type": "string", "maxLength": 3})));
+            assert_eq!((safe, breaking + unknown), (0, 1), "{container} {depth}");
+        }
+    }
+}
+
+#[test]
+fn a_wide_schema_is_judged_field_by_field() {
+    let text = |_| json!({"type": "string"});
+    let short = |_| json!({"type": "string", "maxLength": 5});
+    let wide = |property: fn(usize) -> Value| object(properties(WIDE, property));
+    assert_eq!(judged(wide(text), object(json!({}))), [0, WIDE, 0], "removed");
+    assert_eq!(judged(wide(text), wide(short)), [0, WIDE, 0], "tightened");
+    assert_eq!(judged(wide(short), wide(text)), [WIDE, 0, 0], "loosened");
+    assert_eq!(
+        judged(
+            wide(|_| json!({"type": "string", "pattern": "^[a-z]{1,62}$"})),
+            wide(|_| { json!({"type": "string", "pattern": "^[a-z]{1,63}$"}) })
+        )[1],
+        0,
+        "patterns that let in more"
+    );
+}
+
+#[test]
+fn wide_schemas_whose_every_object_is_large_end_by_their_budget() {
+    let with = |property: Value, keyword: &str, value: Value| {
+        let mut schema = object(properties(LARGE, |_| property.clone()));
+        schema[keyword] = value;
+        schema
+    };
+    let (text, short) = (json!({"type": "string"}), json!({"type": "string", "maxLength": 5}));
+    let filled = |most: i64| json!({"type": "string", "maxLength": most, "default": "a"});
+    let plain = object(properties(LARGE, |_| text.clone()));
+    let cases = [
+        (plain.clone(), with(text.clone(), "required", names(LARGE))),
+        (with(text.clone(), "required", names(LARGE)), with(short, "required", names(LARGE))),
+        (object(properties(LARGE, |_| filled(5))), object(properties(LARGE, |_| filled(4)))),
+        (plain, object(properties(LARGE, |_| filled(5)))),
+        (
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            with(filled(5), "x-kubernetes-preserve-unknown-fields", true.into()),
+        ),
+    ];
+    for (index, (old, new)) in cases.into_iter().enumerate() {
+        let [_, breaking, unknown] = judged(old, new);
+        assert!(breaking > 0 && breaking + unknown >= LARGE, "{index}: {breaking} {unknown}");
+    }
+}
+
+#[test]
+fn combinators_end_by_their_budget_and_without_all_memory() {
+    let nest = |keyword: &str, shift: usize| {
+        let mut leaves =
+            (0..256).map(|index| json!({"required": [format!("field{:05}", index + shift)]})).collect::<Vec<_>>();
+        while leaves.len() > 1 {
+            leaves = leaves.chunks(2).map(|pair| one(keyword, pair.to_vec().into())).collect();
+        }
+        let mut schema = object(properties(300, |_| json!({"type": "string"})));
+        schema["allOf"] = leaves.into();
+        schema
+    };
+    let clauses = |keyword: &str, from: usize| {
+        let clause = |number: usize| {
+            let branch = |index: usize| {
+                let name = format!("field{:05}", (number * 7 + index * 13) % 40);
+                json!({"properties": {(&name): {"pattern": format!("^a{index}")}}, "required": [name]})
+            };
+            one(keyword, (0..6).map(branch).collect())
+        };
+        let mut schema = object(properties(40, |_| json!({"type": "string"})));
+        schema["allOf"] = (from..from + 60).map(clause).collect();
+        schema
+    };
+    for keyword in ["oneOf", "anyOf"] {
+        let [safe, ..] = judged(nest(keyword, 0), nest(keyword, 1));
+        assert_eq!(safe, 0, "{keyword} nest");
+        let [safe, ..] = judged(clauses(keyword, 0), clauses(keyword, 2));
+        assert_eq!(safe, 0, "{keyword} clauses");
+    }
+    let branches = |count: usize| {
+        let each: Vec<Value> = (0..count).map(|index| json!({"enum": [format!("v{index}")]})).collect();
+        json!({"type": "string", "oneOf": each})
+    };
+    assert_eq!(judged(branches(800), branches(799))[0], 0, "a branch less");
+    let values: Vec<String> = (0..400).map(|index| format!("v{index}")).collect();
+    assert_eq!(judged(json!({"type": "string", "enum": values}), branches(399))[0], 1, "only the enum goes");
+    let nots = |leaf: &str| {
+        let nested =
+            wrapped(json!({"pattern": leaf}), 40, |inner| json!({"not": {"oneOf": [inner, {"minLength": 3}]}}));
+        json!({"type": "string", "allOf": [nested]})
+    };
+    assert_eq!(judged(nots("a"), nots("b"))[0], 0, "nots");
+}
+
+#[test]
+fn sizes_that_multiply_do_not_take_all_memory() {
+    let lists = |most: i64| {
+        wrapped(
+            json!({"type": "string", "maxLength": most}),
+            4,
+            |inner| json!({"type": "array", "minItems": 1000, "items": inner}),
+        )
+    };
+    assert_eq!(judged(lists(9), lists(3))[0], 0);
+    let maps = |most: i64| {
+        wrapped(
+            json!({"type": "string", "maxLength": most}),
+            3,
+            |inner| json!({"type": "object", "minProperties": 1000, "additionalProperties": inner}),
+        )
+    };
+    assert_eq!(judged(maps(9), maps(3))[0], 0);
+    let sets = |most: i64| {
+        json!({
+            "type": "array", "minItems": 300, "x-kubernetes-list-type": "set",
+            "items": {"type": "string", "maxLength": most},
+        })
+    };
+    assert_eq!(judged(sets(9), sets(3))[0], 0);
+    let sized = |least: Option<i64>| {
+        let mut fields = json!({
+            "list": {"type": "array", "items": {"type": "string"}},
+            "text": {"type": "string"},
+            "map": {"type": "object", "additionalProperties": {"type": "string"}},
+        });
+        if let Some(least) = least {
+            fields["list"]["minItems"] = least.into();
+            fields["text"]["minLength"] = least.into();
+            fields["map"]["minProperties"] = least.into();
+        }
+        object(fields)
+    };
+    assert_eq!(judged(sized(None), sized(Some(i64::MAX)))[0], 0);
+    assert_eq!(judged(sized(Some(i64::MAX)), sized(Some(i64::MIN)))[1], 0);
+}
+
+#[test]
+fn hard_patterns_end_by_their_budget() {
+    let with = |pattern: &str| object(properties(6, |_| json!({"type": "string", "pattern": pattern})));
+    let [_, breaking, unknown] = judged(with("^[ab]*a[ab]{18}$"), with("^[ab]*a[ab]{17}[ab]$"));
+    assert_eq!((breaking, breaking + unknown), (0, 6));
+    let long = (0..1000).map(|index| format!("v{index}x")).collect::<Vec<_>>().join("|");
+    let [safe, ..] = judged(with(&format!("^({long})$")), with(&format!("^({long}y)$")));
+    assert_eq!(safe, 0);
+}
+
+#[test]
+fn large_enums_and_their_order() {
+    let values = |range: std::ops::Range<usize>| range.map(|index| format!("v{index}")).collect::<Vec<_>>();
+    let listed = |values: Vec<String>| object(json!({"e": {"type": "string", "enum": values}}));
+    assert_eq!(judged(listed(values(0..2000)), listed(values(1..2000))), [0, 1, 0]);
+    let mut more = values(0..2001);
+    more.reverse();
+    assert_eq!(judged(listed(values(0..2000)), listed(more)), [1, 0, 0]);
+}
+
+#[test]
+fn names_of_any_kind_are_only_names() {
+    let hostile = [
+        "",
+        ".",
+        "a.b",
+        "items",
+        "not",
+        "properties",
+        "additionalProperties",
+        "a[0]",
+        "[*]",
+        "'",
+        "\"",
+        "\\",
+        "\n",
+        "\0",
+        "\u{202e}gnp",
+        "\u{200b}",
+        "*",
+        "apiVersion",
+        "kind",
+        "metadata",
+        "~0",
+        "~1",
+        "/",
+        "{}",
+        "é",
+        "e\u{301}",
+    ];
+    let with = |schema: Value| {
+        object(hostile.iter().map(|name| ((*name).to_owned(), schema.clone())).collect::<Map<_, _>>().into())
+    };
+    let (text, short) = (json!({"type": "string"}), json!({"type": "string", "maxLength": 3}));
+    assert_eq!(judged(with(text.clone()), with(short)), [0, hostile.len(), 0]);
+    let report = run(update(
+        live(&["v1"]),
+        edited(|definition| {
+            definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = with(text);
+        }),
+    ));
+    assert!(lines(&report).contains("may not be removed"), "{}", lines(&report));
+}
+
+#[test]
+fn rules_that_never_end_are_not_waited_for() {
+    let with = |bound: usize| {
+        let ones = vec!["1"; 300].join(",");
+        json!({
+            "type": "array", "minItems": 60, "items": {"type": "integer"},
+            "x-kubernetes-validations": [
+                {"rule": format!("self.all(a, self.all(b, self.all(c, self.all(d, a + b + c + d != {bound}))))")},
+                {"rule": format!("[{ones}].all(x, [{ones}].all(y, x != {bound} + y))")},
+                {"rule": format!("{}true{}", "(".repeat(5000), ")".repeat(5000))},
+            ],
+        })
+    };
+    assert_eq!(judged(with(9), with(8))[0], 0);
+}
+
+#[test]
+fn the_same_definitions_always_give_the_same_report() {
+    let whole = |change: Change| serde_json::to_string(&run(change)).expect("JSON");
+    let mut old = real("karpenter-0.37.7-nodeclaims");
+    old["status"] = json!({"storedVersions": ["v1beta1"]});
+    let new = real("karpenter-1.0.9-nodeclaims");
+    let hostile = |pattern: &str| {
+        let mut schema = object(properties(20, |_| json!({"type": "string", "pattern": pattern})));
+        schema["oneOf"] = (0..20).map(|index| json!({"required": [format!("field{index:05}")]})).collect();
+        definition(schema)
+    };
+    let pairs = [(old, new), (hostile("^[a-m]+$"), hostile("^[a-z]{2,9}$"))];
+    for (old, new) in pairs {
+        let first = whole(update(old.clone(), new.clone()));
+        assert!(first.contains("\"witness\":{"), "{first}");
+        for _ in 0..8 {
+            assert_eq!(whole(update(old.clone(), new.clone())), first);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Defaults that come and go with the nodes that have them: those that combinators and enums above will see, and those
+//! that are no longer filled in where a node is described no more.
+
+use serde_json::Value;
+
+use super::walk::{Step, child};
+use crate::schema::model::Schema;
+
+/// Whether objects get a default from the new node, or from one below it, that they did not get before.
+pub(super) fn gains(old: Option<&Schema>, new: &Schema) -> bool {
+    if old.is_some_and(|old| old.digest == new.digest) {
+        return false;
+    }
+    let fields = new.properties.iter().any(|(name, field)| {
+        let before = old.and_then(|old| child(old, name));
+        let had = before.is_some_and(|before| before.default.is_some());
+        (field.default.is_some() && !had) || gains(before, field)
+    });
+    fields
+        || new.additional_schema().is_some_and(|after| gains(old.and_then(Schema::additional_schema), after))
+        || new.items.as_deref().is_some_and(|after| gains(old.and_then(|old| old.items.as_deref()), after))
+}
+
+/// A default that a node gives to one of its fields.
+#[derive(Debug)]
+pub(super) struct Given<'s> {
+    /// From the node where the search began, the field included.
+    pub(super) steps: Vec<Step<'s>>,
+    pub(super) name: &'s str,
+    pub(super) default: &'s Value,
+}
+
+/// The defaults of the node at the end of the steps, its own where it is a field, and all below.
+pub(super) fn defaults_of<'s>(steps: Vec<Step<'s>>, node: &'s Schema) -> Vec<Given<'s>> {
+    let mut found = Vec::new();
+    collect(steps, node, &mut found);
+    found
+}
+
+fn collect<'s>(steps: Vec<Step<'s>>, node: &'s Schema, found: &mut Vec<Given<'s>>) {
+    if let (Some(Step::Field(name)), Some(default)) = (steps.last(), &node.default) {
+        found.push(Given { name, default, steps: steps.clone() });
+    }
+    let with = |step: Step<'s>| steps.iter().cloned().chain([step]).collect::<Vec<_>>();
+    for (name, field) in &node.properties {
+        collect(with(Step::Field(name)), field, found);
+    }
+    if let Some(additional) = node.additional_schema() {
+        collect(with(Step::Other(vec![node])), additional, found);
+    }
+    if let Some(items) = &node.items {
+        collect(with(Step::Item), items, found);
+    }
+}

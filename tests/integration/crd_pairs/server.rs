@@ -1,0 +1,332 @@
+//! The pairs on a real API server: a witness is taken under the old definition and suffers under the new one; objects of
+//! a safe pair are taken by both and stay as they are. A verdict that the server does not share is a defect of the tool.
+
+use std::time::Duration;
+
+use pushback_preflight::Verdict;
+use pushback_preflight::finding::Finding;
+use pushback_preflight::schema::Schema;
+use pushback_preflight::schema::pipeline::{self, Resource, Server};
+use pushback_preflight::schema::testing::Generator;
+use serde_json::{Value, json};
+
+use super::{At, Pair, judge, pairs};
+use crate::support::api::ApiClient;
+use crate::support::case::rounds;
+use crate::support::{TestCase, TestCluster, cases, wait_until};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![ApiServer: the_api_server_shares_every_verdict]
+}
+
+/// A definition is established in less than a second; a machine under load takes longer.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Definitions that are on the server at the same time.
+const BATCH: usize = 60;
+/// Of how many pairs one is tried in an ordinary run.
+const SHARE: usize = 6;
+/// Objects of a safe pair.
+const OBJECTS: usize = 4;
+
+fn the_api_server_shares_every_verdict() {
+    let api = TestCluster::shared().api();
+    let every = rounds(SHARE, 1);
+    let tried: Vec<Trial> = pairs()
+        .into_iter()
+        .enumerate()
+        .filter(|(index, _)| index % every == 0)
+        .filter_map(|(_, pair)| Trial::of(pair))
+        .collect();
+    let mut wrong = Vec::new();
+    for batch in tried.chunks(BATCH) {
+        wrong.extend(run(api, batch));
+    }
+    assert!(wrong.is_empty(), "{} of {} pairs fare otherwise:\n{}", wrong.len(), tried.len(), wrong.join("\n"));
+}
+
+/// What is expected of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Refused,
+    Changed,
+    Kept,
+}
+
+/// A pair with the objects that are tried.
+struct Trial {
+    pair: Pair,
+    objects: Vec<(Value, Fate)>,
+}
+
+impl Trial {
+    /// `None` where nothing can be tried: the definitions are not taken, or the verdict is about no object.
+    fn of(pair: Pair) -> Option<Self> {
+        if pair.refused.is_some() || pair.at == At::Definition {
+            return None;
+        }
+        let objects = match pair.verdict.as_str() {
+            "breaking" => judge(&pair.before(), &pair.after()).findings.iter().filter_map(witness).collect(),
+            "safe" => kept(&pair),
+            _ => Vec::new(),
+        };
+        (!objects.is_empty()).then_some(Self { pair, objects })
+    }
+
+    fn collection(&self) -> String {
+        format!("/apis/{}/v1/foos", self.pair.group())
+    }
+}
+
+/// The witness of a finding under a name of its own, unless names are what it is about.
+fn witness(finding: &Finding) -> Option<(Value, Fate)> {
+    if finding.verdict != Verdict::Breaking {
+        return None;
+    }
+    let fate = match finding.effect.as_deref()? {
+        "rejected" => Fate::Refused,
+        "pruned" | "altered" => Fate::Changed,
+        _ => return None,
+    };
+    Some((finding.witness.clone()?, fate))
+}
+
+/// Objects that the old definition takes as they are: those written down, and some that are made up.
+fn kept(pair: &Pair) -> Vec<(Value, Fate)> {
+    let object = |field: Option<&Value>| {
+        let mut object = json!({
+            "apiVersion": format!("{}/v1", pair.group()), "kind": "Foo", "metadata": {"name": "plain"},
+        });
+        if let (Some(field), At::Field) = (field, pair.at) {
+            object["spec"] = json!({"f": field});
+        }
+        object
+    };
+    let mut objects: Vec<Value> = pair.objects.iter().map(|field| object(Some(field))).collect();
+    objects.push(object(None));
+    let definition = pair.before();
+    let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let read = Schema::of(schema);
+    let group = pair.group();
+    let resource =
+        Resource { schema: &read, group: &group, version: "v1", kind: "Foo", preserve_unknown_fields: false };
+    let mut generator = Generator::new(1);
+    for _ in 0..200 {
+        if objects.len() >= OBJECTS + pair.objects.len() {
+            break;
+        }
+        let made = match pair.at {
+            At::Field => object(Some(&generator.value(&pair.old))),
+            _ => {
+                let mut made = generator.object_of(schema);
+                made["apiVersion"] = format!("{group}/v1").into();
+                made["kind"] = "Foo".into();
+                made
+            }
+        };
+        let admission = pipeline::create(&resource, Server::default(), &made);
+        let fits = admission.accepted() == Some(true) && !admission.loses() && is_plain(&made);
+        if fits && !objects.contains(&admission.object) {
+            objects.push(admission.object);
+        }
+    }
+    // One that nothing fits, an object without the field at least, is not taken by some.
+    let taken = |object: &Value| {
+        let admission = pipeline::create(&resource, Server::default(), object);
+        admission.accepted() == Some(true)
+    };
+    let written = pair.objects.len();
+    objects
+        .into_iter()
+        .enumerate()
+        .filter(|(index, object)| *index < written || taken(object))
+        .map(|(_, object)| (object, Fate::Kept))
+        .collect()
+}
+
+/// Whether no number is written as 2.0, which the server reads as 2 later on, and which its CEL takes for no integer.
+fn is_plain(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_i64() || number.as_f64().is_some_and(|float| float.fract() != 0.0),
+        Value::Array(items) => items.iter().all(is_plain),
+        Value::Object(fields) => fields.values().all(is_plain),
+        _ => true,
+    }
+}
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// An object that the server has taken under the old definition.
+struct Stored<'t> {
+    trial: &'t Trial,
+    /// As it was sent.
+    sent: Value,
+    fate: Fate,
+    /// As it was read then.
+    before: Value,
+    /// Whether the old definition takes that back: 2.0 is read as 2, which is not the same to every keyword.
+    could_be_written: bool,
+}
+
+/// What went otherwise, a line each. All pairs take each step together, so that the server works while others wait.
+fn run(api: &ApiClient, trials: &[Trial]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut open = Vec::new();
+    for trial in trials {
+        let answer = api.post(DEFINITIONS, &trial.pair.before());
+        if answer.status == 201 {
+            open.push(trial);
+        } else {
+            wrong.push(format!("{}: the old definition is refused: {}", trial.pair.name, answer.message()));
+        }
+    }
+    open.iter().for_each(|trial| established(api, trial));
+    let mut stored = Vec::new();
+    for trial in &open {
+        for (index, (object, fate)) in trial.objects.iter().enumerate() {
+            match store(api, trial, index, object, *fate) {
+                Ok(taken) => stored.extend(taken),
+                Err(fault) => wrong.push(format!("{}: the old definition refuses {object}: {fault}", trial.pair.name)),
+            }
+        }
+    }
+    open.retain(|trial| match replace(api, trial) {
+        Ok(()) => true,
+        Err(fault) => {
+            wrong.push(format!("{}: the new definition is refused: {fault}", trial.pair.name));
+            false
+        }
+    });
+    open.iter().for_each(|trial| in_effect(api, trial));
+    for object in stored.iter().filter(|object| open.iter().any(|trial| trial.pair.name == object.trial.pair.name)) {
+        if let Some(fault) = object.fault(api) {
+            let Pair { name, verdict, old, new, .. } = &object.trial.pair;
+            let (sent, fate) = (&object.sent, object.fate);
+            wrong.push(format!("{name}: {verdict}, {fate:?} expected, {fault}\n  {sent}\n  old {old}\n  new {new}"));
+        }
+    }
+    for trial in trials {
+        api.delete(&trial.definition());
+    }
+    wrong
+}
+
+impl Trial {
+    fn definition(&self) -> String {
+        format!("{DEFINITIONS}/foos.{}", self.pair.group())
+    }
+}
+
+fn established(api: &ApiClient, trial: &Trial) {
+    wait_until("the definition is established", DEADLINE, || {
+        let definition = api.get(&trial.definition()).ok();
+        let conditions = definition["status"]["conditions"].as_array()?.clone();
+        let holds = |it: &Value| it["type"] == "Established" && it["status"] == "True";
+        conditions.iter().any(holds).then_some(())
+    });
+}
+
+/// Creates an object; `None` where another of the pair has its name, which it needs.
+fn store<'t>(
+    api: &ApiClient,
+    trial: &'t Trial,
+    index: usize,
+    object: &Value,
+    fate: Fate,
+) -> Result<Option<Stored<'t>>, String> {
+    let mut sent = object.clone();
+    if trial.pair.at == At::Field {
+        sent["metadata"]["name"] = format!("object-{index}").into();
+    }
+    let answer = api.post(&trial.collection(), &sent);
+    match answer.status {
+        201 => {
+            let name = sent["metadata"]["name"].as_str().unwrap_or_default();
+            let before = content(api.get(&format!("{}/{name}", trial.collection())).ok());
+            let mut stored = Stored { trial, sent, fate, before, could_be_written: false };
+            stored.could_be_written = stored.write(api, &stored.before).is_ok();
+            Ok(Some(stored))
+        }
+        409 => Ok(None),
+        _ => Err(answer.message().to_owned()),
+    }
+}
+
+/// Puts the new definition in the place of the old one, with a printer column that shows when it is in effect.
+fn replace(api: &ApiClient, trial: &Trial) -> Result<(), String> {
+    let mut new = trial.pair.after();
+    for version in new["spec"]["versions"].as_array_mut().into_iter().flatten() {
+        version["additionalPrinterColumns"] = json!([{"name": MARK, "type": "string", "jsonPath": ".kind"}]);
+    }
+    let answer = api.merge_patch(&trial.definition(), &json!({"spec": new["spec"]}));
+    if answer.status == 200 { Ok(()) } else { Err(answer.message().to_owned()) }
+}
+
+const MARK: &str = "New definition";
+
+fn in_effect(api: &ApiClient, trial: &Trial) {
+    wait_until("the new definition is in effect", DEADLINE, || {
+        let table = api.get_as(&trial.collection(), "application/json;as=Table;v=v1;g=meta.k8s.io");
+        let columns = table.body["columnDefinitions"].as_array()?.clone();
+        columns.iter().any(|column| column["name"] == MARK).then_some(())
+    });
+}
+
+/// Whether all that was there is there still; new fields may have defaults.
+fn keeps(before: &Value, now: &Value) -> bool {
+    match (before, now) {
+        (Value::Object(before), Value::Object(now)) => {
+            before.iter().all(|(name, before)| now.get(name).is_some_and(|now| keeps(before, now)))
+        }
+        (Value::Array(before), Value::Array(now)) => {
+            before.len() == now.len() && before.iter().zip(now).all(|(before, now)| keeps(before, now))
+        }
+        _ => before == now,
+    }
+}
+
+/// The object without what the server adds.
+fn content(mut object: Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.shift_remove("metadata");
+    }
+    object
+}
+
+impl Stored<'_> {
+    /// What is otherwise than expected.
+    fn fault(&self, api: &ApiClient) -> Option<String> {
+        let name = self.sent["metadata"]["name"].as_str().unwrap_or_default();
+        let now = content(api.get(&format!("{}/{name}", self.trial.collection())).ok());
+        let (stored, sent) = (self.write(api, &self.before), self.write(api, &self.sent));
+        match self.fate {
+            Fate::Refused if stored.is_err() || sent.is_err() => None,
+            Fate::Refused => Some("it is still taken".to_owned()),
+            Fate::Changed => {
+                let differs = |written: &Result<Option<Value>, String>| matches!(written, Ok(Some(written)) if *written != self.before);
+                let changes = now != self.before || differs(&stored) || differs(&sent);
+                (!changes).then(|| format!("it stays {now}"))
+            }
+            Fate::Kept => match (stored, sent) {
+                (_, Err(fault)) => Some(format!("it is refused: {fault}")),
+                (Err(fault), _) if self.could_be_written => Some(format!("it is refused: {fault}")),
+                _ => (!keeps(&self.before, &now)).then(|| format!("it is {now} now")),
+            },
+        }
+    }
+
+    /// Creates it anew, without an effect: what would be stored; `None` where only its own name goes.
+    fn write(&self, api: &ApiClient, object: &Value) -> Result<Option<Value>, String> {
+        let mut object = object.clone();
+        object["metadata"] = self.sent["metadata"].clone();
+        if self.trial.pair.at == At::Field {
+            object["metadata"]["name"] = "another".into();
+        }
+        let answer = api.post(&format!("{}?dryRun=All", self.trial.collection()), &object);
+        match answer.status {
+            201 => Ok(Some(content(answer.body))),
+            // Found valid, and there already.
+            409 => Ok(None),
+            _ => Err(answer.message().to_owned()),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What the rule says of each pair: the verdict, the check that finds it, and an object as evidence where the schema is at
+//! fault. Every row that is wrong is told, not only the first.
+
+use std::collections::BTreeSet;
+
+use pushback_preflight::Verdict;
+use pushback_preflight::finding::Finding;
+
+use super::{Pair, judge, pairs, verdict};
+use crate::support::{TestCase, cases};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        Nothing: every_pair_gets_its_verdict,
+        Nothing: no_definition_breaks_itself,
+        Nothing: pairs_are_told_apart_and_are_of_every_verdict,
+    ]
+}
+
+fn every_pair_gets_its_verdict() {
+    let pairs = pairs();
+    let wrong: Vec<String> = pairs.iter().filter_map(fault).collect();
+    assert!(wrong.is_empty(), "{} of {} pairs are judged otherwise:\n{}", wrong.len(), pairs.len(), wrong.join("\n"));
+}
+
+fn fault(pair: &Pair) -> Option<String> {
+    let judged = std::panic::catch_unwind(|| judge(&pair.before(), &pair.after()));
+    let Ok(report) = judged else {
+        return Some(format!("{}: panics\n  old {}\n  new {}", pair.name, pair.old, pair.new));
+    };
+    let found = verdict(&report.findings);
+    let fault = if let Some(judged) = &pair.judged {
+        if found == judged {
+            return None;
+        }
+        format!("is {found}, and not {judged} as `judged` says")
+    } else if found != pair.verdict {
+        format!("is {found}")
+    } else if let Some(check) = pair.check.as_deref().filter(|check| !says(pair, &report.findings, check)) {
+        format!("is not said by {check}")
+    } else if let Some(finding) = report.findings.iter().find(|finding| lacks_witness(finding)) {
+        format!("has no witness for {}", finding.check)
+    } else {
+        return None;
+    };
+    let told: Vec<String> = report.findings.iter().map(line).collect();
+    let Pair { name, old, new, verdict, note, .. } = pair;
+    Some(format!("{name}: {verdict} expected, {fault} ({note})\n  old {old}\n  new {new}\n  {}", told.join("\n  ")))
+}
+
+pub(super) fn line(finding: &Finding) -> String {
+    let Finding { check, verdict, message, .. } = finding;
+    let witness = finding.witness.as_ref().map(|witness| format!(" {witness}")).unwrap_or_default();
+    format!("{check} {verdict:?}: {message}{witness}")
+}
+
+/// Whether the check has told what the verdict is about.
+fn says(pair: &Pair, findings: &[Finding], check: &str) -> bool {
+    let weighs = |finding: &&Finding| match pair.verdict.as_str() {
+        "breaking" => finding.verdict == Verdict::Breaking,
+        "unknown" => finding.verdict == Verdict::Unknown,
+        _ => finding.verdict == Verdict::Change,
+    };
+    findings.iter().filter(weighs).any(|finding| finding.check == check)
+}
+
+/// What is said of a schema by proof shows an object; only what is said of a definition as a whole has none.
+pub(super) fn lacks_witness(finding: &Finding) -> bool {
+    let of_definition = [
+        "scope",
+        "group",
+        "names",
+        "storedVersionRemoval",
+        "servedVersionRemoval",
+        "servedVersionUnserved",
+        "statusSubresource",
+        "scaleSubresource",
+        "selectableFields",
+        "invalid",
+    ];
+    finding.verdict == Verdict::Breaking
+        && finding.witness.is_none()
+        && !of_definition.contains(&finding.check.as_str())
+}
+
+/// Each side of each pair, compared with itself: nothing is found.
+fn no_definition_breaks_itself() {
+    let wrong: Vec<String> = pairs()
+        .iter()
+        .flat_map(|pair| [(pair, pair.before()), (pair, pair.after())])
+        .filter_map(|(pair, definition)| {
+            let findings = judge(&definition, &definition).findings;
+            (!findings.is_empty())
+                .then(|| format!("{}: {}", pair.name, findings.iter().map(line).collect::<Vec<_>>().join("; ")))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn pairs_are_told_apart_and_are_of_every_verdict() {
+    let pairs = pairs();
+    let mut names = BTreeSet::new();
+    for pair in &pairs {
+        assert!(names.insert(&pair.name), "two pairs are called {}", pair.name);
+        let is_label =
+            pair.name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-');
+        assert!(is_label && pair.name.len() <= 63, "{} cannot be part of a group", pair.name);
+    }
+    let count = |verdict: &str| pairs.iter().filter(|pair| pair.verdict == verdict).count();
+    let (safe, breaking, unknown) = (count("safe"), count("breaking"), count("unknown"));
+    assert_eq!(safe + breaking + unknown, pairs.len(), "a verdict is none of the three");
+    assert!(pairs.len() >= 250, "{} pairs", pairs.len());
+    let share = |part: usize| part * 100 / pairs.len();
+    assert!(
+        share(safe) >= 40 && share(breaking) >= 40 && unknown >= 10,
+        "{safe} safe, {breaking} breaking, {unknown} unknown"
+    );
+}
