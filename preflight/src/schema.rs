@@ -7,6 +7,7 @@ pub mod invalid;
 pub mod model;
 pub mod pattern;
 pub mod pipeline;
+mod shared;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 

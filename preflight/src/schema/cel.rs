@@ -20,6 +20,7 @@ mod value;
 mod tests;
 
 use std::fmt;
+use std::rc::Rc;
 
 use serde_json::Value as Json;
 
@@ -28,6 +29,7 @@ pub use self::hints::{Hint, Hints, Step};
 pub use self::partial::Known;
 use self::syntax::Node;
 use self::value::Value;
+use crate::schema::shared::Shared;
 use crate::schema::{CelRule, Schema};
 
 /// A rule that was read.
@@ -94,6 +96,17 @@ impl Program {
     /// As [`Program::compile`].
     pub fn of(rule: &CelRule) -> Result<Self, CelError> {
         Ok(Self { optional_old_self: rule.optional_old_self, ..Self::compile(&rule.rule)? })
+    }
+
+    /// As `of`; what was read before on this thread is not read again.
+    ///
+    /// # Errors
+    /// As [`Program::compile`].
+    pub fn shared(rule: &CelRule) -> Result<Rc<Self>, CelError> {
+        thread_local! {
+            static READ: Shared<(String, bool), Result<Rc<Program>, CelError>> = Shared::new();
+        }
+        READ.with(|read| read.get((rule.rule.clone(), rule.optional_old_self), |_| Self::of(rule).map(Rc::new)))
     }
 
     /// Evaluates the rule on a value that is valid under the schema of its node, pruned and with defaults.

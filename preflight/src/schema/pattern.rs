@@ -21,6 +21,9 @@ pub use find::NotFound;
 pub use formats::of_format;
 pub use language::{Found, Language};
 
+use std::rc::Rc;
+
+use super::shared::Shared;
 use program::{Program, Runner};
 
 /// Why a pattern could not be read.
@@ -54,6 +57,17 @@ impl Pattern {
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let program = Program::compile(&parser::parse(text)?);
         Ok(Self { text: text.to_owned(), program })
+    }
+
+    /// As `parse`; what was read before on this thread is not read again.
+    ///
+    /// # Errors
+    /// As `parse`.
+    pub fn shared(text: &str) -> Result<Rc<Self>, PatternError> {
+        thread_local! {
+            static READ: Shared<String, Result<Rc<Pattern>, PatternError>> = Shared::new();
+        }
+        READ.with(|read| read.get(text.to_owned(), |text| Self::parse(text).map(Rc::new)))
     }
 
     /// As it was written.

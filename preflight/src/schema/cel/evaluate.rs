@@ -85,7 +85,7 @@ impl<'a> Evaluator<'a> {
             return Ok(Rc::clone(known));
         }
         self.charge(text.len().saturating_mul(20) + 100)?;
-        let pattern = Pattern::parse(text).map(Rc::new).map_err(|error| {
+        let pattern = Pattern::shared(text).map_err(|error| {
             // A pattern that stands in the rule is refused with the definition.
             Stop::unknown(format!("the pattern {text:?}: {error}"))
         })?;

@@ -123,10 +123,10 @@ impl<'s> Judge<'_, 's> {
 
 /// Whether nothing is to be asked about a rule: the node had it before in other words, or it is true of every old object.
 fn is_settled(rule: &CelRule, old: &Schema, new: &Schema) -> bool {
-    let Ok(program) = Program::of(rule) else { return false };
+    let Ok(program) = Program::shared(rule) else { return false };
     let same = |known: &&CelRule| {
         known.optional_old_self == rule.optional_old_self
-            && Program::of(known).is_ok_and(|known| known.normalised() == program.normalised())
+            && Program::shared(known).is_ok_and(|known| known.normalised() == program.normalised())
     };
     if old.rules.iter().any(|known| same(&known)) {
         return true;

@@ -103,7 +103,7 @@ impl Texts<'_> {
         }
         for (patterns, wanted) in [(&self.matching, true), (&self.avoiding, false)] {
             for text_of_pattern in patterns {
-                if Pattern::parse(text_of_pattern).ok()?.try_match(text)? != wanted {
+                if Pattern::shared(text_of_pattern).ok()?.try_match(text)? != wanted {
                     return Some(false);
                 }
             }
@@ -141,7 +141,7 @@ impl Texts<'_> {
         if not_formats.len() < self.not_formats.len() || formats.iter().any(contradicts) {
             return Outcome::Empty;
         }
-        let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::parse(text).ok()).collect::<Option<Vec<_>>>();
+        let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::shared(text).ok()).collect::<Option<Vec<_>>>();
         let (Some(matching), Some(avoiding)) = (patterns(&self.matching), patterns(&self.avoiding)) else {
             return Outcome::Unknown("pattern".to_owned());
         };
@@ -151,10 +151,11 @@ impl Texts<'_> {
         let language = Language {
             matching: matching
                 .iter()
+                .map(Rc::as_ref)
                 .chain(regular(&formats))
                 .chain(formats.iter().filter_map(|format| implied(format)))
                 .collect(),
-            avoiding: avoiding.iter().chain(regular(&not_formats)).collect(),
+            avoiding: avoiding.iter().map(Rc::as_ref).chain(regular(&not_formats)).collect(),
             least: u64::try_from(self.length.least).unwrap_or(0),
             most: match self.length.most {
                 Some(most) => match u64::try_from(most) {

@@ -5,13 +5,11 @@ mod network;
 mod time;
 mod uri;
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 pub(super) use self::time::is_date_time;
 use super::Server;
-use crate::schema::pattern::{Pattern, PatternError};
+use crate::schema::pattern::Pattern;
 
 /// A format of strings that the server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,24 +81,12 @@ pub fn format_is_valid(name: &str, text: &str, server: Server) -> Option<bool> {
     StringFormat::named(name, server)?.is_valid(text)
 }
 
-/// Patterns that were read once already.
-#[derive(Debug, Default)]
-pub(super) struct Patterns {
-    read: RefCell<BTreeMap<String, Result<Pattern, PatternError>>>,
-}
-
-impl Patterns {
-    /// Whether the text matches; `None` where the pattern cannot be evaluated. A pattern that the server cannot read
-    /// matches nothing.
-    pub(super) fn matches(&self, pattern: &str, text: &str) -> Option<bool> {
-        let mut read = self.read.borrow_mut();
-        if !read.contains_key(pattern) {
-            read.insert(pattern.to_owned(), Pattern::parse(pattern));
-        }
-        match read.get(pattern)? {
-            Ok(pattern) => pattern.try_match(text),
-            Err(error) => error.refused.then_some(false),
-        }
+/// Whether the text matches; `None` where the pattern cannot be evaluated. A pattern that the server cannot read matches
+/// nothing.
+pub(super) fn pattern_matches(pattern: &str, text: &str) -> Option<bool> {
+    match Pattern::shared(pattern) {
+        Ok(pattern) => pattern.try_match(text),
+        Err(error) => error.refused.then_some(false),
     }
 }
 

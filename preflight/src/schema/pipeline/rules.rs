@@ -1,18 +1,15 @@
 //! `x-kubernetes-validations`: which rules the server evaluates on which values, and which failures it forgives.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::correlation::{OldItems, is_unchanged, old_field};
 use super::{Findings, Path, Server};
-use crate::schema::cel::{CelError, Program, Truth};
+use crate::schema::cel::{Program, Truth};
 use crate::schema::model::{CelRule, Schema};
 
 /// Evaluates all rules of the schema.
 pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Option<&Value>) -> Findings {
-    let mut validator =
-        Validator { server, programs: BTreeMap::new(), findings: Findings::default(), path: Path::new() };
+    let mut validator = Validator { server, findings: Findings::default(), path: Path::new() };
     validator.value(schema, schema, Node { value: object, old, equal: Equality::root(old, server) });
     validator.findings
 }
@@ -20,7 +17,6 @@ pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Opt
 struct Validator {
     server: Server,
     /// By expression and `optionalOldSelf`.
-    programs: BTreeMap<(String, bool), Result<Program, CelError>>,
     findings: Findings,
     path: Path,
 }
@@ -117,8 +113,7 @@ impl Validator {
         if rule.rule.trim().is_empty() {
             return;
         }
-        let key = (rule.rule.clone(), rule.optional_old_self);
-        let program = match self.programs.entry(key).or_insert_with(|| Program::of(rule)) {
+        let program = match Program::shared(rule) {
             Ok(program) => program,
             Err(error) => {
                 let reason = format!("the rule {} cannot be read: {error}", rule.rule);

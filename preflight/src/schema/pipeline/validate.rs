@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::correlation::{OldItems, is_identical, is_unchanged, old_field};
-use super::format::{Patterns, StringFormat};
+use super::format::{StringFormat, pattern_matches};
 use super::number::{Numeric, is_integral, is_multiple, to_integer};
 use super::{Findings, Path, Server};
 use crate::schema::model::{Additional, Limit, Schema, Type, Window};
@@ -65,16 +65,13 @@ pub(super) fn validate_default(schema: &Schema, server: Server, default: &Value)
 }
 
 fn run(schema: &Schema, server: Server, object: &Value, old: Option<&Value>, is_default: bool) -> Findings {
-    let patterns = Patterns::default();
-    let mut validator =
-        Validator { server, patterns: &patterns, is_default, findings: Findings::default(), path: Path::new() };
+    let mut validator = Validator { server, is_default, findings: Findings::default(), path: Path::new() };
     validator.node(schema, object, old);
     validator.findings
 }
 
-struct Validator<'p> {
+struct Validator {
     server: Server,
-    patterns: &'p Patterns,
     is_default: bool,
     findings: Findings,
     path: Path,
@@ -107,7 +104,7 @@ impl<'a> Format<'a> {
     }
 }
 
-impl Validator<'_> {
+impl Validator {
     fn error(&mut self, keyword: &'static str, message: impl Into<String>) {
         self.findings.error(&self.path, keyword, message);
     }
@@ -208,7 +205,7 @@ impl Validator<'_> {
         if !self.length("Length", schema.length, || text.chars().count())
             && let Some(pattern) = &schema.pattern
         {
-            match self.patterns.matches(pattern, text) {
+            match pattern_matches(pattern, text) {
                 Some(true) => {}
                 Some(false) => self.error("pattern", format!("it does not match {pattern}")),
                 None => self.unevaluated("pattern", format!("{pattern} cannot be evaluated")),
@@ -372,7 +369,6 @@ impl Validator<'_> {
     fn fits(&self, branch: &Schema, value: &Value) -> Option<bool> {
         let mut validator = Self {
             server: self.server,
-            patterns: self.patterns,
             is_default: self.is_default,
             findings: Findings::default(),
             path: self.path.clone(),
