@@ -1,9 +1,10 @@
-//! What the processor does: reading YAML, drawing the change graph, comparing, planning.
+//! What the processor does: reading YAML, drawing the change graph, comparing, planning, judging definitions.
 //! `cargo bench --bench cpu`; what a control plane has a part in is measured by `--bench cluster`.
 
 #[path = "../shared/objects.rs"]
 mod objects;
 mod unchanged;
+mod upgrade;
 #[path = "../shared/work.rs"]
 mod work;
 
@@ -74,6 +75,6 @@ fn plan(criterion: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10).warm_up_time(Duration::from_secs(1));
-    targets = yaml, graph, diff, plan
+    targets = yaml, graph, diff, plan, upgrade::upgrade
 }
 criterion_main!(benches);
