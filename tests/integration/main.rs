@@ -16,6 +16,7 @@ mod harness;
 mod hostile;
 mod kapp;
 mod kill_points;
+mod live_objects;
 mod locking;
 mod ordering;
 mod output;
@@ -64,6 +65,7 @@ fn all_tests() -> Vec<TestCase> {
         hostile::tests(),
         kapp::tests(),
         kill_points::tests(),
+        live_objects::tests(),
         locking::tests(),
         ordering::tests(),
         output::tests(),
