@@ -314,6 +314,4 @@ pub fn refusal_line(finding: &Finding) -> Option<String> {
 }
 
 #[cfg(test)]
-mod published_lists;
-#[cfg(test)]
 mod tests;

@@ -22,7 +22,6 @@ mod fuzz;
 mod tests;
 
 use std::cell::Cell;
-use std::rc::Rc;
 
 use serde_json::{Value, json};
 
@@ -30,7 +29,7 @@ use super::model::Schema;
 use super::pipeline::{Resource, Server};
 use confirm::{Confirmed, confirm};
 pub use confirm::{Damage, Effect, Sufferer, suffering};
-use formula::{Formula, Role};
+use formula::{Formula, Place, Role};
 use solve::{Outcome, Solver};
 use walk::{Question, Step, Suspect};
 
@@ -93,8 +92,9 @@ pub fn compare(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> Vec<Di
         return Vec::new();
     }
     let envelope = envelope(old);
-    let (solver, values) = (Solver::default(), Rc::new(Cell::new(confirm::VALUES)));
-    let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver, values };
+    let values = Cell::new(confirm::VALUES);
+    let solver = Solver::default();
+    let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver, values: &values };
     walk::suspects(before, after).into_iter().map(|suspect| judge.judge(suspect)).collect()
 }
 
@@ -117,19 +117,19 @@ fn envelope(resource: &Resource<'_>) -> Schema {
     }))
 }
 
-struct Judge<'r, 's> {
-    old: &'r Resource<'r>,
-    new: &'r Resource<'r>,
+struct Judge<'s> {
+    old: &'s Resource<'s>,
+    new: &'s Resource<'s>,
     server: Server,
     before: &'s Schema,
     after: &'s Schema,
     envelope: &'s Schema,
     solver: Solver,
     /// What is left of the values that the pipeline may be asked about.
-    values: Rc<Cell<u64>>,
+    values: &'s Cell<u64>,
 }
 
-impl<'s> Judge<'_, 's> {
+impl<'s> Judge<'s> {
     fn judge(&mut self, suspect: Suspect<'s>) -> Difference {
         let proof = match &suspect.question {
             Question::Harmless => Proof::Safe,
@@ -153,27 +153,34 @@ impl<'s> Judge<'_, 's> {
 
     /// Whether an old object is like this at the end of the steps.
     fn exists(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>) -> Proof {
-        let outcome = self.solver.search(vec![
-            Formula::Obeys(self.before, Role::Stored(formula::Place::Root)),
-            Formula::Obeys(self.envelope, Role::Branch(None)),
-            lifted(steps, formula.clone()),
-        ]);
-        match outcome {
+        match self.search(lifted(steps, formula.clone())) {
             Outcome::Empty => Proof::Safe,
             Outcome::Unknown(keyword) => unknown(&keyword),
             Outcome::Found(object) => self.confirmed(suspect, steps, formula, object),
         }
     }
 
-    /// The second opinion: the pipeline, which shares nothing with the search, has to agree.
-    fn confirmed(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>, object: Value) -> Proof {
+    /// Looks for an old object that is like this.
+    fn search(&mut self, formula: Formula<'s>) -> Outcome {
+        self.solver.search(vec![
+            Formula::Obeys(self.before, Role::Stored(Place::Root)),
+            Formula::Obeys(self.envelope, Role::Branch(None)),
+            formula,
+        ])
+    }
+
+    /// The second opinion on objects for a suspect: the pipeline, which shares nothing with the search.
+    fn opinion(&self, suspect: &Suspect<'s>) -> impl Fn(&Value) -> Confirmed + use<'s> {
+        let Self { old, new, server, values, .. } = *self;
         let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
-        let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object, &self.values);
+        move |object| confirm(old, new, server, &path, object, values)
+    }
+
+    /// The second opinion has to agree before an object is told.
+    fn confirmed(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>, object: Value) -> Proof {
+        let look = self.opinion(suspect);
         match look(&object) {
-            Confirmed::Damaged(damage) => {
-                let (witness, damage) = minimise::minimise(object, damage, &look);
-                Proof::Breaking { witness, damage }
-            }
+            Confirmed::Damaged(damage) => breaking(object, damage, &look),
             Confirmed::Unharmed if suspect.keyword == "default" => Proof::Safe,
             Confirmed::NotAccepted(place, keyword) if keyword == "x-kubernetes-validations" => {
                 let refused = Confirmed::NotAccepted(place.clone(), keyword);
@@ -182,6 +189,12 @@ impl<'s> Judge<'_, 's> {
             other => disagreed(suspect, &other),
         }
     }
+}
+
+/// Breaking, with the object made as small as the damage allows.
+fn breaking(object: Value, damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> Proof {
+    let (witness, damage) = minimise::minimise(object, damage, look);
+    Proof::Breaking { witness, damage }
 }
 
 fn disagreed(suspect: &Suspect<'_>, confirmed: &Confirmed) -> Proof {
@@ -202,9 +215,5 @@ fn schema_step(step: &Step<'_>) -> SchemaStep {
 
 /// The formula of an object that has, at the end of the steps, what the formula asks for.
 fn lifted<'s>(steps: &[Step<'s>], formula: Formula<'s>) -> Formula<'s> {
-    steps.iter().rev().fold(formula, |inner, step| match step {
-        Step::Field(name) => Formula::has(name, inner),
-        Step::Other(schemas) => Formula::HasOther(schemas.clone(), Box::new(inner)),
-        Step::Item => Formula::HasItem(Box::new(inner)),
-    })
+    steps.iter().rev().fold(formula, |inner, step| step.around(inner))
 }

@@ -37,11 +37,10 @@ fn version(upgrade: &Upgrade<'_>, name: &str, profile: Profile, findings: &mut V
     }
     if profile == Profile::Strict {
         let back = compare(&new, &old, upgrade.server);
-        let readers = back.iter().filter(|difference| concerns_readers(difference));
-        for found in readers {
-            let forward = differences.iter().find(|it| it.path == found.path && it.keyword == found.keyword);
-            let told = forward.is_none_or(|it| it.proof != Proof::Safe);
-            if let (Some(forward), false) = (forward, told) {
+        for found in back.iter().filter(|difference| concerns_readers(difference)) {
+            // What breaks objects is told already.
+            let same = |it: &&Difference| it.path == found.path && it.keyword == found.keyword;
+            if let Some(forward) = differences.iter().find(same).filter(|it| it.proof == Proof::Safe) {
                 findings.push(for_readers(upgrade, name, forward, found));
             }
         }

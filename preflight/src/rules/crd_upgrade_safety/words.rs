@@ -80,8 +80,8 @@ fn change(difference: &Difference) -> String {
         "enum" => enumeration(old, new),
         "fieldDeclared" => format!("a field of type {} is declared where any value was kept", shown(new)),
         "defaultOfNewField" => format!("a new field with the default {}", shown(new)),
-        "minimum" | "minLength" | "minItems" | "minProperties" => bound(keyword, old, new, "increased", "decreased"),
-        "maximum" | "maxLength" | "maxItems" | "maxProperties" => bound(keyword, old, new, "increased", "decreased"),
+        "minimum" | "minLength" | "minItems" | "minProperties" | "maximum" | "maxLength" | "maxItems"
+        | "maxProperties" => bound(keyword, old, new),
         "x-kubernetes-validations" => match (old, new) {
             (_, Some(new)) => format!("CEL rules added or changed: {}", short(new)),
             _ => format!("CEL rules removed: {}", shown(old)),
@@ -116,7 +116,7 @@ fn enumeration(old: Option<&Value>, new: Option<&Value>) -> String {
     }
 }
 
-fn bound(keyword: &str, old: Option<&Value>, new: Option<&Value>, up: &str, down: &str) -> String {
+fn bound(keyword: &str, old: Option<&Value>, new: Option<&Value>) -> String {
     match (old, new) {
         (None, Some(new)) => format!("{keyword} constraint added when one did not exist previously: {new}"),
         (Some(old), None) => format!("{keyword} constraint removed: {old}"),
@@ -124,7 +124,7 @@ fn bound(keyword: &str, old: Option<&Value>, new: Option<&Value>, up: &str, down
             format!("{keyword} {new} is met by fewer objects, as fields get defaults")
         }
         (Some(old), Some(new)) => {
-            let way = if new.as_f64() > old.as_f64() { up } else { down };
+            let way = if new.as_f64() > old.as_f64() { "increased" } else { "decreased" };
             format!("{keyword} {way} from {old} to {new}")
         }
         (None, None) => keyword.to_owned(),

@@ -1,11 +1,7 @@
 //! How names of fields are written in rules: what CEL does not allow in a name is spelled out between underscores.
 
-/// Words that CEL keeps for itself.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
+/// Words that cannot be names of variables.
+pub(super) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
@@ -25,13 +21,21 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
+/// Words that mean something else than a name.
+const MEANINGFUL: [&str; 4] = ["true", "false", "null", "in"];
+
+/// Whether CEL keeps the word for itself, so that a field of this name is written in another way.
+fn is_kept(word: &str) -> bool {
+    RESERVED.contains(&word) || MEANINGFUL.contains(&word)
+}
+
 /// The name of a field as a rule writes it; `None` where rules cannot name it.
 #[cfg(test)]
 pub(super) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&name) {
+    if is_kept(name) {
         return Some(format!("__{name}__"));
     }
     let mut escaped = String::new();
@@ -74,7 +78,7 @@ pub(super) fn unescape(escaped: &str) -> Option<String> {
             "dot" => ".",
             "dash" => "-",
             "slash" => "/",
-            word if RESERVED.contains(&word) && length + 4 == escaped.len() => word,
+            word if is_kept(word) && length + 4 == escaped.len() => word,
             _ => return None,
         });
         rest = &inner[length + 2..];

@@ -3,33 +3,13 @@
 
 use super::CelError;
 use super::lexer::{Token, tokens};
+use super::names::RESERVED;
 use super::syntax::{Expression, Node};
 
 /// The longest text that is read, in bytes; the longest rule of well-known projects has 1.3 kB.
 const MAX_TEXT: usize = 32 * 1024;
 /// The deepest nesting that is read; the API server stops at 250, people at 20.
 const MAX_HEIGHT: usize = 64;
-
-/// Words that cannot be names of variables.
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// Macros with a range: name, number of variables, number of bodies.
 const MACROS: [(&str, usize, usize); 18] = [

@@ -190,12 +190,7 @@ pub(super) fn joined<'s>(demands: Vec<Demand<'s>>) -> Formula<'s> {
         }
     }
     for (step, group) in groups {
-        let inner = joined(group);
-        all.push(match step {
-            Step::Field(name) => Formula::has(name, inner),
-            Step::Other(schemas) => Formula::HasOther(schemas, Box::new(inner)),
-            Step::Item => Formula::HasItem(Box::new(inner)),
-        });
+        all.push(step.around(joined(group)));
     }
     Formula::All(all)
 }

@@ -1,16 +1,12 @@
 //! CEL rules: what is proved about them without an object, and the objects that are tried against them, both to break a
 //! new rule and to satisfy the old ones.
 
-use std::rc::Rc;
-
-use serde_json::Value;
-
-use super::confirm::{Confirmed, confirm};
-use super::formula::{Formula, Place, Role, free_values};
+use super::confirm::Confirmed;
+use super::formula::{Formula, free_values};
 use super::probe::{COMBINATIONS, Demand, combinations, joined};
 use super::solve::Outcome;
 use super::walk::{Step, Suspect};
-use super::{Judge, Proof, SchemaStep, minimise, schema_step};
+use super::{Judge, Proof, breaking, lifted};
 use crate::schema::cel::{Known, Program};
 use crate::schema::model::{CelRule, Schema};
 use crate::schema::pipeline::Path;
@@ -19,7 +15,7 @@ use crate::source::PathSegment;
 /// Nodes whose old rules are satisfied one after the other for one witness.
 const REPAIRS: usize = 3;
 
-impl<'s> Judge<'_, 's> {
+impl<'s> Judge<'s> {
     /// Whether an old object breaks one of the rules that a node has now.
     pub(super) fn judge_rules(&mut self, suspect: &Suspect<'s>) -> Proof {
         let (Some(old), Some(new)) = (node_at(self.before, &suspect.steps), node_at(self.after, &suspect.steps)) else {
@@ -30,22 +26,19 @@ impl<'s> Judge<'_, 's> {
             return Proof::Safe;
         }
         // Nothing is ever there that the rules could refuse.
-        if self.search(&suspect.steps, Formula::anything()) == Outcome::Empty {
+        if self.search(lifted(&suspect.steps, Formula::anything())) == Outcome::Empty {
             return Proof::Safe;
         }
         let programs: Vec<Program> = open.iter().filter_map(|rule| Program::of(rule).ok()).collect();
         let unconditional: Vec<Program> = programs.iter().filter(|rule| !rule.uses_old_self()).cloned().collect();
-        let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
-        let values = Rc::clone(&self.values);
+        let look = self.opinion(suspect);
         let mut undecided = None;
         let mut repairs = REPAIRS;
         for formula in std::iter::once(Formula::anything()).chain(combinations(&unconditional, old)) {
-            let Outcome::Found(object) = self.search(&suspect.steps, formula.clone()) else { continue };
-            let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object, &values);
+            let Outcome::Found(object) = self.search(lifted(&suspect.steps, formula.clone())) else { continue };
             match look(&object) {
                 Confirmed::Damaged(damage) if damage.keyword == suspect.keyword => {
-                    let (witness, damage) = minimise::minimise(object, damage, &look);
-                    return Proof::Breaking { witness, damage };
+                    return breaking(object, damage, &look);
                 }
                 Confirmed::NotAccepted(place, keyword) if keyword == suspect.keyword && repairs > 0 => {
                     repairs -= 1;
@@ -77,8 +70,7 @@ impl<'s> Judge<'_, 's> {
         formula: &Formula<'s>,
         place: Path,
     ) -> Option<Proof> {
-        let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
-        let values = Rc::clone(&self.values);
+        let look = self.opinion(suspect);
         let mut fixed = vec![Demand { steps: steps.to_vec(), formula: formula.clone() }];
         let mut refused = place;
         let mut budget = COMBINATIONS;
@@ -90,13 +82,9 @@ impl<'s> Judge<'_, 's> {
                 budget = budget.checked_sub(1)?;
                 let demand = Demand { steps: node_steps.clone(), formula };
                 let demands: Vec<Demand<'s>> = fixed.iter().cloned().chain([demand.clone()]).collect();
-                let Outcome::Found(object) = self.search(&[], joined(demands)) else { continue };
-                let look = |object: &Value| confirm(self.old, self.new, self.server, &path, object, &values);
+                let Outcome::Found(object) = self.search(joined(demands)) else { continue };
                 match look(&object) {
-                    Confirmed::Damaged(damage) => {
-                        let (witness, damage) = minimise::minimise(object, damage, &look);
-                        return Some(Proof::Breaking { witness, damage });
-                    }
+                    Confirmed::Damaged(damage) => return Some(breaking(object, damage, &look)),
                     // This rule is satisfied, and another one is not: go on from here.
                     Confirmed::NotAccepted(other, _) if other != refused => {
                         next = Some((demand, other));
@@ -110,14 +98,6 @@ impl<'s> Judge<'_, 's> {
             refused = other;
         }
         None
-    }
-
-    fn search(&mut self, steps: &[Step<'s>], formula: Formula<'s>) -> Outcome {
-        self.solver.search(vec![
-            Formula::Obeys(self.before, Role::Stored(Place::Root)),
-            Formula::Obeys(self.envelope, Role::Branch(None)),
-            super::lifted(steps, formula),
-        ])
     }
 }
 

@@ -29,7 +29,16 @@ pub(super) enum Step<'s> {
     Item,
 }
 
-impl Step<'_> {
+impl<'s> Step<'s> {
+    /// The formula of a value that has, one step below, what `inner` asks for.
+    pub(super) fn around(&self, inner: Formula<'s>) -> Formula<'s> {
+        match self {
+            Self::Field(name) => Formula::has(name, inner),
+            Self::Other(schemas) => Formula::HasOther(schemas.clone(), Box::new(inner)),
+            Self::Item => Formula::HasItem(Box::new(inner)),
+        }
+    }
+
     /// Whether both lead to the same place, where each leads to one.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {

@@ -3,16 +3,9 @@
 //! The example of the published page has slips, corrected here: its name is not `<plural>.<group>`, its scope is written
 //! `cluster`, one field is shown below `.spec` that stands at the root, and one edit changes a version that it does not show.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::*;
-use crate::facts::Verification;
-use crate::judge::RunReport;
-use crate::object::ObjectRef;
-use crate::selection::{ConfigRule, select};
-use crate::session::Session;
 
 /// The published example with a field of each kind that the rows speak of.
 fn samples(field: Value) -> Value {
@@ -38,25 +31,7 @@ fn samples(field: Value) -> Value {
 const ROOT: &str = "/spec/versions/0/schema/openAPIV3Schema";
 
 fn judge(old: Value, new: Value, config: &Value) -> RunReport {
-    let change = Change {
-        object: ObjectRef::of(&new),
-        resource: "customresourcedefinitions".into(),
-        namespaced: false,
-        operation: Operation::Update,
-        positions: None,
-        desired: Some(Arc::new(new)),
-        live: Some(Arc::new(old)),
-        result: None,
-        verification: Verification::NotVerified("test".into()),
-        orphaned: false,
-        taken_from: Vec::new(),
-    };
-    let rules = [ConfigRule { name: NAME, config }];
-    let selection = select(Some(&[NAME.to_owned()]), Some(&rules)).expect("a valid config");
-    let changes = ChangeSet { app: "test".into(), changes: vec![change], ..ChangeSet::default() };
-    let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
-    while !session.needs().is_empty() {}
-    session.finish(Judgement::default(), &[], "2026-01-01").0
+    run_with(vec![update(old, new)], config, Ok(Vec::new()))
 }
 
 /// What each profile makes of a change: the verdict and check of every finding, or `passes`.

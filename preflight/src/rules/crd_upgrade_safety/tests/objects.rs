@@ -1,0 +1,146 @@
+//! The objects of a kind: those that are there and suffer, those that go with their definition, and definitions that go or
+//! that no server would take.
+
+use serde_json::json;
+
+use super::*;
+
+/// Foos of these sizes, as the live definition serves them.
+fn sized(sizes: &[i64]) -> Vec<Value> {
+    let object = |size: &i64| {
+        let name = format!("n{size}");
+        json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"namespace": "shop", "name": name}, "spec": {"size": size}})
+    };
+    sizes.iter().map(object).collect()
+}
+
+#[test]
+fn the_objects_that_are_there_are_counted_and_named() {
+    let bounded = edited(|crd| {
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["maximum"] =
+            json!(10);
+    });
+    let judge = |mode: &str, objects: Result<Vec<Value>, &str>| {
+        let change = update(live(&["v1"]), bounded.clone());
+        let report = run_with(vec![change], &json!({"liveObjects": mode}), objects);
+        let finding = &report.findings[0];
+        let counted = finding.live_objects.as_ref().map(|it| (it.affected, it.examined, it.names.join(" ")));
+        format!("{:?} {counted:?} {}", report.outcome, finding.message.split(": ").last().unwrap_or_default())
+    };
+    let objects = || Ok(sized(&[3, 10, 11, 99]));
+    insta::assert_snapshot!(judge("report", objects()), @r#"Refused Some((2, 4, "shop/n11 shop/n99")) 10"#);
+    insta::assert_snapshot!(judge("decide", objects()), @r#"Refused Some((2, 4, "shop/n11 shop/n99")) 10"#);
+    insta::assert_snapshot!(judge("off", objects()), @"Refused None 10");
+    // That none is affected now decides only where it is asked to.
+    insta::assert_snapshot!(judge("report", Ok(sized(&[3]))), @r#"Refused Some((0, 1, "")) 10"#);
+    insta::assert_snapshot!(judge("decide", Ok(sized(&[3]))), @r#"Warned Some((0, 1, "")) 10 (no object that is there now is affected)"#);
+    insta::assert_snapshot!(judge("decide", Err("forbidden")), @"Refused None forbidden)");
+}
+
+#[test]
+fn no_count_of_objects_makes_an_unknown_safe() {
+    let size = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    let atomic = edited(|crd| {
+        crd.pointer_mut(size).expect("a schema")["x-kubernetes-map-type"] = json!("atomic");
+    });
+    let change = update(live(&["v1"]), atomic);
+    let report = run_with(vec![change], &json!({"liveObjects": "decide"}), Ok(sized(&[1])));
+    assert_eq!((report.outcome, report.findings[0].verdict), (Outcome::Refused, Verdict::Unknown));
+}
+
+fn foo(name: &str) -> Value {
+    json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"namespace": "shop", "name": name}})
+}
+
+#[test]
+fn a_definition_is_deleted_only_when_no_object_goes_with_it() {
+    let judge = |changes: Vec<Change>, objects: Vec<Value>| {
+        let report = run_with(changes, &json!({}), Ok(objects));
+        format!("{:?} {}", report.outcome, lines(&report))
+    };
+    insta::assert_snapshot!(judge(vec![delete(live(&["v1"]))], vec![]), @"Passed crdDeletion Change Info: the definition is deleted; there is no Foo object");
+    insta::assert_snapshot!(judge(vec![delete(live(&["v1"]))], vec![foo("a")]), @"Refused crdDeletion Breaking Error: the definition is deleted, and 1 Foo object would be deleted with it");
+    insta::assert_snapshot!(
+        judge(vec![change(Operation::Replace, Some(live(&["v1"])), Some(foos()))], vec![foo("a"), foo("b")]),
+        @"Refused crdReplacement Breaking Error: the definition is deleted and created anew, and 2 Foo objects would be deleted with it"
+    );
+    insta::assert_snapshot!(judge(vec![delete(live(&["v1"])), delete(foo("a"))], vec![foo("a")]), @"Passed crdDeletion Change Info: the definition is deleted, and so is every Foo object by this change set");
+    insta::assert_snapshot!(judge(vec![delete(live(&["v1"])), delete(foo("a"))], vec![foo("a"), foo("b")]), @"Refused crdDeletion Breaking Error: the definition is deleted, and 1 Foo object would be deleted with it");
+    let many = (0..600).map(|number| foo(&format!("n{number:03}"))).collect();
+    insta::assert_snapshot!(judge(vec![delete(live(&["v1"]))], many), @"Refused crdDeletion Breaking Error: the definition is deleted, and at least 500 Foo objects would be deleted with it");
+}
+
+#[test]
+fn a_definition_that_the_server_would_refuse_is_told_where_no_server_was_asked() {
+    let bad = edited(|crd| {
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["pattern"] =
+            json!("(");
+    });
+    let created = |verification: Verification| {
+        let change = Change { verification, ..change(Operation::Create, None, Some(bad.clone())) };
+        lines(&run(change))
+    };
+    insta::assert_snapshot!(created(Verification::NotVerified("a directory".into())), @"invalid Breaking Error: the API server would refuse the definition: cannot be read: missing closing ) (at byte 1)");
+    assert_eq!(created(Verification::Server), "");
+    // What is there already is no news.
+    assert_eq!(lines(&run(update(bad.clone(), bad.clone()))), "");
+}
+
+#[test]
+fn a_definition_that_a_release_drops_is_missed() {
+    let dropped = edited(|crd| {
+        crd["metadata"]["name"] = json!("bars.ex.com");
+        crd["spec"]["names"] = json!({"kind": "Bar", "plural": "bars"});
+    });
+    let judge = |given: Value| {
+        let missing = MissingDefinition { object: ObjectRef::of(&dropped), live: Arc::new(dropped.clone()) };
+        let changes = ChangeSet {
+            app: "test".into(),
+            changes: vec![change(Operation::Create, None, Some(given))],
+            missing_definitions: vec![missing],
+            ..ChangeSet::default()
+        };
+        let selection = select(Some(&[NAME.to_owned()]), None).expect("a valid selection");
+        let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
+        assert!(session.needs().is_empty());
+        lines(&session.finish(Judgement::default(), &[], "2026-01-01").0)
+    };
+    insta::assert_snapshot!(judge(foos()), @"crdMissing Breaking Error: the input lacks the definition of Bar, which the old side has");
+    insta::assert_snapshot!(judge(edited(|crd| crd["spec"]["group"] = json!("other.com"))), @"
+    invalid Breaking Error: the API server would refuse the definition: must be foos.other.com, of spec.names.plural and spec.group
+    crdMissing Change Warning: the input lacks the definition of Bar, which the old side has
+    ");
+}
+
+#[test]
+fn a_definition_that_is_let_go_of_takes_nothing_with_it() {
+    let orphaned = |object: Value| Change { orphaned: true, ..delete(object) };
+    assert_eq!(run_with(vec![orphaned(live(&["v1"]))], &json!({}), Ok(vec![foo("a")])).outcome, Outcome::Passed);
+    // An object that would stay goes with its definition.
+    let changes = vec![delete(live(&["v1"])), orphaned(foo("a"))];
+    assert_eq!(run_with(changes, &json!({}), Ok(vec![foo("a")])).outcome, Outcome::Refused);
+}
+
+#[test]
+fn a_deletion_counts_and_names_what_is_lost() {
+    let objects = (0..7).rev().map(|number| foo(&format!("n{number}"))).collect();
+    let report = run_with(vec![delete(live(&["v1"]))], &json!({}), Ok(objects));
+    let lost = report.findings[0].live_objects.as_ref().expect("counted");
+    assert_eq!((lost.affected, lost.examined), (7, 7));
+    assert_eq!(lost.names, ["shop/n0", "shop/n1", "shop/n2", "shop/n3", "shop/n4"]);
+}
+
+#[test]
+fn a_deletion_without_a_list_of_objects_is_unable() {
+    let report = run_with(vec![delete(live(&["v1"]))], &json!({}), Err("forbidden"));
+    assert_eq!(report.outcome, Outcome::Unable);
+    assert_eq!(
+        report.rules[0].unable,
+        ["CustomResourceDefinition foos.ex.com: its objects could not be listed: forbidden"]
+    );
+    let mut unserved = live(&["v1"]);
+    for index in 0..2 {
+        unserved["spec"]["versions"][index]["served"] = json!(false);
+    }
+    assert_eq!(run(delete(unserved)).outcome, Outcome::Unable);
+}
