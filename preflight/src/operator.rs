@@ -4,5 +4,7 @@
 pub mod difference;
 pub mod model;
 
-pub use difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff, Severity};
+pub use difference::{
+    Change, ChangeType, ComponentChange, CrdVerdict, DefinitionChange, MatchType, ReleaseDiff, Severity,
+};
 pub use model::{Component, Definition, FactClass, Operator, Release, Resource, Webhook};

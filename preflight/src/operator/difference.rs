@@ -63,7 +63,7 @@ pub struct ReleaseDiff {
     /// Components that changed, sorted by operator and name. Unchanged ones are left out.
     pub component_changes: Vec<ComponentChange>,
     /// Changes of definitions, sorted; in no component, as a definition may serve several.
-    pub crd_changes: Vec<Change>,
+    pub crd_changes: Vec<DefinitionChange>,
 }
 
 /// Counts of a [`ReleaseDiff`].
@@ -146,7 +146,17 @@ pub enum ChangeType {
     ApiVersionAdded,
     #[serde(rename = "APIVersionRemoved")]
     ApiVersionRemoved,
+    #[serde(rename = "APIVersionDeprecated")]
+    ApiVersionDeprecated,
     StorageVersionChanged,
+    #[serde(rename = "CRDNamesChanged")]
+    CrdNamesChanged,
+    ConversionChanged,
+    SubresourceAdded,
+    SubresourceRemoved,
+    SubresourceChanged,
+    SelectableFieldsChanged,
+    PrinterColumnsChanged,
     FieldRemoved,
     FieldAdded,
     FieldRenamed,
@@ -181,17 +191,14 @@ pub struct Change {
     pub change_type: ChangeType,
     /// How bad it may be.
     pub severity: Severity,
-    /// What in the component or definition changed: `spec.storage`, `Deployment/web labels.tier`; empty for the whole.
+    /// What in the component changed: `replicas`, `Deployment/web labels.tier`; empty for the whole.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// One sentence, without a full stop.
     pub message: String,
-    /// The resource or definition that it is about.
+    /// The resource that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
-    /// API version of a definition that it is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
     /// Before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<Value>,
@@ -201,12 +208,72 @@ pub struct Change {
     /// The webhook, for changes of webhooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookSummary>,
-    /// What CRDUpgradeSafety says of a change of a definition: `safe`, `breaking`, `unknown`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<String>,
     /// Where it stands in the new side, or in the old one where it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
+}
+
+/// One change of a CustomResourceDefinition, as published lists class it, with the proof of CRDUpgradeSafety beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefinitionChange {
+    /// Field of the objects, `spec.disks[*].size`, `spec.labels{*}`; empty for the object itself, and where it is about the
+    /// definition or one of its versions as a whole.
+    pub path: String,
+    /// What kind of change it is.
+    #[serde(rename = "type")]
+    pub change_type: ChangeType,
+    /// How bad it may be.
+    pub severity: Severity,
+    /// What stood there before, without texts; a large schema without what is nested in it. Null where nothing stood there.
+    pub old_schema: Value,
+    /// What stands there now.
+    pub new_schema: Value,
+    /// One sentence, without a full stop.
+    pub detail: String,
+    /// What becomes of the objects that are there.
+    pub verdict: CrdVerdict,
+    /// Why the verdict is not `safe`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Name of the definition.
+    pub crd_name: String,
+    /// Which of its versions; empty for the definition as a whole.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// The keyword that changed, for [`ChangeType::ConstraintChanged`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub keyword: String,
+    /// Stable name of this very change: a digest of definition, version, type, path, old and new.
+    pub id: String,
+    /// Where it stands in the new side, or in the old one where it is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+}
+
+/// What CRDUpgradeSafety says of a change of a definition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CrdVerdict {
+    /// No object and no client suffers from it.
+    #[default]
+    Safe,
+    /// Neither is proved.
+    Unknown,
+    /// An object or a client suffers from it.
+    Breaking,
+}
+
+impl CrdVerdict {
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Safe => "safe",
+            Self::Unknown => "unknown",
+            Self::Breaking => "breaking",
+        }
+    }
 }
 
 /// A webhook as a change shows it.
