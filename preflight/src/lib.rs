@@ -7,6 +7,7 @@ pub mod facts;
 pub mod finding;
 pub mod judge;
 pub mod object;
+pub mod operator;
 pub mod reference;
 pub mod registry;
 pub mod rule;

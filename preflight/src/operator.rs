@@ -1,0 +1,10 @@
+//! Operators at one release and what changed between two: models that people write or that manifests yield, the pairing
+//! of components, the differences with their severities, and the experiments that test them.
+
+pub mod difference;
+pub mod model;
+
+pub use difference::{
+    Change, ChangeType, ComponentChange, CrdVerdict, DefinitionChange, MatchType, ReleaseDiff, Severity,
+};
+pub use model::{Component, Definition, FactClass, Operator, Release, Resource, Webhook};
