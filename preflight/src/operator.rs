@@ -2,6 +2,8 @@
 //! of components, the differences with their severities, and the experiments that test them.
 
 pub mod difference;
+pub mod duration;
+pub mod experiment;
 pub mod model;
 
 pub use difference::{
