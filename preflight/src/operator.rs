@@ -8,5 +8,7 @@ pub mod matching;
 pub mod model;
 pub mod written;
 
-pub use difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff, Severity};
+pub use difference::{
+    Change, ChangeType, ComponentChange, CrdVerdict, DefinitionChange, MatchType, ReleaseDiff, Severity,
+};
 pub use model::{Component, Definition, FactClass, Operator, Release, Resource, Webhook};

@@ -15,7 +15,13 @@ pub fn table(diff: &ReleaseDiff) -> String {
     }
     if !diff.crd_changes.is_empty() {
         text += "\ndefinitions\n";
-        text += &rows(&diff.crd_changes);
+        let mut table = Table::new(&["  SEVERITY", "VERDICT", "CHANGE", "DEFINITION", "WHERE", "WHAT"]);
+        for change in &diff.crd_changes {
+            let severity = format!("  {}", change.severity.as_str());
+            let name = change.change_type.name();
+            table.row(&[&severity, change.verdict.as_str(), &name, &change.crd_name, &change.path, &change.detail]);
+        }
+        text += &table.text();
     }
     text + "\n" + &counts(diff) + "\n"
 }

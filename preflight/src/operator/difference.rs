@@ -64,24 +64,25 @@ pub struct ReleaseDiff {
     /// Components that changed, sorted by operator and name. Unchanged ones are left out.
     pub component_changes: Vec<ComponentChange>,
     /// Changes of definitions, sorted; in no component, as a definition may serve several.
-    pub crd_changes: Vec<Change>,
+    pub crd_changes: Vec<DefinitionChange>,
 }
 
 impl ReleaseDiff {
-    /// Every change, those of components first.
-    pub fn changes(&self) -> impl Iterator<Item = &Change> {
-        self.component_changes.iter().flat_map(|component| &component.changes).chain(&self.crd_changes)
+    /// The severity of every change, those of components first.
+    pub fn severities(&self) -> impl Iterator<Item = Severity> {
+        let components = self.component_changes.iter().flat_map(|component| &component.changes);
+        components.map(|change| change.severity).chain(self.crd_changes.iter().map(|change| change.severity))
     }
 
     /// The worst severity; `None` where nothing changed.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
-        self.changes().map(|change| change.severity).max()
+        self.severities().max()
     }
 
     /// Counts anew.
     pub fn summarise(&mut self) {
-        let severity = |severity| self.changes().filter(|change| change.severity == severity).count();
+        let severity = |severity| self.severities().filter(|other| *other == severity).count();
         let components = |test: &dyn Fn(&ComponentChange) -> bool| {
             self.component_changes.iter().filter(|component| test(component)).count()
         };
@@ -188,7 +189,17 @@ pub enum ChangeType {
     ApiVersionAdded,
     #[serde(rename = "APIVersionRemoved")]
     ApiVersionRemoved,
+    #[serde(rename = "APIVersionDeprecated")]
+    ApiVersionDeprecated,
     StorageVersionChanged,
+    #[serde(rename = "CRDNamesChanged")]
+    CrdNamesChanged,
+    ConversionChanged,
+    SubresourceAdded,
+    SubresourceRemoved,
+    SubresourceChanged,
+    SelectableFieldsChanged,
+    PrinterColumnsChanged,
     FieldRemoved,
     FieldAdded,
     FieldRenamed,
@@ -223,17 +234,14 @@ pub struct Change {
     pub change_type: ChangeType,
     /// How bad it may be.
     pub severity: Severity,
-    /// What in the component or definition changed: `spec.storage`, `Deployment/web labels.tier`; empty for the whole.
+    /// What in the component changed: `replicas`, `Deployment/web labels.tier`; empty for the whole.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// One sentence, without a full stop.
     pub message: String,
-    /// The resource or definition that it is about.
+    /// The resource that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
-    /// API version of a definition that it is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
     /// Before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<Value>,
@@ -243,9 +251,6 @@ pub struct Change {
     /// The webhook, for changes of webhooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookSummary>,
-    /// What CRDUpgradeSafety says of a change of a definition: `safe`, `breaking`, `unknown`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<String>,
     /// Where it stands in the new side, or in the old one where it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
@@ -267,11 +272,9 @@ impl Change {
             path: path.into(),
             message: message.into(),
             object: None,
-            version: None,
             old: None,
             new: None,
             webhook: None,
-            verdict: None,
             position: None,
         }
     }
@@ -301,15 +304,76 @@ impl Change {
     /// Gives it its stable name; positions and wording do not count.
     pub fn identify(&mut self, operator: &str, component: &str) {
         let text = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
-        let version = self.version.as_deref().unwrap_or_default();
-        let parts =
-            [operator, component, &self.change_type.name(), &self.path, version, &text(&self.old), &text(&self.new)];
+        let parts = [operator, component, &self.change_type.name(), &self.path, &text(&self.old), &text(&self.new)];
         let mut digest = Sha256::new();
         for part in parts {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
         self.id = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    }
+}
+
+/// One change of a CustomResourceDefinition, as published lists class it, with the proof of CRDUpgradeSafety beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefinitionChange {
+    /// Field of the objects, `spec.disks[*].size`, `spec.labels{*}`; empty for the object itself, and where it is about the
+    /// definition or one of its versions as a whole.
+    pub path: String,
+    /// What kind of change it is.
+    #[serde(rename = "type")]
+    pub change_type: ChangeType,
+    /// How bad it may be.
+    pub severity: Severity,
+    /// What stood there before, without texts; a large schema without what is nested in it. Null where nothing stood there.
+    pub old_schema: Value,
+    /// What stands there now.
+    pub new_schema: Value,
+    /// One sentence, without a full stop.
+    pub detail: String,
+    /// What becomes of the objects that are there.
+    pub verdict: CrdVerdict,
+    /// Why the verdict is not `safe`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Name of the definition.
+    pub crd_name: String,
+    /// Which of its versions; empty for the definition as a whole.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// The keyword that changed, for [`ChangeType::ConstraintChanged`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub keyword: String,
+    /// Stable name of this very change: a digest of definition, version, type, path, old and new.
+    pub id: String,
+    /// Where it stands in the new side, or in the old one where it is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+}
+
+/// What CRDUpgradeSafety says of a change of a definition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CrdVerdict {
+    /// No object and no client suffers from it.
+    #[default]
+    Safe,
+    /// Neither is proved.
+    Unknown,
+    /// An object or a client suffers from it.
+    Breaking,
+}
+
+impl CrdVerdict {
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Safe => "safe",
+            Self::Unknown => "unknown",
+            Self::Breaking => "breaking",
+        }
     }
 }
 
