@@ -5,8 +5,10 @@ pub mod compare;
 pub mod difference;
 pub mod duration;
 pub mod experiment;
+pub mod generate;
 pub mod matching;
 pub mod model;
+pub mod suite;
 pub mod written;
 
 pub use difference::{
