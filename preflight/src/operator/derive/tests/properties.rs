@@ -1,12 +1,17 @@
 //! What holds for every set of objects, sensible or not.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::given;
 use crate::operator::derive::{Settings, derive};
-use crate::operator::model::Release;
+use crate::operator::model::{CheckKind, Operator, Release};
 use crate::operator::print;
+use crate::operator::written::{self, Document};
+use crate::source::{Position, Positions};
 
 /// Any value where a field of an object is expected.
 fn any_value() -> impl Strategy<Value = Value> {
@@ -139,6 +144,46 @@ fn any_object() -> impl Strategy<Value = Value> {
     )
 }
 
+/// What a written model can say of a derived operator, at the place where it is read.
+fn as_written(derived: &Operator, version: &str) -> Operator {
+    let position = Position { file: "model.yaml".to_owned(), ..Position::default() };
+    let mut operator = Operator { position: position.clone(), ..derived.clone() };
+    if operator.namespace.is_empty() {
+        operator.namespace = "default".to_owned();
+    }
+    if operator.version.is_empty() {
+        operator.version = version.to_owned();
+    }
+    for component in &mut operator.components {
+        component.position = position.clone();
+        component.specific.clear();
+        component.dependencies.retain(|name| !name.starts_with("external:"));
+        let mut named = BTreeSet::new();
+        component.webhooks.retain(|it| it.kind != "conversion" && named.insert((it.kind.clone(), it.name.clone())));
+        for webhook in &mut component.webhooks {
+            (webhook.details, webhook.position) = (None, position.clone());
+        }
+        let mut named = BTreeSet::new();
+        component
+            .resources
+            .retain(|it| named.insert((it.object.kind.clone(), it.object.namespace.clone(), it.object.name.clone())));
+        for resource in &mut component.resources {
+            if !resource.selector.is_empty() {
+                resource.labels.clone_from(&resource.selector);
+            }
+            resource.selector.clone_from(&resource.labels);
+            (resource.manifest, resource.position) = (None, position.clone());
+        }
+        for check in &mut component.steady_state.checks {
+            check.position = position.clone();
+            if check.kind == CheckKind::AllReady {
+                check.kind = CheckKind::ResourceExists;
+            }
+        }
+    }
+    operator
+}
+
 fn resources(release: &Release) -> usize {
     release.operators.iter().flat_map(|operator| &operator.components).map(|component| component.resources.len()).sum()
 }
@@ -166,6 +211,19 @@ proptest! {
         for component in release.operators.iter().flat_map(|operator| &operator.components) {
             prop_assert!(!component.dependencies.contains(&component.name));
         }
+    }
+
+    #[test]
+    fn a_printed_model_is_read_back_as_what_it_was(objects in prop::collection::vec(any_object(), 1..14)) {
+        let release = derive(&given(&objects), &Settings::default());
+        let documents: Vec<Document> = print::documents(&release)
+            .into_iter()
+            .map(|value| Document { value, positions: Arc::new(Positions::of_file("model.yaml")) })
+            .collect();
+        let read = written::release(&documents, Vec::new());
+        prop_assert!(read.is_ok(), "{:?}", read);
+        let expected = release.operators.iter().map(|operator| as_written(operator, &release.version));
+        prop_assert_eq!(expected.collect::<Vec<_>>(), read.map(|read| read.operators).unwrap_or_default());
     }
 
     #[test]
