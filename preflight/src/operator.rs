@@ -5,6 +5,7 @@ pub mod compare;
 pub mod derive;
 pub mod difference;
 pub mod duration;
+pub mod experiment;
 pub mod matching;
 pub mod model;
 pub mod overlay;
