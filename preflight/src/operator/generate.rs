@@ -13,7 +13,6 @@ mod random;
 #[cfg(test)]
 mod tests;
 
-
 use std::collections::BTreeSet;
 
 use super::difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
@@ -32,12 +31,8 @@ pub struct Options {
 /// The suite for the upgrade from `old` to `new`, of which `diff` says what changed.
 #[must_use]
 pub fn generate(old: &Release, new: &Release, diff: &ReleaseDiff, options: &Options) -> Suite {
-    let mut generation = Generation {
-        old: Index::of(old),
-        new: Index::of(new),
-        drafts: Vec::new(),
-        manual: BTreeSet::new(),
-    };
+    let mut generation =
+        Generation { old: Index::of(old), new: Index::of(new), drafts: Vec::new(), manual: BTreeSet::new() };
     for component in &diff.component_changes {
         let is_wanted = |name: &String| options.components.is_empty() || options.components.contains(name);
         if is_wanted(&component.component_name) || component.renamed_from.as_ref().is_some_and(is_wanted) {

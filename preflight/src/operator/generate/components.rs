@@ -38,7 +38,8 @@ impl<'a> Generation<'a> {
             None => self.review(origin.clone(), "", NO_PODS),
         }
         let webhooks: Vec<&Webhook> = place.component.webhooks.iter().collect();
-        let webhooks = webhooks.into_iter().filter(|webhook| !self.old.webhooks.contains(&(&webhook.kind, &webhook.name)));
+        let webhooks =
+            webhooks.into_iter().filter(|webhook| !self.old.webhooks.contains(&(&webhook.kind, &webhook.name)));
         let webhooks: Vec<&Webhook> = webhooks.collect();
         for webhook in &webhooks {
             self.webhook(typed(&origin, ChangeType::WebhookAdded), place, webhook, webhooks.len() > 1);

@@ -128,7 +128,9 @@ impl<'a> Place<'a> {
     pub(super) fn checks(&self) -> Vec<Check> {
         let written = self.component.steady_state.checks.iter().map(|check| {
             let (kind, condition) = match &check.kind {
-                CheckKind::ConditionTrue { condition } if !condition.is_empty() => ("conditionTrue", condition.as_str()),
+                CheckKind::ConditionTrue { condition } if !condition.is_empty() => {
+                    ("conditionTrue", condition.as_str())
+                }
                 _ => ("resourceExists", ""),
             };
             self.check(&check.object, kind, condition)

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::components::{UPGRADE_TTL, instance_note, group_of};
+use super::components::{UPGRADE_TTL, group_of, instance_note};
 use super::context::{Index, Place};
 use super::draft::{Draft, Injected};
 use super::names::{kebab, short, slug};
@@ -80,7 +80,8 @@ impl<'a> Generation<'a> {
     pub(super) fn definitions(&mut self, changes: &[DefinitionChange], options: &Options) {
         let mut searches = 0;
         for change in changes.iter().filter(|change| change.severity == Severity::Breaking) {
-            let find = |index: &Index<'a>| index.release().definitions.iter().find(|known| known.name == change.crd_name);
+            let find =
+                |index: &Index<'a>| index.release().definitions.iter().find(|known| known.name == change.crd_name);
             let (before, after) = (find(&self.old), find(&self.new));
             let Some(kind) = before.map(Kind::of) else { continue };
             let owner = self.owner(&change.crd_name, &kind);
@@ -100,7 +101,8 @@ impl<'a> Generation<'a> {
             };
             match owner {
                 _ if change.path.is_empty() || change.version.is_empty() => {
-                    let reason = format!("{}: see before the upgrade which objects and clients this concerns", change.detail);
+                    let reason =
+                        format!("{}: see before the upgrade which objects and clients this concerns", change.detail);
                     self.review(origin, subject, reason);
                 }
                 None => {
@@ -108,7 +110,8 @@ impl<'a> Generation<'a> {
                     self.review(origin, subject, reason);
                 }
                 Some(_) if !kind.is_served(&change.version) => {
-                    let reason = format!("{}: the old release does not serve version {}", change.detail, change.version);
+                    let reason =
+                        format!("{}: the old release does not serve version {}", change.detail, change.version);
                     self.review(origin, subject, reason);
                 }
                 Some(_) if change.path.split(['.', '[', '{']).next() == Some("status") => {
@@ -138,7 +141,8 @@ impl<'a> Generation<'a> {
         let steps: Vec<&str> = change.path.split('.').collect();
         // The deepest map that a patch reaches: not into lists, and not under keys that users choose.
         let reach = steps.iter().position(|step| step.contains(['[', '{'])).map_or(steps.len(), |index| index + 1);
-        let reached: Vec<&str> = steps[..reach].iter().map(|step| step.split(['[', '{']).next().unwrap_or_default()).collect();
+        let reached: Vec<&str> =
+            steps[..reach].iter().map(|step| step.split(['[', '{']).next().unwrap_or_default()).collect();
         let is_whole = reach == steps.len() && !change.path.ends_with([']', '}']);
         let is_absence = change.change_type == ChangeType::RequiredAdded && is_whole;
         let searched = after.and_then(|after| {
@@ -150,7 +154,8 @@ impl<'a> Generation<'a> {
         let value = if is_absence { Some(Value::Null) } else { searched };
         let instance = self.instance(&self.old, old, kind, &change.version, Some(&reached));
         let path = reached.join(".");
-        let shown = value.as_ref().map_or_else(|| "a value that the new release does not take".to_owned(), Value::to_string);
+        let shown =
+            value.as_ref().map_or_else(|| "a value that the new release does not take".to_owned(), Value::to_string);
         let what = if is_absence { format!("{path} is taken from") } else { format!("{path} is set to {shown} in") };
         let injected = Injected {
             kind: InjectionType::CrdMutation,
@@ -221,7 +226,9 @@ impl<'a> Generation<'a> {
         version: &str,
         path: Option<&[&str]>,
     ) -> Instance {
-        let all = index.components().flat_map(|place| place.component.resources.iter().map(move |resource| (place, resource)));
+        let all = index
+            .components()
+            .flat_map(|place| place.component.resources.iter().map(move |resource| (place, resource)));
         let of_kind = all.filter(|(_, resource)| is_of(&resource.object, kind));
         let best = of_kind.min_by_key(|(_, resource)| (!sets(resource, path), resource.object.clone()));
         let (name, namespace) = match best {
@@ -244,8 +251,11 @@ impl<'a> Generation<'a> {
         let group = group_of(finalizer);
         let in_group: Vec<&Kind<'a>> = kinds.iter().filter(|kind| kind.group == group).collect();
         let tells = |kind: &&Kind<'_>| kind.words().iter().any(|word| !word.is_empty() && has_word(finalizer, word));
-        let told: Vec<&Kind<'a>> =
-            if in_group.is_empty() { kinds.iter().filter(tells).collect() } else { in_group.iter().copied().filter(|kind| tells(kind)).collect() };
+        let told: Vec<&Kind<'a>> = if in_group.is_empty() {
+            kinds.iter().filter(tells).collect()
+        } else {
+            in_group.iter().copied().filter(|kind| tells(kind)).collect()
+        };
         let kind = match (told.as_slice(), in_group.as_slice()) {
             (several @ [_, ..], _) => several.iter().min_by_key(|kind| (kind.group, kind.kind))?,
             ([], [only]) => only,
@@ -308,6 +318,7 @@ fn sets(resource: &Resource, path: Option<&[&str]>) -> bool {
 
 /// A value for the node that a path leads to, which the old schema takes and the new one does not.
 fn value_for(before: &Value, after: Option<&Value>, path: &[&str]) -> Option<Value> {
-    let at = |schema| path.iter().try_fold(schema, |schema: &Value, key| schema.get("properties")?.get(key)).map(Schema::of);
+    let at =
+        |schema| path.iter().try_fold(schema, |schema: &Value, key| schema.get("properties")?.get(key)).map(Schema::of);
     contain::harmed_value(&at(before)?, after.and_then(at).as_ref())
 }

@@ -9,8 +9,8 @@ use super::context::Place;
 use super::names::{kebab, label_value, short, slug};
 use crate::finding::Severity;
 use crate::operator::experiment::{
-    BlastRadius, DangerLevel, Experiment, Hypothesis, Injection, InjectionType, PREFIX, Problem, Target, protected_namespace,
-    validate,
+    BlastRadius, DangerLevel, Experiment, Hypothesis, Injection, InjectionType, PREFIX, Problem, Target,
+    protected_namespace, validate,
 };
 use crate::operator::suite::{Need, Origin, Phase, Side, SuiteExperiment};
 

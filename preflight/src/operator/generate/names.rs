@@ -132,9 +132,11 @@ mod tests {
 
     #[test]
     fn words_are_told_apart() {
-        for (words, expected) in
-            [("FieldRemoved", "field-removed"), ("CRDRemoved", "crd-removed"), ("APIVersionRemoved", "api-version-removed")]
-        {
+        for (words, expected) in [
+            ("FieldRemoved", "field-removed"),
+            ("CRDRemoved", "crd-removed"),
+            ("APIVersionRemoved", "api-version-removed"),
+        ] {
             assert_eq!(kebab(words), expected);
         }
     }

@@ -53,7 +53,8 @@ fn kind() -> impl Strategy<Value = (&'static str, &'static str)> {
 
 fn component() -> impl Strategy<Value = Component> {
     let resources = prop::collection::vec((kind(), name(), name(), name()), 0..4);
-    let webhooks = prop::collection::vec((name(), prop::sample::select(vec!["validating", "mutating", "conversion", "x"])), 0..3);
+    let webhooks =
+        prop::collection::vec((name(), prop::sample::select(vec!["validating", "mutating", "conversion", "x"])), 0..3);
     let lists = (prop::collection::vec(name(), 0..3), prop::collection::vec(name(), 0..3));
     (name(), resources, webhooks, lists).prop_map(|(name, resources, webhooks, (finalizers, dependencies))| Component {
         name,
@@ -62,7 +63,8 @@ fn component() -> impl Strategy<Value = Component> {
             .map(|((api_version, kind), name, namespace, value)| {
                 let mut resource = resource(api_version, kind, &name, &[("app", &value)]);
                 resource.object.namespace = namespace;
-                resource.manifest = Some(std::sync::Arc::new(json!({"spec": {"size": 1, value: "x"}, "data": {name: "y"}})));
+                resource.manifest =
+                    Some(std::sync::Arc::new(json!({"spec": {"size": 1, value: "x"}, "data": {name: "y"}})));
                 resource
             })
             .collect(),
@@ -77,7 +79,8 @@ fn component() -> impl Strategy<Value = Component> {
 }
 
 fn release() -> impl Strategy<Value = Release> {
-    let operators = prop::collection::vec((name(), name(), prop::collection::vec(component(), 0..4), 0..9_000_u64), 0..3);
+    let operators =
+        prop::collection::vec((name(), name(), prop::collection::vec(component(), 0..4), 0..9_000_u64), 0..3);
     (any::<String>(), operators, any::<bool>()).prop_map(|(version, operators, is_defined)| Release {
         version,
         operators: operators
@@ -105,7 +108,8 @@ fn diff_of(old: &Release, new: &Release, picks: &[usize], paths: &[String]) -> R
             for _ in 0..3 {
                 let change_type = TYPES[picks.next().copied().unwrap_or_default() % TYPES.len()];
                 let named = component.finalizers.iter().chain(&component.dependencies).next();
-                let mut change = Change::new(change_type, Severity::Info, "", "x").values(None, named.map(|name| json!(name)));
+                let mut change =
+                    Change::new(change_type, Severity::Info, "", "x").values(None, named.map(|name| json!(name)));
                 change.object = component.resources.first().map(|resource| resource.object.clone());
                 change.webhook = component.webhooks.first().map(|webhook| WebhookSummary {
                     name: webhook.name.clone(),
@@ -118,7 +122,8 @@ fn diff_of(old: &Release, new: &Release, picks: &[usize], paths: &[String]) -> R
             rows.push(ComponentChange {
                 operator: operator.name.clone(),
                 component_name: component.name.clone(),
-                match_type: [MatchType::Exact, MatchType::Added, MatchType::Removed, MatchType::Fuzzy][changes.len() % 4],
+                match_type: [MatchType::Exact, MatchType::Added, MatchType::Removed, MatchType::Fuzzy]
+                    [changes.len() % 4],
                 score: None,
                 renamed_from: component.dependencies.first().cloned(),
                 changes,

@@ -103,7 +103,9 @@ impl<'a> Generation<'a> {
     pub(super) fn resource_left(&mut self, subject: &Subject<'_, 'a>) {
         let object = subject.change.object.as_ref().map(ToString::to_string).unwrap_or_default();
         let reason = match subject.change.change_type {
-            ChangeType::ResourceRenamed => "it has another name now: see that the object of the old name is gone after the upgrade",
+            ChangeType::ResourceRenamed => {
+                "it has another name now: see that the object of the old name is gone after the upgrade"
+            }
             ChangeType::ResourceMoved => {
                 "it is in another namespace now: see that the object in the old one is gone after the upgrade"
             }
@@ -138,7 +140,9 @@ impl<'a> Generation<'a> {
         }
         let namespace = place.namespace_of(object);
         let what = match key {
-            Some(key) => format!("Key {key} of {} {} in namespace {namespace} is overwritten", object.kind, object.name),
+            Some(key) => {
+                format!("Key {key} of {} {} in namespace {namespace} is overwritten", object.kind, object.name)
+            }
             None => format!("A key {DRIFT} is added to {} {} in namespace {namespace}", object.kind, object.name),
         };
         let injected = Injected {
@@ -153,7 +157,8 @@ impl<'a> Generation<'a> {
         };
         let mut draft = Draft::new(origin, "resource-added", place, injected);
         if key.is_none() {
-            draft = draft.note("the model does not say which keys it has: a key of its own is added and taken away again");
+            draft =
+                draft.note("the model does not say which keys it has: a key of its own is added and taken away again");
         }
         self.keep_added(draft, object);
     }
@@ -185,8 +190,9 @@ impl<'a> Generation<'a> {
     fn label(&mut self, origin: Origin, place: Place<'a>, resource: &Resource) {
         let object = &resource.object;
         let selects = |key: &String| is_workload(object) && resource.selector.contains_key(key);
-        let is_free =
-            |key: &&String| *key != "app.kubernetes.io/managed-by" && !key.starts_with("chaos.operatorchaos.io/") && !selects(key);
+        let is_free = |key: &&String| {
+            *key != "app.kubernetes.io/managed-by" && !key.starts_with("chaos.operatorchaos.io/") && !selects(key)
+        };
         let key = resource.labels.keys().filter(is_free).min_by_key(|key| (is_system_label(key), *key));
         let Some(key) = key else {
             let reason = format!(
@@ -267,7 +273,8 @@ impl<'a> Generation<'a> {
     }
 }
 
-const UNBOUNDED: &str = "it has no namespace that would bound an experiment: change it by hand and see that the operator puts it right";
+const UNBOUNDED: &str =
+    "it has no namespace that would bound an experiment: change it by hand and see that the operator puts it right";
 
 fn puts_right(place: Place<'_>) -> String {
     format!("{} must put it right or live with it, and be in its steady state", place.component.name)
@@ -338,8 +345,10 @@ fn other_value(value: &Value, schema: Option<&Schema>) -> Option<Value> {
         Value::Number(number) => {
             let number = number.as_i64()?;
             let fits = |candidate: &i64| {
-                let above = schema.and_then(|schema| schema.minimum).is_none_or(|limit| *candidate as f64 > limit.value);
-                let below = schema.and_then(|schema| schema.maximum).is_none_or(|limit| (*candidate as f64) < limit.value);
+                let above =
+                    schema.and_then(|schema| schema.minimum).is_none_or(|limit| *candidate as f64 > limit.value);
+                let below =
+                    schema.and_then(|schema| schema.maximum).is_none_or(|limit| (*candidate as f64) < limit.value);
                 above && below && schema.is_none_or(|schema| schema.multiple_of.is_none())
             };
             [number.checked_add(1), number.checked_sub(1)].into_iter().flatten().find(fits).map(Value::from)

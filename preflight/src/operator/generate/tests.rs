@@ -1,15 +1,16 @@
 //! A case for each row of the mapping, and for what a row cannot do.
 
+mod definitions;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::object::ObjectRef;
-use crate::operator::difference::{DefinitionChange, Severity, WebhookSummary};
+use crate::operator::difference::{Severity, WebhookSummary};
 use crate::operator::experiment::{Experiment, validate};
 use crate::operator::model::{Component, Definition, Operator, Recovery, Resource, Webhook, WebhookDetails};
-use crate::operator::suite::Phase;
 
 pub(super) fn object(api_version: &str, kind: &str, name: &str) -> ObjectRef {
     ObjectRef::of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "shop"}}))
@@ -77,7 +78,8 @@ fn shown(suite: &Suite) -> Vec<String> {
     }
     let experiments = suite.experiments.iter().map(|entry| {
         let Experiment { name, injection, blast_radius, target, .. } = &entry.experiment;
-        let parameters: Vec<String> = injection.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let parameters: Vec<String> =
+            injection.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let enabled = if entry.is_enabled() { "" } else { " (disabled)" };
         format!(
             "{} {name} {}{enabled} {} {} {} {:?} {}",
@@ -97,15 +99,21 @@ fn shown(suite: &Suite) -> Vec<String> {
 #[test]
 fn a_new_component_loses_a_pod() {
     let diff = ReleaseDiff {
-        component_changes: vec![row("cart-controller-manager", MatchType::Added, None, vec![change(ChangeType::ComponentAdded)])],
+        component_changes: vec![row(
+            "cart-controller-manager",
+            MatchType::Added,
+            None,
+            vec![change(ChangeType::ComponentAdded)],
+        )],
         ..ReleaseDiff::default()
     };
     let new = release("2.21", vec![component("cart-controller-manager")]);
     let suite = generate(&release("2.20", vec![]), &new, &diff, &Options::default());
-    assert_eq!(shown(&suite), [
-        "component-added-cart.yaml upgrade-test-cart-component-added post-upgrade PodKill low \
-         cart-controller-manager [\"shop\"] labelSelector=app=cart-controller-manager",
-    ]);
+    assert_eq!(
+        shown(&suite),
+        ["component-added-cart.yaml upgrade-test-cart-component-added post-upgrade PodKill low \
+         cart-controller-manager [\"shop\"] labelSelector=app=cart-controller-manager",]
+    );
     insta::assert_snapshot!(serde_json::to_string_pretty(&suite.experiments[0].experiment.to_value()).unwrap(), @r#"
     {
       "apiVersion": "chaos.operatorchaos.io/v1alpha1",
@@ -181,12 +189,15 @@ fn a_new_component_brings_webhooks_finalizers_dependencies_and_configuration() {
     let new = release("2.21", vec![cart, component("db")]);
     let suite = generate(&release("2.20", vec![component("db")]), &new, &diff, &Options::default());
     let files: Vec<&str> = suite.experiments.iter().map(|entry| entry.file.as_str()).collect();
-    assert_eq!(files, [
-        "component-added-cart.yaml",
-        "dependency-added-db.yaml",
-        "resource-added-cart-settings-configmap.yaml",
-        "webhook-added-cart-validator.yaml",
-    ]);
+    assert_eq!(
+        files,
+        [
+            "component-added-cart.yaml",
+            "dependency-added-db.yaml",
+            "resource-added-cart-settings-configmap.yaml",
+            "webhook-added-cart-validator.yaml",
+        ]
+    );
     assert_eq!(suite.manual.len(), 1, "{:?}", suite.manual);
 }
 
@@ -197,24 +208,35 @@ fn a_component_that_is_gone_is_for_people() {
         ..ReleaseDiff::default()
     };
     let suite = generate(&release("1", vec![component("web")]), &release("2", vec![]), &diff, &Options::default());
-    assert_eq!(shown(&suite), [
-        "review : no experiment tests what is gone: after the upgrade, see that the operator cleaned up the 1 resources \
+    assert_eq!(
+        shown(&suite),
+        [
+            "review : no experiment tests what is gone: after the upgrade, see that the operator cleaned up the 1 resources \
          that the component managed",
-    ]);
+        ]
+    );
 }
 
 #[test]
 fn a_renamed_component_is_selected_as_it_is_now() {
     let diff = ReleaseDiff {
-        component_changes: vec![row("front", MatchType::Fuzzy, Some("web"), vec![change(ChangeType::ComponentRenamed)])],
+        component_changes: vec![row(
+            "front",
+            MatchType::Fuzzy,
+            Some("web"),
+            vec![change(ChangeType::ComponentRenamed)],
+        )],
         ..ReleaseDiff::default()
     };
     let (old, new) = (release("1", vec![component("web")]), release("2", vec![component("front")]));
     let suite = generate(&old, &new, &diff, &Options::default());
-    assert_eq!(shown(&suite), [
-        "component-renamed-front.yaml upgrade-test-front-component-renamed post-upgrade PodKill low front [\"shop\"] \
+    assert_eq!(
+        shown(&suite),
+        [
+            "component-renamed-front.yaml upgrade-test-front-component-renamed post-upgrade PodKill low front [\"shop\"] \
          labelSelector=app=front",
-    ]);
+        ]
+    );
     let wanted = |name: &str| Options { components: BTreeSet::from([name.to_owned()]) };
     assert_eq!(generate(&old, &new, &diff, &wanted("web")).experiments.len(), 1);
     assert_eq!(generate(&old, &new, &diff, &wanted("db")).experiments.len(), 0);
@@ -231,12 +253,15 @@ fn a_component_that_moves_is_cut_off_in_either_namespace_alone() {
         ..ReleaseDiff::default()
     };
     let suite = generate(&old, &new, &diff, &Options::default());
-    assert_eq!(shown(&suite), [
-        "namespace-moved-web-old.yaml upgrade-test-web-namespace-moved-old pre-upgrade NetworkPartition medium web \
+    assert_eq!(
+        shown(&suite),
+        [
+            "namespace-moved-web-old.yaml upgrade-test-web-namespace-moved-old pre-upgrade NetworkPartition medium web \
          [\"shop\"] labelSelector=app=web",
-        "namespace-moved-web-new.yaml upgrade-test-web-namespace-moved-new post-upgrade NetworkPartition medium web \
+            "namespace-moved-web-new.yaml upgrade-test-web-namespace-moved-new post-upgrade NetworkPartition medium web \
          [\"market\"] labelSelector=app=web",
-    ]);
+        ]
+    );
     assert_eq!(suite.experiments[1].experiment.blast_radius.max_pods_affected, 3, "all pods of the selector are hit");
     assert_eq!(suite.experiments[0].experiment.namespace, "shop");
     assert_eq!(suite.experiments[1].experiment.namespace, "market");
@@ -258,28 +283,76 @@ fn with_manifest(mut resource: Resource, manifest: Value) -> Resource {
 #[test]
 fn each_kind_of_new_resource_is_changed_in_its_own_way() {
     let config = with_manifest(resource("v1", "ConfigMap", "settings", &[]), json!({"data": {"b": "1", "a": "2"}}));
-    let frozen = with_manifest(resource("v1", "ConfigMap", "settings", &[("x", "y")]), json!({"immutable": true, "data": {"a": "2"}}));
+    let frozen = with_manifest(
+        resource("v1", "ConfigMap", "settings", &[("x", "y")]),
+        json!({"immutable": true, "data": {"a": "2"}}),
+    );
     let custom = with_manifest(
         resource("shop.io/v1", "Basket", "one", &[]),
         json!({"spec": {"title": "x", "replicas": 1, "deep": {"on": true}}}),
     );
     let sensitive = with_manifest(resource("shop.io/v1", "Basket", "one", &[]), json!({"spec": {"replicas": 1}}));
     let table = [
-        (config, "resource-added-settings-configmap.yaml upgrade-test-settings-configmap-added post-upgrade ConfigDrift medium web [\"shop\"] key=a name=settings value=chaos-drift"),
-        (resource("v1", "ConfigMap", "settings", &[]), "resource-added-settings-configmap.yaml upgrade-test-settings-configmap-added post-upgrade ConfigDrift medium web [\"shop\"] key=chaos-drift name=settings value=chaos-drift"),
-        (frozen, "resource-added-settings-configmap.yaml upgrade-test-settings-configmap-added post-upgrade LabelStomping medium web [\"shop\"] action=overwrite apiVersion=v1 kind=ConfigMap labelKey=x name=settings newValue=chaos-drift"),
-        (resource("v1", "Secret", "cert", &[]), "resource-added-cert-secret.yaml upgrade-test-cert-secret-added post-upgrade ConfigDrift high web [\"shop\"] key=chaos-drift name=cert resourceType=Secret value=chaos-drift"),
-        (resource("rbac.authorization.k8s.io/v1", "RoleBinding", "web", &[]), "resource-added-web-rolebinding.yaml upgrade-test-web-rolebinding-added post-upgrade RBACRevoke high web [\"shop\"] bindingName=web bindingType=RoleBinding"),
-        (resource("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "web", &[]), "resource-added-web-clusterrolebinding.yaml upgrade-test-web-clusterrolebinding-added post-upgrade RBACRevoke high web [] bindingName=web bindingType=ClusterRoleBinding"),
-        (resource("apps/v1", "DaemonSet", "agent", &[("app", "agent")]), "resource-added-agent-daemonset.yaml upgrade-test-agent-daemonset-added post-upgrade PodKill low web [\"shop\"] labelSelector=app=agent"),
-        (resource("v1", "Service", "web", &[("app.kubernetes.io/name", "web"), ("tier", "front")]), "resource-added-web-service.yaml upgrade-test-web-service-added post-upgrade LabelStomping medium web [\"shop\"] action=overwrite apiVersion=v1 kind=Service labelKey=tier name=web newValue=chaos-drift"),
-        (resource("v1", "Service", "web", &[("app.kubernetes.io/name", "web")]), "resource-added-web-service.yaml upgrade-test-web-service-added post-upgrade LabelStomping high web [\"shop\"] action=overwrite apiVersion=v1 kind=Service labelKey=app.kubernetes.io/name name=web newValue=chaos-drift"),
-        (resource("v1", "ServiceAccount", "web", &[("app.kubernetes.io/managed-by", "x")]), "review ServiceAccount shop/web: a ServiceAccount without labels that select nothing has nothing that could be changed and put back: delete it by hand and see that the operator makes it again"),
-        (resource("rbac.authorization.k8s.io/v1", "ClusterRole", "web", &[("a", "b")]), "review ClusterRole shop/web: it has no namespace that would bound an experiment: change it by hand and see that the operator puts it right"),
-        (custom, "resource-added-one-basket.yaml upgrade-test-one-basket-added post-upgrade CRDMutation medium web [\"shop\"] apiVersion=shop.io/v1 kind=Basket name=one path=spec.deep.on value=false"),
-        (sensitive, "resource-added-one-basket.yaml upgrade-test-one-basket-added post-upgrade CRDMutation high web [\"shop\"] apiVersion=shop.io/v1 field=replicas kind=Basket name=one value=2"),
-        (resource("shop.io/v1", "Basket", "one", &[]), "review Basket.shop.io shop/one: its model names no plain field below spec that could be changed: change one by hand and see that the operator puts it right"),
-        (resource("v1", "ConfigMap", "kube-root-ca.crt", &[]), "review ConfigMap shop/kube-root-ca.crt: no ConfigDrift can test it: the cluster depends on ConfigMap kube-root-ca.crt"),
+        (
+            config,
+            "resource-added-settings-configmap.yaml upgrade-test-settings-configmap-added post-upgrade ConfigDrift medium web [\"shop\"] key=a name=settings value=chaos-drift",
+        ),
+        (
+            resource("v1", "ConfigMap", "settings", &[]),
+            "resource-added-settings-configmap.yaml upgrade-test-settings-configmap-added post-upgrade ConfigDrift medium web [\"shop\"] key=chaos-drift name=settings value=chaos-drift",
+        ),
+        (
+            frozen,
+            "resource-added-settings-configmap.yaml upgrade-test-settings-configmap-added post-upgrade LabelStomping medium web [\"shop\"] action=overwrite apiVersion=v1 kind=ConfigMap labelKey=x name=settings newValue=chaos-drift",
+        ),
+        (
+            resource("v1", "Secret", "cert", &[]),
+            "resource-added-cert-secret.yaml upgrade-test-cert-secret-added post-upgrade ConfigDrift high web [\"shop\"] key=chaos-drift name=cert resourceType=Secret value=chaos-drift",
+        ),
+        (
+            resource("rbac.authorization.k8s.io/v1", "RoleBinding", "web", &[]),
+            "resource-added-web-rolebinding.yaml upgrade-test-web-rolebinding-added post-upgrade RBACRevoke high web [\"shop\"] bindingName=web bindingType=RoleBinding",
+        ),
+        (
+            resource("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "web", &[]),
+            "resource-added-web-clusterrolebinding.yaml upgrade-test-web-clusterrolebinding-added post-upgrade RBACRevoke high web [] bindingName=web bindingType=ClusterRoleBinding",
+        ),
+        (
+            resource("apps/v1", "DaemonSet", "agent", &[("app", "agent")]),
+            "resource-added-agent-daemonset.yaml upgrade-test-agent-daemonset-added post-upgrade PodKill low web [\"shop\"] labelSelector=app=agent",
+        ),
+        (
+            resource("v1", "Service", "web", &[("app.kubernetes.io/name", "web"), ("tier", "front")]),
+            "resource-added-web-service.yaml upgrade-test-web-service-added post-upgrade LabelStomping medium web [\"shop\"] action=overwrite apiVersion=v1 kind=Service labelKey=tier name=web newValue=chaos-drift",
+        ),
+        (
+            resource("v1", "Service", "web", &[("app.kubernetes.io/name", "web")]),
+            "resource-added-web-service.yaml upgrade-test-web-service-added post-upgrade LabelStomping high web [\"shop\"] action=overwrite apiVersion=v1 kind=Service labelKey=app.kubernetes.io/name name=web newValue=chaos-drift",
+        ),
+        (
+            resource("v1", "ServiceAccount", "web", &[("app.kubernetes.io/managed-by", "x")]),
+            "review ServiceAccount shop/web: a ServiceAccount without labels that select nothing has nothing that could be changed and put back: delete it by hand and see that the operator makes it again",
+        ),
+        (
+            resource("rbac.authorization.k8s.io/v1", "ClusterRole", "web", &[("a", "b")]),
+            "review ClusterRole shop/web: it has no namespace that would bound an experiment: change it by hand and see that the operator puts it right",
+        ),
+        (
+            custom,
+            "resource-added-one-basket.yaml upgrade-test-one-basket-added post-upgrade CRDMutation medium web [\"shop\"] apiVersion=shop.io/v1 kind=Basket name=one path=spec.deep.on value=false",
+        ),
+        (
+            sensitive,
+            "resource-added-one-basket.yaml upgrade-test-one-basket-added post-upgrade CRDMutation high web [\"shop\"] apiVersion=shop.io/v1 field=replicas kind=Basket name=one value=2",
+        ),
+        (
+            resource("shop.io/v1", "Basket", "one", &[]),
+            "review Basket.shop.io shop/one: its model names no plain field below spec that could be changed: change one by hand and see that the operator puts it right",
+        ),
+        (
+            resource("v1", "ConfigMap", "kube-root-ca.crt", &[]),
+            "review ConfigMap shop/kube-root-ca.crt: no ConfigDrift can test it: the cluster depends on ConfigMap kube-root-ca.crt",
+        ),
     ];
     for (resource, expected) in table {
         assert_eq!(shown(&added(resource)), [expected]);
@@ -296,8 +369,10 @@ fn a_field_that_is_changed_keeps_to_the_definition() {
     let change = change(ChangeType::ResourceAdded).object(&basket.object);
     web.resources.push(basket);
     let mut new = release("2", vec![web]);
-    let diff =
-        ReleaseDiff { component_changes: vec![row("web", MatchType::Exact, None, vec![change])], ..ReleaseDiff::default() };
+    let diff = ReleaseDiff {
+        component_changes: vec![row("web", MatchType::Exact, None, vec![change])],
+        ..ReleaseDiff::default()
+    };
     let mut value_with = |spec: Value| {
         new.definitions = vec![definition(spec)];
         let suite = generate(&release("1", vec![component("web")]), &new, &diff, &Options::default());
@@ -306,8 +381,17 @@ fn a_field_that_is_changed_keeps_to_the_definition() {
     let text = json!({"type": "string", "pattern": "^[a-z0-9]{4}$"});
     let colors = json!({"type": "string", "enum": ["red", "blue"]});
     assert_eq!(value_with(json!({"size": {"type": "integer", "maximum": 5}})).as_deref(), Some("4"));
-    assert_eq!(value_with(json!({"size": {"type": "integer", "minimum": 5, "maximum": 5}, "color": colors, "id": text})).as_deref(), Some("blue"));
-    assert_eq!(value_with(json!({"size": {"type": "integer", "multipleOf": 5}, "color": {"type": "string", "enum": ["red"]}, "id": text})), None);
+    assert_eq!(
+        value_with(json!({"size": {"type": "integer", "minimum": 5, "maximum": 5}, "color": colors, "id": text}))
+            .as_deref(),
+        Some("blue")
+    );
+    assert_eq!(
+        value_with(
+            json!({"size": {"type": "integer", "multipleOf": 5}, "color": {"type": "string", "enum": ["red"]}, "id": text})
+        ),
+        None
+    );
 }
 
 #[test]
@@ -320,12 +404,17 @@ fn what_the_new_release_leaves_behind_is_for_people() {
     ] {
         let suite = suite_for(change(change_type).object(&gone), component("web"));
         assert!(suite.experiments.is_empty());
-        assert!(shown(&suite)[0].starts_with(&format!("review ConfigMap shop/settings: {reason}")), "{:?}", shown(&suite));
+        assert!(
+            shown(&suite)[0].starts_with(&format!("review ConfigMap shop/settings: {reason}")),
+            "{:?}",
+            shown(&suite)
+        );
     }
 }
 
 fn webhook(name: &str, kind: &str, configuration: Option<&str>) -> Webhook {
-    let details = configuration.map(|name| WebhookDetails { configuration: name.to_owned(), ..WebhookDetails::default() });
+    let details =
+        configuration.map(|name| WebhookDetails { configuration: name.to_owned(), ..WebhookDetails::default() });
     Webhook { name: name.to_owned(), kind: kind.to_owned(), path: "/check".to_owned(), details, ..Webhook::default() }
 }
 
@@ -343,10 +432,22 @@ fn webhook_change(webhook: &Webhook) -> Change {
 #[test]
 fn a_new_webhook_fails_closed() {
     let table = [
-        (webhook("v.web.io", "validating", Some("Web-Checks")), "webhook-added-web-validator.yaml upgrade-test-web-webhook-added post-upgrade WebhookDisrupt high web [] action=setFailurePolicy value=Fail webhookName=Web-Checks webhookType=validating"),
-        (webhook("m.web.io", "mutating", None), "webhook-added-web-mutator.yaml upgrade-test-web-webhook-added post-upgrade (disabled) WebhookDisrupt high web [] action=setFailurePolicy value=Fail webhookName=m.web.io webhookType=mutating"),
-        (webhook("baskets.shop.io", "conversion", None), "review baskets.shop.io: a webhook that converts has no failure policy to change: see that objects of every version are served while its backend is down"),
-        (webhook("v.web.io", "validating", Some("cert-manager-webhook")), "review v.web.io: no WebhookDisrupt can test it: the cluster depends on cert-manager-webhook"),
+        (
+            webhook("v.web.io", "validating", Some("Web-Checks")),
+            "webhook-added-web-validator.yaml upgrade-test-web-webhook-added post-upgrade WebhookDisrupt high web [] action=setFailurePolicy value=Fail webhookName=Web-Checks webhookType=validating",
+        ),
+        (
+            webhook("m.web.io", "mutating", None),
+            "webhook-added-web-mutator.yaml upgrade-test-web-webhook-added post-upgrade (disabled) WebhookDisrupt high web [] action=setFailurePolicy value=Fail webhookName=m.web.io webhookType=mutating",
+        ),
+        (
+            webhook("baskets.shop.io", "conversion", None),
+            "review baskets.shop.io: a webhook that converts has no failure policy to change: see that objects of every version are served while its backend is down",
+        ),
+        (
+            webhook("v.web.io", "validating", Some("cert-manager-webhook")),
+            "review v.web.io: no WebhookDisrupt can test it: the cluster depends on cert-manager-webhook",
+        ),
     ];
     for (webhook, expected) in table {
         let mut web = component("web");
@@ -359,9 +460,11 @@ fn a_new_webhook_fails_closed() {
 #[test]
 fn several_webhooks_of_a_component_are_named_by_themselves() {
     let mut web = component("web");
-    web.webhooks = vec![webhook("a.web.io", "validating", Some("checks")), webhook("b.web.io", "validating", Some("checks"))];
+    web.webhooks =
+        vec![webhook("a.web.io", "validating", Some("checks")), webhook("b.web.io", "validating", Some("checks"))];
     let changes = web.webhooks.iter().map(webhook_change).collect();
-    let diff = ReleaseDiff { component_changes: vec![row("web", MatchType::Exact, None, changes)], ..ReleaseDiff::default() };
+    let diff =
+        ReleaseDiff { component_changes: vec![row("web", MatchType::Exact, None, changes)], ..ReleaseDiff::default() };
     let suite = generate(&release("1", vec![component("web")]), &release("2", vec![web]), &diff, &Options::default());
     let files: Vec<&str> = suite.experiments.iter().map(|entry| entry.file.as_str()).collect();
     assert_eq!(files, ["webhook-added-a-web-io-validator.yaml", "webhook-added-b-web-io-validator.yaml"]);
@@ -379,7 +482,12 @@ fn a_new_finalizer_blocks_an_object_that_carries_it() {
     let mut web = component("web");
     web.finalizers = vec![finalizer.to_owned()];
     let diff = ReleaseDiff {
-        component_changes: vec![row("web", MatchType::Exact, None, vec![list_change(ChangeType::FinalizerAdded, finalizer)])],
+        component_changes: vec![row(
+            "web",
+            MatchType::Exact,
+            None,
+            vec![list_change(ChangeType::FinalizerAdded, finalizer)],
+        )],
         ..ReleaseDiff::default()
     };
     let mut new = release("2", vec![web]);
@@ -387,16 +495,20 @@ fn a_new_finalizer_blocks_an_object_that_carries_it() {
     assert_eq!(shown(&generate(&old, &new, &diff, &Options::default())).len(), 1, "nothing carries it");
     new.definitions = vec![definition(json!({}))];
     let suite = generate(&old, &new, &diff, &Options::default());
-    assert_eq!(shown(&suite), [
-        "finalizer-added-web-cleanup.yaml upgrade-test-web-finalizer-added post-upgrade (disabled) FinalizerBlock medium web \
+    assert_eq!(
+        shown(&suite),
+        [
+            "finalizer-added-web-cleanup.yaml upgrade-test-web-finalizer-added post-upgrade (disabled) FinalizerBlock medium web \
          [\"shop\"] apiVersion=shop.io/v1 finalizer=chaos.operatorchaos.io/block kind=Basket name=name-of-the-basket",
-    ]);
+        ]
+    );
     assert_eq!(suite.experiments[0].experiment.annotations["chaos.operatorchaos.io/finalizer"], finalizer);
     new.operators[0].components[0].resources.push(resource("shop.io/v1", "Basket", "one", &[]));
-    assert_eq!(shown(&generate(&old, &new, &diff, &Options::default())), [
-        "finalizer-added-web-cleanup.yaml upgrade-test-web-finalizer-added post-upgrade FinalizerBlock medium web \
-         [\"shop\"] apiVersion=shop.io/v1 finalizer=chaos.operatorchaos.io/block kind=Basket name=one",
-    ]);
+    assert_eq!(
+        shown(&generate(&old, &new, &diff, &Options::default())),
+        ["finalizer-added-web-cleanup.yaml upgrade-test-web-finalizer-added post-upgrade FinalizerBlock medium web \
+         [\"shop\"] apiVersion=shop.io/v1 finalizer=chaos.operatorchaos.io/block kind=Basket name=one",]
+    );
 }
 
 #[test]
@@ -404,14 +516,18 @@ fn a_new_dependency_dies_and_its_dependents_are_checked() {
     let mut web = component("web");
     web.dependencies = vec!["db".to_owned()];
     let suite = suite_for(list_change(ChangeType::DependencyAdded, "db"), web.clone());
-    assert_eq!(shown(&suite), [
-        "dependency-added-db.yaml upgrade-test-db-dependency-added post-upgrade PodKill low db [\"shop\"] labelSelector=app=db",
-    ]);
+    assert_eq!(
+        shown(&suite),
+        [
+            "dependency-added-db.yaml upgrade-test-db-dependency-added post-upgrade PodKill low db [\"shop\"] labelSelector=app=db",
+        ]
+    );
     let checked: Vec<&str> = suite.experiments[0].experiment.checks.iter().map(|check| check.name.as_str()).collect();
     assert_eq!(checked, ["db", "web"]);
     let by_operator = suite_for(list_change(ChangeType::DependencyAdded, "shop-operator"), web.clone());
     assert_eq!(by_operator.experiments[0].experiment.target.component, "db");
-    for (name, reason) in [("external:s3", "nobody in the release owns it"), ("nobody", "no component and no operator")] {
+    for (name, reason) in [("external:s3", "nobody in the release owns it"), ("nobody", "no component and no operator")]
+    {
         let suite = suite_for(list_change(ChangeType::DependencyAdded, name), web.clone());
         assert!(suite.experiments.is_empty() && suite.manual.first().unwrap().reason.starts_with(reason));
     }
@@ -423,7 +539,12 @@ fn recovery_follows_the_new_release_within_its_bounds() {
         let mut new = release("2", vec![component("web")]);
         new.operators[0].recovery.reconcile_timeout_seconds = seconds;
         let diff = ReleaseDiff {
-            component_changes: vec![row("web", MatchType::Fuzzy, Some("old"), vec![change(ChangeType::ComponentRenamed)])],
+            component_changes: vec![row(
+                "web",
+                MatchType::Fuzzy,
+                Some("old"),
+                vec![change(ChangeType::ComponentRenamed)],
+            )],
             ..ReleaseDiff::default()
         };
         let suite = generate(&release("1", vec![]), &new, &diff, &Options::default());
@@ -454,88 +575,18 @@ pub(super) fn definition(spec: Value) -> Definition {
     Definition { name: "baskets.shop.io".to_owned(), value: Arc::new(value), positions: None }
 }
 
-fn definition_change(change_type: ChangeType, path: &str, version: &str) -> DefinitionChange {
-    serde_json::from_value(json!({
-        "path": path, "type": change_type, "severity": "breaking", "oldSchema": null, "newSchema": null,
-        "detail": "it changed", "verdict": "breaking", "crdName": "baskets.shop.io", "version": version,
-        "id": format!("{change_type:?}{path}"),
-    }))
-    .unwrap()
-}
-
-/// The suite for a change of a definition from and to such fields of `spec`.
-fn redefined(old: Value, new: Value, change: DefinitionChange, instance: Option<Value>) -> Suite {
-    let mut web = component("web");
-    web.finalizers = vec!["basket.finalizers".to_owned()];
-    let mut before = release("2.20", vec![web.clone(), component("db")]);
-    if let Some(manifest) = instance {
-        let basket = with_manifest(resource("shop.io/v1", "Basket", "mine", &[]), manifest);
-        before.operators[0].components[0].resources.push(basket);
-    }
-    before.definitions = vec![definition(old)];
-    let mut after = release("2.21", vec![web, component("db")]);
-    after.definitions = vec![definition(new)];
-    let diff = ReleaseDiff { crd_changes: vec![change], ..ReleaseDiff::default() };
-    generate(&before, &after, &diff, &Options::default())
-}
-
-#[test]
-fn breaking_changes_of_definitions_are_seeded_before_the_upgrade() {
-    let text = json!({"type": "string"});
-    let number = json!({"type": "integer"});
-    let disks = |item: Value| json!({"disks": {"type": "array", "items": {"type": "object", "properties": item}}});
-    let table: [(ChangeType, &str, Value, Value, &str); 9] = [
-        (ChangeType::FieldRemoved, "spec.storage", json!({"storage": {"type": "boolean"}}), json!({}), "crd-breaking-storage-removed.yaml upgrade-test-storage-field-removed pre-upgrade CRDMutation medium web [\"shop\"] apiVersion=shop.io/v1 field=storage kind=Basket name=mine value=true"),
-        (ChangeType::FieldRemoved, "spec.storage", json!({"storage": {"type": "object", "properties": {"kind": {"type": "boolean"}}}}), json!({}), "crd-breaking-storage-removed.yaml upgrade-test-storage-field-removed pre-upgrade CRDMutation high web [\"shop\"] apiVersion=shop.io/v1 field=storage kind=Basket name=mine value={\"kind\":true}"),
-        (ChangeType::TypeChanged, "spec.size", json!({"size": number}), json!({"size": text}), "crd-breaking-size-type-changed.yaml upgrade-test-size-type-changed pre-upgrade CRDMutation medium web [\"shop\"] apiVersion=shop.io/v1 field=size kind=Basket name=mine value=0"),
-        (ChangeType::EnumValueRemoved, "spec.color", json!({"color": {"type": "string", "enum": ["red", "blue"]}}), json!({"color": {"type": "string", "enum": ["red"]}}), "crd-breaking-color-enum-value-removed.yaml upgrade-test-color-enum-value-removed pre-upgrade CRDMutation medium web [\"shop\"] apiVersion=shop.io/v1 field=color kind=Basket name=mine value=blue"),
-        (ChangeType::EnumRestrictionAdded, "spec.color", json!({"color": text}), json!({"color": {"type": "string", "enum": [""]}}), "crd-breaking-color-enum-restriction-added.yaml upgrade-test-color-enum-restriction-added pre-upgrade CRDMutation medium web [\"shop\"] apiVersion=shop.io/v1 field=color kind=Basket name=mine value=a"),
-        (ChangeType::RequiredAdded, "spec.size", json!({"size": number}), json!({"size": number}), "crd-breaking-size-required-added.yaml upgrade-test-size-required-added pre-upgrade CRDMutation high web [\"shop\"] apiVersion=shop.io/v1 field=size kind=Basket name=mine value=null"),
-        (ChangeType::FieldRemoved, "spec.disks[*].size", disks(json!({"size": {"type": "boolean"}})), disks(json!({})), "crd-breaking-disks-removed.yaml upgrade-test-disks-field-removed pre-upgrade CRDMutation high web [\"shop\"] apiVersion=shop.io/v1 field=disks kind=Basket name=mine value=[{\"size\":true}]"),
-        (ChangeType::FieldRemoved, "spec.pod.replicas", json!({"pod": {"type": "object", "properties": {"replicas": {"type": "boolean"}}}}), json!({"pod": {"type": "object"}}), "crd-breaking-replicas-removed.yaml upgrade-test-replicas-field-removed pre-upgrade CRDMutation high web [\"shop\"] apiVersion=shop.io/v1 kind=Basket name=mine path=spec.pod.replicas value=true"),
-        (ChangeType::FieldRemoved, "spec.never", json!({"never": {"type": "string", "enum": []}}), json!({}), "crd-breaking-never-removed.yaml upgrade-test-never-field-removed pre-upgrade (disabled) CRDMutation medium web [\"shop\"] apiVersion=shop.io/v1 field=never kind=Basket name=mine value=to-be-filled-in"),
-    ];
-    for (change_type, path, old, new, expected) in table {
-        let suite = redefined(old, new, definition_change(change_type, path, "v1"), Some(json!({})));
-        assert_eq!(shown(&suite), [expected], "{change_type:?} {path}");
-        assert_eq!(suite.experiments[0].phase, Phase::PreUpgrade);
-    }
-}
-
-#[test]
-fn an_instance_that_is_not_known_has_to_be_named() {
-    let change = || definition_change(ChangeType::FieldRemoved, "spec.storage", "v1");
-    let old = json!({"storage": {"type": "boolean"}});
-    let suite = redefined(old.clone(), json!({}), change(), None);
-    assert_eq!(suite.experiments[0].needs.iter().map(|need| need.as_str()).collect::<Vec<_>>(), ["upgrade", "instance"]);
-    assert_eq!(suite.experiments[0].experiment.injection.parameters["name"], "name-of-the-basket");
-    let mut low = change();
-    low.severity = Severity::Warning;
-    assert!(shown(&redefined(old, json!({}), low, None)).is_empty(), "only breaking changes are seeded");
-}
-
-#[test]
-fn what_no_field_of_an_object_can_show_is_for_people() {
-    let old = json!({"storage": {"type": "boolean"}});
-    for (change, reason) in [
-        (definition_change(ChangeType::CrdRemoved, "", ""), "it changed: see before the upgrade which objects"),
-        (definition_change(ChangeType::FieldRemoved, "status.x", "v1"), "it changed: the operator writes status"),
-        (definition_change(ChangeType::FieldRemoved, "spec.storage", "v0"), "it changed: the old release does not serve version v0"),
-        (definition_change(ChangeType::FieldRemoved, "spec[\"a.b\"]", "v1"), "no CRDMutation can test it"),
-    ] {
-        let suite = redefined(old.clone(), json!({}), change, None);
-        let reviews: Vec<&str> = suite.manual.iter().map(|review| review.reason.as_str()).collect();
-        assert!(reviews.len() == 1 && reviews[0].starts_with(reason) || !suite.experiments.is_empty(), "{reviews:?}");
-    }
-}
-
 #[test]
 fn nothing_is_injected_where_nothing_may_be() {
     for (namespace, expected) in [("default", 0), ("kube-system", 0), ("openshift-shop", 1)] {
         let mut new = release("2", vec![component("web")]);
         new.operators[0].components[0].resources[0].object.namespace = namespace.to_owned();
         let diff = ReleaseDiff {
-            component_changes: vec![row("web", MatchType::Fuzzy, Some("old"), vec![change(ChangeType::ComponentRenamed)])],
+            component_changes: vec![row(
+                "web",
+                MatchType::Fuzzy,
+                Some("old"),
+                vec![change(ChangeType::ComponentRenamed)],
+            )],
             ..ReleaseDiff::default()
         };
         let suite = generate(&release("1", vec![]), &new, &diff, &Options::default());
@@ -546,52 +597,4 @@ fn nothing_is_injected_where_nothing_may_be() {
         }
         shown(&suite);
     }
-}
-
-#[test]
-fn the_manifest_lists_everything_in_order() {
-    let suite = redefined(
-        json!({"storage": {"type": "boolean"}}),
-        json!({}),
-        definition_change(ChangeType::FieldRemoved, "spec.storage", "v1"),
-        None,
-    );
-    insta::assert_snapshot!(serde_json::to_string_pretty(&suite.manifest()).unwrap(), @r#"
-    {
-      "apiVersion": "pushback.dev/v1alpha1",
-      "kind": "UpgradeSuite",
-      "source": {
-        "version": "2.20",
-        "platform": "odh"
-      },
-      "target": {
-        "version": "2.21",
-        "platform": "odh"
-      },
-      "experiments": [
-        {
-          "order": 1,
-          "file": "crd-breaking-storage-removed.yaml",
-          "name": "upgrade-test-storage-field-removed",
-          "changeId": "FieldRemovedspec.storage",
-          "changeType": "FieldRemoved",
-          "operator": "shop-operator",
-          "component": "web",
-          "injection": "CRDMutation",
-          "tier": 3,
-          "dangerLevel": "medium",
-          "phase": "pre-upgrade",
-          "enabled": false,
-          "needs": [
-            "upgrade",
-            "instance"
-          ],
-          "note": "put the name of a Basket into the parameter name; where it is in another namespace than shop, put that into allowedNamespaces and metadata.namespace"
-        }
-      ],
-      "manual": []
-    }
-    "#);
-    let files: Vec<String> = suite.files().into_iter().map(|(file, _)| file).collect();
-    assert_eq!(files, ["crd-breaking-storage-removed.yaml", "suite-manifest.yaml"]);
 }
