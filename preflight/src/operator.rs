@@ -2,11 +2,16 @@
 //! of components, the differences with their severities, and the experiments that test them.
 
 pub mod compare;
+pub mod derive;
 pub mod difference;
 pub mod duration;
 pub mod experiment;
+pub mod generate;
 pub mod matching;
 pub mod model;
+pub mod overlay;
+pub mod print;
+pub mod suite;
 pub mod written;
 
 pub use difference::{
