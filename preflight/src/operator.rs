@@ -4,6 +4,7 @@
 pub mod compare;
 pub mod difference;
 pub mod duration;
+pub mod experiment;
 pub mod matching;
 pub mod model;
 pub mod written;
