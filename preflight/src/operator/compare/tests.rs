@@ -68,14 +68,16 @@ fn with_resource(resource: Resource) -> Release {
     release(vec![Component { resources: vec![resource], ..component("c") }])
 }
 
+type Edit = fn(&mut WebhookDetails);
+
 #[test]
 fn each_detail_of_a_webhook_weighs_as_much_as_it_can_refuse() {
     let before = with_webhook(webhook(|_| {}));
-    let change = |change: fn(&mut WebhookDetails)| {
+    let change = |change: Edit| {
         let after = with_webhook(webhook(change));
         (told(&before, &after).join("\n"), told(&after, &before).join("\n"))
     };
-    let cases: [(fn(&mut WebhookDetails), &str, &str); 7] = [
+    let cases: [(Edit, &str, &str); 7] = [
         (
             |it| it.failure_policy = "Fail".to_owned(),
             "breaking WebhookModified validating/w failurePolicy: failurePolicy changed from Ignore to Fail: requests that passed while it did not answer are now refused",

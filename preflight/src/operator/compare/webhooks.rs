@@ -1,5 +1,7 @@
 //! What changed in the webhooks of a component, and webhooks that would lock out the removal of their own namespace.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
 
 use super::super::difference::{Change, ChangeType, Severity, WebhookSummary};
@@ -58,21 +60,21 @@ fn new_webhook(webhook: &Webhook) -> Change {
     change(ChangeType::WebhookAdded, severity, webhook, "", message)
 }
 
-/// Pairs by type and name, then by name alone where the type changed.
+/// Pairs, and what each side has alone.
 type Paired<'a> = (Vec<(&'a Webhook, &'a Webhook)>, Vec<&'a Webhook>, Vec<&'a Webhook>);
 
+/// By type, name and configuration, then by type and name, then by name alone where the type changed.
 fn pair<'a>(old: &'a [Webhook], new: &'a [Webhook]) -> Paired<'a> {
-    use std::collections::BTreeMap;
     let mut pairs = Vec::new();
     let mut removed: Vec<&Webhook> = old.iter().collect();
     let mut added: Vec<&Webhook> = new.iter().collect();
-    let by_key: [fn(&Webhook) -> (&str, &str, &str); 3] = [
-        |webhook| (&webhook.kind, &webhook.name, configuration(webhook)),
-        |webhook| (&webhook.kind, &webhook.name, ""),
-        |webhook| ("", &webhook.name, ""),
+    let by_key: [fn(&Webhook) -> [&str; 3]; 3] = [
+        |webhook| [&webhook.kind, &webhook.name, configuration(webhook)],
+        |webhook| [&webhook.kind, &webhook.name, ""],
+        |webhook| ["", &webhook.name, ""],
     ];
     for key in by_key {
-        let mut found: BTreeMap<(&str, &str, &str), Vec<&Webhook>> = BTreeMap::new();
+        let mut found: BTreeMap<[&str; 3], Vec<&Webhook>> = BTreeMap::new();
         for webhook in added.iter().rev() {
             found.entry(key(webhook)).or_default().push(webhook);
         }
@@ -201,7 +203,7 @@ fn deadlock(context: &Context<'_>, before: &Webhook, after: Option<&Webhook>, ch
     let webhook = after.unwrap_or(before);
     let Some(namespace) = [after, Some(before)].into_iter().flatten().find_map(|webhook| {
         let namespace = served_from(webhook)?;
-        let is_leaving = |left: &std::collections::BTreeSet<&str>| left.contains(namespace.as_str());
+        let is_leaving = |left: &BTreeSet<&str>| left.contains(namespace.as_str());
         (is_leaving(&context.removed_namespaces) || is_leaving(&context.left_namespaces)).then_some(namespace)
     }) else {
         return;
