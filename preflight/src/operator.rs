@@ -2,11 +2,14 @@
 //! of components, the differences with their severities, and the experiments that test them.
 
 pub mod compare;
+pub mod derive;
 pub mod difference;
 pub mod duration;
 pub mod experiment;
 pub mod matching;
 pub mod model;
+pub mod overlay;
+pub mod print;
 pub mod written;
 
 pub use difference::{
