@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pushback_preflight::ObjectKey;
 use pushback_preflight::object::{ObjectExt, split_api_version};
+use pushback_preflight::{ObjectKey, parallel};
 use serde_json::Value;
 
 use super::discovery::{CRD_GROUP, CRD_KIND, defined_kind, is_crd, kinds_with};
@@ -14,9 +14,13 @@ use super::present;
 use super::read::{self, Part};
 use super::source::Source;
 use crate::cluster::{ClusterError, ErrorKind, Kinds};
+use crate::manifest::files::SourceFile;
 
 /// Namespace of a namespaced object whose document gives none.
 const DEFAULT_NAMESPACE: &str = "default";
+
+/// Stack of a thread that reads: nesting takes none of it but what dropping a value takes.
+const STACK: usize = 8 << 20;
 
 /// What a folder holds.
 #[derive(Debug, Default)]
@@ -60,19 +64,24 @@ impl Index {
     /// Reads everything.
     pub(super) fn load(source: &Source) -> Result<Self, ClusterError> {
         let mut index = Self::default();
+        let as_text = |file: SourceFile| match String::from_utf8(file.bytes) {
+            Ok(text) => Ok((file.path, text)),
+            Err(_) => {
+                let message = format!("{}: cannot be read: it is not UTF-8 text", source.shown(&file.path));
+                Err(ClusterError::new(ErrorKind::Configuration, message))
+            }
+        };
+        let files = source.read_all()?.into_iter().map(as_text).collect::<Result<Vec<_>, _>>()?;
+        let read = parallel::map(&files, STACK, |(path, text)| read::parse(text, &source.shown(path)));
         let mut parsed = Vec::new();
-        for file in source.read_all()? {
-            let shown = source.shown(&file.path);
-            let text = String::from_utf8(file.bytes).map_err(|_| {
-                ClusterError::new(ErrorKind::Configuration, format!("{shown}: cannot be read: it is not UTF-8 text"))
-            })?;
+        for ((path, text), read) in files.into_iter().zip(read) {
             let mut documents = Vec::new();
-            for (part, value) in read::parse(&text, &shown)? {
+            for (part, value) in read? {
                 let id = index.new_id();
                 documents.push(Document { id, part, keys: Vec::new() });
-                parsed.push((file.path.clone(), documents.len() - 1, value));
+                parsed.push((path.clone(), documents.len() - 1, value));
             }
-            index.files.insert(file.path, FileText { text, documents });
+            index.files.insert(path, FileText { text, documents });
         }
         // The scope of every kind must be known before the first identity is.
         let items = parsed.iter().flat_map(|(_, _, value)| items(value)).map(|(_, value)| value);

@@ -34,10 +34,18 @@ pub(super) fn decode<'input>(bytes: &'input [u8], limits: &Limits) -> Result<Cow
 
 /// Refuses what YAML does not allow. JSON does, for a part of it.
 pub(super) fn check_characters(text: &str) -> Result<(), Fault> {
-    match text.char_indices().find(|&(_, c)| is_refused(c)) {
-        None => Ok(()),
-        Some((offset, found)) => Err(refused(place_of(text, offset), found)),
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r');
+    let mut from = 0;
+    // Almost everything is plain ASCII, and told so byte by byte.
+    while let Some(plain) = text.as_bytes()[from..].iter().position(|byte| !is_plain(byte)) {
+        let offset = from + plain;
+        let Some(found) = text[offset..].chars().next() else { break };
+        if is_refused(found) {
+            return Err(refused(place_of(text, offset), found));
+        }
+        from = offset + found.len_utf8();
     }
+    Ok(())
 }
 
 /// The error for more bytes than allowed.
