@@ -203,7 +203,7 @@ impl Study {
             return study;
         }
         let mut invalid = Vec::new();
-        invalid::check(change, &mut invalid);
+        invalid::check(change, facts.cluster.side, &mut invalid);
         study.findings.extend(invalid.into_iter().map(|finding| (finding, None)));
         if deletion::concerns(change) || change.operation != Operation::Update {
             return study;
