@@ -89,8 +89,9 @@ impl Index {
             let (group, _) = split_api_version(value.text("/apiVersion"));
             is_crd(group, value.text("/kind"))
         })));
-        for (path, position, value) in parsed {
-            index.add_document(&path, position, value, source)?;
+        let versions = parallel::map(&parsed, STACK, |(_, _, value)| versions(value, &index.kinds));
+        for ((path, position, value), versions) in parsed.into_iter().zip(versions) {
+            index.add_document(&path, position, value, versions, source)?;
         }
         Ok(index)
     }
@@ -100,19 +101,20 @@ impl Index {
         self.next_document
     }
 
-    /// Enters the objects of a document that is already among its file's documents.
+    /// Enters the objects of a document that is already among its file's documents; `versions` are theirs.
     fn add_document(
         &mut self,
         path: &Path,
         position: usize,
         value: Value,
+        versions: Vec<String>,
         source: &Source,
     ) -> Result<(), ClusterError> {
         let Some(document) = self.files.get_mut(path).and_then(|file| file.documents.get_mut(position)) else {
             return Ok(());
         };
         let (id, line) = (document.id, document.part.line);
-        for (item, value) in into_items(value) {
+        for ((item, value), version) in into_items(value).into_iter().zip(versions) {
             let key = key_of(&value, &self.kinds);
             if let Some(other) = self.objects.get(&key) {
                 let message = format!(
@@ -122,7 +124,7 @@ impl Index {
                 );
                 return Err(ClusterError::new(ErrorKind::Configuration, message));
             }
-            let object = Arc::new(present::live(value, &key));
+            let object = Arc::new(present::live_of_version(value, &key, version));
             self.objects.insert(key.clone(), Entry { object, file: path.to_owned(), document: id, item });
             if let Some(document) = self.files.get_mut(path).and_then(|file| file.documents.get_mut(position)) {
                 document.keys.push(key);
@@ -158,7 +160,8 @@ impl Index {
             if let Some(file) = self.files.get_mut(path) {
                 file.documents.push(Document { id, part, keys: Vec::new() });
             }
-            self.add_document(path, position, value, source)?;
+            let versions = versions(&value, &self.kinds);
+            self.add_document(path, position, value, versions, source)?;
         }
         Ok(())
     }
@@ -193,7 +196,8 @@ impl Index {
         if let Some((mut part, value)) = parsed.pop() {
             part.move_by(0, segment.start, 0, old.part.body_line.saturating_sub(1) as usize);
             file.documents.insert(position, Document { id: old.id, part, keys: Vec::new() });
-            self.add_document(path, position, value, source)?;
+            let versions = versions(&value, &self.kinds);
+            self.add_document(path, position, value, versions, source)?;
         }
         Ok(())
     }
@@ -250,6 +254,11 @@ fn key_of(object: &Value, kinds: &Kinds) -> ObjectKey {
         namespace: namespace.to_owned(),
         name: object.name().to_owned(),
     }
+}
+
+/// The resourceVersion of every object in a document.
+fn versions(document: &Value, kinds: &Kinds) -> Vec<String> {
+    items(document).map(|(_, value)| present::content_digest(value, &key_of(value, kinds))).collect()
 }
 
 /// Whether a document is a `List`: items, and no name of its own.

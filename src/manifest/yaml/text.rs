@@ -32,12 +32,19 @@ pub(super) fn decode<'input>(bytes: &'input [u8], limits: &Limits) -> Result<Cow
     Ok(without_byte_order_marks(text))
 }
 
+/// Bytes that are looked at together.
+const CHUNK: usize = 64;
+
 /// Refuses what YAML does not allow. JSON does, for a part of it.
 pub(super) fn check_characters(text: &str) -> Result<(), Fault> {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r');
+    // Without a way out half way, so that a chunk takes a few instructions of the processor.
+    let is_all_plain = |chunk: &[u8]| chunk.iter().fold(true, |plain, byte| plain & is_plain(byte));
     let mut from = 0;
-    // Almost everything is plain ASCII, and told so byte by byte.
-    while let Some(plain) = text.as_bytes()[from..].iter().position(|byte| !is_plain(byte)) {
+    // Almost everything is plain ASCII.
+    loop {
+        from += CHUNK * text.as_bytes()[from..].chunks_exact(CHUNK).take_while(|chunk| is_all_plain(chunk)).count();
+        let Some(plain) = text.as_bytes()[from..].iter().position(|byte| !is_plain(byte)) else { break };
         let offset = from + plain;
         let Some(found) = text[offset..].chars().next() else { break };
         if is_refused(found) {
