@@ -1,3 +1,4 @@
 //! Live half of comparing releases: reads what they are, and runs what tests them.
 
 pub mod sources;
+pub mod suite_folder;

@@ -1,6 +1,8 @@
 //! `pushback upgrade`: compares releases of operators. A file for each subcommand; what they share stands here.
 
 pub mod diff;
+pub mod simulate;
+pub mod validate;
 
 use std::path::PathBuf;
 
@@ -31,12 +33,18 @@ pub struct UpgradeArgs {
 enum UpgradeCommand {
     /// Say what changed between two releases: components, resources, webhooks, finalizers, definitions
     Diff(diff::UpgradeDiffArgs),
+    /// Generate experiments that test what changed between two releases
+    Simulate(simulate::SimulateArgs),
+    /// Check chaos experiments: what every runner and API server would refuse
+    Validate(validate::ValidateArgs),
 }
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
+        UpgradeCommand::Simulate(arguments) => ended(global, simulate::run(global, arguments)),
+        UpgradeCommand::Validate(arguments) => ended(global, validate::run(global, arguments)),
     }
 }
 
@@ -119,22 +127,30 @@ impl ShownArgs {
     /// # Errors
     /// A format was given where the path belongs.
     pub fn path(&self) -> Result<Option<PathBuf>, CommandError> {
-        let misplaced = |word: &str| {
-            Err(CommandError::usage_with_hint(
-                format!("--output is a path in this command, and {word:?} is a format"),
-                format!("say --format {word}; for a file of that name: --output ./{word}"),
-            ))
-        };
-        match &self.output {
-            None => Ok(None),
-            Some(OutputArgument::Format(format)) => {
-                misplaced(format.to_possible_value().as_ref().map_or("json", |value| value.get_name()))
-            }
-            Some(OutputArgument::Path(path)) => match path.to_str() {
-                Some(word @ ("tty" | "plain" | "json" | "yaml" | "table" | "markdown")) => misplaced(word),
-                _ => Ok(Some(path.clone())),
-            },
+        output_path(self.output.as_ref())
+    }
+}
+
+/// The path that `--output` names in this family of commands.
+///
+/// # Errors
+/// A format was given where the path belongs.
+pub fn output_path(output: Option<&OutputArgument>) -> Result<Option<PathBuf>, CommandError> {
+    let misplaced = |word: &str| {
+        Err(CommandError::usage_with_hint(
+            format!("--output is a path in this command, and {word:?} is a format"),
+            format!("say --format {word}; for a file of that name: --output ./{word}"),
+        ))
+    };
+    match output {
+        None => Ok(None),
+        Some(OutputArgument::Format(format)) => {
+            misplaced(format.to_possible_value().as_ref().map_or("json", |value| value.get_name()))
         }
+        Some(OutputArgument::Path(path)) => match path.to_str() {
+            Some(word @ ("tty" | "plain" | "json" | "yaml" | "table" | "markdown")) => misplaced(word),
+            _ => Ok(Some(path.clone())),
+        },
     }
 }
 

@@ -175,7 +175,7 @@ fn code(text: &str, limit: usize) -> String {
 
 /// One line of plain text: every character that could make markup is written as an entity, and a comment that nobody
 /// sees keeps what hosts look for in the finished text (`@user`, `#1`, addresses) from being found.
-fn escaped(text: &str, limit: usize) -> String {
+pub(super) fn escaped(text: &str, limit: usize) -> String {
     let safe = terminal_safe(text);
     let mut escaped = String::with_capacity(safe.len() + 16);
     let mut before = ' ';
