@@ -1,6 +1,8 @@
 //! `pushback upgrade`: compares releases of operators. A file for each subcommand; what they share stands here.
 
 pub mod diff;
+pub mod execute;
+pub mod recover;
 pub mod simulate;
 pub mod validate;
 
@@ -37,14 +39,20 @@ enum UpgradeCommand {
     Simulate(simulate::SimulateArgs),
     /// Check chaos experiments: what every runner and API server would refuse
     Validate(validate::ValidateArgs),
+    /// Run experiments on a cluster, and take back what they inject
+    Run(execute::RunArgs),
+    /// Take back what killed runs of experiments have left
+    Recover(recover::RecoverArgs),
 }
 
 /// Runs the command.
-pub fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
+pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
         UpgradeCommand::Simulate(arguments) => ended(global, simulate::run(global, arguments)),
         UpgradeCommand::Validate(arguments) => ended(global, validate::run(global, arguments)),
+        UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
+        UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
     }
 }
 

@@ -52,6 +52,21 @@ fn text(value: &Value) -> String {
     serde_yaml::to_string_with_options(value, options).unwrap_or_else(|_| format!("{value:#}\n"))
 }
 
+/// Inputs with each folder of a suite replaced by its manifest and the experiments that this lists, in their order: what an
+/// export has put beside them is for other tools.
+#[must_use]
+pub fn expanded(inputs: &[String]) -> Vec<String> {
+    let files = |input: &String| -> Option<Vec<String>> {
+        let folder = Path::new(input);
+        let manifest = folder.join(MANIFEST_FILE);
+        let document = read(&manifest).filter(is_manifest)?;
+        let listed = document.get("experiments").and_then(Value::as_array).into_iter().flatten();
+        let experiments = listed.map(|entry| folder.join(entry.text("/file")));
+        Some([manifest.clone()].into_iter().chain(experiments).map(|path| path.to_string_lossy().into_owned()).collect())
+    };
+    inputs.iter().flat_map(|input| files(input).unwrap_or_else(|| vec![input.clone()])).collect()
+}
+
 /// Writes a suite to a folder. An earlier suite there is replaced, if nobody has edited its experiments.
 ///
 /// # Errors
@@ -191,9 +206,13 @@ fn read(path: &Path) -> Option<Value> {
     loaded.documents.is_empty().then_some(document.value)
 }
 
+fn is_manifest(document: &Value) -> bool {
+    (document.text("/apiVersion"), document.text("/kind")) == (suite::API_VERSION, suite::KIND)
+}
+
 /// The files that a manifest lists, with the digests of experiments; `None` where it is no manifest of a suite.
 fn listed(manifest: &Value) -> Option<BTreeMap<String, Option<String>>> {
-    if (manifest.text("/apiVersion"), manifest.text("/kind")) != (suite::API_VERSION, suite::KIND) {
+    if !is_manifest(manifest) {
         return None;
     }
     let entries = |key: &str| manifest.get(key).and_then(Value::as_array).into_iter().flatten();
@@ -231,6 +250,15 @@ mod tests {
         write(&folder, &suite("two")).unwrap();
         assert_eq!(files(&folder), ["suite-manifest.yaml", "two.yaml"]);
         assert_eq!(fs::read_dir(root.path().join("deep")).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn a_suite_stands_for_its_experiments() {
+        let root = tempfile::tempdir().unwrap();
+        write(&root.path().join("suite"), &suite("one")).unwrap();
+        let inputs = ["suite", "other"].map(|name| root.path().join(name).to_string_lossy().into_owned());
+        let names: Vec<String> = expanded(&inputs).iter().map(|path| path.rsplit('/').next().unwrap().to_owned()).collect();
+        assert_eq!(names, ["suite-manifest.yaml", "one.yaml", "other"]);
     }
 
     #[test]

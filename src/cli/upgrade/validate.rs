@@ -10,6 +10,7 @@ use crate::cli::error::CommandError;
 use crate::exit::ExitCode;
 use crate::manifest::collect::{self, LoadOptions};
 use crate::manifest::{InputError, InputWarning, Manifest};
+use crate::upgrade::suite_folder;
 
 /// Check chaos experiments.
 #[derive(Debug, Args)]
@@ -36,7 +37,7 @@ pub struct ValidateArgs {
 /// Everything that is wrong with the experiments, at once.
 pub fn run(global: &GlobalArgs, arguments: ValidateArgs) -> Result<Ended, CommandError> {
     let options = LoadOptions { allow_http: arguments.allow_http, ..LoadOptions::default() };
-    let input = collect::load(&arguments.paths, &options)?;
+    let input = collect::load(&suite_folder::expanded(&arguments.paths), &options)?;
     warn(global, &input.warnings);
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
