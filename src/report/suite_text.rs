@@ -1,10 +1,15 @@
 //! A suite of experiments for people: as text, and as Markdown.
 
-use pushback_preflight::operator::suite::{Suite, SuiteExperiment};
+use std::collections::BTreeMap;
+
+use pushback_preflight::operator::suite::{ManualReview, Suite, SuiteExperiment};
 
 use super::escape::terminal_safe;
 use super::markdown_report;
 use super::table::Table;
+
+/// Subjects that a group of reviews names.
+const NAMED: usize = 3;
 
 /// Characters of a cell in Markdown.
 const LONGEST_CELL: usize = 400;
@@ -25,7 +30,7 @@ pub fn table(suite: &Suite) -> String {
     if !suite.manual.is_empty() {
         text += "\nto be looked at by people:\n";
         let mut table = Table::new(&["  CHANGE", "COMPONENT", "WHAT", "WHY"]);
-        for review in &suite.manual {
+        for review in reviews(suite) {
             let change = format!("  {}", review.origin.change_type);
             table.row(&[
                 &change,
@@ -60,7 +65,7 @@ pub fn markdown(suite: &Suite) -> String {
     }
     if !suite.manual.is_empty() {
         text += "\n| To be looked at | Component | What | Why |\n|---|---|---|---|\n";
-        for review in &suite.manual {
+        for review in reviews(suite) {
             let component = component(&review.origin.operator, &review.origin.component);
             let cells = [&review.origin.change_type, &component, &review.subject, &review.reason];
             let row: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
@@ -68,6 +73,24 @@ pub fn markdown(suite: &Suite) -> String {
         }
     }
     text
+}
+
+/// Reviews of one component for one reason as one, which names the first few subjects.
+fn reviews(suite: &Suite) -> Vec<ManualReview> {
+    let mut groups: BTreeMap<(&str, &str, &str, &str), Vec<&ManualReview>> = BTreeMap::new();
+    for review in &suite.manual {
+        let origin = &review.origin;
+        let key =
+            (origin.operator.as_str(), origin.component.as_str(), origin.change_type.as_str(), review.reason.as_str());
+        groups.entry(key).or_default().push(review);
+    }
+    let joined = |group: Vec<&ManualReview>| {
+        let named: Vec<&str> = group.iter().take(NAMED).map(|review| review.subject.as_str()).collect();
+        let more = group.len().saturating_sub(NAMED);
+        let tail = if more == 0 { String::new() } else { format!(" and {more} more") };
+        group.first().map(|first| ManualReview { subject: named.join(", ") + &tail, ..(*first).clone() })
+    };
+    groups.into_values().filter_map(joined).collect()
 }
 
 fn escaped(text: &str) -> String {
@@ -103,9 +126,12 @@ fn component(operator: &str, component: &str) -> String {
 fn counts(suite: &Suite) -> String {
     let ready = suite.experiments.iter().filter(|entry| entry.is_enabled()).count();
     let open = suite.experiments.len() - ready;
+    let experiments = suite.experiments.len();
+    let noun = if experiments == 1 { "experiment" } else { "experiments" };
+    let reviews = suite.manual.len();
+    let changes = if reviews == 1 { "change" } else { "changes" };
     format!(
-        "{} experiments, {ready} ready to run and {open} with something to fill in; {} changes to be looked at by people",
-        suite.experiments.len(),
-        suite.manual.len()
+        "{experiments} {noun}, {ready} ready to run and {open} with something to fill in; {reviews} {changes} to be looked \
+         at by people"
     )
 }

@@ -61,8 +61,13 @@ pub fn expanded(inputs: &[String]) -> Vec<String> {
         let manifest = folder.join(MANIFEST_FILE);
         let document = read(&manifest).filter(is_manifest)?;
         let listed = document.get("experiments").and_then(Value::as_array).into_iter().flatten();
-        let experiments = listed.map(|entry| folder.join(entry.text("/file")));
-        Some([manifest.clone()].into_iter().chain(experiments).map(|path| path.to_string_lossy().into_owned()).collect())
+        let names = listed.map(|entry| Path::new(entry.text("/file")));
+        // Beside the manifest, and nowhere else.
+        let plain = names.filter(|name| name.components().all(|part| matches!(part, Component::Normal(_))));
+        let experiments = plain.map(|name| folder.join(name));
+        Some(
+            [manifest.clone()].into_iter().chain(experiments).map(|path| path.to_string_lossy().into_owned()).collect(),
+        )
     };
     inputs.iter().flat_map(|input| files(input).unwrap_or_else(|| vec![input.clone()])).collect()
 }
@@ -257,7 +262,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         write(&root.path().join("suite"), &suite("one")).unwrap();
         let inputs = ["suite", "other"].map(|name| root.path().join(name).to_string_lossy().into_owned());
-        let names: Vec<String> = expanded(&inputs).iter().map(|path| path.rsplit('/').next().unwrap().to_owned()).collect();
+        let names: Vec<String> =
+            expanded(&inputs).iter().map(|path| path.rsplit('/').next().unwrap().to_owned()).collect();
         assert_eq!(names, ["suite-manifest.yaml", "one.yaml", "other"]);
     }
 
