@@ -3,6 +3,8 @@
 pub mod diff;
 pub mod execute;
 pub mod recover;
+pub mod simulate;
+pub mod validate;
 
 use std::path::PathBuf;
 
@@ -33,6 +35,10 @@ pub struct UpgradeArgs {
 enum UpgradeCommand {
     /// Say what changed between two releases: components, resources, webhooks, finalizers, definitions
     Diff(diff::UpgradeDiffArgs),
+    /// Generate experiments that test what changed between two releases
+    Simulate(simulate::SimulateArgs),
+    /// Check chaos experiments: what every runner and API server would refuse
+    Validate(validate::ValidateArgs),
     /// Run experiments on a cluster, and take back what they inject
     Run(execute::RunArgs),
     /// Take back what killed runs of experiments have left
@@ -43,6 +49,8 @@ enum UpgradeCommand {
 pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
+        UpgradeCommand::Simulate(arguments) => ended(global, simulate::run(global, arguments)),
+        UpgradeCommand::Validate(arguments) => ended(global, validate::run(global, arguments)),
         UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
         UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
     }
@@ -127,22 +135,30 @@ impl ShownArgs {
     /// # Errors
     /// A format was given where the path belongs.
     pub fn path(&self) -> Result<Option<PathBuf>, CommandError> {
-        let misplaced = |word: &str| {
-            Err(CommandError::usage_with_hint(
-                format!("--output is a path in this command, and {word:?} is a format"),
-                format!("say --format {word}; for a file of that name: --output ./{word}"),
-            ))
-        };
-        match &self.output {
-            None => Ok(None),
-            Some(OutputArgument::Format(format)) => {
-                misplaced(format.to_possible_value().as_ref().map_or("json", |value| value.get_name()))
-            }
-            Some(OutputArgument::Path(path)) => match path.to_str() {
-                Some(word @ ("tty" | "plain" | "json" | "yaml" | "table" | "markdown")) => misplaced(word),
-                _ => Ok(Some(path.clone())),
-            },
+        output_path(self.output.as_ref())
+    }
+}
+
+/// The path that `--output` names in this family of commands.
+///
+/// # Errors
+/// A format was given where the path belongs.
+pub fn output_path(output: Option<&OutputArgument>) -> Result<Option<PathBuf>, CommandError> {
+    let misplaced = |word: &str| {
+        Err(CommandError::usage_with_hint(
+            format!("--output is a path in this command, and {word:?} is a format"),
+            format!("say --format {word}; for a file of that name: --output ./{word}"),
+        ))
+    };
+    match output {
+        None => Ok(None),
+        Some(OutputArgument::Format(format)) => {
+            misplaced(format.to_possible_value().as_ref().map_or("json", |value| value.get_name()))
         }
+        Some(OutputArgument::Path(path)) => match path.to_str() {
+            Some(word @ ("tty" | "plain" | "json" | "yaml" | "table" | "markdown")) => misplaced(word),
+            _ => Ok(Some(path.clone())),
+        },
     }
 }
 

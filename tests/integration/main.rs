@@ -33,6 +33,7 @@ mod schemas;
 mod secrets;
 mod security;
 mod sides;
+mod simulate;
 mod smoke;
 mod soak;
 mod support;
@@ -83,6 +84,7 @@ fn all_tests() -> Vec<TestCase> {
         secrets::tests(),
         security::tests(),
         sides::tests(),
+        simulate::tests(),
         smoke::tests(),
         soak::tests(),
         takeover::tests(),

@@ -154,6 +154,9 @@ fn the_manifest_lists_everything_in_order() {
     {
       "apiVersion": "pushback.dev/v1alpha1",
       "kind": "UpgradeSuite",
+      "metadata": {
+        "name": "upgrade-v2-20-to-v2-21"
+      },
       "source": {
         "version": "2.20",
         "platform": "odh"
