@@ -89,7 +89,7 @@ pub fn main() -> ExitCode {
             Command::List(arguments) => run::simple(&global, list::run(&global, arguments).await),
             Command::Rules(arguments) => run::simple(&global, rules::run(&global, &arguments)),
             Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
-            Command::SimulateUpgrade(arguments) => upgrade::ended(&global, upgrade::simulate::run(&global, arguments)),
+            Command::SimulateUpgrade(arguments) => upgrade::simulate::run(&global, arguments).await,
             Command::Version => run::simple(&global, version::run()),
             Command::Completion(arguments) => run::simple(&global, completion::run(&arguments)),
         }

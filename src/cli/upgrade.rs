@@ -49,7 +49,7 @@ enum UpgradeCommand {
 pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
-        UpgradeCommand::Simulate(arguments) => ended(global, simulate::run(global, arguments)),
+        UpgradeCommand::Simulate(arguments) => simulate::run(global, arguments).await,
         UpgradeCommand::Validate(arguments) => ended(global, validate::run(global, arguments)),
         UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
         UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,

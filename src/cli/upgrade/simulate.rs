@@ -7,16 +7,21 @@ use clap::{Args, ValueEnum};
 use pushback_preflight::operator::compare::{self, Options as CompareOptions};
 use pushback_preflight::operator::export::{self, Tool};
 use pushback_preflight::operator::generate::{self, Options};
-use pushback_preflight::operator::suite::Suite;
+use pushback_preflight::operator::suite::{Suite, SuiteExperiment};
 use pushback_preflight::operator::{Release, ReleaseDiff};
 use pushback_preflight::suggest;
 
-use super::{Ended, ReportFormat, SidesArgs, both, data_text, output_path, warn};
+use super::execute::{ExecuteArgs, Shown, execute_all};
+use super::recover::RecoverArgs;
+use super::{Ended, ReportFormat, SidesArgs, both, data_text, ended, output_path, warn};
 use crate::cli::arguments::{GlobalArgs, Output};
 use crate::cli::error::CommandError;
+use crate::cli::run::{Run, complete};
 use crate::exit::ExitCode;
 use crate::report::escape::terminal_safe_lines;
 use crate::report::suite_text;
+use crate::upgrade::outcome::Outcome;
+use crate::upgrade::run::blank;
 use crate::upgrade::suite_folder;
 
 /// Generate experiments that test what changed between two releases.
@@ -28,13 +33,16 @@ Examples:
   pushback upgrade simulate --from git:v1:deploy --to deploy --output suite --export chaos-mesh --export krkn
   pushback upgrade simulate --from knowledge/v2.20 --to knowledge/v2.21 --component kserve-controller-manager --dry-run
 
-Nothing is injected: the suite is written for `kubectl apply` or another runner. suite-manifest.yaml lists the
+  pushback upgrade simulate --from old --to new --execute --allow-namespace backup-system --yes
+  pushback upgrade simulate --recover
+
+Without --execute nothing is injected: the suite is written for `kubectl apply` or another runner. suite-manifest.yaml lists the
 experiments in their order, what each needs before it can run, and the changes that people must look at.")]
 pub struct SimulateArgs {
     #[command(flatten)]
-    sides: SidesArgs,
+    sides: SimulatedSidesArgs,
     /// Folder for the suite: written as a whole or not at all; one that holds other files than a suite is refused
-    #[arg(long, short = 'o', value_name = "DIR", required_unless_present = "dry_run",
+    #[arg(long, short = 'o', value_name = "DIR", required_unless_present_any = ["dry_run", "execute", "recover"],
           value_parser = PathBufValueParser::new().map(Output::Path))]
     output: Option<Output>,
     /// Write nothing, and print all files instead; with --format, the summary
@@ -49,6 +57,31 @@ pub struct SimulateArgs {
     /// Format of the summary; json and yaml are the manifest of the suite [default: table]
     #[arg(long, value_name = "FORMAT")]
     format: Option<ReportFormat>,
+    /// Run the experiments too, as `pushback upgrade run` does; with --dry-run, say what would be injected. --format is
+    /// then that of the run's report
+    #[arg(long, help_heading = "Run", requires = "allow_namespace")]
+    execute: bool,
+    /// Take back what a killed run has left, as `pushback upgrade recover` does, and nothing else
+    #[arg(long, help_heading = "Run", conflicts_with = "execute")]
+    recover: bool,
+    #[command(flatten)]
+    executing: ExecuteArgs,
+}
+
+/// The two releases, where there are any.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Releases")]
+struct SimulatedSidesArgs {
+    /// Old release: a folder (read recursively), a file, git:REF:PATH, an https URL, or - for standard input; can be
+    /// given more than once [aliases: --old, --source]
+    #[arg(long, aliases = ["old", "source"], value_name = "PATH", required_unless_present = "recover")]
+    from: Vec<String>,
+    /// New release [aliases: --new, --target]
+    #[arg(long, aliases = ["new", "target"], value_name = "PATH", required_unless_present = "recover")]
+    to: Vec<String>,
+    /// Allow http URLs
+    #[arg(long, hide_short_help = true)]
+    allow_http: bool,
 }
 
 /// Tools that experiments can be written for.
@@ -70,13 +103,41 @@ impl From<ExportTool> for Tool {
 }
 
 /// Runs the command.
+pub async fn run(global: &GlobalArgs, arguments: SimulateArgs) -> ExitCode {
+    let SimulateArgs { recover, execute, .. } = arguments;
+    if recover {
+        let ExecuteArgs { allow_namespace, lock, .. } = arguments.executing;
+        return super::recover::run(global, RecoverArgs { allow_namespace, lock }).await;
+    }
+    if !execute {
+        return ended(global, simulate(global, arguments).map(|(_, ended)| ended));
+    }
+    let (executing, dry_run) = (arguments.executing.clone(), arguments.dry_run);
+    let shown = Shown { path: None, format: arguments.format.unwrap_or(ReportFormat::Table) };
+    complete(global, Run::start_for_report(global), async |run| {
+        let (suite, _) = simulate(global, arguments)?;
+        let (ready, open): (Vec<_>, Vec<_>) = suite.experiments.into_iter().partition(SuiteExperiment::is_enabled);
+        let left_out = open.iter().map(|entry| {
+            let needs: Vec<&str> = entry.needs.iter().filter(|need| need.is_open()).map(|need| need.as_str()).collect();
+            let reason = format!("it must be filled in first: needs {}", needs.join(", "));
+            Outcome { reason, ..blank(&entry.experiment) }
+        });
+        let left_out = left_out.collect();
+        let experiments = ready.into_iter().map(|entry| entry.experiment).collect();
+        execute_all(global, run, experiments, left_out, dry_run, &executing, &shown).await
+    })
+    .await
+}
+
+/// Generates the suite, and writes it where that is asked for.
 ///
 /// # Errors
 /// The releases cannot be read, or the suite cannot be written.
-pub fn run(global: &GlobalArgs, arguments: SimulateArgs) -> Result<Ended, CommandError> {
-    let SimulateArgs { sides, output, dry_run, component, export, format } = arguments;
+fn simulate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<(Suite, Ended), CommandError> {
+    let SimulateArgs { sides, output, dry_run, component, export, format, .. } = arguments;
     let folder = output_path(output.as_ref())?;
-    let (old, new) = sides.read()?;
+    let SimulatedSidesArgs { from, to, allow_http } = sides;
+    let (old, new) = SidesArgs { from, to, allow_http }.read()?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
     let (old, new) = both(old.release(), new.release())?;
@@ -84,7 +145,8 @@ pub fn run(global: &GlobalArgs, arguments: SimulateArgs) -> Result<Ended, Comman
     let components = known_components(component, &old, &new)?;
     let suite = suite(&old, &new, &diff, components, &export);
     if dry_run && format.is_none() {
-        return Ok(Ended { text: documents(&suite), path: None, code: ExitCode::Success });
+        let ended = Ended { text: documents(&suite), path: None, code: ExitCode::Success };
+        return Ok((suite, ended));
     }
     if let Some(folder) = folder.filter(|_| !dry_run) {
         suite_folder::write(&folder, &suite).map_err(|error| match error {
@@ -99,7 +161,7 @@ pub fn run(global: &GlobalArgs, arguments: SimulateArgs) -> Result<Ended, Comman
         ReportFormat::Markdown => suite_text::markdown(&suite),
         format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&suite.manifest(), format)?,
     };
-    Ok(Ended { text, path: None, code: ExitCode::Success })
+    Ok((suite, Ended { text, path: None, code: ExitCode::Success }))
 }
 
 fn suite(
