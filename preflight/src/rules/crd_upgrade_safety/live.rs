@@ -146,16 +146,18 @@ fn bump(counter: &mut Value, object: &Value) {
 
 /// Says in each finding how many objects it is about; what concerns none is a warning where the setting says so.
 pub(super) fn annotate(upgrade: &Upgrade<'_>, facts: &Facts, mode: Mode, findings: &mut [Finding]) {
+    // The reason is that of the kind, not of a finding.
+    let mut said = BTreeSet::new();
     for finding in findings {
         let Some(need) = need(upgrade, finding) else { continue };
         match facts.folded(NAME, &need) {
             Some(Folded::State { state, examined, cut }) => {
                 count(facts, mode, finding, state, (examined, cut));
             }
-            Some(Folded::Unable(reason)) => {
+            Some(Folded::Unable(reason)) if said.insert(reason) => {
                 finding.message.push_str(&format!(" (its objects could not be listed: {reason})"));
             }
-            None => {}
+            Some(Folded::Unable(_)) | None => {}
         }
     }
 }
