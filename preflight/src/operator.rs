@@ -1,8 +1,18 @@
 //! Operators at one release and what changed between two: models that people write or that manifests yield, the pairing
 //! of components, the differences with their severities, and the experiments that test them.
 
+pub mod compare;
+pub mod derive;
 pub mod difference;
+pub mod duration;
+pub mod experiment;
+pub mod generate;
+pub mod matching;
 pub mod model;
+pub mod overlay;
+pub mod print;
+pub mod suite;
+pub mod written;
 
 pub use difference::{
     Change, ChangeType, ComponentChange, CrdVerdict, DefinitionChange, MatchType, ReleaseDiff, Severity,
