@@ -109,8 +109,8 @@ pub(super) fn confirm(
     }
     let stored = &before.object;
     let mut undecided = None;
-    let as_sent = (stored != object).then_some(object);
-    for sent in [stored].into_iter().chain(as_sent) {
+    let sent_again = (stored != object).then_some(object);
+    for sent in std::iter::once(stored).chain(sent_again) {
         let after = pipeline::create(new, server, &in_version(sent, new));
         spend(values, &after);
         if let Some(damage) = damage(&after, path) {

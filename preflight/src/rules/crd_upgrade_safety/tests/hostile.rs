@@ -35,7 +35,8 @@ fn counted(old: Value, new: Value) -> ([usize; 3], Spent) {
     let change = update(old, new);
     let facts = Facts::default();
     with_room(|| {
-        let upgrade = Upgrade::of(&change, &facts).expect("both sides");
+        let schemas = Schemas::of(&change);
+        let upgrade = Upgrade::of(&change, &facts, &schemas).expect("both sides");
         let resources = (upgrade.old_resource("v1").expect("v1"), upgrade.new_resource("v1").expect("v1"));
         let mut counts = [0; 3];
         let (differences, spent) = compare_and_count(&resources.0, &resources.1, upgrade.server);
