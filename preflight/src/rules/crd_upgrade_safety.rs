@@ -13,10 +13,8 @@ mod profile;
 mod schema_change;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
-
-use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
