@@ -7,6 +7,7 @@ pub mod difference;
 pub mod duration;
 pub mod experiment;
 pub mod matching;
+pub mod mixed;
 pub mod model;
 pub mod overlay;
 pub mod print;

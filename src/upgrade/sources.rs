@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::operator::derive::{self, Given, Settings};
-use pushback_preflight::operator::overlay;
+use pushback_preflight::operator::derive::{self, Given, Ownership, Settings};
 use pushback_preflight::operator::written::{self, Document, ModelError};
 use pushback_preflight::operator::{Definition, Release};
+use pushback_preflight::operator::{mixed, overlay};
 use serde_json::Value;
 
 use crate::manifest::collect::{self, LoadOptions};
@@ -52,15 +52,6 @@ impl Side {
             .collect()
     }
 
-    /// The release: what people wrote of it, laid over what its manifests show. Definitions alone, or beside a model,
-    /// make no component.
-    ///
-    /// # Errors
-    /// What is wrong with the models.
-    pub fn release(&self) -> Result<Release, Vec<InputError>> {
-        if self.manifests.iter().all(is_definition) { self.written() } else { self.derived(&Naming::default()) }
-    }
-
     /// The release of which a model is wanted, definitions included. Where more is known of the app than its manifests
     /// say, that counts.
     ///
@@ -74,6 +65,11 @@ impl Side {
         }
         let derived = self.of_manifests(&naming);
         Ok(if written.operators.is_empty() { derived } else { overlay::merge(derived, written) })
+    }
+
+    /// Whether it is what people wrote, and nothing else. Definitions alone, or beside a model, make no component.
+    fn is_written(&self) -> bool {
+        self.manifests.iter().all(is_definition)
     }
 
     fn written(&self) -> Result<Release, Vec<InputError>> {
@@ -93,6 +89,48 @@ impl Side {
     }
 }
 
+/// The releases of both sides, made comparable: what is derived is named like what it is compared with, and what only
+/// one of a written and a derived model can say is left out.
+///
+/// # Errors
+/// What is wrong with the models of either.
+pub fn releases(old: &Side, new: &Side) -> Result<(Release, Release), Vec<InputError>> {
+    let named_like = |other: &Result<Release, Vec<InputError>>| {
+        let operators = other.as_ref().map(|release| release.operators.as_slice()).unwrap_or_default();
+        let app = if let [operator] = operators { operator.name.clone() } else { String::new() };
+        Naming { app, ..Naming::default() }
+    };
+    let (mut before, mut after) = match (old.is_written(), new.is_written()) {
+        (true, true) => (old.written(), new.written()),
+        (true, false) => {
+            let before = old.written();
+            let after = new.derived(&named_like(&before));
+            (before, after)
+        }
+        (false, true) => {
+            let after = new.written();
+            (old.derived(&named_like(&after)), after)
+        }
+        (false, false) => {
+            let before = old.derived(&named_like(&new.written()));
+            let earlier = before.as_ref().map(Ownership::of).unwrap_or_default();
+            let after = new.derived(&Naming { earlier, ..named_like(&before) });
+            (before, after)
+        }
+    };
+    if let (Ok(before), Ok(after)) = (&mut before, &mut after) {
+        match (old.is_written(), new.is_written()) {
+            (true, false) => mixed::make_comparable(before, after),
+            (false, true) => mixed::make_comparable(after, before),
+            _ => {}
+        }
+    }
+    match (before, after) {
+        (Ok(before), Ok(after)) => Ok((before, after)),
+        (before, after) => Err(before.err().into_iter().chain(after.err()).flatten().collect()),
+    }
+}
+
 /// What is known of an app beside its manifests.
 #[derive(Clone, Debug, Default)]
 pub struct Naming {
@@ -100,11 +138,14 @@ pub struct Naming {
     pub app: String,
     /// The namespace of objects that name none; where empty, what others of them give away.
     pub namespace: String,
+    /// Who owned what in the release that it is compared with.
+    pub earlier: Ownership,
 }
 
 impl Naming {
     fn settings(&self, version: String) -> Settings {
-        Settings { app: self.app.clone(), namespace: self.namespace.clone(), version }
+        let Self { app, namespace, earlier } = self.clone();
+        Settings { app, namespace, version, earlier }
     }
 }
 

@@ -25,7 +25,7 @@ use super::model::{
     CheckKind, Component, Definition, FactClass, Operator, Origin, Recovery, Release, Resource, SteadyState,
     SteadyStateCheck,
 };
-use crate::object::ObjectExt;
+use crate::object::{ObjectExt, ObjectKey};
 use crate::source::Positions;
 
 /// How long a component may take to recover, where it says nothing itself.
@@ -57,6 +57,34 @@ pub struct Settings {
     pub namespace: String,
     /// Version of the release where neither labels nor images agree on one; a digest of the content where empty.
     pub version: String,
+    /// Which component owned what in the release that this one is compared with. Of several that may own an object the
+    /// one that did still does: that another uses it too now does not move it.
+    pub earlier: Ownership,
+}
+
+/// The owners of a release's objects: operator and component.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ownership(BTreeMap<ObjectKey, (String, String)>);
+
+impl Ownership {
+    /// Who owns what in a release.
+    #[must_use]
+    pub fn of(release: &Release) -> Self {
+        let components = release
+            .operators
+            .iter()
+            .flat_map(|operator| operator.components.iter().map(|component| (&operator.name, component)));
+        let owned = components.flat_map(|(operator, component)| {
+            let owner = (operator.clone(), component.name.clone());
+            component.resources.iter().map(move |resource| (resource.object.key(), owner.clone()))
+        });
+        Self(owned.collect())
+    }
+
+    fn is(&self, object: &Object, operator: &str, component: &str) -> bool {
+        let owner = self.0.get(&object.reference.key());
+        owner.is_some_and(|owner| (owner.0.as_str(), owner.1.as_str()) == (operator, component))
+    }
 }
 
 /// The model of a release that consists of these objects. Their order does not matter.
@@ -131,11 +159,13 @@ impl<'a> Parts<'a> {
         let mut remainders: BTreeMap<String, usize> = BTreeMap::new();
         let mut owner = Vec::with_capacity(index.all.len());
         for (at, object) in index.all.iter().enumerate() {
-            // Of several claimants the one that is labelled like it owns it; else the first in the alphabet.
+            // Of several claimants the one that did own it still does; else the one that is labelled like it; else the
+            // first in the alphabet.
             let triple = assign::triple(&object.value);
             let rank = |number: &&usize| {
+                let (operator, name) = (&operators[**number], &names[**number]);
                 let is_alike = triple != [""; 3] && assign::triple(&workloads[**number].object.value) == triple;
-                (!is_alike, &operators[**number], &names[**number])
+                (!settings.earlier.is(object, operator, name), !is_alike, operator, name)
             };
             let chosen = claims.of[at].iter().min_by_key(rank).copied();
             owner.push(chosen.unwrap_or_else(|| {

@@ -71,8 +71,11 @@ pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<Ended, Com
         app => {
             let side = sources::read(&files, allow_http)?;
             warn(global, &side.warnings);
-            let naming =
-                sources::Naming { app: app.unwrap_or_default(), namespace: namespace.namespace.unwrap_or_default() };
+            let naming = sources::Naming {
+                app: app.unwrap_or_default(),
+                namespace: namespace.namespace.unwrap_or_default(),
+                ..sources::Naming::default()
+            };
             side.derived(&naming)?
         }
     };
@@ -102,7 +105,7 @@ async fn of_live_app(global: &GlobalArgs, app: &str, namespace: &NamespaceArgs) 
             "derive it from the manifests instead: -f",
         ));
     }
-    let naming = sources::Naming { app: app.to_owned(), namespace: namespaces.objects };
+    let naming = sources::Naming { app: app.to_owned(), namespace: namespaces.objects, ..sources::Naming::default() };
     Ok(sources::derived_of_live(live.objects.values(), &naming))
 }
 

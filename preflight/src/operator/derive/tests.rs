@@ -5,7 +5,7 @@ mod properties;
 
 use serde_json::{Value, json};
 
-use super::{Given, Settings, derive};
+use super::{Given, Ownership, Settings, derive};
 use crate::object::ObjectExt;
 use crate::operator::model::{Component, Release};
 
@@ -318,6 +318,21 @@ fn of_several_claimants_the_one_that_is_labelled_alike_owns() {
     let model = model(&[web, deployment("api", pods), object("ConfigMap", "config", labels)]);
     assert_eq!(owner(&model, "ConfigMap", "config"), "web");
     assert_eq!(component(&model, "api").dependencies, ["web"]);
+}
+
+#[test]
+fn an_object_stays_where_it_was_while_one_that_had_it_still_uses_it() {
+    let pods = json!({"volumes": [{"name": "a", "configMap": {"name": "config"}}]});
+    let config = object("ConfigMap", "config", json!({}));
+    let earlier = Ownership::of(&model(&[deployment("web", pods.clone()), config.clone()]));
+    let settings = |earlier: Ownership| Settings { app: "shop".to_owned(), earlier, ..Settings::default() };
+    let newer = given(&[deployment("web", pods.clone()), deployment("api", pods.clone()), config.clone()]);
+    assert_eq!(owner(&derive(&newer, &settings(Ownership::default())), "ConfigMap", "config"), "api");
+    let kept = derive(&newer, &settings(earlier.clone()));
+    assert_eq!(owner(&kept, "ConfigMap", "config"), "web");
+    assert_eq!(component(&kept, "api").dependencies, ["web"]);
+    let given_up = given(&[deployment("web", json!({})), deployment("api", pods), config]);
+    assert_eq!(owner(&derive(&given_up, &settings(earlier)), "ConfigMap", "config"), "api", "web uses it no more");
 }
 
 #[test]
