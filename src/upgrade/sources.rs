@@ -112,9 +112,11 @@ pub fn releases(old: &Side, new: &Side) -> Result<(Release, Release), Vec<InputE
             (old.derived(&named_like(&after)), after)
         }
         (false, false) => {
-            let before = old.derived(&named_like(&new.written()));
-            let earlier = before.as_ref().map(Ownership::of).unwrap_or_default();
-            let after = new.derived(&Naming { earlier, ..named_like(&before) });
+            let owned = |side: &Result<Release, _>| side.as_ref().map(Ownership::of).unwrap_or_default();
+            let named = named_like(&old.derived(&named_like(&new.written())));
+            let counterpart = owned(&new.derived(&named));
+            let before = old.derived(&Naming { counterpart, ..named.clone() });
+            let after = new.derived(&Naming { counterpart: owned(&before), ..named });
             (before, after)
         }
     };
@@ -138,14 +140,14 @@ pub struct Naming {
     pub app: String,
     /// The namespace of objects that name none; where empty, what others of them give away.
     pub namespace: String,
-    /// Who owned what in the release that it is compared with.
-    pub earlier: Ownership,
+    /// Who owns what in the release that it is compared with.
+    pub counterpart: Ownership,
 }
 
 impl Naming {
     fn settings(&self, version: String) -> Settings {
-        let Self { app, namespace, earlier } = self.clone();
-        Settings { app, namespace, version, earlier }
+        let Self { app, namespace, counterpart } = self.clone();
+        Settings { app, namespace, version, counterpart }
     }
 }
 

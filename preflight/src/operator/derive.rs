@@ -57,9 +57,10 @@ pub struct Settings {
     pub namespace: String,
     /// Version of the release where neither labels nor images agree on one; a digest of the content where empty.
     pub version: String,
-    /// Which component owned what in the release that this one is compared with. Of several that may own an object the
-    /// one that did still does: that another uses it too now does not move it.
-    pub earlier: Ownership,
+    /// Which component owns what in the release that this one is compared with. Of several that may own an object the
+    /// one that does there owns it here too, and so it is with what nobody claims: no object moves where its manifest
+    /// merely says more, or less, of whom it is for.
+    pub counterpart: Ownership,
 }
 
 /// The owners of a release's objects: operator and component.
@@ -81,9 +82,8 @@ impl Ownership {
         Self(owned.collect())
     }
 
-    fn is(&self, object: &Object, operator: &str, component: &str) -> bool {
-        let owner = self.0.get(&object.reference.key());
-        owner.is_some_and(|owner| (owner.0.as_str(), owner.1.as_str()) == (operator, component))
+    fn owner(&self, object: &Object) -> Option<(&str, &str)> {
+        self.0.get(&object.reference.key()).map(|(operator, component)| (operator.as_str(), component.as_str()))
     }
 }
 
@@ -156,18 +156,27 @@ impl<'a> Parts<'a> {
         let mut names = naming::component_names(index, workloads, &operators);
         let mut centre: Vec<Option<usize>> = (0..workloads.len()).map(Some).collect();
         let claims = assign::assign(index, workloads);
+        let named = operators.clone().into_iter().zip(names.clone()).collect::<Vec<_>>();
+        let by_name: BTreeMap<(&str, &str), usize> = named
+            .iter()
+            .enumerate()
+            .map(|(number, (operator, name))| ((operator.as_str(), name.as_str()), number))
+            .collect();
         let mut remainders: BTreeMap<String, usize> = BTreeMap::new();
         let mut owner = Vec::with_capacity(index.all.len());
         for (at, object) in index.all.iter().enumerate() {
-            // Of several claimants the one that did own it still does; else the one that is labelled like it; else the
-            // first in the alphabet.
+            // Of several claimants the one that owns it on the other side too; else the one that is labelled like it;
+            // else the first in the alphabet.
             let triple = assign::triple(&object.value);
+            let there = settings.counterpart.owner(object);
             let rank = |number: &&usize| {
                 let (operator, name) = (&operators[**number], &names[**number]);
+                let is_same = there == Some((operator.as_str(), name.as_str()));
                 let is_alike = triple != [""; 3] && assign::triple(&workloads[**number].object.value) == triple;
-                (!settings.earlier.is(object, operator, name), !is_alike, operator, name)
+                (!is_same, !is_alike, operator, name)
             };
             let chosen = claims.of[at].iter().min_by_key(rank).copied();
+            let chosen = chosen.or_else(|| there.and_then(|owner| by_name.get(&owner).copied()));
             owner.push(chosen.unwrap_or_else(|| {
                 let operator = namer.of(object);
                 *remainders.entry(operator.clone()).or_insert_with(|| {
@@ -258,6 +267,7 @@ impl<'a> Parts<'a> {
         let expected_spec = match own {
             Some(workload) => workload.expected_spec(self.scaled.contains(&at)),
             None if object.is("", "Service") => workload::expected_service(&object.value),
+            None if object.is("batch", "Job") => workload::expected_job(&object.value),
             None => serde_json::Map::new(),
         };
         Resource {

@@ -321,18 +321,23 @@ fn of_several_claimants_the_one_that_is_labelled_alike_owns() {
 }
 
 #[test]
-fn an_object_stays_where_it_was_while_one_that_had_it_still_uses_it() {
+fn an_object_has_the_owner_that_it_has_on_the_other_side_where_that_one_uses_it_too() {
     let pods = json!({"volumes": [{"name": "a", "configMap": {"name": "config"}}]});
     let config = object("ConfigMap", "config", json!({}));
-    let earlier = Ownership::of(&model(&[deployment("web", pods.clone()), config.clone()]));
-    let settings = |earlier: Ownership| Settings { app: "shop".to_owned(), earlier, ..Settings::default() };
-    let newer = given(&[deployment("web", pods.clone()), deployment("api", pods.clone()), config.clone()]);
-    assert_eq!(owner(&derive(&newer, &settings(Ownership::default())), "ConfigMap", "config"), "api");
-    let kept = derive(&newer, &settings(earlier.clone()));
+    let beside = |counterpart: &Release, objects: &[Value]| {
+        let counterpart = Ownership::of(counterpart);
+        derive(&given(objects), &Settings { app: "shop".to_owned(), counterpart, ..Settings::default() })
+    };
+    let old = model(&[deployment("web", pods.clone()), config.clone()]);
+    let objects = [deployment("web", pods.clone()), deployment("api", pods.clone()), config.clone()];
+    assert_eq!(owner(&model(&objects), "ConfigMap", "config"), "api");
+    let kept = beside(&old, &objects);
     assert_eq!(owner(&kept, "ConfigMap", "config"), "web");
     assert_eq!(component(&kept, "api").dependencies, ["web"]);
-    let given_up = given(&[deployment("web", json!({})), deployment("api", pods), config]);
-    assert_eq!(owner(&derive(&given_up, &settings(earlier)), "ConfigMap", "config"), "api", "web uses it no more");
+    let given_up = beside(&old, &[deployment("web", json!({})), deployment("api", pods), config.clone()]);
+    assert_eq!(owner(&given_up, "ConfigMap", "config"), "api", "web uses it no more");
+    let unclaimed = beside(&old, &[deployment("web", json!({})), config]);
+    assert_eq!(owner(&unclaimed, "ConfigMap", "config"), "web", "nobody else claims it");
 }
 
 #[test]
