@@ -6,11 +6,13 @@ pub mod derive;
 pub mod difference;
 pub mod duration;
 pub mod experiment;
+pub mod generate;
 pub mod matching;
 pub mod mixed;
 pub mod model;
 pub mod overlay;
 pub mod print;
+pub mod suite;
 pub mod written;
 
 pub use difference::{

@@ -110,7 +110,7 @@ impl Rule for CrdUpgradeSafety {
 const STACK: usize = 256 << 20;
 
 /// Runs on a stack of its own: how deep a schema is nested is not ours to decide.
-fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let mut work = Some(work);
     let mut run = || work.take().map(|work| work());
     let done = std::thread::scope(|scope| {
