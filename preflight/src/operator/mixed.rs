@@ -3,12 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{Component, FactClass, Release};
+use super::model::{Component, FactClass, Release, Resource};
 
 /// Leaves in both releases what can be compared, and notes in the derived one what it cannot show.
 pub fn make_comparable(written: &mut Release, derived: &mut Release) {
-    // A person names the dependencies that count, and knows the recovery; manifests show others.
-    derived.unobserved.extend([FactClass::Finalizers, FactClass::Dependencies, FactClass::Recovery]);
     let kinds = |release: &Release| -> BTreeSet<String> {
         components(release).flat_map(|it| &it.resources).map(|resource| resource.object.kind.clone()).collect()
     };
@@ -29,10 +27,20 @@ pub fn make_comparable(written: &mut Release, derived: &mut Release) {
         .flat_map(|operator| operator.components.iter().map(|it| ((operator.name.as_str(), it.name.as_str()), it)))
         .collect();
     for operator in &mut derived.operators {
+        // Manifests say nothing of how fast an operator must have recovered.
+        if let Some(other) = written.operators.iter().find(|other| other.name == operator.name) {
+            operator.recovery = other.recovery.clone();
+        }
         for component in &mut operator.components {
             component.webhooks.retain(|webhook| webhook.kind != "conversion");
-            let namesake = namesakes.get(&(operator.name.as_str(), component.name.as_str()));
-            say_as_written(component, namesake.copied());
+            let named = (operator.name.as_str(), component.name.as_str());
+            let Some(namesake) = namesakes.get(&named).copied() else { continue };
+            say_as_written(component, namesake);
+            // A person names the dependencies that count. What no manifest shows may still be there.
+            component.dependencies.retain(|name| namesake.dependencies.contains(name));
+            if component.dependencies.len() < namesake.dependencies.len() {
+                derived.unobserved.insert(FactClass::Dependencies);
+            }
         }
     }
 }
@@ -42,23 +50,22 @@ fn components(release: &Release) -> impl Iterator<Item = &Component> {
 }
 
 /// Says of a derived component what a person would say of it.
-fn say_as_written(component: &mut Component, written: Option<&Component>) {
+fn say_as_written(component: &mut Component, written: &Component) {
     // Of a controller a written model names a kind or a word, a derived one images.
-    if let Some(written) = written {
-        component.controller.clone_from(&written.controller);
-    }
+    component.controller.clone_from(&written.controller);
+    component.steady_state.clone_from(&written.steady_state);
+    let namesakes: BTreeMap<(&str, &str), &Resource> = written
+        .resources
+        .iter()
+        .map(|resource| ((resource.object.kind.as_str(), resource.object.name.as_str()), resource))
+        .collect();
     for resource in &mut component.resources {
         // The labels of a written resource are those that select its pods.
         if !resource.selector.is_empty() {
             resource.labels.clone_from(&resource.selector);
         }
-        let namesake = written.and_then(|written| {
-            let same = |other: &&super::model::Resource| {
-                other.object.kind == resource.object.kind && other.object.name == resource.object.name
-            };
-            written.resources.iter().find(same)
-        });
-        let Some(namesake) = namesake else { continue };
+        let named = (resource.object.kind.as_str(), resource.object.name.as_str());
+        let Some(namesake) = namesakes.get(&named).copied() else { continue };
         if namesake.labels.is_empty() {
             resource.labels.clear();
             resource.selector.clear();
