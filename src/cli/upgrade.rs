@@ -1,7 +1,9 @@
 //! `pushback upgrade`: compares releases of operators. A file for each subcommand; what they share stands here.
 
 pub mod diff;
+pub mod execute;
 pub mod model;
+pub mod recover;
 
 use std::path::PathBuf;
 
@@ -34,6 +36,10 @@ enum UpgradeCommand {
     Diff(diff::UpgradeDiffArgs),
     /// Work with operator models: derive one from manifests or a live app
     Model(model::ModelArgs),
+    /// Run experiments on a cluster, and take back what they inject
+    Run(execute::RunArgs),
+    /// Take back what killed runs of experiments have left
+    Recover(recover::RecoverArgs),
 }
 
 /// Runs the command.
@@ -41,6 +47,8 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
         UpgradeCommand::Model(arguments) => ended(global, model::run(global, arguments).await),
+        UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
+        UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
     }
 }
 

@@ -7,9 +7,11 @@ mod budgets;
 mod command_line;
 mod config;
 mod crd_pairs;
+mod derived_models;
 mod destructive_change;
 mod directory;
 mod examples;
+mod experiments;
 mod failures;
 mod field_conflicts;
 mod harness;
@@ -56,9 +58,11 @@ fn all_tests() -> Vec<TestCase> {
         command_line::tests(),
         config::tests(),
         crd_pairs::tests(),
+        derived_models::tests(),
         destructive_change::tests(),
         directory::tests(),
         examples::tests(),
+        experiments::tests(),
         failures::tests(),
         field_conflicts::tests(),
         harness::tests(),

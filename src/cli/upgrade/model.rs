@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use pushback_preflight::operator::{Release, print};
 use serde_json::Value;
 
@@ -32,6 +32,7 @@ pub enum ModelCommand {
 
 /// Derive a model.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("source").args(["files", "app"]).required(true).multiple(true)))]
 #[command(after_help = "\
 Examples:
   pushback upgrade model derive -f deploy/
@@ -43,7 +44,7 @@ Models among the files are laid over what the manifests show. Without -f the app
 pub struct DeriveArgs {
     /// Manifests: a folder (read recursively), a file, git:REF:PATH, an https URL, or - for standard input; can be given
     /// more than once
-    #[arg(long = "file", short = 'f', value_name = "PATH", required_unless_present = "app")]
+    #[arg(long = "file", short = 'f', value_name = "PATH")]
     files: Vec<String>,
     /// App name; with -f the name of the operator [default there: what app.kubernetes.io/part-of says]
     #[arg(long, short = 'a', value_name = "NAME", value_parser = app_name)]
