@@ -13,7 +13,7 @@ use pushback_preflight::suggest;
 
 use super::execute::{ExecuteArgs, Shown, execute_all};
 use super::recover::RecoverArgs;
-use super::{Ended, ReportFormat, SidesArgs, both, data_text, ended, output_path, warn};
+use super::{Ended, ReportFormat, SidesArgs, data_text, ended, output_path, warn};
 use crate::cli::arguments::{GlobalArgs, Output};
 use crate::cli::error::CommandError;
 use crate::cli::run::{Run, complete};
@@ -22,7 +22,7 @@ use crate::report::escape::terminal_safe_lines;
 use crate::report::suite_text;
 use crate::upgrade::outcome::Outcome;
 use crate::upgrade::run::blank;
-use crate::upgrade::suite_folder;
+use crate::upgrade::{sources, suite_folder};
 
 /// Generate experiments that test what changed between two releases.
 #[derive(Debug, Args)]
@@ -140,7 +140,7 @@ fn simulate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<(Suite, Ende
     let (old, new) = SidesArgs { from, to, allow_http }.read()?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
-    let (old, new) = both(old.release(), new.release())?;
+    let (old, new) = sources::releases(&old, &new)?;
     let diff = compare::compare(&old, &new, CompareOptions::default());
     let components = known_components(component, &old, &new)?;
     let suite = suite(&old, &new, &diff, components, &export);
