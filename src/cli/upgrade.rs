@@ -50,7 +50,7 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
         UpgradeCommand::Simulate(arguments) => ended(global, simulate::run(global, arguments)),
-        UpgradeCommand::Validate(arguments) => ended(global, validate::run(global, arguments)),
+        UpgradeCommand::Validate(arguments) => ended(global, validate::run(global, &arguments)),
         UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
         UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
     }
