@@ -2,6 +2,7 @@
 
 pub mod diff;
 pub mod execute;
+pub mod model;
 pub mod recover;
 pub mod simulate;
 pub mod validate;
@@ -39,6 +40,8 @@ enum UpgradeCommand {
     Simulate(simulate::SimulateArgs),
     /// Check chaos experiments: what every runner and API server would refuse
     Validate(validate::ValidateArgs),
+    /// Work with operator models: derive one from manifests or a live app
+    Model(model::ModelArgs),
     /// Run experiments on a cluster, and take back what they inject
     Run(execute::RunArgs),
     /// Take back what killed runs of experiments have left
@@ -51,6 +54,7 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
         UpgradeCommand::Simulate(arguments) => ended(global, simulate::run(global, arguments)),
         UpgradeCommand::Validate(arguments) => ended(global, validate::run(global, &arguments)),
+        UpgradeCommand::Model(arguments) => ended(global, model::run(global, arguments).await),
         UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
         UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
     }
@@ -140,6 +144,7 @@ impl ShownArgs {
 }
 
 /// The path that `--output` names in this family of commands.
+/// The path of `--output`; `None` for standard output.
 ///
 /// # Errors
 /// A format was given where the path belongs.

@@ -11,13 +11,13 @@ use pushback_preflight::operator::suite::Suite;
 use pushback_preflight::operator::{Release, ReleaseDiff};
 use pushback_preflight::suggest;
 
-use super::{Ended, ReportFormat, SidesArgs, both, data_text, output_path, warn};
+use super::{Ended, ReportFormat, SidesArgs, data_text, output_path, warn};
 use crate::cli::arguments::{GlobalArgs, Output};
 use crate::cli::error::CommandError;
 use crate::exit::ExitCode;
 use crate::report::escape::terminal_safe_lines;
 use crate::report::suite_text;
-use crate::upgrade::suite_folder;
+use crate::upgrade::{sources, suite_folder};
 
 /// Generate experiments that test what changed between two releases.
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ pub fn run(global: &GlobalArgs, arguments: SimulateArgs) -> Result<Ended, Comman
     let (old, new) = sides.read()?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
-    let (old, new) = both(old.release(), new.release())?;
+    let (old, new) = sources::releases(&old, &new)?;
     let diff = compare::compare(&old, &new, CompareOptions::default());
     let components = known_components(component, &old, &new)?;
     let suite = suite(&old, &new, &diff, components, &export);
