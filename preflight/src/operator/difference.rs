@@ -227,7 +227,7 @@ impl ChangeType {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// Stable name of this very change: a digest of operator, component, type, path, old and new.
+    /// Stable name of this very change: a digest of operator, component, type, object, path, old and new.
     pub id: String,
     /// What kind of change it is.
     #[serde(rename = "type")]
@@ -304,7 +304,9 @@ impl Change {
     /// Gives it its stable name; positions and wording do not count.
     pub fn identify(&mut self, operator: &str, component: &str) {
         let text = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
-        let parts = [operator, component, &self.change_type.name(), &self.path, &text(&self.old), &text(&self.new)];
+        let object = self.object.as_ref().map(|object| object.key().to_string()).unwrap_or_default();
+        let values = [text(&self.old), text(&self.new)];
+        let parts = [operator, component, &self.change_type.name(), &object, &self.path, &values[0], &values[1]];
         let mut digest = Sha256::new();
         for part in parts {
             digest.update((part.len() as u64).to_le_bytes());

@@ -1,6 +1,9 @@
 //! What two releases differ in, where manifests tell more than written models can: details of webhooks, selectors,
 //! images, permissions, and what a side is blind to.
 
+mod cases;
+mod properties;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
