@@ -6,6 +6,7 @@ pub mod error_text;
 pub mod escape;
 pub mod event;
 pub mod excerpt_text;
+pub mod experiment_report;
 pub mod finding_text;
 pub mod finding_words;
 pub mod github_report;

@@ -1,6 +1,8 @@
 //! `pushback upgrade`: compares releases of operators. A file for each subcommand; what they share stands here.
 
 pub mod diff;
+pub mod execute;
+pub mod recover;
 
 use std::path::PathBuf;
 
@@ -31,12 +33,18 @@ pub struct UpgradeArgs {
 enum UpgradeCommand {
     /// Say what changed between two releases: components, resources, webhooks, finalizers, definitions
     Diff(diff::UpgradeDiffArgs),
+    /// Run experiments on a cluster, and take back what they inject
+    Run(execute::RunArgs),
+    /// Take back what killed runs of experiments have left
+    Recover(recover::RecoverArgs),
 }
 
 /// Runs the command.
-pub fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
+pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
+        UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
+        UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
     }
 }
 

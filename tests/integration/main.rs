@@ -10,6 +10,7 @@ mod crd_pairs;
 mod destructive_change;
 mod directory;
 mod examples;
+mod experiments;
 mod failures;
 mod field_conflicts;
 mod harness;
@@ -59,6 +60,7 @@ fn all_tests() -> Vec<TestCase> {
         destructive_change::tests(),
         directory::tests(),
         examples::tests(),
+        experiments::tests(),
         failures::tests(),
         field_conflicts::tests(),
         harness::tests(),
