@@ -14,9 +14,10 @@ use crate::report::{release_markdown, release_text};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  pushback upgrade diff --from knowledge/v2.20 --to knowledge/v2.21
-  pushback upgrade diff --from git:v2.20:knowledge --to knowledge --format json
-  pushback upgrade diff --from knowledge/v2.20 --to knowledge/v2.21 --breaking --format markdown --output diff.md
+  pushback upgrade diff --from knowledge/v2.20 --to knowledge/v2.21     models that you write
+  pushback upgrade diff --from git:v2.20:deploy --to deploy             manifests, without a model
+  pushback upgrade diff --from v2.20.yaml --to v2.21.yaml --format json
+  pushback upgrade diff --from old.yaml --to new.yaml --breaking --format markdown --output diff.md
   pushback upgrade diff --from old.yaml --to new.yaml --fail-on warning
 
 Exits with 10 where a change is as bad as --fail-on says.")]
@@ -25,15 +26,15 @@ pub struct UpgradeDiffArgs {
     sides: SidesArgs,
     /// How components that have another name are recognised: by the published formula alone, or only where a fact in
     /// common guards against chance [default: published for models, guarded where one is derived from manifests]
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", help_heading = "Comparison")]
     matching: Option<Matching>,
     /// List breaking changes only; the counts stay those of all
-    #[arg(long)]
+    #[arg(long, help_heading = "Comparison")]
     breaking: bool,
     #[command(flatten)]
     shown: ShownArgs,
     /// Exit with 10 where a change is at least this bad
-    #[arg(long, value_name = "SEVERITY", default_value = "breaking")]
+    #[arg(long, value_name = "SEVERITY", default_value = "breaking", help_heading = "Report")]
     fail_on: FailOn,
 }
 
