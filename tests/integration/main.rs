@@ -39,6 +39,7 @@ mod support;
 mod takeover;
 mod unchanged;
 mod unverified;
+mod upgrade_diff;
 mod waiting;
 
 use std::io::Write as _;
@@ -88,6 +89,7 @@ fn all_tests() -> Vec<TestCase> {
         takeover::tests(),
         unchanged::tests(),
         unverified::tests(),
+        upgrade_diff::tests(),
         waiting::tests(),
     ]
     .concat()

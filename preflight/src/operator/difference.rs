@@ -63,15 +63,18 @@ pub struct ReleaseDiff {
     pub summary: Summary,
     /// Components that changed, sorted by operator and name. Unchanged ones are left out.
     pub component_changes: Vec<ComponentChange>,
-    /// Changes of definitions, sorted; in no component, as a definition may serve several.
+    /// Changes of definitions, sorted. Where one component owns a definition, its changes stand there too, with the same
+    /// ids, as [`ChangeType::CrdSchemaChange`].
     pub crd_changes: Vec<DefinitionChange>,
 }
 
 impl ReleaseDiff {
-    /// The severity of every change, those of components first.
+    /// The severity of every change, those of components first. One of a definition counts once, also where it stands in
+    /// a component too.
     pub fn severities(&self) -> impl Iterator<Item = Severity> {
         let components = self.component_changes.iter().flat_map(|component| &component.changes);
-        components.map(|change| change.severity).chain(self.crd_changes.iter().map(|change| change.severity))
+        let own = components.filter(|change| change.change_type != ChangeType::CrdSchemaChange);
+        own.map(|change| change.severity).chain(self.crd_changes.iter().map(|change| change.severity))
     }
 
     /// The worst severity; `None` where nothing changed.
@@ -179,6 +182,9 @@ pub enum ChangeType {
     DependencyAdded,
     DependencyRemoved,
     RecoveryChanged,
+    /// A change of a definition that the component owns; `crdChanges` has the whole of it, under the same id.
+    #[serde(rename = "CRDSchemaChange")]
+    CrdSchemaChange,
     #[serde(rename = "CRDAdded")]
     CrdAdded,
     #[serde(rename = "CRDRemoved")]

@@ -1,9 +1,10 @@
 //! `pushback upgrade diff`: what changed between two releases.
 
 use clap::{Args, ValueEnum};
-use pushback_preflight::operator::Severity;
 use pushback_preflight::operator::compare::{self, Options};
 use pushback_preflight::operator::matching;
+use pushback_preflight::operator::{ReleaseDiff, Severity};
+use serde::Serialize;
 
 use super::{Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, both, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
@@ -45,6 +46,15 @@ enum Matching {
     Guarded,
 }
 
+/// The report for programs.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    #[serde(rename = "schemaVersion")]
+    schema_version: u32,
+    #[serde(flatten)]
+    diff: &'a ReleaseDiff,
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -68,7 +78,9 @@ pub fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, Com
     let text = match shown.format {
         ReportFormat::Table => release_text::table(&diff),
         ReportFormat::Markdown => release_markdown::text(&diff),
-        format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&diff, format)?,
+        format @ (ReportFormat::Json | ReportFormat::Yaml) => {
+            data_text(&Report { schema_version: 1, diff: &diff }, format)?
+        }
     };
     Ok(Ended { text, path, code })
 }
