@@ -289,11 +289,27 @@ fn what_is_no_model_is_refused() {
     let twice = pushback.run(&["upgrade", "diff", "--from", "-", "--to", "-"]).expect(1);
     assert_snapshot!(told + &twice.complaints(), @r"
     error: stranger.yaml:1:1: apiVersion is missing
+    hint: Add it, such as `apiVersion: apps/v1`.
     hint: A model is a document with `operator:` and `components:`.
     error: stranger.yaml:1:1: kind is missing
     hint: Add it, such as `kind: Deployment`.
     error: stranger.yaml:1:1: metadata.name is missing
     hint: Add `metadata:` with `name:`.
+
+    error: large.yaml: larger than 1 MiB, the limit of a file with a model
+    hint: Split it: documents of one operator are merged.
+
+    error: deep.yaml:2:1014: the document is nested deeper than 1000 levels
+    hint: No Kubernetes object needs this; check how the file was generated.
+
+    error: empty: the directory holds no .yaml, .yml or .json file
+    hint: Only files with these endings are read from a directory; name others one by one.
+
+    error: nowhere: no such file or directory
+    hint: Check the path; it is relative to the working directory.
+
+    error: both releases are read from standard input, which can be read only once
+    hint: give one of them as a file, a folder or git:REF:PATH
     ");
 }
 

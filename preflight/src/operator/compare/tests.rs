@@ -317,6 +317,29 @@ fn likeness_alone_pairs_no_derived_components() {
 }
 
 #[test]
+fn what_is_inferred_from_manifests_is_told_without_a_warning() {
+    let side = |owner: usize, depends: bool| {
+        let mut components = vec![component("a"), component("b")];
+        components[owner].resources.push(resource("ConfigMap", "n", "c"));
+        if depends {
+            components[0].dependencies = vec!["b".to_owned(), "external:db".to_owned()];
+        }
+        release(components)
+    };
+    assert_eq!(
+        told(&side(0, false), &side(1, false)),
+        ["a info ResourceMoved ConfigMap/c component: now managed by component o/b"]
+    );
+    assert_eq!(
+        told(&side(0, false), &side(0, true)),
+        [
+            "a info DependencyAdded b: depends on b",
+            "a warning DependencyAdded external:db: depends on db, which is no part of this release",
+        ]
+    );
+}
+
+#[test]
 fn a_release_without_a_single_component_is_compared_too() {
     let empty = Release::default();
     assert_eq!(told(&empty, &empty), [""; 0]);
