@@ -194,16 +194,18 @@ mod tests {
         assert_eq!(problems(&folder(vec![wrong])), ["models: m.yaml: operator.versoin: unknown key"]);
     }
 
+    type Edit = fn(&mut Value);
+
     #[test]
     fn models_of_one_operator_merge_unless_they_contradict_each_other() {
-        let second = |change: fn(&mut Value)| {
+        let second = |change: Edit| {
             model(|value| {
                 value["components"][0]["name"] = json!("other");
                 change(value);
             })
         };
         assert_eq!(problems(&folder(vec![model(|_| {}), second(|_| {})])), [""; 0]);
-        let conflicts: [(fn(&mut Value), &str); 6] = [
+        let conflicts: [(Edit, &str); 6] = [
             (
                 |it| it["operator"]["namespace"] = json!("m"),
                 "operator \"o\" has namespace \"m\" here and \"n\" at m.yaml",

@@ -125,10 +125,13 @@ mod tests {
         }
     }
 
-    /// Components with what they manage, as group, kind and name.
-    fn release(components: &[(&str, Option<(&str, &str, &str)>)]) -> Release {
-        let component = |&(name, managed): &(&str, Option<(&str, &str, &str)>)| {
-            let object = |(group, kind, name): (&str, &str, &str)| ObjectRef {
+    /// Group, kind and name.
+    type Managed = (&'static str, &'static str, &'static str);
+
+    /// Components with what they manage.
+    fn release(components: &[(&str, Option<Managed>)]) -> Release {
+        let component = |&(name, managed): &(&str, Option<Managed>)| {
+            let object = |(group, kind, name): Managed| ObjectRef {
                 group: group.to_owned(),
                 kind: kind.to_owned(),
                 name: name.to_owned(),
