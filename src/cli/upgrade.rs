@@ -6,6 +6,7 @@ pub mod model;
 pub mod recover;
 pub mod simulate;
 pub mod validate;
+pub mod validate_version;
 
 use std::path::PathBuf;
 
@@ -40,6 +41,8 @@ enum UpgradeCommand {
     Simulate(simulate::SimulateArgs),
     /// Check chaos experiments: what every runner and API server would refuse
     Validate(validate::ValidateArgs),
+    /// Check that a folder of models is complete for one version
+    ValidateVersion(validate_version::ValidateVersionArgs),
     /// Work with operator models: derive one from manifests or a live app
     Model(model::ModelArgs),
     /// Run experiments on a cluster, and take back what they inject
@@ -53,11 +56,17 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
         UpgradeCommand::Simulate(arguments) => simulate::run(global, arguments).await,
-        UpgradeCommand::Validate(arguments) => ended(global, validate::run(global, arguments)),
+        UpgradeCommand::Validate(arguments) => ended(global, validate::run(global, &arguments)),
+        UpgradeCommand::ValidateVersion(arguments) => validate_version(global, arguments),
         UpgradeCommand::Model(arguments) => ended(global, model::run(global, arguments).await),
         UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
         UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
     }
+}
+
+/// `upgrade validate-version`, which is also published as a command of its own.
+pub fn validate_version(global: &GlobalArgs, arguments: validate_version::ValidateVersionArgs) -> ExitCode {
+    ended(global, validate_version::run(global, arguments))
 }
 
 /// The two releases.

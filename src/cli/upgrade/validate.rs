@@ -35,7 +35,7 @@ pub struct ValidateArgs {
 ///
 /// # Errors
 /// Everything that is wrong with the experiments, at once.
-pub fn run(global: &GlobalArgs, arguments: ValidateArgs) -> Result<Ended, CommandError> {
+pub fn run(global: &GlobalArgs, arguments: &ValidateArgs) -> Result<Ended, CommandError> {
     let options = LoadOptions { allow_http: arguments.allow_http, ..LoadOptions::default() };
     let input = collect::load(&suite_folder::expanded(&arguments.paths), &options)?;
     warn(global, &input.warnings);

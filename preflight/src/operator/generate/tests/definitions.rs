@@ -169,6 +169,7 @@ fn the_manifest_lists_everything_in_order() {
         {
           "order": 1,
           "file": "crd-breaking-storage-removed.yaml",
+          "digest": "9500765e8913f73f",
           "name": "upgrade-test-storage-field-removed",
           "changeId": "FieldRemovedspec.storage",
           "changeType": "FieldRemoved",
