@@ -1,6 +1,7 @@
 //! Operators at one release and what changed between two: models that people write or that manifests yield, the pairing
 //! of components, the differences with their severities, and the experiments that test them.
 
+pub mod definitions;
 pub mod difference;
 pub mod model;
 

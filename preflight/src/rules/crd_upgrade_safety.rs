@@ -2,7 +2,7 @@
 //! It judges the definition as a whole, the life of its versions, and the schema of each: by proof or with a witness.
 
 mod checks;
-mod crd;
+pub(crate) mod crd;
 mod cross_version;
 pub(super) mod deletion;
 mod invalid;
@@ -11,7 +11,7 @@ mod live;
 mod missing;
 mod profile;
 mod schema_change;
-mod words;
+pub(crate) mod words;
 
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ impl Rule for CrdUpgradeSafety {
 const STACK: usize = 256 << 20;
 
 /// Runs on a stack of its own: how deep a schema is nested is not ours to decide.
-fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let mut work = Some(work);
     let mut run = || work.take().map(|work| work());
     let done = std::thread::scope(|scope| {
@@ -216,22 +216,29 @@ fn server(facts: &Facts) -> Server {
 }
 
 /// A definition that changes in place.
-struct Upgrade<'a> {
+pub(crate) struct Upgrade<'a> {
     change: &'a Change,
-    old: Crd<'a>,
-    new: Crd<'a>,
+    pub(crate) old: Crd<'a>,
+    pub(crate) new: Crd<'a>,
     server: Server,
     /// Of each version.
-    old_schemas: BTreeMap<&'a str, Schema>,
-    new_schemas: BTreeMap<&'a str, Schema>,
+    pub(crate) old_schemas: BTreeMap<&'a str, Schema>,
+    pub(crate) new_schemas: BTreeMap<&'a str, Schema>,
 }
 
 impl<'a> Upgrade<'a> {
     /// `None` where one of the sides is not known.
-    fn of(change: &'a Change, facts: &Facts) -> Option<Self> {
+    pub(crate) fn of(change: &'a Change, facts: &Facts) -> Option<Self> {
         let (old, new) = (Crd::of(change.live.as_deref()?), Crd::of(change.after()?));
         let schemas = |crd: &Crd<'a>| crd.versions.iter().map(|version| (version.name, schema_of(version))).collect();
         Some(Self { change, server: server(facts), old_schemas: schemas(&old), new_schemas: schemas(&new), old, new })
+    }
+
+    /// What the rule says of it where nothing is set and no object is looked at.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let mut findings = changed(self, &Settings::default());
+        findings.retain(|finding| finding.check != "description");
+        findings
     }
 
     /// A version of the live definition, as objects meet it.

@@ -17,7 +17,7 @@ mod text;
 mod walk;
 
 #[cfg(test)]
-mod fuzz;
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;
 
