@@ -17,6 +17,7 @@ pub mod record_run;
 pub mod rules;
 pub mod run;
 pub mod signals;
+pub mod upgrade;
 pub mod version;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -52,6 +53,8 @@ enum Command {
     List(list::ListArgs),
     /// List the preflight rules, or explain one
     Rules(rules::RulesArgs),
+    /// Compare two releases of an operator: what changed, and how bad it may be
+    Upgrade(upgrade::UpgradeArgs),
     /// Print the version
     Version,
     /// Print a shell's completion script
@@ -82,6 +85,7 @@ pub fn main() -> ExitCode {
             Command::Inspect(arguments) => run::simple(&global, inspect::run(&global, arguments).await),
             Command::List(arguments) => run::simple(&global, list::run(&global, arguments).await),
             Command::Rules(arguments) => run::simple(&global, rules::run(&global, &arguments)),
+            Command::Upgrade(arguments) => upgrade::run(&global, arguments),
             Command::Version => run::simple(&global, version::run()),
             Command::Completion(arguments) => run::simple(&global, completion::run(&arguments)),
         }

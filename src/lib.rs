@@ -15,6 +15,8 @@ pub mod check;
 
 pub mod apply;
 
+pub mod upgrade;
+
 pub mod report;
 
 pub mod cli;

@@ -10,6 +10,7 @@ pub mod yaml;
 use std::fmt;
 use std::sync::Arc;
 
+use pushback_preflight::operator::written::Document;
 use pushback_preflight::{ObjectRef, Position, Positions};
 use serde_json::Value;
 
@@ -52,6 +53,8 @@ pub struct Input {
     pub manifests: Vec<Manifest>,
     /// Config documents, and ConfigMaps that carry one (these are in `manifests` too).
     pub configs: Vec<Manifest>,
+    /// Operator models, where [`LoadOptions::models`] asks for them, in input order.
+    pub models: Vec<Document>,
     /// Warnings, in input order.
     pub warnings: Vec<InputWarning>,
     /// The local files, of which messages show lines.

@@ -19,6 +19,7 @@ pub mod plain;
 pub mod plan_text;
 pub mod progress;
 pub mod prompt;
+pub mod release_text;
 pub mod render;
 pub mod report_file;
 pub mod sarif_report;

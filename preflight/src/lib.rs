@@ -14,6 +14,7 @@ pub mod rule;
 pub mod rules;
 pub mod schema;
 pub mod selection;
+pub mod selector;
 pub mod session;
 pub mod settings;
 pub mod source;

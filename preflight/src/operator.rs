@@ -1,9 +1,17 @@
 //! Operators at one release and what changed between two: models that people write or that manifests yield, the pairing
 //! of components, the differences with their severities, and the experiments that test them.
 
+pub mod compare;
 pub mod definitions;
+pub mod derive;
 pub mod difference;
+pub mod duration;
+pub mod experiment;
+pub mod matching;
 pub mod model;
+pub mod overlay;
+pub mod print;
+pub mod written;
 
 pub use difference::{
     Change, ChangeType, ComponentChange, CrdVerdict, DefinitionChange, MatchType, ReleaseDiff, Severity,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 
 use super::error::CommandError;
@@ -43,8 +44,9 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_parser = duration, default_value = "30s", value_name = "DURATION", hide_short_help = true)]
     pub request_timeout: Duration,
     /// Output: rows that move (tty), lines (plain), JSON objects (json) [default: tty on a terminal, else plain]
-    #[arg(long, short = 'o', global = true, value_name = "FORMAT")]
-    pub output: Option<OutputFormat>,
+    #[arg(long, short = 'o', global = true, value_name = "FORMAT",
+          value_parser = EnumValueParser::<OutputFormat>::new().map(Output::Format))]
+    pub output: Option<Output>,
     /// Colours: auto, always or never
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_parser = color)]
     pub color: ColorChoice,
@@ -54,6 +56,26 @@ pub struct GlobalArgs {
     /// Cut nothing, and log what is sent (-vv: more, -vvv: everything but bodies)
     #[arg(long, short = 'v', global = true, action = ArgAction::Count)]
     pub verbose: u8,
+}
+
+impl GlobalArgs {
+    /// The output format that was asked for.
+    #[must_use]
+    pub fn output_format(&self) -> Option<OutputFormat> {
+        match self.output {
+            Some(Output::Format(format)) => Some(format),
+            _ => None,
+        }
+    }
+}
+
+/// What `--output` means: a format, and a path in the commands that compare releases, as they are published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// How to show what happens.
+    Format(OutputFormat),
+    /// Where to write.
+    Path(PathBuf),
 }
 
 /// Output formats.

@@ -36,7 +36,7 @@ pub struct CheckArgs {
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
-    let as_report = global.output == Some(OutputFormat::Json);
+    let as_report = global.output_format() == Some(OutputFormat::Json);
     let started = if as_report { Run::start_for_report(global) } else { Run::start(global, DiffStyle::Fields) };
     super::run::complete(global, started, async |run| check(global, run, arguments).await).await
 }
@@ -60,7 +60,7 @@ async fn check(global: &GlobalArgs, run: &mut Run, arguments: CheckArgs) -> Resu
         Ok((plan, report))
     };
     let (plan, report) = pipeline::until_stopped(stop, work).await?;
-    if global.output == Some(OutputFormat::Json) {
+    if global.output_format() == Some(OutputFormat::Json) {
         let mut output = Output::standard();
         output.data(&pipeline::check_report(&setup, &plan, &report).to_json());
         output.finish().map_err(|error| CommandError::usage(format!("failed to write the report: {error}")))?;

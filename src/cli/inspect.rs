@@ -51,7 +51,7 @@ pub async fn run(global: &GlobalArgs, arguments: InspectArgs) -> anyhow::Result<
     }
     let server = cluster.capabilities().server;
     let lines = lines(&live, arguments.tree, server);
-    if global.output == Some(OutputFormat::Json) {
+    if global.output_format() == Some(OutputFormat::Json) {
         return as_json(&observed, &lines);
     }
     Ok(as_text(&observed, &lines, arguments.status, server))

@@ -35,7 +35,7 @@ pub async fn run(global: &GlobalArgs, arguments: ListArgs) -> anyhow::Result<Str
     let page = list_all(&*cluster, &query).await.map_err(CommandError::from)?;
     let mut apps: Vec<Value> = page.items.iter().map(|record| app(record)).collect();
     apps.sort_by_key(|app| (app.text("/namespace").to_owned(), app.text("/name").to_owned()));
-    if global.output == Some(OutputFormat::Json) {
+    if global.output_format() == Some(OutputFormat::Json) {
         let text = serde_json::to_string_pretty(&json!({"schemaVersion": 1, "apps": apps}))?;
         return Ok(terminal_safe_json(&text) + "\n");
     }

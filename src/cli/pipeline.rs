@@ -133,7 +133,7 @@ fn reports(flags: &[String], global: &GlobalArgs) -> Result<Vec<ReportSpec>, Com
         let report: ReportSpec = flag.parse().map_err(|error: ReportError| CommandError::usage(error.to_string()))?;
         report.prepare().map_err(|error| CommandError::usage(error.to_string()))?;
         let standard = report.is_standard_output();
-        if standard && global.output == Some(OutputFormat::Json) {
+        if standard && global.output_format() == Some(OutputFormat::Json) {
             let message = format!("standard output carries JSON: report {flag} needs a file");
             return Err(CommandError::usage(message));
         }

@@ -24,7 +24,7 @@ pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String>
         let rule = registry::find(name)?;
         return Ok(pushback_preflight::reference::rule_markdown(rule.meta()));
     }
-    if global.output == Some(OutputFormat::Json) {
+    if global.output_format() == Some(OutputFormat::Json) {
         let rules: Vec<_> = registry::metas()
             .map(|meta| json!({"name": meta.name, "summary": meta.summary, "default": meta.default}))
             .collect();

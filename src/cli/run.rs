@@ -236,7 +236,7 @@ pub async fn complete(
 pub fn format(global: &GlobalArgs) -> Format {
     let term = std::env::var("TERM").ok();
     let is_terminal = std::io::stderr().is_terminal();
-    match global.output {
+    match global.output_format() {
         Some(OutputFormat::Tty) => Format::tty_where_possible(is_terminal, term.as_deref()),
         Some(OutputFormat::Plain) => Format::Plain,
         Some(OutputFormat::Json) => Format::Json,

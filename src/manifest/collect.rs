@@ -8,6 +8,7 @@ use std::collections::hash_map::Entry;
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use pushback_preflight::operator::written;
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, PathSegment, Positions};
 use serde_json::Value;
 
@@ -18,11 +19,18 @@ use super::{Input, InputError, InputWarning, Manifest};
 /// The label of ConfigMaps that carry a Config document.
 const CONFIG_LABEL: &str = "kapp.k14s.io/config";
 
+const ALLOW_EMPTY: &str = "To go on with no objects at all, say --dangerous-allow-empty-list-of-resources.";
+
+/// Bytes of a file that holds a model, as the original limits it; people write it.
+const MAX_MODEL_BYTES: usize = 1 << 20;
+
 /// How inputs are read.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// An input without a single object is no error.
     pub allow_empty: bool,
+    /// Documents that are operator models are kept as such; else they are objects that lack everything.
+    pub models: bool,
     /// `http://` URLs are fetched.
     pub allow_http: bool,
     /// What standard input holds, where it is not the process's own.
@@ -35,7 +43,14 @@ pub struct LoadOptions {
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self { allow_empty: false, allow_http: false, stdin: None, limits: Limits::default(), total_bytes: 256 << 20 }
+        Self {
+            allow_empty: false,
+            models: false,
+            allow_http: false,
+            stdin: None,
+            limits: Limits::default(),
+            total_bytes: 256 << 20,
+        }
     }
 }
 
@@ -44,10 +59,15 @@ impl Default for LoadOptions {
 /// # Errors
 /// Everything that is wrong, sorted by file and line.
 pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, Vec<InputError>> {
-    let mut collector = Collector::default();
+    let mut collector = Collector { models: options.models, ..Collector::default() };
     let empty_directories = collector.read(inputs, options);
-    if collector.errors.is_empty() && collector.input.manifests.is_empty() && !options.allow_empty {
-        collector.errors.push(nothing_found(inputs, &empty_directories));
+    let is_empty = collector.input.manifests.is_empty() && collector.input.models.is_empty();
+    if collector.errors.is_empty() && is_empty && !options.allow_empty {
+        let mut error = nothing_found(inputs, &empty_directories);
+        if !options.models {
+            error.hints.push(ALLOW_EMPTY.to_owned());
+        }
+        collector.errors.push(error);
     }
     for directory in empty_directories {
         let error = no_manifest_files(&directory);
@@ -79,6 +99,7 @@ struct Collector {
     errors: Vec<InputError>,
     identities: HashMap<ObjectKey, usize>,
     only_configs: bool,
+    models: bool,
     spent: Spent,
 }
 
@@ -121,11 +142,25 @@ impl Collector {
             Ok(loaded) => {
                 self.input.warnings.extend(loaded.warnings);
                 for document in loaded.documents {
-                    self.document(document);
+                    if self.models && written::is_model(&document.value) {
+                        self.model(document, bytes.len());
+                    } else {
+                        self.document(document);
+                    }
                 }
             }
             Err(error) => self.errors.push(error),
         }
+    }
+
+    fn model(&mut self, document: Document, file_bytes: usize) {
+        let Document { value, positions } = document;
+        if file_bytes > MAX_MODEL_BYTES {
+            let message = format!("larger than {}, the limit of a file with a model", super::size(MAX_MODEL_BYTES));
+            let hint = "Split it: documents of one operator are merged.";
+            return self.errors.push(error_in(positions.file(), message, &[hint]));
+        }
+        self.input.models.push(written::Document { value, positions: Arc::new(positions) });
     }
 
     /// One document: nothing, an object, or a list of objects.
@@ -250,8 +285,7 @@ fn no_manifest_files(directory: &str) -> InputError {
 
 /// An empty input would delete the whole app, and is mostly a failed command before this one.
 fn nothing_found(inputs: &[String], empty_directories: &[String]) -> InputError {
-    const ALLOW: &str = "To go on with no objects at all, say --dangerous-allow-empty-list-of-resources.";
-    let mut error = match (inputs, empty_directories) {
+    match (inputs, empty_directories) {
         ([], _) => error_in("-f", "no input is given", &["Give files, directories or URLs with `-f`, or `-f -`."]),
         ([_], [directory]) => no_manifest_files(directory),
         ([input], _) => error_in(input, "the input holds no object", &["Did the command that made it fail?"]),
@@ -260,9 +294,7 @@ fn nothing_found(inputs: &[String], empty_directories: &[String]) -> InputError 
             format!("{} inputs hold no object", inputs.len()),
             &["Did the command that made them fail?"],
         ),
-    };
-    error.hints.push(ALLOW.to_owned());
-    error
+    }
 }
 
 /// A path below `metadata`, or any other.

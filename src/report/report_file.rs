@@ -88,7 +88,7 @@ impl ReportSpec {
     /// Whether it goes to standard output.
     #[must_use]
     pub fn is_standard_output(&self) -> bool {
-        self.path == Path::new("-") || self.path == Path::new("/dev/stdout")
+        is_standard_output(&self.path)
     }
 
     /// Makes sure, before anything is done to a cluster, that the report can be written; leaves nothing behind.
@@ -115,24 +115,33 @@ impl ReportSpec {
             ReportFormat::Markdown => markdown_report::text(report),
             ReportFormat::Github => github_report::text(report),
         };
-        self.tried(|| match self.target()? {
-            Target::StandardOutput => {
-                let mut output = Output::standard();
-                output.data(&text);
-                output.finish()
-            }
-            Target::Stream => OpenOptions::new().write(true).open(&self.path)?.write_all(text.as_bytes()),
-            Target::File(path) => replace(&path, text.as_bytes()),
-        })
+        write_text(&self.path, &text)
     }
 
     fn target(&self) -> io::Result<Target> {
-        if self.is_standard_output() { Ok(Target::StandardOutput) } else { target(&self.path) }
+        target(&self.path)
     }
 
     fn tried(&self, action: impl FnOnce() -> io::Result<()>) -> Result<(), ReportError> {
         action().map_err(|source| ReportError::Write { path: self.path.clone(), source })
     }
+}
+
+/// Writes text where a user wants it: to a file as a whole or not at all, to a pipe, or, for `-`, to standard output.
+///
+/// # Errors
+/// It could not be written; what was there before is still there.
+pub fn write_text(path: &Path, text: &str) -> Result<(), ReportError> {
+    let write = || match target(path)? {
+        Target::StandardOutput => {
+            let mut output = Output::standard();
+            output.data(text);
+            output.finish()
+        }
+        Target::Stream => OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes()),
+        Target::File(path) => replace(&path, text.as_bytes()),
+    };
+    write().map_err(|source| ReportError::Write { path: path.to_owned(), source })
 }
 
 /// What a path leads to.
@@ -145,7 +154,14 @@ enum Target {
     StandardOutput,
 }
 
+fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-") || path == Path::new("/dev/stdout")
+}
+
 fn target(path: &Path) -> io::Result<Target> {
+    if is_standard_output(path) {
+        return Ok(Target::StandardOutput);
+    }
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(metadata) if metadata.is_file() => fs::canonicalize(path).map(Target::File),

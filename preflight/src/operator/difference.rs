@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::object::ObjectRef;
 use crate::source::Position;
@@ -64,6 +65,48 @@ pub struct ReleaseDiff {
     pub component_changes: Vec<ComponentChange>,
     /// Changes of definitions, sorted; in no component, as a definition may serve several.
     pub crd_changes: Vec<DefinitionChange>,
+}
+
+impl ReleaseDiff {
+    /// The severity of every change, those of components first.
+    pub fn severities(&self) -> impl Iterator<Item = Severity> {
+        let components = self.component_changes.iter().flat_map(|component| &component.changes);
+        components.map(|change| change.severity).chain(self.crd_changes.iter().map(|change| change.severity))
+    }
+
+    /// The worst severity; `None` where nothing changed.
+    #[must_use]
+    pub fn worst(&self) -> Option<Severity> {
+        self.severities().max()
+    }
+
+    /// Counts anew.
+    pub fn summarise(&mut self) {
+        let severity = |severity| self.severities().filter(|other| *other == severity).count();
+        let components = |test: &dyn Fn(&ComponentChange) -> bool| {
+            self.component_changes.iter().filter(|component| test(component)).count()
+        };
+        self.summary = Summary {
+            components_added: components(&|component| component.match_type == MatchType::Added),
+            components_removed: components(&|component| component.match_type == MatchType::Removed),
+            components_modified: components(&|component| {
+                matches!(component.match_type, MatchType::Exact | MatchType::Fuzzy)
+            }),
+            components_renamed: components(&|component| component.renamed_from.is_some()),
+            breaking_changes: severity(Severity::Breaking),
+            warnings: severity(Severity::Warning),
+            info_changes: severity(Severity::Info),
+        };
+    }
+
+    /// Leaves out what is less than `least`; the counts stay those of the whole.
+    pub fn keep_from(&mut self, least: Severity) {
+        for component in &mut self.component_changes {
+            component.changes.retain(|change| change.severity >= least);
+        }
+        self.component_changes.retain(|component| !component.changes.is_empty());
+        self.crd_changes.retain(|change| change.severity >= least);
+    }
 }
 
 /// Counts of a [`ReleaseDiff`].
@@ -211,6 +254,64 @@ pub struct Change {
     /// Where it stands in the new side, or in the old one where it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
+}
+
+impl Change {
+    /// A change with what every one has.
+    #[must_use]
+    pub fn new(
+        change_type: ChangeType,
+        severity: Severity,
+        path: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: String::new(),
+            change_type,
+            severity,
+            path: path.into(),
+            message: message.into(),
+            object: None,
+            old: None,
+            new: None,
+            webhook: None,
+            position: None,
+        }
+    }
+
+    /// Sets what it is about.
+    #[must_use]
+    pub fn object(mut self, object: &ObjectRef) -> Self {
+        self.object = Some(object.clone());
+        self
+    }
+
+    /// Sets the values before and after.
+    #[must_use]
+    pub fn values(mut self, old: Option<Value>, new: Option<Value>) -> Self {
+        self.old = old;
+        self.new = new;
+        self
+    }
+
+    /// Sets where it stands.
+    #[must_use]
+    pub fn at(mut self, position: &Position) -> Self {
+        self.position = (!position.file.is_empty()).then(|| position.clone());
+        self
+    }
+
+    /// Gives it its stable name; positions and wording do not count.
+    pub fn identify(&mut self, operator: &str, component: &str) {
+        let text = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
+        let parts = [operator, component, &self.change_type.name(), &self.path, &text(&self.old), &text(&self.new)];
+        let mut digest = Sha256::new();
+        for part in parts {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        self.id = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    }
 }
 
 /// One change of a CustomResourceDefinition, as published lists class it, with the proof of CRDUpgradeSafety beside it.

@@ -30,6 +30,7 @@ use super::pipeline::{Resource, Server};
 use confirm::{Confirmed, confirm};
 pub use confirm::{Damage, Effect, Sufferer, suffering};
 use formula::{Formula, Place, Role};
+use rules::Refused;
 use solve::{Outcome, Solver};
 use walk::{Question, Step, Suspect};
 
@@ -95,7 +96,15 @@ pub fn compare(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> Vec<Di
     let values = Cell::new(confirm::VALUES);
     let solver = Solver::default();
     let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver, values: &values };
-    walk::suspects(before, after).into_iter().map(|suspect| judge.judge(suspect)).collect()
+    // Rules last: what they look through must not use up what the proofs need.
+    let (rules, others): (Vec<_>, Vec<_>) = walk::suspects(before, after)
+        .into_iter()
+        .enumerate()
+        .partition(|(_, suspect)| matches!(suspect.question, Question::Rules));
+    let mut judged: Vec<(usize, Difference)> =
+        others.into_iter().chain(rules).map(|(place, suspect)| (place, judge.judge(suspect))).collect();
+    judged.sort_by_key(|(place, _)| *place);
+    judged.into_iter().map(|(_, difference)| difference).collect()
 }
 
 /// What every object of the kind has, apart from its schema.
@@ -183,8 +192,9 @@ impl<'s> Judge<'s> {
             Confirmed::Damaged(damage) => breaking(object, damage, &look),
             Confirmed::Unharmed if suspect.keyword == "default" => Proof::Safe,
             Confirmed::NotAccepted(place, keyword) if keyword == "x-kubernetes-validations" => {
-                let refused = Confirmed::NotAccepted(place.clone(), keyword);
-                self.satisfying(suspect, steps, formula, place).unwrap_or_else(|| disagreed(suspect, &refused))
+                let reason = Confirmed::NotAccepted(place.clone(), keyword);
+                let refused = Refused { object, place };
+                self.satisfying(suspect, steps, formula, refused).unwrap_or_else(|| disagreed(suspect, &reason))
             }
             other => disagreed(suspect, &other),
         }

@@ -13,7 +13,7 @@ mod validate;
 use serde_json::Value;
 
 pub use format::format_is_valid;
-pub(in crate::schema) use metadata::{is_dns_1035_label, is_dns_subdomain};
+pub(crate) use metadata::{is_dns_1035_label, is_dns_label, is_dns_subdomain, is_name_part, is_qualified_name};
 pub(super) use number::is_multiple;
 
 use super::model::Schema;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pushback_preflight::ObjectKey;
 use pushback_preflight::object::{ObjectExt, split_api_version};
+use pushback_preflight::selector::LabelSelector;
 use serde_json::Value;
 
 use super::discovery::is_crd;
@@ -13,7 +14,7 @@ use super::folder::Folder;
 use super::index::{Entry, Index};
 use super::layout::{self, RECORDS, hex};
 use super::present::{self, RECORD_LABELS};
-use super::selector::{LabelSelector, field_selector};
+use super::selector::field_selector;
 use super::source::Source;
 use super::{edit, json_patch, read};
 use crate::cluster::{Address, ClusterError, DeleteOptions, ErrorKind, Kinds, ListQuery, Page, Patch, Written};
@@ -41,7 +42,8 @@ impl Store {
     }
 
     pub(super) fn list(&self, query: &ListQuery) -> Result<Page, ClusterError> {
-        let labels = LabelSelector::parse(&query.label_selector)?;
+        let labels = LabelSelector::parse(&query.label_selector)
+            .map_err(|error| ClusterError::new(ErrorKind::Invalid, error.to_string()))?;
         let fields = field_selector(&query.field_selector)?;
         let records_too = RECORD_LABELS.iter().any(|label| labels.requires(label));
         let kind = &query.kind;

@@ -64,6 +64,7 @@ fn walk<'n>(node: &'n Node, names: &mut Names<'n>, hints: &mut Hints) {
                     compared(left, item, names, hints);
                 }
             }
+            contained(left, right, names, hints);
             compared(right, left, names, hints);
         }
         Expression::Binary { left, right, .. } => {
@@ -92,6 +93,19 @@ fn walk<'n>(node: &'n Node, names: &mut Names<'n>, hints: &mut Hints) {
         _ => {}
     }
     node.expression.for_each_child(|child| walk(child, names, hints));
+}
+
+/// Notes a literal that is looked for in a list, or as a key of a map.
+fn contained(literal: &Node, range: &Node, names: &Names<'_>, hints: &mut Hints) {
+    let (Some(literal), Some(path)) = (literal_of(literal), path_of(range, names)) else { return };
+    if let Some(key) = literal.as_str() {
+        let key = Step::Field(key.to_owned());
+        hints.paths.entry(path.iter().cloned().chain([key]).collect()).or_default().presence = true;
+    }
+    let items = &mut hints.paths.entry(path.into_iter().chain([Step::Item]).collect()).or_default().literals;
+    if !items.contains(&literal) {
+        items.push(literal);
+    }
 }
 
 /// Notes a literal on one side under the path on the other.

@@ -69,7 +69,7 @@ pub(super) struct Objects<'s> {
 }
 
 /// A count from `least` to `most`, both included.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Range {
     pub(super) least: i64,
     pub(super) most: Option<i64>,

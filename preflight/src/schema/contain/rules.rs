@@ -1,19 +1,29 @@
 //! CEL rules: what is proved about them without an object, and the objects that are tried against them, both to break a
 //! new rule and to satisfy the old ones.
 
+use serde_json::Value;
+
 use super::confirm::Confirmed;
 use super::formula::{Formula, free_values};
 use super::probe::{COMBINATIONS, Demand, combinations, joined};
 use super::solve::Outcome;
 use super::walk::{Step, Suspect};
 use super::{Judge, Proof, breaking, lifted};
-use crate::schema::cel::{Known, Program};
+use crate::schema::cel::{Known, Program, Truth};
 use crate::schema::model::{CelRule, Schema};
-use crate::schema::pipeline::Path;
+use crate::schema::pipeline::{self, Path};
 use crate::source::PathSegment;
 
 /// Nodes whose old rules are satisfied one after the other for one witness.
-const REPAIRS: usize = 3;
+const REPAIRS: usize = 8;
+/// Objects of one question that are worth repairs.
+const REPAIRED: usize = 3;
+
+/// An object that an old rule refuses, and where.
+pub(super) struct Refused {
+    pub(super) object: Value,
+    pub(super) place: Path,
+}
 
 impl<'s> Judge<'s> {
     /// Whether an old object breaks one of the rules that a node has now.
@@ -33,16 +43,27 @@ impl<'s> Judge<'s> {
         let unconditional: Vec<Program> = programs.iter().filter(|rule| !rule.uses_old_self()).cloned().collect();
         let look = self.opinion(suspect);
         let mut undecided = None;
-        let mut repairs = REPAIRS;
+        let mut worth = REPAIRED;
         for formula in std::iter::once(Formula::anything()).chain(combinations(&unconditional, old)) {
             let Outcome::Found(object) = self.search(lifted(&suspect.steps, formula.clone())) else { continue };
+            // The rules by themselves first: the whole pipeline costs a hundred times as much.
+            let read = pipeline::read(self.new, &object).object;
+            let answers: Vec<Truth> = values_at(&read, &suspect.steps)
+                .into_iter()
+                .flat_map(|value| unconditional.iter().map(|rule| rule.evaluate(new, value, None)))
+                .collect();
+            let is_open = undecided.is_none() && answers.iter().any(|truth| matches!(truth, Truth::Unknown(_)));
+            if !is_open && !answers.iter().any(Truth::rejects) {
+                continue;
+            }
             match look(&object) {
                 Confirmed::Damaged(damage) if damage.keyword == suspect.keyword => {
                     return breaking(object, damage, &look);
                 }
-                Confirmed::NotAccepted(place, keyword) if keyword == suspect.keyword && repairs > 0 => {
-                    repairs -= 1;
-                    if let Some(proof) = self.satisfying(suspect, &suspect.steps, &formula, place) {
+                Confirmed::NotAccepted(place, keyword) if keyword == suspect.keyword && worth > 0 => {
+                    worth -= 1;
+                    let refused = Refused { object, place };
+                    if let Some(proof) = self.satisfying(suspect, &suspect.steps, &formula, refused) {
                         return proof;
                     }
                 }
@@ -62,43 +83,79 @@ impl<'s> Judge<'s> {
         Proof::Unknown { keyword: suspect.keyword.to_owned(), reason }
     }
 
-    /// An object like the one that was found, which old rules also let in: `place` is where one of them refused it.
+    /// An object like the one that was found, which old rules also let in.
     pub(super) fn satisfying(
         &mut self,
         suspect: &Suspect<'s>,
         steps: &[Step<'s>],
         formula: &Formula<'s>,
-        place: Path,
+        mut refused: Refused,
     ) -> Option<Proof> {
         let look = self.opinion(suspect);
         let mut fixed = vec![Demand { steps: steps.to_vec(), formula: formula.clone() }];
-        let mut refused = place;
         let mut budget = COMBINATIONS;
         for _ in 0..REPAIRS {
-            let (node, node_steps) = steps_to(self.before, &refused)?;
+            let (node, node_steps) = steps_to(self.before, &refused.place)?;
             let programs: Vec<Program> = node.rules.iter().filter_map(|rule| Program::of(rule).ok()).collect();
+            let is_refusing = |program: &&Program, object: &Value| {
+                value_at(object, &refused.place).is_some_and(|value| program.evaluate(node, value, None).rejects())
+            };
+            let failing: Vec<Program> =
+                programs.iter().filter(|program| is_refusing(program, &refused.object)).cloned().collect();
             let mut next = None;
-            for formula in combinations(&programs, node) {
+            // What the failing rules look at is enough as a rule, and much less than what all of them look at.
+            for formula in combinations(&failing, node).into_iter().chain(combinations(&programs, node)) {
                 budget = budget.checked_sub(1)?;
                 let demand = Demand { steps: node_steps.clone(), formula };
                 let demands: Vec<Demand<'s>> = fixed.iter().cloned().chain([demand.clone()]).collect();
                 let Outcome::Found(object) = self.search(joined(demands)) else { continue };
+                if failing.iter().any(|program| is_refusing(&program, &object)) {
+                    continue;
+                }
                 match look(&object) {
                     Confirmed::Damaged(damage) => return Some(breaking(object, damage, &look)),
-                    // This rule is satisfied, and another one is not: go on from here.
-                    Confirmed::NotAccepted(other, _) if other != refused => {
-                        next = Some((demand, other));
-                        break;
+                    // These rules are satisfied, and others are not: go on from here, from elsewhere where that can be.
+                    Confirmed::NotAccepted(place, _) => {
+                        let elsewhere = place != refused.place;
+                        if elsewhere || next.is_none() {
+                            next = Some((demand, Refused { object, place }));
+                        }
+                        if elsewhere {
+                            break;
+                        }
                     }
                     _ => {}
                 }
             }
-            let (demand, other) = next?;
+            let (demand, still) = next?;
             fixed.push(demand);
-            refused = other;
+            refused = still;
         }
         None
     }
+}
+
+/// The values at the end of the steps.
+fn values_at<'v>(object: &'v Value, steps: &[Step<'_>]) -> Vec<&'v Value> {
+    steps.iter().fold(vec![object], |values, step| {
+        let below = values.into_iter().flat_map(|value| -> Box<dyn Iterator<Item = &'v Value>> {
+            match (step, value) {
+                (Step::Field(name), Value::Object(fields)) => Box::new(fields.get(*name).into_iter()),
+                (Step::Other(_), Value::Object(fields)) => Box::new(fields.values()),
+                (Step::Item, Value::Array(items)) => Box::new(items.iter()),
+                _ => Box::new(std::iter::empty()),
+            }
+        });
+        below.collect()
+    })
+}
+
+/// The value at a place.
+fn value_at<'v>(object: &'v Value, place: &[PathSegment]) -> Option<&'v Value> {
+    place.iter().try_fold(object, |value, segment| match segment {
+        PathSegment::Key(key) => value.get(key),
+        PathSegment::Index(index) => value.get(index),
+    })
 }
 
 /// Whether nothing is to be asked about a rule: the node had it before in other words, or it is true of every old object.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::admits::admits;
 use super::demands::{Demands, same};
 use super::formula::{Formula, Types};
+use super::text::Asked;
 use crate::schema::model::{MAX_DEPTH, Schema};
 
 /// Steps that one search may take; a step is one set of demands looked at.
@@ -52,6 +53,7 @@ pub(super) struct Solver {
     all_steps: u64,
     /// Left for automata.
     automata: u64,
+    texts: Asked,
     depth: usize,
     choices: usize,
     held: u64,
@@ -65,6 +67,7 @@ impl Default for Solver {
             steps: 0,
             all_steps: ALL_STEPS,
             automata: AUTOMATA,
+            texts: Asked::default(),
             depth: 0,
             choices: 0,
             held: 0,
@@ -189,7 +192,7 @@ impl Solver {
                 value.map_or(Outcome::Empty, Outcome::Found)
             }
             Types::WHOLE | Types::FRACTION => demands.number.example(kind, &excepted),
-            Types::STRING => demands.text.example(&demands.not_values, &mut self.automata),
+            Types::STRING => self.texts.example(&demands.text, &demands.not_values, &mut self.automata),
             Types::ARRAY => self.list(demands),
             Types::OBJECT => self.object(demands),
             _ => Outcome::Empty,

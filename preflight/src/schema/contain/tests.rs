@@ -1,6 +1,8 @@
 //! Verdicts on pairs of schemas of one field, each with its reason; witnesses are checked by the pipeline before they
 //! are told, so that a row that is breaking has one.
 
+mod search;
+
 use serde_json::{Value, json};
 
 use super::{Difference, Proof, compare};

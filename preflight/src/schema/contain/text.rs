@@ -1,6 +1,7 @@
 //! Text: patterns, lengths in code points, formats. Patterns and the formats that are exactly regular are decided by
 //! automata; of any other format some good and some bad examples are known.
 
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::LazyLock;
 
@@ -78,6 +79,66 @@ fn implied(format: &str) -> Option<&'static Pattern> {
     IMPLIED.iter().find(|(known, _)| *known == normal(format)).map(|(_, pattern)| pattern)
 }
 
+/// Bytes of questions and answers that are remembered.
+const REMEMBERED: usize = 4 << 20;
+
+/// What was asked of text before: the same patterns, lengths and formats stand in many places of a schema, and every try
+/// of an object asks for them again.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    answers: HashMap<Question, Outcome>,
+    bytes: usize,
+}
+
+/// Demands on text in one order, each once.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Question {
+    matching: BTreeSet<String>,
+    avoiding: BTreeSet<String>,
+    length: Range,
+    formats: BTreeSet<String>,
+    not_formats: BTreeSet<String>,
+    except: BTreeSet<String>,
+}
+
+impl Question {
+    fn of(texts: &Texts<'_>, except: &[Rc<Vec<Value>>]) -> Self {
+        let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let excepted = except.iter().flat_map(|values| values.iter()).filter_map(Value::as_str);
+        Self {
+            matching: set(&texts.matching),
+            avoiding: set(&texts.avoiding),
+            length: texts.length,
+            formats: set(&texts.formats),
+            not_formats: set(&texts.not_formats),
+            except: excepted.map(str::to_owned).collect(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let sets = [&self.matching, &self.avoiding, &self.formats, &self.not_formats, &self.except];
+        sets.into_iter().flatten().map(|text| text.len() + size_of::<String>()).sum::<usize>() + size_of::<Self>()
+    }
+}
+
+impl Asked {
+    /// An example, as [`Texts::example`] gives it, or gave it before.
+    pub(super) fn example(&mut self, texts: &Texts<'_>, except: &[Rc<Vec<Value>>], steps: &mut u64) -> Outcome {
+        let question = Question::of(texts, except);
+        if let Some(known) = self.answers.get(&question) {
+            return known.clone();
+        }
+        let outcome = texts.example(except, steps);
+        let text = if let Outcome::Found(Value::String(text)) = &outcome { text.len() } else { 0 };
+        let bytes = question.bytes() + text;
+        if self.bytes + bytes <= REMEMBERED {
+            self.bytes += bytes;
+            self.answers.insert(question, outcome.clone());
+        }
+        outcome
+    }
+}
+
 /// The demands on text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Texts<'s> {
@@ -113,7 +174,7 @@ impl Texts<'_> {
 
     /// A text that meets the demands and is none of `except`; not empty where that can be.
     /// `steps` are what is left for automata.
-    pub(super) fn example(&self, except: &[Rc<Vec<Value>>], steps: &mut u64) -> Outcome {
+    fn example(&self, except: &[Rc<Vec<Value>>], steps: &mut u64) -> Outcome {
         if self.length.least == 0 && self.length.most != Some(0) {
             let longer = Self { length: Range { least: 1, ..self.length }, ..self.clone() };
             if let found @ Outcome::Found(_) = longer.look(except, steps) {
@@ -193,3 +254,6 @@ impl Texts<'_> {
 fn normal(format: &str) -> String {
     format.replace('-', "")
 }
+
+#[cfg(test)]
+mod tests;

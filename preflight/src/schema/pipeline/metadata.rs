@@ -370,27 +370,28 @@ fn validate_metadata(findings: &mut Findings, path: &[PathSegment], metadata: &V
     }
 }
 
-fn is_dns_label(text: &str) -> bool {
+pub(crate) fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && super::format::is_label(text)
 }
 
-pub(in crate::schema) fn is_dns_1035_label(text: &str) -> bool {
+pub(crate) fn is_dns_1035_label(text: &str) -> bool {
     is_dns_label(text) && text.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
-pub(in crate::schema) fn is_dns_subdomain(text: &str) -> bool {
+pub(crate) fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(super::format::is_label)
 }
 
 /// `example.com/name`, the key of a label.
-fn is_qualified_name(text: &str) -> bool {
+pub(crate) fn is_qualified_name(text: &str) -> bool {
     match text.split_once('/') {
         None => is_name_part(text),
         Some((prefix, name)) => is_dns_subdomain(prefix) && is_name_part(name),
     }
 }
 
-fn is_name_part(text: &str) -> bool {
+/// A value of a label that is not empty, or the part of its key behind the slash.
+pub(crate) fn is_name_part(text: &str) -> bool {
     let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
     bytes.len() <= 63

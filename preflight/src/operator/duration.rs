@@ -1,0 +1,91 @@
+//! Durations as Go writes them: `300s`, `1h30m`, `1.5h`. Models, experiments and the original's runner use them.
+
+/// Nanoseconds of a year: more is no recovery time.
+const LONGEST: f64 = 366.0 * 24.0 * 3600.0 * 1e9;
+
+/// Whole seconds, rounded up; `None` where the text is no duration, is negative, or is longer than a year.
+#[must_use]
+pub fn seconds(text: &str) -> Option<u64> {
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    if rest == "0" {
+        return Some(0);
+    }
+    let mut nanoseconds = 0.0_f64;
+    while !rest.is_empty() {
+        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at(number_end);
+        let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit_end);
+        let scale = match unit {
+            "ns" => 1.0,
+            "us" | "µs" | "μs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            "m" => 60e9,
+            "h" => 3600e9,
+            _ => return None,
+        };
+        nanoseconds += number.parse::<f64>().ok()? * scale;
+        rest = after;
+    }
+    if text.is_empty() || text == "+" || nanoseconds > LONGEST {
+        return None;
+    }
+    // At most a year, so that it fits.
+    Some((nanoseconds / 1e9).ceil() as u64)
+}
+
+/// `300s`, `5m`, `1h30m`: as short as Go would read it.
+#[must_use]
+pub fn written(seconds: u64) -> String {
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let mut text = String::new();
+    for (count, unit) in [(hours, 'h'), (minutes, 'm'), (rest, 's')] {
+        if count > 0 {
+            text.push_str(&format!("{count}{unit}"));
+        }
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_reads_them() {
+        let read = [
+            ("300s", Some(300)),
+            ("5m", Some(300)),
+            ("1h30m", Some(5400)),
+            ("1.5h", Some(5400)),
+            (".5m", Some(30)),
+            ("500ms", Some(1)),
+            ("1us", Some(1)),
+            ("0", Some(0)),
+            ("0s", Some(0)),
+            ("+10s", Some(10)),
+            ("", None),
+            ("+", None),
+            ("10", None),
+            ("s", None),
+            ("1x", None),
+            ("-1s", None),
+            ("1s ", None),
+            ("1 s", None),
+            ("1.2.3s", None),
+            ("99999999999999999999h", None),
+        ];
+        for (text, expected) in read {
+            assert_eq!(seconds(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        for count in [0, 1, 59, 60, 61, 300, 3600, 5400, 86_399] {
+            assert_eq!(seconds(&written(count)), Some(count));
+        }
+        assert_eq!(written(5400), "1h30m");
+    }
+}

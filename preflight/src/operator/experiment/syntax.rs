@@ -1,0 +1,31 @@
+//! Names as experiments may hold them: Kubernetes' own rules, and where the original's runner is more generous, its.
+
+use crate::schema::pipeline::is_name_part;
+pub(super) use crate::schema::pipeline::is_qualified_name;
+pub(super) use crate::schema::pipeline::{is_dns_label, is_dns_subdomain};
+
+/// The longest name of any object.
+pub(super) const LONGEST_NAME: usize = 253;
+
+/// A label's value: at most 63 characters, or empty.
+pub(super) fn is_label_value(text: &str) -> bool {
+    text.is_empty() || is_name_part(text)
+}
+
+/// Names of bindings and webhook configurations: the Operator Lifecycle Manager makes some with upper-case letters.
+pub(super) fn is_resource_name(text: &str) -> bool {
+    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= LONGEST_NAME
+        && is_end(bytes.first())
+        && is_end(bytes.last())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(byte))
+}
+
+/// A field that CRDMutation can name.
+pub(super) fn is_field_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    text.len() <= LONGEST_NAME
+        && bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}

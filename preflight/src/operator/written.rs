@@ -1,0 +1,283 @@
+//! Reads models that people write: strict YAML, where every unknown key, wrong type and contradiction is an error with
+//! its place, and all errors are told at once.
+
+mod node;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::node::{Fields, Node, Reading};
+use super::model::{
+    CheckKind, Component, Definition, Operator, Origin, Recovery, Release, Resource, SteadyState, SteadyStateCheck,
+    Webhook,
+};
+use crate::object::{ObjectRef, split_api_version};
+use crate::source::{Position, Positions};
+
+/// A document that holds a model.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// Its content.
+    pub value: Value,
+    /// Where every node of it stands.
+    pub positions: Arc<Positions>,
+}
+
+/// What is wrong with a model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{position}: {message}")]
+pub struct ModelError {
+    /// A lower-case sentence that starts with the path.
+    pub message: String,
+    /// Where.
+    pub position: Position,
+    /// What to do about it, each a sentence.
+    pub hints: Vec<String>,
+}
+
+/// Whether a document is meant as a model rather than as a Kubernetes object.
+#[must_use]
+pub fn is_model(value: &Value) -> bool {
+    let has = |key: &str| value.get(key).is_some();
+    (has("operator") || has("components")) && !has("apiVersion") && !has("kind")
+}
+
+/// All models of one side as a release. Documents of one operator are merged.
+///
+/// # Errors
+/// Everything that is wrong with any of them, in the order of the documents.
+pub fn release(documents: &[Document], mut definitions: Vec<Definition>) -> Result<Release, Vec<ModelError>> {
+    let mut errors = Vec::new();
+    let mut operators: Vec<Operator> = Vec::new();
+    let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
+    for document in documents {
+        let reading = Reading::new(&document.positions);
+        let operator = model(&reading.root(&document.value));
+        let found = reading.into_errors();
+        let is_sound = found.is_empty();
+        errors.extend(found);
+        if !is_sound {
+            continue;
+        }
+        match by_name.get(&operator.name) {
+            None => {
+                by_name.insert(operator.name.clone(), operators.len());
+                operators.push(operator);
+            }
+            Some(&index) => merge(&mut operators[index], operator, &mut errors),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let first = |field: fn(&Operator) -> &String| {
+        operators.iter().map(field).find(|text| !text.is_empty()).cloned().unwrap_or_default()
+    };
+    let (version, platform) = (first(|operator| &operator.version), first(|operator| &operator.platform));
+    operators.sort_by(|one, other| one.name.cmp(&other.name));
+    definitions.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(Release { version, platform, origin: Origin::Written, operators, definitions, unobserved: BTreeSet::new() })
+}
+
+/// Adds what another document says of the same operator.
+fn merge(operator: &mut Operator, more: Operator, errors: &mut Vec<ModelError>) {
+    let mut conflict = |position: &Position, message: String, hint: &str| {
+        errors.push(ModelError { message, position: position.clone(), hints: vec![hint.to_owned()] });
+    };
+    let fields: [(&str, &mut String, String); 4] = [
+        ("namespace", &mut operator.namespace, more.namespace),
+        ("version", &mut operator.version, more.version),
+        ("platform", &mut operator.platform, more.platform),
+        ("olmChannel", &mut operator.olm_channel, more.olm_channel),
+    ];
+    for (field, known, other) in fields {
+        if known.is_empty() {
+            *known = other;
+        } else if !other.is_empty() && *known != other {
+            let message = format!(
+                "operator {:?} has {field} {other:?} here and {known:?} at {}",
+                operator.name, operator.position
+            );
+            conflict(
+                &more.position,
+                message,
+                "documents of one operator are merged, so they must agree; or give the operators different names",
+            );
+        }
+    }
+    if operator.repository.is_empty() {
+        operator.repository = more.repository;
+    }
+    if operator.recovery != more.recovery {
+        let message = format!("operator {:?} has another recovery here than at {}", operator.name, operator.position);
+        conflict(&more.position, message, "documents of one operator are merged, so they must agree");
+    }
+    for component in more.components {
+        match operator.components.iter().find(|known| known.name == component.name) {
+            Some(known) => {
+                let message = format!(
+                    "component {:?} of operator {:?} stands at {} already",
+                    component.name, operator.name, known.position
+                );
+                conflict(&component.position, message, "give each component of an operator a name of its own");
+            }
+            None => operator.components.push(component),
+        }
+    }
+}
+
+fn model(root: &Node<'_>) -> Operator {
+    let fields = root.fields(&["operator", "components", "recovery"]);
+    let mut operator = Operator { position: root.position(), ..Operator::default() };
+    if let Some(node) = fields.required("operator") {
+        operator.position = node.position();
+        let fields = node.fields(&["name", "namespace", "repository", "version", "platform", "olmChannel"]);
+        operator.name = fields.required_text("name");
+        operator.namespace = fields.required_text("namespace");
+        operator.repository = fields.text("repository");
+        operator.version = fields.text("version");
+        operator.platform = fields.text("platform");
+        operator.olm_channel = fields.text("olmChannel");
+    }
+    operator.components = fields.filled_list("components", "component").iter().map(component).collect();
+    unique(&operator.components, |component| (&component.name, &component.position), root, "component");
+    if let Some(node) = fields.required("recovery") {
+        operator.recovery = recovery(&node);
+    }
+    operator
+}
+
+fn recovery(node: &Node<'_>) -> Recovery {
+    let fields = node.fields(&["reconcileTimeout", "maxReconcileCycles"]);
+    Recovery {
+        reconcile_timeout_seconds: fields.required("reconcileTimeout").map(|node| node.duration(1)).unwrap_or_default(),
+        max_reconcile_cycles: fields.required("maxReconcileCycles").map(|node| node.count()).unwrap_or_default(),
+    }
+}
+
+fn component(node: &Node<'_>) -> Component {
+    let fields = node.fields(&[
+        "name",
+        "controller",
+        "managedResources",
+        "dependencies",
+        "webhooks",
+        "finalizers",
+        "steadyState",
+    ]);
+    let component = Component {
+        name: fields.required_text("name"),
+        controller: fields.required_text("controller"),
+        resources: fields.filled_list("managedResources", "managed resource").iter().map(resource).collect(),
+        dependencies: fields.texts("dependencies"),
+        webhooks: fields.list("webhooks").iter().map(webhook).collect(),
+        finalizers: fields.texts("finalizers"),
+        steady_state: fields.get("steadyState").map(|node| steady_state(&node)).unwrap_or_default(),
+        specific: BTreeSet::new(),
+        position: node.position(),
+    };
+    let named = |resource: &Resource| {
+        (resource.object.kind.clone(), resource.object.namespace.clone(), resource.object.name.clone())
+    };
+    let mut seen: BTreeMap<_, &Position> = BTreeMap::new();
+    for resource in component.resources.iter().filter(|resource| !resource.object.name.is_empty()) {
+        if let Some(earlier) = seen.insert(named(resource), &resource.position) {
+            let message = format!("{} is given a second time, first at {earlier}", resource.object);
+            node.note_at(&resource.position, message, &["remove one of them"]);
+        }
+    }
+    let mut seen: BTreeMap<(&str, &str), &Position> = BTreeMap::new();
+    for webhook in component.webhooks.iter().filter(|webhook| !webhook.name.is_empty()) {
+        if let Some(earlier) = seen.insert((&webhook.kind, &webhook.name), &webhook.position) {
+            let message = format!("webhook {:?} is given a second time, first at {earlier}", webhook.name);
+            node.note_at(&webhook.position, message, &["remove one of them"]);
+        }
+    }
+    if !component.name.is_empty() && component.dependencies.contains(&component.name) {
+        node.note(format!("component {:?} depends on itself", component.name), &["remove it from dependencies"]);
+    }
+    component
+}
+
+fn resource(node: &Node<'_>) -> Resource {
+    let fields = node.fields(&["apiVersion", "kind", "name", "namespace", "labels", "ownerRef", "expectedSpec"]);
+    let labels = fields.get("labels").map(|node| node.text_map()).unwrap_or_default();
+    Resource {
+        object: object(&fields),
+        selector: labels.clone(),
+        labels,
+        owner_kind: fields.text("ownerRef"),
+        expected_spec: fields.get("expectedSpec").and_then(|node| node.map().cloned()).unwrap_or_default(),
+        manifest: None,
+        position: node.position(),
+    }
+}
+
+fn object(fields: &Fields<'_, '_>) -> ObjectRef {
+    let api_version = fields.required_text("apiVersion");
+    let (group, version) = split_api_version(&api_version);
+    ObjectRef {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: fields.required_text("kind"),
+        namespace: fields.text("namespace"),
+        name: fields.required_text("name"),
+    }
+}
+
+fn webhook(node: &Node<'_>) -> Webhook {
+    let fields = node.fields(&["name", "type", "path"]);
+    Webhook {
+        name: fields.required_text("name"),
+        kind: fields.required("type").map(|node| node.choice(&["validating", "mutating"])).unwrap_or_default(),
+        path: fields.required_text("path"),
+        details: None,
+        position: node.position(),
+    }
+}
+
+fn steady_state(node: &Node<'_>) -> SteadyState {
+    let fields = node.fields(&["checks", "timeout"]);
+    SteadyState {
+        checks: fields.list("checks").iter().map(check).collect(),
+        timeout_seconds: fields.get("timeout").map(|node| node.duration(0)).unwrap_or_default(),
+    }
+}
+
+fn check(node: &Node<'_>) -> SteadyStateCheck {
+    let fields = node.fields(&[
+        "type",
+        "apiVersion",
+        "kind",
+        "name",
+        "namespace",
+        "conditionType",
+        "fieldPath",
+        "expectedValue",
+    ]);
+    let word = fields.required("type").map(|node| node.choice(&["conditionTrue", "resourceExists", "fieldEquals"]));
+    let kind = match word.as_deref() {
+        Some("conditionTrue") => CheckKind::ConditionTrue { condition: fields.required_text("conditionType") },
+        Some("fieldEquals") => {
+            CheckKind::FieldEquals { path: fields.required_text("fieldPath"), value: fields.text("expectedValue") }
+        }
+        _ => CheckKind::ResourceExists,
+    };
+    SteadyStateCheck { kind, object: object(&fields), position: node.position() }
+}
+
+/// Notes every name that is given twice.
+fn unique<'a, T>(items: &'a [T], of: impl Fn(&'a T) -> (&'a String, &'a Position), root: &Node<'_>, what: &str) {
+    let mut seen: BTreeMap<&str, &Position> = BTreeMap::new();
+    for (name, position) in items.iter().map(of).filter(|(name, _)| !name.is_empty()) {
+        if let Some(earlier) = seen.insert(name, position) {
+            let message = format!("{what} {name:?} is given a second time, first at {earlier}");
+            root.note_at(position, message, &["give it a name of its own"]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! What the search for witnesses under CEL rules finds within its bounds: chains of old rules, and a budget that the
+//! rules do not use up for everything else.
+
+use serde_json::{Value, json};
+
+use super::{differences, verdict};
+use crate::schema::contain::Proof;
+
+/// A reference that needs a port unless it says what else it is to.
+fn backend(more: Value) -> Value {
+    let mut schema = json!({
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string"},
+            "group": {"type": "string", "default": ""},
+            "kind": {"type": "string", "default": "Service"},
+            "port": {"type": "integer"},
+        },
+        "x-kubernetes-validations": [
+            {"rule": "(size(self.group) == 0 && self.kind == 'Service') ? has(self.port) : true"},
+        ],
+    });
+    if let (Some(properties), Value::Object(more)) = (schema["properties"].as_object_mut(), more) {
+        properties.extend(more);
+    }
+    schema
+}
+
+/// A union as definitions write it: the type says which member there is, and the member has rules of its own.
+fn union() -> Value {
+    let member = |name: &str, word: &str| {
+        [
+            json!({"rule": format!("!(has(self.{name}) && self.type != '{word}')")}),
+            json!({"rule": format!("!(!has(self.{name}) && self.type == '{word}')")}),
+        ]
+    };
+    let words = ["Add", "Remove", "Mirror", "Redirect", "Rewrite", "Auth"];
+    let members: Vec<(String, &str)> = words.iter().map(|word| (word.to_lowercase(), *word)).collect();
+    let rules: Vec<Value> = members.iter().flat_map(|(name, word)| member(name, word)).collect();
+    let mut properties: serde_json::Map<String, Value> =
+        members.iter().map(|(name, _)| (name.clone(), json!({"type": "object"}))).collect();
+    properties.insert("type".to_owned(), json!({"type": "string", "enum": words}));
+    properties.insert(
+        "auth".to_owned(),
+        json!({
+            "type": "object",
+            "required": ["backend", "protocol"],
+            "properties": {
+                "backend": backend(json!({})),
+                "protocol": {"type": "string", "enum": ["HTTP", "GRPC"]},
+                "http": {"type": "object"},
+                "grpc": {"type": "object", "properties": {
+                    "headers": {"type": "array", "items": {"type": "string"}},
+                }},
+            },
+            "x-kubernetes-validations": [
+                {"rule": "self.protocol == 'GRPC' ? has(self.grpc) : true"},
+                {"rule": "has(self.grpc) ? self.protocol == 'GRPC' : true"},
+                {"rule": "self.protocol == 'HTTP' ? has(self.http) : true"},
+                {"rule": "has(self.http) ? self.protocol == 'HTTP' : true"},
+            ],
+        }),
+    );
+    json!({"type": "array", "items": {
+        "type": "object", "required": ["type"], "properties": properties, "x-kubernetes-validations": rules,
+    }})
+}
+
+#[test]
+fn a_witness_satisfies_old_rules_on_every_level_around_the_difference() {
+    let old = backend(json!({"filters": union()}));
+    let mut new = old.clone();
+    let headers = "/properties/filters/items/properties/auth/properties/grpc/properties/headers";
+    new.pointer_mut(headers).expect("headers")["maxItems"] = json!(2);
+    let found = differences(&old, &new);
+    let [difference] = found.as_slice() else { panic!("one difference: {found:?}") };
+    let Proof::Breaking { witness, .. } = &difference.proof else { panic!("a witness: {difference:?}") };
+    let item = &witness["spec"]["f"]["filters"][0];
+    assert_eq!((&item["type"], &item["auth"]["protocol"]), (&json!("Auth"), &json!("GRPC")));
+}
+
+#[test]
+fn a_list_is_tried_with_the_item_that_a_new_rule_looks_for() {
+    let list = |rules: Value| json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": rules});
+    let new = list(json!([{"rule": "!('*' in self && self.size() > 1)"}]));
+    assert_eq!(verdict(&list(json!([])), &new), "breaking x-kubernetes-validations");
+    let map = |rules: Value| json!({"type": "object", "additionalProperties": {"type": "string"}, "x-kubernetes-validations": rules});
+    let new = map(json!([{"rule": "!('reserved' in self)"}]));
+    assert_eq!(verdict(&map(json!([])), &new), "breaking x-kubernetes-validations");
+}
+
+#[test]
+fn rules_leave_enough_of_the_budget_for_the_proofs() {
+    let word = || json!({"type": "string"});
+    let node = |rule: &str| {
+        json!({
+            "type": "object",
+            "required": ["a", "b", "c"],
+            "properties": {"a": word(), "b": word(), "c": word()},
+            "x-kubernetes-validations": [{"rule": rule}],
+        })
+    };
+    // In other words, which nobody can tell without trying: every try is a large object.
+    let schema = |rule: &str, most: u32| {
+        let mut properties: serde_json::Map<String, Value> =
+            (0..12).map(|number| (format!("n{number}"), node(rule))).collect();
+        let many = json!({"type": "array", "minItems": 900, "items": {"type": "integer"}});
+        properties.insert("many".to_owned(), many);
+        properties.insert("z".to_owned(), json!({"type": "integer", "maximum": most}));
+        json!({"type": "object", "required": ["many"], "properties": properties})
+    };
+    let old = schema("!(self.a == 'x' || self.b == 'x' || self.c == 'x')", 9);
+    let new = schema("self.a != 'x' && self.b != 'x' && self.c != 'x'", 5);
+    let found = differences(&old, &new);
+    let last = found.last().expect("differences");
+    assert_eq!(last.keyword, "maximum", "the order is that of the schema");
+    assert!(matches!(last.proof, Proof::Breaking { .. }), "{last:?}");
+}

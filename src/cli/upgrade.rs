@@ -1,0 +1,212 @@
+//! `pushback upgrade`: compares releases of operators. A file for each subcommand; what they share stands here.
+
+pub mod diff;
+
+use std::path::PathBuf;
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::{Args, Subcommand, ValueEnum};
+use pushback_preflight::operator::Severity;
+use serde::Serialize;
+
+use super::arguments::{GlobalArgs, Output as OutputArgument};
+use super::error::CommandError;
+use super::run::{fail, theme};
+use crate::exit::ExitCode;
+use crate::manifest::{InputError, InputWarning};
+use crate::report::error_text::warning_text;
+use crate::report::json::terminal_safe_json;
+use crate::report::output::Output;
+use crate::report::report_file::write_text;
+use crate::upgrade::sources::{self, Side};
+
+/// Compare two releases of an operator.
+#[derive(Debug, Args)]
+pub struct UpgradeArgs {
+    #[command(subcommand)]
+    command: UpgradeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum UpgradeCommand {
+    /// Say what changed between two releases: components, resources, webhooks, finalizers, definitions
+    Diff(diff::UpgradeDiffArgs),
+}
+
+/// Runs the command.
+pub fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
+    match arguments.command {
+        UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
+    }
+}
+
+/// The two releases.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Releases")]
+pub struct SidesArgs {
+    /// Old release: a folder (read recursively), a file, git:REF:PATH, an https URL, or - for standard input; can be
+    /// given more than once [aliases: --old, --source]
+    #[arg(long, aliases = ["old", "source"], value_name = "PATH", required = true)]
+    pub from: Vec<String>,
+    /// New release [aliases: --new, --target]
+    #[arg(long, aliases = ["new", "target"], value_name = "PATH", required = true)]
+    pub to: Vec<String>,
+    /// Allow http URLs
+    #[arg(long, hide_short_help = true)]
+    pub allow_http: bool,
+}
+
+impl SidesArgs {
+    /// Reads both sides.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them, at once.
+    pub fn read(&self) -> Result<(Side, Side), CommandError> {
+        let standard_input = |inputs: &[String]| inputs.iter().any(|input| input == "-" || input == "/dev/stdin");
+        if standard_input(&self.from) && standard_input(&self.to) {
+            return Err(CommandError::usage_with_hint(
+                "both releases are read from standard input, which can be read only once",
+                "give one of them as a file, a folder or git:REF:PATH",
+            ));
+        }
+        both(sources::read(&self.from, self.allow_http), sources::read(&self.to, self.allow_http))
+    }
+}
+
+/// Both results, or all errors.
+///
+/// # Errors
+/// Those of either.
+pub fn both<T>(one: Result<T, Vec<InputError>>, other: Result<T, Vec<InputError>>) -> Result<(T, T), CommandError> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (one, other) => {
+            let errors = one.err().into_iter().chain(other.err()).flatten().collect::<Vec<_>>();
+            Err(CommandError::from(errors))
+        }
+    }
+}
+
+/// How it is shown.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Report")]
+pub struct ShownArgs {
+    /// Format of what is printed
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: ReportFormat,
+    /// Write it to this file instead of standard output
+    #[arg(long, short = 'o', value_name = "PATH",
+          value_parser = PathBufValueParser::new().map(OutputArgument::Path))]
+    pub output: Option<OutputArgument>,
+}
+
+/// Formats of reports about releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For people.
+    Table,
+    /// JSON.
+    Json,
+    /// The same as YAML.
+    Yaml,
+    /// For a comment on a pull request.
+    Markdown,
+}
+
+impl ShownArgs {
+    /// Where it goes; standard output where nothing is said.
+    ///
+    /// # Errors
+    /// A format was given where the path belongs.
+    pub fn path(&self) -> Result<Option<PathBuf>, CommandError> {
+        let misplaced = |word: &str| {
+            Err(CommandError::usage_with_hint(
+                format!("--output is a path in this command, and {word:?} is a format"),
+                format!("say --format {word}; for a file of that name: --output ./{word}"),
+            ))
+        };
+        match &self.output {
+            None => Ok(None),
+            Some(OutputArgument::Format(format)) => {
+                misplaced(format.to_possible_value().as_ref().map_or("json", |value| value.get_name()))
+            }
+            Some(OutputArgument::Path(path)) => match path.to_str() {
+                Some(word @ ("tty" | "plain" | "json" | "yaml" | "table" | "markdown")) => misplaced(word),
+                _ => Ok(Some(path.clone())),
+            },
+        }
+    }
+}
+
+/// What makes the command fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A breaking change.
+    Breaking,
+    /// A warning, or worse.
+    Warning,
+    /// Any change.
+    Info,
+    /// Nothing.
+    Never,
+}
+
+impl FailOn {
+    /// The exit code where the worst change is `worst`.
+    #[must_use]
+    pub fn code(self, worst: Option<Severity>) -> ExitCode {
+        let least = match self {
+            Self::Breaking => Severity::Breaking,
+            Self::Warning => Severity::Warning,
+            Self::Info => Severity::Info,
+            Self::Never => return ExitCode::Success,
+        };
+        if worst.is_some_and(|worst| worst >= least) { ExitCode::Refused } else { ExitCode::Success }
+    }
+}
+
+/// A report that is to be shown, and how the command ends then.
+#[derive(Debug)]
+pub struct Ended {
+    /// The report.
+    pub text: String,
+    /// Where it goes; `None`: to standard output.
+    pub path: Option<PathBuf>,
+    /// The exit code.
+    pub code: ExitCode,
+}
+
+/// JSON or YAML of a report.
+///
+/// # Errors
+/// It has no such form.
+pub fn data_text(report: &impl Serialize, format: ReportFormat) -> Result<String, CommandError> {
+    let failed = |error: String| CommandError::usage(format!("the report cannot be written: {error}"));
+    let json = serde_json::to_string_pretty(report).map_err(|error| failed(error.to_string()))?;
+    // JSON is YAML; what a terminal would act on is escaped there, so that YAML is written from the same text.
+    if format == ReportFormat::Yaml {
+        let value = serde_json::to_value(report).map_err(|error| failed(error.to_string()))?;
+        let yaml = serde_yaml::to_string(&value).map_err(|error| failed(error.to_string()))?;
+        return Ok(crate::report::escape::terminal_safe_lines(&yaml).into_owned());
+    }
+    Ok(terminal_safe_json(&json) + "\n")
+}
+
+/// Shows warnings of the input.
+pub fn warn(global: &GlobalArgs, warnings: &[InputWarning]) {
+    let theme = theme(global, std::io::IsTerminal::is_terminal(&std::io::stderr()));
+    let mut output = Output::standard();
+    for warning in warnings {
+        output.progress(&warning_text(&warning.message, Some(&warning.position), theme));
+    }
+}
+
+/// Prints or writes the report.
+pub fn ended(global: &GlobalArgs, result: Result<Ended, CommandError>) -> ExitCode {
+    let written = result.and_then(|ended| {
+        let path = ended.path.unwrap_or_else(|| PathBuf::from("-"));
+        write_text(&path, &ended.text).map_err(|error| CommandError::usage(error.to_string()))?;
+        Ok(ended.code)
+    });
+    written.unwrap_or_else(|error| fail(global, &error))
+}

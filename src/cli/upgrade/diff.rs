@@ -1,0 +1,73 @@
+//! `pushback upgrade diff`: what changed between two releases.
+
+use clap::{Args, ValueEnum};
+use pushback_preflight::operator::Severity;
+use pushback_preflight::operator::compare::{self, Options};
+use pushback_preflight::operator::matching;
+
+use super::{Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, both, data_text, warn};
+use crate::cli::arguments::GlobalArgs;
+use crate::cli::error::CommandError;
+use crate::report::release_text;
+
+/// Say what changed between two releases.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback upgrade diff --from knowledge/v2.20 --to knowledge/v2.21
+  pushback upgrade diff --from git:v2.20:knowledge --to knowledge --format json
+  pushback upgrade diff --from knowledge/v2.20 --to knowledge/v2.21 --breaking --format markdown --output diff.md
+  pushback upgrade diff --from old.yaml --to new.yaml --fail-on warning
+
+Exits with 10 where a change is as bad as --fail-on says.")]
+pub struct UpgradeDiffArgs {
+    #[command(flatten)]
+    sides: SidesArgs,
+    /// How components that have another name are recognised: by the published formula alone, or only where a fact in
+    /// common guards against chance [default: published for models, guarded where one is derived from manifests]
+    #[arg(long, value_name = "HOW")]
+    matching: Option<Matching>,
+    /// List breaking changes only; the counts stay those of all
+    #[arg(long)]
+    breaking: bool,
+    #[command(flatten)]
+    shown: ShownArgs,
+    /// Exit with 10 where a change is at least this bad
+    #[arg(long, value_name = "SEVERITY", default_value = "breaking")]
+    fail_on: FailOn,
+}
+
+/// Ways of pairing by likeness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Matching {
+    Published,
+    Guarded,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The releases cannot be read.
+pub fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, CommandError> {
+    let UpgradeDiffArgs { sides, matching, breaking, shown, fail_on } = arguments;
+    let path = shown.path()?;
+    let (old, new) = sides.read()?;
+    warn(global, &old.warnings);
+    warn(global, &new.warnings);
+    let (old, new) = both(old.release(), new.release())?;
+    let matching = matching.map(|matching| match matching {
+        Matching::Published => matching::Matching::Published,
+        Matching::Guarded => matching::Matching::Guarded,
+    });
+    let mut diff = compare::compare(&old, &new, Options { matching });
+    let code = fail_on.code(diff.worst());
+    if breaking {
+        diff.keep_from(Severity::Breaking);
+    }
+    let text = match shown.format {
+        ReportFormat::Table => release_text::table(&diff),
+        ReportFormat::Markdown => release_text::markdown(&diff),
+        format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&diff, format)?,
+    };
+    Ok(Ended { text, path, code })
+}
