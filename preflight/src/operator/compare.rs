@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff, Severity, Summary};
+use super::definitions;
+use super::difference::{
+    Change, ChangeType, ComponentChange, DefinitionChange, MatchType, ReleaseDiff, Severity, Summary,
+};
 use super::matching::{self, Matching, Pair};
-use super::model::{Component, Operator, Origin, Release};
+use super::model::{Component, FactClass, Operator, Origin, Release};
 
 /// How releases are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub struct Options {
     /// What it takes to pair by likeness; the published formula alone for written models, guarded for derived ones
     /// where it is not said.
     pub matching: Option<Matching>,
+    /// What a user chose of the changes of definitions.
+    pub definitions: definitions::Options,
 }
 
 /// What changed from `old` to `new`.
@@ -60,10 +65,18 @@ pub fn compare(old: &Release, new: &Release, options: Options) -> ReleaseDiff {
         platform: if old.platform.is_empty() { new.platform.clone() } else { old.platform.clone() },
         summary: Summary::default(),
         component_changes,
-        crd_changes: Vec::new(),
+        crd_changes: crd_changes(old, new, options.definitions),
     };
     diff.summarise();
     diff
+}
+
+/// Nothing is said of definitions that one side cannot show.
+fn crd_changes(old: &Release, new: &Release, options: definitions::Options) -> Vec<DefinitionChange> {
+    if [old, new].iter().any(|release| release.unobserved.contains(&FactClass::Definitions)) {
+        return Vec::new();
+    }
+    definitions::compare(&old.definitions, &new.definitions, options)
 }
 
 fn operator(old: &Operator, new: &Operator, matching: Matching, found: &mut Vec<ComponentChange>) {
