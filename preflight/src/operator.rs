@@ -7,10 +7,12 @@ pub mod derive;
 pub mod difference;
 pub mod duration;
 pub mod experiment;
+pub mod generate;
 pub mod matching;
 pub mod model;
 pub mod overlay;
 pub mod print;
+pub mod suite;
 pub mod written;
 
 pub use difference::{

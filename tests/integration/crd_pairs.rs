@@ -1,7 +1,12 @@
 //! Pairs of definitions with the verdict that each upgrade deserves: read here, judged in `verdicts`, tried on a real API
 //! server in `server`. `tests/data/crd-pairs/README.md` says how a pair is written.
 
+mod definition;
+mod lifecycle;
+mod places;
+mod releases;
 mod server;
+mod trial;
 mod upgrades;
 mod verdicts;
 
@@ -21,7 +26,7 @@ use serde_json::{Value, json};
 use crate::support::TestCase;
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    [verdicts::tests(), server::tests(), upgrades::tests()].concat()
+    [verdicts::tests(), server::tests(), lifecycle::tests(), upgrades::tests(), releases::tests()].concat()
 }
 
 /// What `old` and `new` of a pair are.
@@ -58,7 +63,7 @@ struct Pair {
     judged: Option<String>,
     /// A definition that the API server does not take, and what it says.
     refused: Option<String>,
-    /// Values of `spec.f` that both definitions take and keep as they are.
+    /// Values of `spec.f` that both definitions take and keep as they are; with a whole definition, whole objects.
     #[serde(default)]
     objects: Vec<Value>,
 }

@@ -107,6 +107,25 @@ pub fn compare(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> Vec<Di
     judged.into_iter().map(|(_, difference)| difference).collect()
 }
 
+/// A value of a field that the old schema takes and the new one rejects, prunes or alters; without a new one, a value that
+/// the old one takes and that holds something, where it can. `None` where none is found.
+#[must_use]
+pub fn harmed_value(old: &Schema, new: Option<&Schema>) -> Option<Value> {
+    let taken = || vec![Formula::Obeys(old, Role::Stored(Place::Field)), Formula::Types(formula::Types::NULL.not())];
+    let asked = match new {
+        Some(new) => vec![Formula::Damaged(new, Place::Field)],
+        None => vec![Formula::HasAtLeast(1), Formula::anything()],
+    };
+    asked.into_iter().find_map(|demand| {
+        let mut formulas = taken();
+        formulas.push(demand);
+        match Solver::default().search(formulas) {
+            Outcome::Found(value) => Some(value),
+            Outcome::Empty | Outcome::Unknown(_) => None,
+        }
+    })
+}
+
 /// What every object of the kind has, apart from its schema.
 fn envelope(resource: &Resource<'_>) -> Schema {
     Schema::of(&json!({

@@ -1,8 +1,6 @@
 //! The pairs on a real API server: a witness is taken under the old definition and suffers under the new one; objects of
 //! a safe pair are taken by both and stay as they are. A verdict that the server does not share is a defect of the tool.
 
-use std::time::Duration;
-
 use pushback_preflight::Verdict;
 use pushback_preflight::finding::Finding;
 use pushback_preflight::schema::Schema;
@@ -10,21 +8,22 @@ use pushback_preflight::schema::pipeline::{self, Resource, Server};
 use pushback_preflight::schema::testing::Generator;
 use serde_json::{Value, json};
 
+use super::definition::{Definition, content, keeps};
 use super::{At, Pair, judge, pairs};
 use crate::support::api::ApiClient;
-use crate::support::case::rounds;
-use crate::support::{TestCase, TestCluster, cases, wait_until};
+use crate::support::case::{rounds, show};
+use crate::support::{TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![ApiServer: the_api_server_shares_every_verdict]
 }
 
-/// A definition is established in less than a second; a machine under load takes longer.
-const DEADLINE: Duration = Duration::from_secs(60);
 /// Definitions that are on the server at the same time.
 const BATCH: usize = 60;
 /// Of how many pairs one is tried in an ordinary run.
 const SHARE: usize = 6;
+/// The column that shows when it is in effect.
+const NEW: &str = "New definition";
 /// Objects of a safe pair.
 const OBJECTS: usize = 4;
 
@@ -41,6 +40,16 @@ fn the_api_server_shares_every_verdict() {
     for batch in tried.chunks(BATCH) {
         wrong.extend(run(api, batch));
     }
+    let count =
+        |fate: Fate| tried.iter().flat_map(|trial| &trial.objects).filter(|(_, expected)| *expected == fate).count();
+    show(&format!(
+        "{} pairs: {} objects refused, {} changed, {} kept, {} otherwise",
+        tried.len(),
+        count(Fate::Refused),
+        count(Fate::Changed),
+        count(Fate::Kept),
+        wrong.len()
+    ));
     assert!(wrong.is_empty(), "{} of {} pairs fare otherwise:\n{}", wrong.len(), tried.len(), wrong.join("\n"));
 }
 
@@ -55,6 +64,8 @@ enum Fate {
 /// A pair with the objects that are tried.
 struct Trial {
     pair: Pair,
+    old: Value,
+    new: Value,
     objects: Vec<(Value, Fate)>,
 }
 
@@ -69,7 +80,7 @@ impl Trial {
             "safe" => kept(&pair),
             _ => Vec::new(),
         };
-        (!objects.is_empty()).then_some(Self { pair, objects })
+        (!objects.is_empty()).then(|| Self { old: pair.before(), new: pair.after(), pair, objects })
     }
 
     fn collection(&self) -> String {
@@ -153,8 +164,6 @@ fn is_plain(value: &Value) -> bool {
     }
 }
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
 /// An object that the server has taken under the old definition.
 struct Stored<'t> {
     trial: &'t Trial,
@@ -172,14 +181,12 @@ fn run(api: &ApiClient, trials: &[Trial]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut open = Vec::new();
     for trial in trials {
-        let answer = api.post(DEFINITIONS, &trial.pair.before());
-        if answer.status == 201 {
-            open.push(trial);
-        } else {
-            wrong.push(format!("{}: the old definition is refused: {}", trial.pair.name, answer.message()));
+        match Definition(&trial.old).create(api) {
+            Ok(()) => open.push(trial),
+            Err(fault) => wrong.push(format!("{}: the old definition is refused: {fault}", trial.pair.name)),
         }
     }
-    open.iter().for_each(|trial| established(api, trial));
+    open.iter().for_each(|trial| Definition(&trial.old).await_established(api));
     let mut stored = Vec::new();
     for trial in &open {
         for (index, (object, fate)) in trial.objects.iter().enumerate() {
@@ -189,14 +196,14 @@ fn run(api: &ApiClient, trials: &[Trial]) -> Vec<String> {
             }
         }
     }
-    open.retain(|trial| match replace(api, trial) {
+    open.retain(|trial| match Definition(&trial.old).replace(api, Definition(&trial.new), NEW) {
         Ok(()) => true,
         Err(fault) => {
             wrong.push(format!("{}: the new definition is refused: {fault}", trial.pair.name));
             false
         }
     });
-    open.iter().for_each(|trial| in_effect(api, trial));
+    open.iter().for_each(|trial| Definition(&trial.new).await_in_effect(api, NEW));
     for object in stored.iter().filter(|object| open.iter().any(|trial| trial.pair.name == object.trial.pair.name)) {
         if let Some(fault) = object.fault(api) {
             let Pair { name, verdict, old, new, .. } = &object.trial.pair;
@@ -204,25 +211,8 @@ fn run(api: &ApiClient, trials: &[Trial]) -> Vec<String> {
             wrong.push(format!("{name}: {verdict}, {fate:?} expected, {fault}\n  {sent}\n  old {old}\n  new {new}"));
         }
     }
-    for trial in trials {
-        api.delete(&trial.definition());
-    }
+    trials.iter().for_each(|trial| Definition(&trial.old).delete(api));
     wrong
-}
-
-impl Trial {
-    fn definition(&self) -> String {
-        format!("{DEFINITIONS}/foos.{}", self.pair.group())
-    }
-}
-
-fn established(api: &ApiClient, trial: &Trial) {
-    wait_until("the definition is established", DEADLINE, || {
-        let definition = api.get(&trial.definition()).ok();
-        let conditions = definition["status"]["conditions"].as_array()?.clone();
-        let holds = |it: &Value| it["type"] == "Established" && it["status"] == "True";
-        conditions.iter().any(holds).then_some(())
-    });
 }
 
 /// Creates an object; `None` where another of the pair has its name, which it needs.
@@ -249,47 +239,6 @@ fn store<'t>(
         409 => Ok(None),
         _ => Err(answer.message().to_owned()),
     }
-}
-
-/// Puts the new definition in the place of the old one, with a printer column that shows when it is in effect.
-fn replace(api: &ApiClient, trial: &Trial) -> Result<(), String> {
-    let mut new = trial.pair.after();
-    for version in new["spec"]["versions"].as_array_mut().into_iter().flatten() {
-        version["additionalPrinterColumns"] = json!([{"name": MARK, "type": "string", "jsonPath": ".kind"}]);
-    }
-    let answer = api.merge_patch(&trial.definition(), &json!({"spec": new["spec"]}));
-    if answer.status == 200 { Ok(()) } else { Err(answer.message().to_owned()) }
-}
-
-const MARK: &str = "New definition";
-
-fn in_effect(api: &ApiClient, trial: &Trial) {
-    wait_until("the new definition is in effect", DEADLINE, || {
-        let table = api.get_as(&trial.collection(), "application/json;as=Table;v=v1;g=meta.k8s.io");
-        let columns = table.body["columnDefinitions"].as_array()?.clone();
-        columns.iter().any(|column| column["name"] == MARK).then_some(())
-    });
-}
-
-/// Whether all that was there is there still; new fields may have defaults.
-fn keeps(before: &Value, now: &Value) -> bool {
-    match (before, now) {
-        (Value::Object(before), Value::Object(now)) => {
-            before.iter().all(|(name, before)| now.get(name).is_some_and(|now| keeps(before, now)))
-        }
-        (Value::Array(before), Value::Array(now)) => {
-            before.len() == now.len() && before.iter().zip(now).all(|(before, now)| keeps(before, now))
-        }
-        _ => before == now,
-    }
-}
-
-/// The object without what the server adds.
-fn content(mut object: Value) -> Value {
-    if let Some(fields) = object.as_object_mut() {
-        fields.shift_remove("metadata");
-    }
-    object
 }
 
 impl Stored<'_> {

@@ -2,7 +2,6 @@
 //! a folder for every release; without it the few in `tests/data/crds` are taken. `PUSHBACK_SHOW=1` prints the table.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::verdicts::{lacks_witness, line};
 use super::{judge, verdict};
+use crate::support::case::show;
 use crate::support::{TestCase, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -53,12 +53,6 @@ fn real_upgrades_are_judged_with_evidence() {
     }
     assert!(changed > 0, "no definition changes between the releases that were found");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-fn show(row: &str) {
-    if std::env::var_os("PUSHBACK_SHOW").is_some() {
-        let _ = writeln!(std::io::stderr(), "{row}");
-    }
 }
 
 fn row(upgrade: &Upgrade, findings: &[Finding], time: Duration) -> String {

@@ -1,6 +1,8 @@
 //! The tests as a list, each with what it needs of a cluster: libtest cannot leave a test out while
 //! it runs, so this binary brings its own `main`.
 
+use std::io::Write as _;
+
 use libtest_mimic::{Failed, Trial};
 
 use super::binaries::Availability;
@@ -116,5 +118,12 @@ pub(crate) fn rounds(few: usize, full: usize) -> usize {
         Some(number) => {
             number.parse().unwrap_or_else(|_| panic!("PUSHBACK_ROUNDS={number} is neither a number nor full"))
         }
+    }
+}
+
+/// Prints a line where `PUSHBACK_SHOW` is set.
+pub(crate) fn show(line: &str) {
+    if std::env::var_os("PUSHBACK_SHOW").is_some() {
+        let _ = writeln!(std::io::stderr(), "{line}");
     }
 }

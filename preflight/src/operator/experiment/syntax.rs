@@ -8,7 +8,7 @@ pub(super) use crate::schema::pipeline::{is_dns_label, is_dns_subdomain};
 pub(super) const LONGEST_NAME: usize = 253;
 
 /// A label's value: at most 63 characters, or empty.
-pub(super) fn is_label_value(text: &str) -> bool {
+pub(in crate::operator) fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_name_part(text)
 }
 

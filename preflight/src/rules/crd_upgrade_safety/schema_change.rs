@@ -1,14 +1,15 @@
 //! The schema of one version, before and after: differences become findings, by the profile and the severities set.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Upgrade;
+use super::checks;
 use super::profile::{Listed, Profile, concerns_readers, listed};
 use super::words;
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Settings;
-use crate::schema::contain::{Difference, Proof, SchemaStep, compare};
-use crate::schema::pipeline::Resource;
+use crate::schema::contain::{Damage, Difference, Effect, Proof, SchemaStep, compare};
+use crate::schema::pipeline::{self, Resource};
 
 /// Compares the schemas of all versions that are in both definitions and matter to anybody.
 pub(super) fn check(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mut Vec<Finding>) {
@@ -31,11 +32,17 @@ fn version(upgrade: &Upgrade<'_>, name: &str, profile: Profile, findings: &mut V
     if old.schema.digest == new.schema.digest {
         return;
     }
-    let differences = compare(&old, &new, upgrade.server);
+    let mut differences = compare(&old, &new, upgrade.server);
+    let is_served = upgrade.new.version(name).is_some_and(|version| version.served);
+    if !is_served && profile != Profile::Published {
+        // Nobody writes in it. What is stored in it is still read by its schema: fields are dropped and defaults come,
+        // but nothing is validated.
+        differences.retain(|difference| !is_of_writes(difference));
+    }
     for difference in &differences {
         findings.extend(finding(upgrade, name, difference, profile));
     }
-    if profile == Profile::Strict {
+    if profile == Profile::Strict && is_served {
         let back = compare(&new, &old, upgrade.server);
         for found in back.iter().filter(|difference| concerns_readers(difference)) {
             // What breaks objects is told already.
@@ -45,6 +52,14 @@ fn version(upgrade: &Upgrade<'_>, name: &str, profile: Profile, findings: &mut V
             }
         }
     }
+}
+
+fn is_of_writes(difference: &Difference) -> bool {
+    let refused = match &difference.proof {
+        Proof::Breaking { damage, .. } => damage.effect == Effect::Rejected,
+        Proof::Unknown { .. } | Proof::Safe => true,
+    };
+    refused && checks::is_of_writes(difference.keyword)
 }
 
 fn finding(upgrade: &Upgrade<'_>, version: &str, difference: &Difference, profile: Profile) -> Option<Finding> {
@@ -75,7 +90,7 @@ fn finding(upgrade: &Upgrade<'_>, version: &str, difference: &Difference, profil
     let mut finding = placed(upgrade, version, difference, difference.keyword, verdict, message);
     if let Proof::Breaking { witness, damage } = &difference.proof {
         finding.effect = Some(damage.effect.as_str().to_owned());
-        finding.blocks = Some(words::blocks(damage, upgrade.server).to_owned());
+        finding.blocks = Some(blocks(upgrade, version, witness, damage).to_owned());
         finding.witness = Some(witness.clone());
     }
     if difference.keyword == "defaultOfNewField" {
@@ -83,6 +98,22 @@ fn finding(upgrade: &Upgrade<'_>, version: &str, difference: &Difference, profil
         finding.blocks = Some("read".to_owned());
     }
     Some(finding.remedy(words::remedy(difference)))
+}
+
+/// What a witness can no longer do. Where the server cannot tell which old value a new one was, as with items of a list
+/// that has become a map, it forgives nothing, and an edit elsewhere is refused too.
+fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage) -> &'static str {
+    let (Some(old), Some(new)) = (upgrade.old_resource(version), upgrade.new_resource(version)) else {
+        return words::blocks(damage, upgrade.server, false);
+    };
+    let stored = pipeline::create(&old, upgrade.server, witness).object;
+    let mut edited = stored.clone();
+    if let Some(metadata) = edited.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("labels".to_owned(), json!({"edited": "elsewhere"}));
+    }
+    let refused = pipeline::update(&new, upgrade.server, &stored, &edited).errors;
+    let everywhere = refused.iter().any(|error| error.path == damage.path && error.keyword == damage.keyword);
+    words::blocks(damage, upgrade.server, everywhere)
 }
 
 /// A value that the new definition lets in and the old one does not.

@@ -1,6 +1,7 @@
 //! What CRDUpgradeSafety says about real definitions of projects, and about each single edit of a small one.
 
 mod hostile;
+mod met;
 mod objects;
 mod published_lists;
 

@@ -147,8 +147,8 @@ fn short(value: &Value) -> String {
     format!("{cut}…")
 }
 
-/// What an object that suffers can no longer do.
-pub(super) fn blocks(damage: &Damage, server: Server) -> &'static str {
+/// What an object that suffers can no longer do; `everywhere` where an edit of its labels is refused.
+pub(super) fn blocks(damage: &Damage, server: Server, everywhere: bool) -> &'static str {
     // Errors of the object around the field stand at the object; its every edit meets them.
     let of_the_parent = [
         "required",
@@ -163,7 +163,7 @@ pub(super) fn blocks(damage: &Damage, server: Server) -> &'static str {
     ];
     match damage.effect {
         Effect::Pruned | Effect::Altered => "read",
-        Effect::Rejected if !server.ratchets() => "create, any edit of the object",
+        Effect::Rejected if everywhere || !server.ratchets() => "create, any edit of the object",
         Effect::Rejected if of_the_parent.contains(&damage.keyword.as_str()) => "create, any edit of the parent",
         Effect::Rejected => "create, edit of the field",
     }

@@ -1,0 +1,143 @@
+//! Experiments for what changed between two releases: each change of the published mapping yields what tests this very
+//! change, or a review by people with the reason. Nothing leaves here that the validator refuses.
+
+mod components;
+mod context;
+mod definitions;
+mod draft;
+mod names;
+mod resources;
+
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use super::difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
+use super::model::Release;
+use super::suite::{ManualReview, Origin, Side, Suite, SuiteExperiment};
+use context::{Index, Place};
+use draft::Draft;
+
+/// What a user may choose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Only what comes from changes of components of these names, old or new.
+    pub components: BTreeSet<String>,
+}
+
+/// The suite for the upgrade from `old` to `new`, of which `diff` says what changed.
+#[must_use]
+pub fn generate(old: &Release, new: &Release, diff: &ReleaseDiff, options: &Options) -> Suite {
+    let mut generation =
+        Generation { old: Index::of(old), new: Index::of(new), drafts: Vec::new(), manual: BTreeSet::new() };
+    for component in &diff.component_changes {
+        let is_wanted = |name: &String| options.components.is_empty() || options.components.contains(name);
+        if is_wanted(&component.component_name) || component.renamed_from.as_ref().is_some_and(is_wanted) {
+            generation.component(component);
+        }
+    }
+    generation.definitions(&diff.crd_changes, options);
+    generation.finish()
+}
+
+/// A generation under way.
+struct Generation<'a> {
+    old: Index<'a>,
+    new: Index<'a>,
+    drafts: Vec<Draft>,
+    manual: BTreeSet<ManualReview>,
+}
+
+/// The change that is looked at, with its component on both sides.
+struct Subject<'c, 'a> {
+    change: &'c Change,
+    component: &'c ComponentChange,
+    old: Option<Place<'a>>,
+    new: Option<Place<'a>>,
+}
+
+impl Subject<'_, '_> {
+    fn origin(&self) -> Origin {
+        Origin {
+            operator: self.component.operator.clone(),
+            component: self.component.component_name.clone(),
+            change_type: self.change.change_type.name(),
+            change_id: self.change.id.clone(),
+        }
+    }
+}
+
+impl<'a> Generation<'a> {
+    fn component(&mut self, component: &ComponentChange) {
+        let before = component.renamed_from.as_ref().unwrap_or(&component.component_name);
+        let is_on = |side: MatchType| component.match_type != side;
+        let subject = |change| Subject {
+            change,
+            component,
+            old: self.old.component(&component.operator, before).filter(|_| is_on(MatchType::Added)),
+            new: self
+                .new
+                .component(&component.operator, &component.component_name)
+                .filter(|_| is_on(MatchType::Removed)),
+        };
+        let subjects: Vec<Subject<'_, 'a>> = component.changes.iter().map(subject).collect();
+        for subject in &subjects {
+            self.change(subject);
+        }
+    }
+
+    /// One change; a type that is not named here is tested by nothing and asks for no review.
+    fn change(&mut self, subject: &Subject<'_, 'a>) {
+        match subject.change.change_type {
+            ChangeType::ComponentAdded => self.component_added(subject),
+            ChangeType::ComponentRemoved => self.component_removed(subject),
+            ChangeType::ComponentRenamed => self.component_renamed(subject),
+            ChangeType::NamespaceChanged => self.namespace_changed(subject),
+            ChangeType::ResourceAdded => self.resource_added(subject),
+            ChangeType::ResourceRemoved | ChangeType::ResourceRenamed | ChangeType::ResourceMoved => {
+                self.resource_left(subject);
+            }
+            ChangeType::WebhookAdded => self.webhook_added(subject),
+            ChangeType::FinalizerAdded => self.finalizer_added(subject),
+            ChangeType::DependencyAdded => self.dependency_added(subject),
+            _ => {}
+        }
+    }
+
+    fn review(&mut self, origin: Origin, subject: impl Into<String>, reason: impl Into<String>) {
+        self.manual.insert(ManualReview { origin, subject: subject.into(), reason: reason.into() });
+    }
+
+    /// Keeps an experiment if it is one that a runner takes, and says what stands against it otherwise.
+    fn keep(&mut self, mut draft: Draft) {
+        match draft.settle() {
+            None => self.drafts.push(draft),
+            Some(reason) => {
+                let subject = draft.subject.clone();
+                let kind = draft.experiment.injection.kind.name();
+                self.review(draft.origin, subject, format!("no {kind} can test it: {reason}"));
+            }
+        }
+    }
+
+    /// Sorts, names and completes.
+    fn finish(self) -> Suite {
+        let side = |release: &Release| Side { version: release.version.clone(), platform: release.platform.clone() };
+        let (source, target) = (side(self.old.release()), side(self.new.release()));
+        let mut drafts = self.drafts;
+        drafts.sort_by_cached_key(Draft::order);
+        drafts.dedup();
+        let wishes = |wish: &dyn Fn(&Draft) -> String| -> Vec<(String, String)> {
+            drafts.iter().map(|draft| (wish(draft), draft.identity())).collect()
+        };
+        let names = names::unique(&wishes(&Draft::wished_name));
+        let files = names::unique(&wishes(&Draft::wished_file));
+        let named = drafts.into_iter().zip(names).zip(files);
+        let experiments: Vec<SuiteExperiment> =
+            named.map(|((draft, name), file)| draft.finish(name, &file, &source, &target)).collect();
+        Suite { source, target, experiments, manual: self.manual.into_iter().collect() }
+    }
+}

@@ -1,0 +1,303 @@
+//! Experiments for components: new ones, renamed ones, ones that moved, and their new webhooks, finalizers and
+//! dependencies.
+
+use super::context::{Place, Pods};
+use super::draft::{Draft, Injected};
+use super::names::{short, slug};
+use super::{Generation, Subject};
+use crate::object::split_api_version;
+use crate::operator::difference::ChangeType;
+use crate::operator::experiment::{DangerLevel, InjectionType};
+use crate::operator::model::Webhook;
+use crate::operator::suite::{Need, Origin};
+
+/// How long pods may take to come back, in seconds.
+pub(super) const POD_TTL: u64 = 300;
+/// How long a network or a webhook is disturbed.
+pub(super) const DISTURBANCE_TTL: u64 = 120;
+/// How long objects stay changed: an upgrade happens meanwhile.
+pub(super) const UPGRADE_TTL: u64 = 3600;
+/// A finalizer that belongs to no operator.
+const OWN_FINALIZER: &str = "chaos.operatorchaos.io/block";
+/// Names of dependencies that nobody in the release owns start so.
+const EXTERNAL: &str = "external:";
+
+impl<'a> Generation<'a> {
+    /// The new component, and all that it brings along.
+    pub(super) fn component_added(&mut self, subject: &Subject<'_, 'a>) {
+        let Some(place) = subject.new else { return };
+        let origin = subject.origin();
+        match place.pods() {
+            Some(pods) => self.keep(pod_kill(
+                origin.clone(),
+                "component-added",
+                place,
+                &pods,
+                &format!("the new component {} must be back in its steady state", place.component.name),
+            )),
+            None => self.review(origin.clone(), "", NO_PODS),
+        }
+        let webhooks: Vec<&Webhook> = place.component.webhooks.iter().collect();
+        let webhooks =
+            webhooks.into_iter().filter(|webhook| !self.old.webhooks.contains(&(&webhook.kind, &webhook.name)));
+        let webhooks: Vec<&Webhook> = webhooks.collect();
+        for webhook in &webhooks {
+            self.webhook(typed(&origin, ChangeType::WebhookAdded), place, webhook, webhooks.len() > 1);
+        }
+        for finalizer in &place.component.finalizers {
+            if !self.old.finalizers.contains(finalizer.as_str()) {
+                self.finalizer(typed(&origin, ChangeType::FinalizerAdded), place, finalizer);
+            }
+        }
+        for dependency in &place.component.dependencies {
+            self.dependency(typed(&origin, ChangeType::DependencyAdded), place, dependency);
+        }
+        for resource in &place.component.resources {
+            if !self.old.objects.contains(&resource.object.key()) {
+                self.resource_of_new_component(typed(&origin, ChangeType::ResourceAdded), place, resource);
+            }
+        }
+    }
+
+    pub(super) fn component_removed(&mut self, subject: &Subject<'_, 'a>) {
+        let resources = subject.old.map_or(0, |place| place.component.resources.len());
+        let reason = format!(
+            "no experiment tests what is gone: after the upgrade, see that the operator cleaned up the {resources} \
+             resources that the component managed"
+        );
+        self.review(subject.origin(), "", reason);
+    }
+
+    pub(super) fn component_renamed(&mut self, subject: &Subject<'_, 'a>) {
+        let Some(place) = subject.new else { return };
+        let old = subject.component.renamed_from.as_deref().unwrap_or_default();
+        match place.pods() {
+            Some(pods) => {
+                let expected = format!("{}, formerly {old}, must be back in its steady state", place.component.name);
+                self.keep(pod_kill(subject.origin(), "component-renamed", place, &pods, &expected));
+            }
+            None => self.review(subject.origin(), "", NO_PODS),
+        }
+    }
+
+    /// Both namespaces, one experiment each: a runner has to know the one that it injects in.
+    pub(super) fn namespace_changed(&mut self, subject: &Subject<'_, 'a>) {
+        let sides = [(subject.old, "old"), (subject.new, "new")];
+        for (place, side) in sides.into_iter().filter_map(|(place, side)| Some((place?, side))) {
+            let Some(pods) = place.pods() else {
+                self.review(subject.origin(), format!("{side} namespace"), NO_PODS);
+                continue;
+            };
+            let expected = match side {
+                "old" => "the upgrade must bring it up in its new namespace, in its steady state",
+                _ => "in its new namespace it must be back in its steady state",
+            };
+            let injected = Injected {
+                kind: InjectionType::NetworkPartition,
+                danger: DangerLevel::Medium,
+                namespace: Some(pods.namespace.clone()),
+                parameters: vec![("labelSelector", pods.selector.clone())],
+                ttl: DISTURBANCE_TTL,
+                pods: pods.replicas,
+                recovers_as: subject.new,
+                hypothesis: format!(
+                    "All traffic of the pods of {} ({}) in namespace {} is denied for {DISTURBANCE_TTL}s; {expected}",
+                    pods.workload, pods.selector, pods.namespace
+                ),
+            };
+            let mut draft = Draft::new(subject.origin(), "namespace-moved", place, injected)
+                .about(short(&place.component.name))
+                .what(side)
+                .subject(format!("{side} namespace"))
+                .needs(Need::NetworkPolicies);
+            draft.change = format!("namespace-moved-{side}");
+            self.keep(if side == "old" { draft.before_upgrade() } else { draft });
+        }
+    }
+
+    pub(super) fn webhook_added(&mut self, subject: &Subject<'_, 'a>) {
+        let (Some(place), Some(summary)) = (subject.new, &subject.change.webhook) else { return };
+        let is_added = |change: &&crate::operator::Change| change.change_type == ChangeType::WebhookAdded;
+        let several = subject.component.changes.iter().filter(is_added).count() > 1;
+        let known = place.component.webhooks.iter();
+        let known = known.filter(|webhook| webhook.name == summary.name && webhook.kind == summary.kind);
+        let named = |webhook: &&Webhook| {
+            let configuration = webhook.details.as_ref().map(|details| details.configuration.as_str());
+            summary.configuration.is_none() || configuration == summary.configuration.as_deref()
+        };
+        let Some(webhook) = known.filter(named).min_by_key(|webhook| &webhook.path) else { return };
+        self.webhook(subject.origin(), place, webhook, several);
+    }
+
+    fn webhook(&mut self, origin: Origin, place: Place<'a>, webhook: &Webhook, several: bool) {
+        let what = match webhook.kind.as_str() {
+            "validating" => "validator",
+            "mutating" => "mutator",
+            _ => {
+                let reason = "a webhook that converts has no failure policy to change: see that objects of every version \
+                              are served while its backend is down";
+                return self.review(origin, &webhook.name, reason);
+            }
+        };
+        let configuration = webhook.details.as_ref().map(|details| details.configuration.as_str());
+        let configuration = configuration.filter(|name| !name.is_empty());
+        let name = configuration.unwrap_or(&webhook.name);
+        let injected = Injected {
+            kind: InjectionType::WebhookDisrupt,
+            danger: DangerLevel::High,
+            namespace: None,
+            parameters: vec![
+                ("webhookName", name.to_owned()),
+                ("webhookType", webhook.kind.clone()),
+                ("action", "setFailurePolicy".to_owned()),
+                ("value", "Fail".to_owned()),
+            ],
+            ttl: DISTURBANCE_TTL,
+            pods: 1,
+            recovers_as: None,
+            hypothesis: format!(
+                "failurePolicy of all webhooks in {} {name} is Fail for {DISTURBANCE_TTL}s, webhook {} among them; \
+                 requests in its scope must be answered without running into its timeout, requests outside must not \
+                 notice, and {} must be in its steady state",
+                configuration_kind(&webhook.kind),
+                webhook.name,
+                place.component.name,
+            ),
+        };
+        let about = if several { webhook.name.as_str() } else { short(&place.component.name) };
+        let mut draft = Draft::new(origin, "webhook-added", place, injected)
+            .about(about)
+            .what(what)
+            .subject(&webhook.name)
+            .annotate("webhook", &webhook.name);
+        if configuration.is_none() {
+            draft = draft.needs(Need::WebhookConfiguration).note(format!(
+                "the model names the webhook and not the {} that holds it: put the name of that object into webhookName",
+                configuration_kind(&webhook.kind)
+            ));
+        }
+        self.keep(draft);
+    }
+
+    pub(super) fn finalizer_added(&mut self, subject: &Subject<'_, 'a>) {
+        if let Some(place) = subject.new {
+            self.finalizer(subject.origin(), place, named_in(subject));
+        }
+    }
+
+    /// A finalizer of our own on an object that will carry the new one: the real one may be there already, and what a
+    /// runner adds it also removes.
+    fn finalizer(&mut self, origin: Origin, place: Place<'a>, finalizer: &str) {
+        let Some(target) = self.carrier(place, finalizer) else {
+            let reason = "neither a definition nor a custom resource of the models carries it: add a finalizer of your own \
+                          to an object that the operator finalizes, delete the object, and see that the operator copes";
+            return self.review(origin, finalizer, reason);
+        };
+        let (api_version, kind) = (target.api_version.as_str(), target.kind.as_str());
+        let injected = Injected {
+            kind: InjectionType::FinalizerBlock,
+            danger: DangerLevel::Medium,
+            namespace: Some(target.namespace.clone()),
+            parameters: vec![
+                ("apiVersion", api_version.to_owned()),
+                ("kind", kind.to_owned()),
+                ("name", target.name.clone()),
+                ("finalizer", OWN_FINALIZER.to_owned()),
+            ],
+            ttl: POD_TTL,
+            pods: 1,
+            recovers_as: None,
+            hypothesis: format!(
+                "Finalizer {OWN_FINALIZER} keeps {kind} {} from being deleted, as {finalizer} does from this release on; \
+                 {} must stay in its steady state and finish the deletion once the finalizer is gone,",
+                target.name, place.component.name
+            ),
+        };
+        let mut draft = Draft::new(origin, "finalizer-added", place, injected)
+            .subject(finalizer)
+            .what(&slug(finalizer.rsplit('/').next().unwrap_or(finalizer)))
+            .resource(kind, &target.name)
+            .annotate("finalizer", finalizer);
+        if !target.exists {
+            draft = draft.needs(Need::Instance).note(instance_note(kind, &target.namespace));
+        }
+        self.keep(draft);
+    }
+
+    pub(super) fn dependency_added(&mut self, subject: &Subject<'_, 'a>) {
+        if let Some(place) = subject.new {
+            self.dependency(subject.origin(), place, named_in(subject));
+        }
+    }
+
+    /// Pods of the dependency die; what depends on it is checked too.
+    fn dependency(&mut self, origin: Origin, dependent: Place<'a>, name: &str) {
+        if let Some(external) = name.strip_prefix(EXTERNAL) {
+            let reason = "nobody in the release owns it: see that the component copes while it is away";
+            return self.review(origin, external, reason);
+        }
+        let places = self.new.dependency(&dependent.operator.name, name);
+        if places.is_empty() {
+            let reason = "no component and no operator of the release has this name";
+            return self.review(origin, name, reason);
+        }
+        let Some((place, pods)) = places.iter().find_map(|place| Some((*place, place.pods()?))) else {
+            return self.review(origin, name, NO_PODS);
+        };
+        let expected = format!(
+            "{} must be back in its steady state, and {}, which depends on it from this release on, must hold or reach its own",
+            place.component.name, dependent.component.name
+        );
+        let draft = pod_kill(origin, "dependency-added", place, &pods, &expected);
+        self.keep(draft.about(short(name)).subject(name).collateral(dependent));
+    }
+}
+
+/// Why pods of a component cannot be selected.
+const NO_PODS: &str = "its model has no Deployment, StatefulSet or DaemonSet with labels that select its pods";
+
+/// One pod dies without grace.
+pub(super) fn pod_kill(origin: Origin, class: &'static str, place: Place<'_>, pods: &Pods, expected: &str) -> Draft {
+    let injected = Injected {
+        kind: InjectionType::PodKill,
+        danger: DangerLevel::Low,
+        namespace: Some(pods.namespace.clone()),
+        parameters: vec![("labelSelector", pods.selector.clone())],
+        ttl: POD_TTL,
+        pods: 1,
+        recovers_as: None,
+        hypothesis: format!(
+            "One pod of {} ({}) in namespace {} is deleted without grace; {expected}",
+            pods.workload, pods.selector, pods.namespace
+        ),
+    };
+    Draft::new(origin, class, place, injected)
+}
+
+pub(super) fn instance_note(kind: &str, namespace: &str) -> String {
+    format!(
+        "put the name of a {kind} into the parameter name; where it is in another namespace than {namespace}, put that into \
+         allowedNamespaces and metadata.namespace"
+    )
+}
+
+/// The kind of object that holds such webhooks.
+fn configuration_kind(kind: &str) -> &'static str {
+    if kind == "mutating" { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" }
+}
+
+/// The same change, as what it brings along.
+fn typed(origin: &Origin, change_type: ChangeType) -> Origin {
+    Origin { change_type: change_type.name(), ..origin.clone() }
+}
+
+/// The name that was added to a list.
+fn named_in<'c>(subject: &Subject<'c, '_>) -> &'c str {
+    subject.change.new.as_ref().and_then(serde_json::Value::as_str).unwrap_or(&subject.change.path)
+}
+
+/// The API group that the prefix of a finalizer names.
+pub(super) fn group_of(finalizer: &str) -> &str {
+    let (group, name) = split_api_version(finalizer);
+    if group.is_empty() { name } else { group }
+}

@@ -1,0 +1,251 @@
+//! An experiment before it has a name: what every one needs is filled in here, once, so that levels of danger, blast
+//! radius and namespaces always agree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::context::Place;
+use super::names::{kebab, label_value, short, slug};
+use crate::finding::Severity;
+use crate::operator::experiment::{
+    BlastRadius, DangerLevel, Experiment, Hypothesis, Injection, InjectionType, PREFIX, Problem, Target,
+    protected_namespace, validate,
+};
+use crate::operator::suite::{Need, Origin, Phase, Side, SuiteExperiment};
+
+/// An experiment before it has a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Draft {
+    pub(super) origin: Origin,
+    /// First word of its file: `component-added`.
+    pub(super) class: &'static str,
+    /// What it is about, in names: `llmisvc`, `storage`.
+    pub(super) about: String,
+    /// Last word of its file; empty for none.
+    pub(super) what: String,
+    /// Last word of its name: `field-removed`.
+    pub(super) change: String,
+    /// What it is about, for people.
+    pub(super) subject: String,
+    pub(super) phase: Phase,
+    pub(super) needs: BTreeSet<Need>,
+    pub(super) note: String,
+    pub(super) experiment: Experiment,
+}
+
+/// What is injected.
+#[derive(Debug)]
+pub(super) struct Injected<'a> {
+    pub(super) kind: InjectionType,
+    pub(super) danger: DangerLevel,
+    /// Where; `None` where it reaches the whole cluster.
+    pub(super) namespace: Option<String>,
+    pub(super) parameters: Vec<(&'static str, String)>,
+    /// In seconds.
+    pub(super) ttl: u64,
+    /// Pods that it touches.
+    pub(super) pods: u32,
+    /// The component whose time for recovery counts, where that is another than the target.
+    pub(super) recovers_as: Option<Place<'a>>,
+    /// What is done and what is expected; the time for recovery is added.
+    pub(super) hypothesis: String,
+}
+
+impl Draft {
+    /// An experiment on a component.
+    pub(super) fn new(origin: Origin, class: &'static str, place: Place<'_>, injected: Injected<'_>) -> Self {
+        let Injected { kind, danger, namespace, parameters, ttl, pods, recovers_as, hypothesis } = injected;
+        // What the platform owns is only touched by what says that it is dangerous.
+        let is_platform = namespace.as_deref().is_some_and(|name| protected_namespace(name, false).is_some());
+        let danger = if is_platform { DangerLevel::High } else { danger };
+        let allow_dangerous = danger == DangerLevel::High;
+        let mut checks = place.checks();
+        checks.retain(|check| protected_namespace(&check.namespace, allow_dangerous).is_none());
+        let recovery_timeout_seconds = recovers_as.unwrap_or(place).recovery_seconds();
+        let change = kebab(&origin.change_type);
+        let experiment = Experiment {
+            namespace: namespace.clone().unwrap_or_else(|| place.operator.namespace.clone()),
+            target: Target {
+                operator: place.operator.name.clone(),
+                component: place.component.name.clone(),
+                resource: String::new(),
+            },
+            checks,
+            injection: Injection {
+                kind,
+                parameters: parameters.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+                count: 1,
+                ttl_seconds: ttl,
+                danger,
+            },
+            blast_radius: BlastRadius {
+                max_pods_affected: pods,
+                allowed_namespaces: namespace.into_iter().collect(),
+                allow_dangerous,
+                ..BlastRadius::default()
+            },
+            hypothesis: Hypothesis {
+                description: format!("{hypothesis} within {recovery_timeout_seconds}s"),
+                recovery_timeout_seconds,
+            },
+            tier: kind.tier(),
+            ..Experiment::default()
+        };
+        Self {
+            about: short(&origin.component).to_owned(),
+            subject: String::new(),
+            origin,
+            class,
+            what: String::new(),
+            change,
+            phase: Phase::PostUpgrade,
+            needs: BTreeSet::new(),
+            note: String::new(),
+            experiment,
+        }
+    }
+
+    pub(super) fn about(mut self, about: &str) -> Self {
+        self.about = about.to_owned();
+        self
+    }
+
+    pub(super) fn what(mut self, what: &str) -> Self {
+        self.what = what.to_owned();
+        self
+    }
+
+    pub(super) fn subject(mut self, subject: impl Into<String>) -> Self {
+        self.subject = subject.into();
+        self
+    }
+
+    pub(super) fn resource(mut self, kind: &str, name: &str) -> Self {
+        self.experiment.target.resource = format!("{kind}/{name}");
+        self
+    }
+
+    pub(super) fn before_upgrade(mut self) -> Self {
+        self.phase = Phase::PreUpgrade;
+        self.needs.insert(Need::Upgrade);
+        self
+    }
+
+    pub(super) fn needs(mut self, need: Need) -> Self {
+        self.needs.insert(need);
+        self
+    }
+
+    pub(super) fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+
+    pub(super) fn annotate(mut self, key: &str, value: &str) -> Self {
+        self.experiment.annotations.insert(format!("{PREFIX}{key}"), value.to_owned());
+        self
+    }
+
+    /// Adds the checks of components that suffer with this one.
+    pub(super) fn collateral(mut self, place: Place<'_>) -> Self {
+        let allow_dangerous = self.experiment.blast_radius.allow_dangerous;
+        let more = place.checks().into_iter();
+        let more = more.filter(|check| protected_namespace(&check.namespace, allow_dangerous).is_none());
+        let checks: BTreeSet<_> = self.experiment.checks.into_iter().chain(more).collect();
+        self.experiment.checks = checks.into_iter().collect();
+        self
+    }
+
+    /// Gives it the level of danger and the bounds that its injection demands, and says why a runner would still not take
+    /// it, if so.
+    pub(super) fn settle(&mut self) -> Option<String> {
+        if self.experiment.is_cluster_scoped() {
+            // No namespace bounds what has none.
+            self.experiment.blast_radius.allowed_namespaces.clear();
+        }
+        let mut errors = self.errors();
+        if errors.iter().any(|problem| matches!(problem.rule, "danger-level" | "cluster-scope")) {
+            self.experiment.injection.danger = DangerLevel::High;
+            self.experiment.blast_radius.allow_dangerous = true;
+            errors = self.errors();
+        }
+        let messages: BTreeSet<&str> = errors.iter().map(|problem| problem.message.as_str()).collect();
+        (!messages.is_empty()).then(|| messages.into_iter().collect::<Vec<_>>().join("; "))
+    }
+
+    fn errors(&self) -> Vec<Problem> {
+        let mut experiment = self.experiment.clone();
+        "named-later".clone_into(&mut experiment.name);
+        let mut problems = validate(&experiment.to_value());
+        problems.retain(|problem| problem.severity == Severity::Error);
+        problems
+    }
+
+    pub(super) fn wished_name(&self) -> String {
+        format!("upgrade-test-{}-{}", slug(&self.about), self.change)
+    }
+
+    pub(super) fn wished_file(&self) -> String {
+        match self.what.as_str() {
+            "" => format!("{}-{}", self.class, slug(&self.about)),
+            what => format!("{}-{}-{what}", self.class, slug(&self.about)),
+        }
+    }
+
+    /// Tells drafts with one name apart.
+    pub(super) fn identity(&self) -> String {
+        format!("{}\n{}", self.origin.change_id, self.experiment.to_value())
+    }
+
+    /// The order in which they run: before the upgrade first, harmless ones first.
+    pub(super) fn order(&self) -> (Phase, u8, Origin, String, String, String) {
+        (
+            self.phase,
+            self.experiment.tier,
+            self.origin.clone(),
+            self.wished_file(),
+            self.subject.clone(),
+            self.experiment.to_value().to_string(),
+        )
+    }
+
+    /// The experiment with its name and where it comes from.
+    pub(super) fn finish(self, name: String, file: &str, source: &Side, target: &Side) -> SuiteExperiment {
+        let Self { origin, phase, needs, note, mut experiment, .. } = self;
+        experiment.name = name;
+        let labels = [
+            ("upgrade-simulation", "true".to_owned()),
+            ("operator", label_value(&experiment.target.operator)),
+            ("component", label_value(&experiment.target.component)),
+            ("source-version", label_value(&source.version)),
+            ("target-version", label_value(&target.version)),
+        ];
+        experiment.labels = labels.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect();
+        let annotations = BTreeMap::from([
+            ("generated-by", "diff-engine".to_owned()),
+            ("upgrade-version", format!("{}-to-{}", version(&source.version), version(&target.version))),
+            ("change-id", origin.change_id.clone()),
+            ("phase", phase.as_str().to_owned()),
+        ]);
+        let annotations = annotations.into_iter().filter(|(_, value)| !value.is_empty());
+        experiment.annotations.extend(annotations.map(|(key, value)| (format!("{PREFIX}{key}"), value)));
+        SuiteExperiment { file: format!("{file}.yaml"), experiment, origin, phase, needs, note }
+    }
+}
+
+/// A version with exactly one `v` before it.
+fn version(version: &str) -> String {
+    match version.strip_prefix('v').unwrap_or(version) {
+        "" => "unknown".to_owned(),
+        number => format!("v{number}"),
+    }
+}
+
+/// A value as a parameter holds it: JSON, and plain text where JSON reads it as text anyway.
+pub(super) fn parameter(value: &Value) -> String {
+    match value {
+        Value::String(text) if serde_json::from_str::<Value>(text).is_err() => text.clone(),
+        other => other.to_string(),
+    }
+}
