@@ -1,6 +1,7 @@
 //! `pushback upgrade`: compares releases of operators. A file for each subcommand; what they share stands here.
 
 pub mod diff;
+pub mod diff_crds;
 
 use std::path::PathBuf;
 
@@ -31,13 +32,21 @@ pub struct UpgradeArgs {
 enum UpgradeCommand {
     /// Say what changed between two releases: components, resources, webhooks, finalizers, definitions
     Diff(diff::UpgradeDiffArgs),
+    /// Say every difference between the CustomResourceDefinitions of two releases
+    DiffCrds(diff_crds::DiffCrdsArgs),
 }
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
+        UpgradeCommand::DiffCrds(arguments) => diff_crds(global, arguments),
     }
+}
+
+/// Runs `diff-crds`, which is a command of its own too.
+pub fn diff_crds(global: &GlobalArgs, arguments: diff_crds::DiffCrdsArgs) -> ExitCode {
+    ended(global, diff_crds::run(global, arguments))
 }
 
 /// The two releases.
@@ -45,11 +54,11 @@ pub fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
 #[command(next_help_heading = "Releases")]
 pub struct SidesArgs {
     /// Old release: a folder (read recursively), a file, git:REF:PATH, an https URL, or - for standard input; can be
-    /// given more than once [aliases: --old, --source]
-    #[arg(long, aliases = ["old", "source"], value_name = "PATH", required = true)]
+    /// given more than once [aliases: --old, --source, --source-crds]
+    #[arg(long, aliases = ["old", "source", "source-crds"], value_name = "PATH", required = true)]
     pub from: Vec<String>,
-    /// New release [aliases: --new, --target]
-    #[arg(long, aliases = ["new", "target"], value_name = "PATH", required = true)]
+    /// New release [aliases: --new, --target, --target-crds]
+    #[arg(long, aliases = ["new", "target", "target-crds"], value_name = "PATH", required = true)]
     pub to: Vec<String>,
     /// Allow http URLs
     #[arg(long, hide_short_help = true)]

@@ -11,7 +11,7 @@ use super::json_report::CheckReport;
 use super::words::{counted, counts_to_do, shorten};
 
 /// Bytes of a comment: a host that counts characters takes as many, and one that counts bytes too.
-const LIMIT: usize = 65_536;
+pub(super) const LIMIT: usize = 65_536;
 /// Bytes kept free for what is said about what is left out.
 const NOTICE: usize = 400;
 /// Characters of a message, and of a value.
@@ -169,13 +169,13 @@ fn folded(witness: &Value) -> String {
 }
 
 /// Text in the font of code. Markup is read inside of it too, so it is escaped alike.
-fn code(text: &str, limit: usize) -> String {
+pub(super) fn code(text: &str, limit: usize) -> String {
     format!("<code>{}</code>", escaped(text, limit))
 }
 
 /// One line of plain text: every character that could make markup is written as an entity, and a comment that nobody
 /// sees keeps what hosts look for in the finished text (`@user`, `#1`, addresses) from being found.
-fn escaped(text: &str, limit: usize) -> String {
+pub(super) fn escaped(text: &str, limit: usize) -> String {
     let safe = terminal_safe(text);
     let mut escaped = String::with_capacity(safe.len() + 16);
     let mut before = ' ';

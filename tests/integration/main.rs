@@ -8,6 +8,7 @@ mod command_line;
 mod config;
 mod crd_pairs;
 mod destructive_change;
+mod diff_crds;
 mod directory;
 mod examples;
 mod failures;
@@ -57,6 +58,7 @@ fn all_tests() -> Vec<TestCase> {
         config::tests(),
         crd_pairs::tests(),
         destructive_change::tests(),
+        diff_crds::tests(),
         directory::tests(),
         examples::tests(),
         failures::tests(),

@@ -4,6 +4,7 @@
 mod constraints;
 mod draft;
 mod excerpt;
+mod grouped;
 mod lifecycle;
 mod rename;
 mod schema;
@@ -22,6 +23,7 @@ use crate::object::ObjectRef;
 use crate::rules::crd_upgrade_safety::crd::Crd;
 use crate::rules::crd_upgrade_safety::{Upgrade, with_room};
 use draft::Draft;
+pub use grouped::{CrdDiff, DefinitionsDiff, DefinitionsSummary, Presence, Verdicts, VersionDiff};
 
 /// What a user may choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -172,7 +172,8 @@ fn version(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, drafts: 
     use Severity::{Breaking, Info};
     let name = new.name;
     let mut tell = |change_type, severity, keyword: &str, detail: &str, subject: &str, checks| {
-        let draft = of_version(upgrade, name, change_type, severity, keyword, detail.to_owned());
+        let mut draft = of_version(upgrade, name, change_type, severity, keyword, detail.to_owned());
+        keyword.clone_into(&mut draft.keyword);
         drafts.push(draft.subject(subject).claims(Claim::Checks(checks)));
     };
     match (old.served, new.served) {

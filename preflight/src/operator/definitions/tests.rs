@@ -45,7 +45,10 @@ fn changes(old: &Value, new: &Value) -> Vec<DefinitionChange> {
 
 /// A change on one line: severity, type or keyword, path, verdict.
 fn line(change: &DefinitionChange) -> String {
-    let what = if change.keyword.is_empty() { change.change_type.name() } else { change.keyword.clone() };
+    let what = match change.change_type {
+        ChangeType::ConstraintChanged => change.keyword.clone(),
+        change_type => change_type.name(),
+    };
     let path = if change.path.is_empty() { "." } else { &change.path };
     format!("{} {what} {path} {}", change.severity.as_str(), change.verdict.as_str())
 }
@@ -79,4 +82,25 @@ fn numbered(value: &Value, file: &str) -> Positions {
     let mut builder = PositionsBuilder::new(file.into());
     visit(value, &"".into(), &mut 0, &mut builder);
     builder.finish()
+}
+
+#[test]
+fn changes_are_grouped_by_definition_and_version_and_counted() {
+    let old = with_field(&json!({"type": "integer", "default": 1}));
+    let mut new = with_field(&json!({"type": "string"}));
+    new["spec"]["scope"] = json!("Cluster");
+    let gone = json!({"metadata": {"name": "bars.ex.com"}, "spec": {"names": {"kind": "Bar"}}});
+    let told = compare(&[definition(old), definition(gone)], &[definition(new)], Options::default());
+    let diff = DefinitionsDiff::of(told.clone());
+    assert_eq!(diff.changes().cloned().collect::<Vec<_>>(), told);
+    assert_eq!(diff.worst(), Some(Severity::Breaking));
+    let names: Vec<_> = diff.crds.iter().map(|crd| (crd.crd_name.as_str(), crd.change_type)).collect();
+    assert_eq!(names, [("bars.ex.com", Presence::Removed), ("foos.ex.com", Presence::Modified)]);
+    let foos = &diff.crds[1];
+    assert_eq!((foos.changes.len(), foos.api_versions.len()), (1, 1));
+    assert_eq!(foos.api_versions[0].schema_changes[0].change_type, ChangeType::TypeChanged);
+    let summary = &diff.summary;
+    assert_eq!((summary.crds_added, summary.crds_removed, summary.crds_modified), (0, 1, 1));
+    assert_eq!((summary.breaking_changes, summary.warnings, summary.info_changes), (3, 0, 0));
+    assert_eq!(summary.verdicts, Verdicts { safe: 0, breaking: 3, unknown: 0 });
 }

@@ -76,6 +76,11 @@ fn a_served_version_that_goes_breaks() {
         new
     });
     assert_eq!((told[0].version.as_str(), told[0].crd_name.as_str()), ("v1beta1", "foos.ex.com"));
+    assert_eq!(DefinitionsDiff::of(told).crds[0].api_versions[0].change_type, Presence::Removed);
+    let mut unserved = foos();
+    unserved["spec"]["versions"][1]["served"] = json!(false);
+    let told = DefinitionsDiff::of(changes(&foos(), &unserved));
+    assert_eq!(told.crds[0].api_versions[0].change_type, Presence::Modified);
 }
 
 #[test]
