@@ -88,7 +88,7 @@ pub fn main() -> ExitCode {
             Command::Inspect(arguments) => run::simple(&global, inspect::run(&global, arguments).await),
             Command::List(arguments) => run::simple(&global, list::run(&global, arguments).await),
             Command::Rules(arguments) => run::simple(&global, rules::run(&global, &arguments)),
-            Command::Upgrade(arguments) => upgrade::run(&global, arguments),
+            Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
             Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments),
             Command::Version => run::simple(&global, version::run()),
             Command::Completion(arguments) => run::simple(&global, completion::run(&arguments)),

@@ -285,6 +285,8 @@ pub struct DeleteOptions {
     pub resource_version: String,
     /// `Background` (the default), `Foreground` or `Orphan`.
     pub propagation: Propagation,
+    /// At once, without the time that a Pod gets to end.
+    pub immediate: bool,
     /// Nothing is deleted.
     pub dry_run: bool,
 }

@@ -18,9 +18,10 @@ pub enum ExitCode {
     Locked = 12,
     /// Cluster not reachable or not authorised, before the first write.
     Unreachable = 13,
-    /// Some writes failed, or the lock was lost; the rest is recorded, run again to resume.
+    /// Some writes failed, or the lock was lost; the rest is recorded, run again to resume. Of experiments: something that
+    /// was injected could not be taken back.
     Partial = 20,
-    /// Applied, an object reached a terminal failure.
+    /// Applied, an object reached a terminal failure; or an experiment ran and was not resilient.
     Failed = 21,
     /// Applied, waiting timed out.
     TimedOut = 22,

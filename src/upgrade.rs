@@ -1,3 +1,14 @@
 //! Live half of comparing releases: reads what they are, and runs what tests them.
 
+pub mod change;
+pub mod inject;
+pub mod journal;
+pub mod lock;
+pub mod outcome;
+pub mod place;
+pub mod probe;
+pub mod recover;
+pub mod revert;
+pub mod run;
 pub mod sources;
+pub mod steady;

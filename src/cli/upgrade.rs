@@ -2,6 +2,8 @@
 
 pub mod diff;
 pub mod diff_crds;
+pub mod execute;
+pub mod recover;
 
 use std::path::PathBuf;
 
@@ -34,13 +36,19 @@ enum UpgradeCommand {
     Diff(diff::UpgradeDiffArgs),
     /// Say every difference between the CustomResourceDefinitions of two releases
     DiffCrds(diff_crds::DiffCrdsArgs),
+    /// Run experiments on a cluster, and take back what they inject
+    Run(execute::RunArgs),
+    /// Take back what killed runs of experiments have left
+    Recover(recover::RecoverArgs),
 }
 
 /// Runs the command.
-pub fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
+pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
         UpgradeCommand::DiffCrds(arguments) => diff_crds(global, arguments),
+        UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
+        UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
     }
 }
 

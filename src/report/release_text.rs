@@ -1,38 +1,46 @@
-//! What changed between two releases, for people: as text, and as Markdown for a comment on a pull request.
+//! What changed between two releases, for people at a terminal.
 
 use pushback_preflight::operator::{Change, ComponentChange, MatchType, ReleaseDiff};
 
 use super::escape::terminal_safe;
 use super::table::Table;
+use super::words::counted;
 
 /// A block for each component, its changes below it, and the counts.
 #[must_use]
 pub fn table(diff: &ReleaseDiff) -> String {
-    let mut text = format!("{}\n", terminal_safe(&title(diff)));
+    let mut text = terminal_safe(&title(diff)).into_owned() + "\n";
     for component in &diff.component_changes {
         text += &format!("\n{}\n", terminal_safe(&heading(component)));
         text += &rows(&component.changes);
     }
     if !diff.crd_changes.is_empty() {
-        text += "\ndefinitions\n";
-        let mut table = Table::new(&["  SEVERITY", "VERDICT", "CHANGE", "DEFINITION", "WHERE", "WHAT"]);
+        text += "\nCustomResourceDefinitions\n";
+        let mut table = Table::new(&["  SEVERITY", "CHANGE", "DEFINITION", "WHERE", "WHAT", "OBJECTS"]);
         for change in &diff.crd_changes {
             let severity = format!("  {}", change.severity.as_str());
             let name = change.change_type.name();
-            table.row(&[&severity, change.verdict.as_str(), &name, &change.crd_name, &change.path, &change.detail]);
+            let place = if change.version.is_empty() {
+                change.path.clone()
+            } else {
+                format!("{} {}", change.version, change.path).trim_end().to_owned()
+            };
+            table.row(&[&severity, &name, &change.crd_name, &place, &change.detail, change.verdict.as_str()]);
         }
         text += &table.text();
     }
-    text + "\n" + &counts(diff) + "\n"
+    format!("{text}\n{}\n", counts(diff).join("\n"))
 }
 
-fn title(diff: &ReleaseDiff) -> String {
+/// `2.10.0 -> 3.3.1 on odh`.
+pub(super) fn title(diff: &ReleaseDiff) -> String {
     let version = |version: &str| if version.is_empty() { "(no version)".to_owned() } else { version.to_owned() };
     let platform = if diff.platform.is_empty() { String::new() } else { format!(" on {}", diff.platform) };
     format!("{} -> {}{platform}", version(&diff.source_version), version(&diff.target_version))
 }
 
-fn heading(component: &ComponentChange) -> String {
+/// `dashboard/rhods-dashboard, was odh-dashboard (likeness 1.000)`.
+pub(super) fn heading(component: &ComponentChange) -> String {
     let how = match (component.match_type, &component.renamed_from, component.score) {
         (MatchType::Added, ..) => ", added".to_owned(),
         (MatchType::Removed, ..) => ", removed".to_owned(),
@@ -51,22 +59,22 @@ fn rows(changes: &[Change]) -> String {
     table.text()
 }
 
-fn counts(diff: &ReleaseDiff) -> String {
+/// Components, then changes.
+pub(super) fn counts(diff: &ReleaseDiff) -> [String; 2] {
     let summary = &diff.summary;
-    format!(
-        "components: {} added, {} removed, {} modified ({} renamed)\nchanges: {} breaking, {} warning, {} info",
-        summary.components_added,
-        summary.components_removed,
-        summary.components_modified,
-        summary.components_renamed,
-        summary.breaking_changes,
-        summary.warnings,
-        summary.info_changes,
-    )
-}
-
-/// The same as Markdown.
-#[must_use]
-pub fn markdown(diff: &ReleaseDiff) -> String {
-    table(diff)
+    [
+        format!(
+            "{} added, {} removed, {} modified, {} of them renamed",
+            counted(summary.components_added, "component"),
+            summary.components_removed,
+            summary.components_modified,
+            summary.components_renamed
+        ),
+        format!(
+            "{} breaking, {} warning, {} info",
+            counted(summary.breaking_changes, "change"),
+            summary.warnings,
+            summary.info_changes
+        ),
+    ]
 }

@@ -92,7 +92,7 @@ fn owned(api: &ApiClient, namespace: &str) -> BTreeMap<String, String> {
 }
 
 /// Kills a run at its first request that is meant. `None` where it has none and came to its end.
-fn killed(
+pub(crate) fn killed(
     cluster: &TestCluster,
     place: &Pushback,
     arguments: &[String],

@@ -11,6 +11,7 @@ mod destructive_change;
 mod diff_crds;
 mod directory;
 mod examples;
+mod experiments;
 mod failures;
 mod field_conflicts;
 mod harness;
@@ -61,6 +62,7 @@ fn all_tests() -> Vec<TestCase> {
         diff_crds::tests(),
         directory::tests(),
         examples::tests(),
+        experiments::tests(),
         failures::tests(),
         field_conflicts::tests(),
         harness::tests(),

@@ -182,6 +182,11 @@ impl<'a> Signals<'a> {
             + 0.3 * jaccard(&self.label_keys, &other.label_keys)
             + 0.2 * controllers
             + 0.1 * counts;
-        (score * 1e9).round() as u64
+        billionths(score)
     }
+}
+
+/// A likeness as a whole number, so that what rounding adds decides nothing.
+pub(super) fn billionths(likeness: f64) -> u64 {
+    (likeness * 1e9).round() as u64
 }

@@ -8,7 +8,7 @@ use pushback_preflight::operator::matching;
 use super::{Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, both, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::error::CommandError;
-use crate::report::release_text;
+use crate::report::{release_markdown, release_text};
 
 /// Say what changed between two releases.
 #[derive(Debug, Args)]
@@ -66,7 +66,7 @@ pub fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, Com
     }
     let text = match shown.format {
         ReportFormat::Table => release_text::table(&diff),
-        ReportFormat::Markdown => release_text::markdown(&diff),
+        ReportFormat::Markdown => release_markdown::text(&diff),
         format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&diff, format)?,
     };
     Ok(Ended { text, path, code })

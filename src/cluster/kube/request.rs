@@ -181,6 +181,9 @@ impl Call {
         if preconditions != json!({}) {
             body["preconditions"] = preconditions;
         }
+        if options.immediate {
+            body["gracePeriodSeconds"] = json!(0);
+        }
         if options.dry_run {
             body["dryRun"] = json!(["All"]);
         }
@@ -447,6 +450,7 @@ mod tests {
             uid: "1-2".to_owned(),
             resource_version: "7".to_owned(),
             propagation: Propagation::Foreground,
+            immediate: true,
             dry_run: true,
         };
         let call = Call::delete(&Address::new(deployment(), "shop", "web"), &options).unwrap();
@@ -454,7 +458,7 @@ mod tests {
             serde_json::from_slice::<Value>(&call.body).unwrap(),
             json!({
                 "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground",
-                "preconditions": {"uid": "1-2", "resourceVersion": "7"}, "dryRun": ["All"],
+                "preconditions": {"uid": "1-2", "resourceVersion": "7"}, "gracePeriodSeconds": 0, "dryRun": ["All"],
             })
         );
     }

@@ -1,0 +1,151 @@
+//! Permissions that a Role or ClusterRole granted and grants no more, rule by rule as the authorizer reads them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::object::ObjectExt;
+
+/// Single permissions of a role that are looked at, and steps that looking takes.
+const MAX_PERMISSIONS: usize = 5_000;
+const MAX_STEPS: usize = 2_000_000;
+/// Permissions that a message names.
+const SHOWN: usize = 3;
+
+/// What is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lost {
+    /// `get pods`, `update deployments.apps`, sorted.
+    pub(super) permissions: BTreeSet<String>,
+    /// There were too many to look at all.
+    is_cut: bool,
+}
+
+impl Lost {
+    pub(super) fn shown(&self) -> String {
+        let some: Vec<&str> = self.permissions.iter().take(SHOWN).map(String::as_str).collect();
+        let rest = self.permissions.len().saturating_sub(SHOWN);
+        let more = match (rest, self.is_cut) {
+            (0, false) => String::new(),
+            (_, true) => ", and more".to_owned(),
+            (rest, false) => format!(", and {rest} more"),
+        };
+        some.join(", ") + &more
+    }
+}
+
+/// What the old role granted and the new one does not; `None` where nothing is gone, or either is no role.
+pub(super) fn narrowed(old: Option<&Value>, new: Option<&Value>) -> Option<Lost> {
+    let (old, new) = (old?, new?);
+    let is_role = |value: &Value| {
+        matches!(value.text("/kind"), "Role" | "ClusterRole")
+            && value.text("/apiVersion").starts_with("rbac.authorization.k8s.io/")
+    };
+    // What an aggregation collects is not written in it.
+    if !is_role(old) || !is_role(new) || new.get("aggregationRule").is_some_and(Value::is_object) {
+        return None;
+    }
+    let rules: Vec<Rule<'_>> = rules(new).collect();
+    let mut lost = Lost { permissions: BTreeSet::new(), is_cut: false };
+    let (mut looked, mut steps) = (0, 0);
+    for before in self::rules(old) {
+        for permission in before.permissions() {
+            looked += 1;
+            steps += rules.iter().map(Rule::size).sum::<usize>();
+            if looked > MAX_PERMISSIONS || steps > MAX_STEPS {
+                lost.is_cut = true;
+                return (!lost.permissions.is_empty()).then_some(lost);
+            }
+            if !rules.iter().any(|rule| rule.covers(&permission)) {
+                lost.permissions.insert(permission.title());
+            }
+        }
+    }
+    (!lost.permissions.is_empty()).then_some(lost)
+}
+
+fn rules(role: &Value) -> impl Iterator<Item = Rule<'_>> {
+    role.get("rules").and_then(Value::as_array).into_iter().flatten().map(Rule::of)
+}
+
+#[derive(Debug)]
+struct Rule<'a> {
+    verbs: Vec<&'a str>,
+    groups: Vec<&'a str>,
+    resources: Vec<&'a str>,
+    names: Vec<&'a str>,
+    urls: Vec<&'a str>,
+}
+
+/// One verb on one resource, or on one URL.
+#[derive(Clone, Copy, Debug)]
+enum Permission<'a> {
+    Resource { verb: &'a str, group: &'a str, resource: &'a str, name: Option<&'a str> },
+    Url { verb: &'a str, url: &'a str },
+}
+
+impl<'a> Rule<'a> {
+    fn of(rule: &'a Value) -> Self {
+        let texts = |key: &str| -> Vec<&'a str> {
+            rule.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+        };
+        Self {
+            verbs: texts("verbs"),
+            groups: texts("apiGroups"),
+            resources: texts("resources"),
+            names: texts("resourceNames"),
+            urls: texts("nonResourceURLs"),
+        }
+    }
+
+    fn size(&self) -> usize {
+        1 + self.verbs.len() + self.groups.len() + self.resources.len() + self.names.len() + self.urls.len()
+    }
+
+    fn permissions(&self) -> impl Iterator<Item = Permission<'a>> {
+        let urls = self.urls.iter().flat_map(|&url| self.verbs.iter().map(move |&verb| Permission::Url { verb, url }));
+        let names: Vec<Option<&'a str>> =
+            if self.names.is_empty() { vec![None] } else { self.names.iter().copied().map(Some).collect() };
+        let resources = self.groups.iter().flat_map(move |&group| {
+            let names = names.clone();
+            self.resources.iter().flat_map(move |&resource| {
+                let names = names.clone();
+                self.verbs.iter().flat_map(move |&verb| {
+                    names.clone().into_iter().map(move |name| Permission::Resource { verb, group, resource, name })
+                })
+            })
+        });
+        urls.chain(resources)
+    }
+
+    fn covers(&self, permission: &Permission<'_>) -> bool {
+        let has = |words: &[&str], word: &str| words.contains(&"*") || words.contains(&word);
+        match *permission {
+            Permission::Resource { verb, group, resource, name } => {
+                let below = resource.split_once('/').map(|(_, sub)| format!("*/{sub}"));
+                has(&self.verbs, verb)
+                    && has(&self.groups, group)
+                    && (has(&self.resources, resource)
+                        || below.is_some_and(|any| self.resources.contains(&any.as_str())))
+                    && (self.names.is_empty() || name.is_some_and(|name| self.names.contains(&name)))
+            }
+            Permission::Url { verb, url } => {
+                let under = |pattern: &&str| pattern.strip_suffix('*').is_some_and(|prefix| url.starts_with(prefix));
+                has(&self.verbs, verb) && (self.urls.contains(&url) || self.urls.iter().any(under))
+            }
+        }
+    }
+}
+
+impl Permission<'_> {
+    fn title(&self) -> String {
+        match *self {
+            Self::Url { verb, url } => format!("{verb} {url}"),
+            Self::Resource { verb, group, resource, name } => {
+                let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+                let name = name.map(|name| format!(" {name:?}")).unwrap_or_default();
+                format!("{verb} {resource}{group}{name}")
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! What changed in the managed resources of a component: pairs them, then looks at namespace, API version, labels,
+//! selector, owner, expected spec, images and permissions.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::super::difference::{Change, ChangeType, Severity};
+use super::super::matching::{self, jaccard, tokens};
+use super::super::model::{Component, FactClass, Resource};
+use super::context::{Context, Owner};
+use super::{permissions, spec};
+
+/// How alike the label keys of two resources must be to be one that was renamed; what rounding adds does not decide.
+const LABELS_ALIKE: f64 = 0.6 - 1e-9;
+/// How alike their names must be where labels are generic.
+const NAMES_ALIKE: f64 = 0.5;
+/// Comparisons of resources by their labels that one component is worth.
+const MAX_COMPARISONS: usize = 1_000_000;
+
+/// Workloads whose selector the API server lets nobody change.
+const FIXED_SELECTOR: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"];
+/// Kinds whose objects take data with them.
+const DATA: [&str; 3] = ["Namespace", "PersistentVolume", "PersistentVolumeClaim"];
+
+pub(super) fn compare(
+    context: &Context<'_>,
+    (old, old_owner): (&Component, Owner<'_>),
+    (new, new_owner): (&Component, Owner<'_>),
+    changes: &mut Vec<Change>,
+) {
+    if context.is_blind(FactClass::Resources) {
+        return;
+    }
+    let pairing = pair(&old.resources, &new.resources, context.guarded);
+    for &(before, after) in &pairing.pairs {
+        paired(context, &old.resources[before], &new.resources[after], changes);
+    }
+    for &index in &pairing.removed {
+        changes.push(removed(context, new_owner, &old.resources[index]));
+    }
+    for &index in &pairing.added {
+        changes.extend(added(context, old_owner, &new.resources[index]));
+    }
+}
+
+/// What a component that is gone leaves: data, and what others have taken over. The rest goes with the component.
+pub(super) fn of_removed(context: &Context<'_>, component: &Component, owner: Owner<'_>, changes: &mut Vec<Change>) {
+    if context.is_blind(FactClass::Resources) {
+        return;
+    }
+    let found = component.resources.iter().map(|resource| removed(context, owner, resource));
+    changes.extend(
+        found.filter(|change| change.severity == Severity::Breaking || change.change_type == ChangeType::ResourceMoved),
+    );
+}
+
+/// `Deployment/web`.
+pub(super) fn place(resource: &Resource) -> String {
+    format!("{}/{}", resource.object.kind, resource.object.name)
+}
+
+fn change(kind: ChangeType, severity: Severity, resource: &Resource, field: &str, message: String) -> Change {
+    let separator = if field.is_empty() { "" } else { " " };
+    let path = format!("{}{separator}{field}", place(resource));
+    Change::new(kind, severity, path, message).object(&resource.object).at(&resource.position)
+}
+
+fn removed(context: &Context<'_>, new: Owner<'_>, resource: &Resource) -> Change {
+    let (taken_over, still) = context.owners(&resource.object.key(), new);
+    if let Some(owner) = taken_over {
+        let message = format!("now managed by component {owner}");
+        return change(ChangeType::ResourceMoved, Severity::Warning, resource, "component", message);
+    }
+    if let Some(owner) = still {
+        let message = format!("no longer managed here, still by component {owner}");
+        return change(ChangeType::ResourceRemoved, Severity::Info, resource, "", message);
+    }
+    let (severity, message) = if DATA.contains(&resource.object.kind.as_str()) && resource.object.group.is_empty() {
+        (Severity::Breaking, "no longer managed: where it is deleted, its data are lost")
+    } else {
+        (Severity::Warning, "no longer managed: it must be deleted, or it is left behind")
+    };
+    change(ChangeType::ResourceRemoved, severity, resource, "", message.to_owned())
+}
+
+fn added(context: &Context<'_>, old: Owner<'_>, resource: &Resource) -> Option<Change> {
+    // Said on the side of the component that had it.
+    let given = context.former_owner(&resource.object.key(), old);
+    given.is_none().then(|| change(ChangeType::ResourceAdded, Severity::Info, resource, "", "newly managed".to_owned()))
+}
+
+fn paired(context: &Context<'_>, before: &Resource, after: &Resource, changes: &mut Vec<Change>) {
+    let (one, other) = (&before.object, &after.object);
+    if one.name != other.name {
+        let message = format!("renamed from {} to {}: who knows it by its name does not find it", one.name, other.name);
+        changes.push(
+            change(ChangeType::ResourceRenamed, Severity::Breaking, after, "name", message)
+                .values(Some(json!(one.name)), Some(json!(other.name))),
+        );
+    }
+    if one.namespace != other.namespace && !one.namespace.is_empty() && !other.namespace.is_empty() {
+        let message = format!("moved from namespace {} to {}: it is made anew", one.namespace, other.namespace);
+        changes.push(
+            change(ChangeType::ResourceMoved, Severity::Breaking, after, "namespace", message)
+                .values(Some(json!(one.namespace)), Some(json!(other.namespace))),
+        );
+    }
+    if (&one.group, &one.version) != (&other.group, &other.version) {
+        let (severity, what) =
+            if one.group == other.group { (Severity::Info, "API version") } else { (Severity::Warning, "API group") };
+        let (one, other) = (one.api_version(), other.api_version());
+        let message = format!("{what} changed from {one} to {other}");
+        changes.push(
+            change(ChangeType::ApiVersionChanged, severity, after, "apiVersion", message)
+                .values(Some(json!(one)), Some(json!(other))),
+        );
+    }
+    if !context.is_blind(FactClass::Labels) {
+        labels(context, before, after, changes);
+        selector(context, before, after, changes);
+    }
+    if before.owner_kind != after.owner_kind && !before.owner_kind.is_empty() && !after.owner_kind.is_empty() {
+        let message = format!("owned by a {} instead of a {}", after.owner_kind, before.owner_kind);
+        changes.push(
+            change(ChangeType::SpecChanged, Severity::Warning, after, "ownerRef", message)
+                .values(Some(json!(before.owner_kind)), Some(json!(after.owner_kind))),
+        );
+    }
+    if !context.is_blind(FactClass::ExpectedSpec) {
+        for found in spec::differences(&before.expected_spec, &after.expected_spec) {
+            let (kind, severity) = found.weight();
+            let message = found.message();
+            changes.push(change(kind, severity, after, &found.path, message).values(found.old, found.new));
+        }
+    }
+    if let Some(lost) = permissions::narrowed(before.manifest.as_deref(), after.manifest.as_deref()) {
+        let message = format!("permissions are gone that the old release had: {}", lost.shown());
+        changes.push(
+            change(ChangeType::PermissionsNarrowed, Severity::Warning, after, "rules", message)
+                .values(Some(json!(lost.permissions)), None),
+        );
+    }
+}
+
+fn labels(context: &Context<'_>, before: &Resource, after: &Resource, changes: &mut Vec<Change>) {
+    // A written model says of a workload's labels what selects its Pods. One that is made anew may select others.
+    let is_same = before.object.key() == after.object.key();
+    let may_select = !context.derived && is_same && FIXED_SELECTOR.contains(&after.object.kind.as_str());
+    let (severity, tail) = if may_select {
+        (Severity::Warning, ": where the selector has it, the update is refused")
+    } else {
+        (Severity::Info, "")
+    };
+    for (key, old, new) in differing(&before.labels, &after.labels) {
+        let message = match (old, new) {
+            (Some(old), Some(new)) => format!("label {key} changed from {old:?} to {new:?}{tail}"),
+            (Some(_), None) => format!("label {key} removed{tail}"),
+            _ => format!("label {key} added{tail}"),
+        };
+        changes.push(
+            change(ChangeType::LabelChanged, severity, after, &format!("labels.{key}"), message)
+                .values(old.map(|text| json!(text)), new.map(|text| json!(text))),
+        );
+    }
+}
+
+fn selector(context: &Context<'_>, before: &Resource, after: &Resource, changes: &mut Vec<Change>) {
+    let is_known = context.derived && !before.selector.is_empty() && !after.selector.is_empty();
+    let is_same = before.object.key() == after.object.key();
+    if !is_known || !is_same || before.selector == after.selector {
+        return;
+    }
+    let is_fixed = FIXED_SELECTOR.contains(&after.object.kind.as_str());
+    let (severity, message) = if is_fixed {
+        let message =
+            "selector changed, which cannot be: the API server refuses the update, it must be deleted and made anew";
+        (Severity::Breaking, message)
+    } else {
+        (Severity::Warning, "selector changed: it finds other Pods")
+    };
+    changes.push(
+        change(ChangeType::SelectorChanged, severity, after, "selector", message.to_owned())
+            .values(Some(json!(before.selector)), Some(json!(after.selector))),
+    );
+}
+
+/// Keys that differ, with what they have on either side.
+fn differing<'a>(
+    before: &'a BTreeMap<String, String>,
+    after: &'a BTreeMap<String, String>,
+) -> Vec<(&'a str, Option<&'a str>, Option<&'a str>)> {
+    let gone = before.keys().filter(|key| !after.contains_key(*key));
+    let mut keys: Vec<&String> = after.keys().chain(gone).collect();
+    keys.sort();
+    let both = keys
+        .into_iter()
+        .map(|key| (key.as_str(), before.get(key).map(String::as_str), after.get(key).map(String::as_str)));
+    both.filter(|(_, old, new)| old != new).collect()
+}
+
+/// Which resource is which.
+#[derive(Debug, Default)]
+struct Pairing {
+    pairs: Vec<(usize, usize)>,
+    removed: Vec<usize>,
+    added: Vec<usize>,
+}
+
+/// By identity, then by kind and name in another group or namespace, then by likeness of labels.
+fn pair(old: &[Resource], new: &[Resource], guarded: bool) -> Pairing {
+    let mut pairing =
+        Pairing { removed: (0..old.len()).collect(), added: (0..new.len()).collect(), ..Pairing::default() };
+    let by_key: [fn(&Resource) -> [&str; 4]; 3] = [
+        |resource| [&resource.object.group, &resource.object.kind, &resource.object.namespace, &resource.object.name],
+        |resource| ["", &resource.object.kind, &resource.object.namespace, &resource.object.name],
+        |resource| ["", &resource.object.kind, "", &resource.object.name],
+    ];
+    for key in by_key {
+        let mut found: BTreeMap<[&str; 4], Vec<usize>> = BTreeMap::new();
+        for &index in pairing.added.iter().rev() {
+            found.entry(key(&new[index])).or_default().push(index);
+        }
+        let pairs = &mut pairing.pairs;
+        pairing.removed.retain(|&index| match found.get_mut(&key(&old[index])).and_then(Vec::pop) {
+            Some(partner) => {
+                pairs.push((index, partner));
+                false
+            }
+            None => true,
+        });
+        pairing.added = found.into_values().flatten().collect();
+        pairing.added.sort_unstable();
+    }
+    by_labels(old, new, guarded, &mut pairing);
+    pairing.pairs.sort_unstable();
+    pairing
+}
+
+/// The most alike first; among equals the first of the old side, then of the new one.
+fn by_labels(old: &[Resource], new: &[Resource], guarded: bool, pairing: &mut Pairing) {
+    if pairing.removed.len().saturating_mul(pairing.added.len()) > MAX_COMPARISONS {
+        return;
+    }
+    let mut candidates = Vec::new();
+    for &before in &pairing.removed {
+        for &after in &pairing.added {
+            let (one, other) = (&old[before], &new[after]);
+            if one.object.kind != other.object.kind {
+                continue;
+            }
+            let likeness = jaccard(&one.labels.keys().collect(), &other.labels.keys().collect());
+            let names = || jaccard(&tokens(&one.object.name), &tokens(&other.object.name));
+            if likeness >= LABELS_ALIKE && (!guarded || names() >= NAMES_ALIKE) {
+                candidates.push((matching::billionths(likeness), before, after));
+            }
+        }
+    }
+    candidates.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| (one.1, one.2).cmp(&(other.1, other.2))));
+    for (_, before, after) in candidates {
+        let is_free = pairing.removed.contains(&before) && pairing.added.contains(&after);
+        if is_free {
+            pairing.removed.retain(|&index| index != before);
+            pairing.added.retain(|&index| index != after);
+            pairing.pairs.push((before, after));
+        }
+    }
+}
+
+/// Facts that one side has and the other cannot show.
+pub(super) fn count(component: &Component, class: FactClass) -> usize {
+    let resources = component.resources.iter();
+    match class {
+        FactClass::Resources => resources.count(),
+        FactClass::Labels => resources.filter(|resource| !resource.labels.is_empty()).count(),
+        FactClass::ExpectedSpec => resources.filter(|resource| !resource.expected_spec.is_empty()).count(),
+        FactClass::Webhooks => component.webhooks.len(),
+        FactClass::Finalizers => component.finalizers.len(),
+        FactClass::Dependencies => component.dependencies.len(),
+        FactClass::Recovery => component.steady_state.checks.len(),
+        FactClass::Definitions => 0,
+    }
+}
+
+/// A value as a message shows it.
+pub(super) fn shown(value: &Value) -> String {
+    const SHOWN: usize = 80;
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

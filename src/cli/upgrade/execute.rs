@@ -1,0 +1,430 @@
+//! `pushback upgrade run`: runs experiments on a cluster, one after the other, and takes back what they inject.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use pushback_preflight::operator::experiment::{self, DangerLevel, Experiment};
+
+use super::{ReportFormat, ShownArgs, data_text};
+use crate::cli::arguments::{GlobalArgs, duration};
+use crate::cli::connect::connect;
+use crate::cli::error::CommandError;
+use crate::cli::outcome::End;
+use crate::cli::pipeline::until_stopped;
+use crate::cli::run::{Run, complete};
+use crate::cli::signals;
+use crate::cluster::{Cluster, ErrorKind};
+use crate::exit::ExitCode;
+use crate::manifest::collect::{self, LoadOptions};
+use crate::manifest::{Input, InputError};
+use crate::report::Counts;
+use crate::report::event::Event;
+use crate::report::experiment_report;
+use crate::report::report_file::{ReportFormat as FileFormat, ReportSpec, write_text};
+use crate::upgrade::inject::Site;
+use crate::upgrade::lock::{LockError, Locks, Terms};
+use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
+use crate::upgrade::recover;
+use crate::upgrade::run::{Runner, blank, preview};
+
+/// Layout of the report.
+const SCHEMA: u32 = 1;
+
+/// Run experiments on a cluster.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback upgrade run experiments/ --allow-namespace backup-system --dry-run
+  pushback upgrade run experiments/ --allow-namespace backup-system --max-danger high --yes
+  pushback upgrade run drift.yaml --allow-namespace shop --report junit=results.xml --yes
+
+Before anything is injected, what is needed to take it back is written to the cluster. What a killed
+run has left is taken back by `pushback upgrade recover`.
+
+Exit codes: 0 all resilient or skipped, 1 wrong input, 12 another run is at work there, 13 no cluster,
+20 something could not be taken back, 21 not resilient.")]
+pub struct RunArgs {
+    /// Experiments: files or folders, read recursively
+    #[arg(value_name = "PATH", required = true)]
+    pub suite: Vec<String>,
+    #[command(flatten)]
+    pub execute: ExecuteArgs,
+    #[command(flatten)]
+    pub shown: ShownArgs,
+}
+
+/// How experiments run.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Run")]
+pub struct ExecuteArgs {
+    /// Namespace that experiments may inject into; can be given more than once
+    #[arg(long, value_name = "NAMESPACE")]
+    pub allow_namespace: Vec<String>,
+    /// The most dangerous experiments that may run; others are skipped
+    #[arg(long, value_name = "LEVEL", default_value = "medium")]
+    pub max_danger: Danger,
+    /// Say what would be injected, and send nothing but questions
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The least bad verdict that makes the command fail
+    #[arg(long, value_name = "VERDICT", default_value = "inconclusive")]
+    pub fail_on_verdict: FailOnVerdict,
+    /// Write a report, json=PATH or junit=PATH; can be given more than once
+    #[arg(long, value_name = "FORMAT=PATH")]
+    pub report: Vec<String>,
+    /// Write results.json and suite-results.xml to this folder
+    #[arg(long, value_name = "DIR")]
+    pub report_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub lock: LockArgs,
+}
+
+/// How long other runs are waited for.
+#[derive(Clone, Debug, Args)]
+pub struct LockArgs {
+    /// How long to wait for another run in the same namespaces [default: the lease and 5 seconds]
+    #[arg(long, value_parser = duration, value_name = "DURATION")]
+    pub lock_wait: Option<Duration>,
+    /// How long the lock holds without being renewed
+    #[arg(long, value_parser = duration, default_value = "15s", value_name = "DURATION", hide_short_help = true)]
+    pub lock_lease: Duration,
+}
+
+impl LockArgs {
+    /// The terms.
+    pub fn terms(&self) -> Terms {
+        // A lease has to outlive the requests that renew it.
+        let lease = self.lock_lease.max(Duration::from_secs(1));
+        Terms { lease, patience: self.lock_wait.unwrap_or(lease + Duration::from_secs(5)) }
+    }
+}
+
+/// `--max-danger`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Danger {
+    /// Pods are killed.
+    Low,
+    /// Objects change.
+    Medium,
+    /// What may hurt others, too.
+    High,
+}
+
+/// `--fail-on-verdict`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOnVerdict {
+    /// Anything but resilient and skipped.
+    Inconclusive,
+    /// Degraded, and worse.
+    Degraded,
+    /// Failed alone.
+    Failed,
+    /// No verdict.
+    Never,
+}
+
+impl FailOnVerdict {
+    fn fails(self, worst: Verdict) -> bool {
+        match self {
+            Self::Inconclusive => worst >= Verdict::Inconclusive,
+            Self::Degraded => worst >= Verdict::Degraded,
+            Self::Failed => worst >= Verdict::Failed,
+            Self::Never => false,
+        }
+    }
+}
+
+/// Runs the command.
+pub async fn run(global: &GlobalArgs, arguments: RunArgs) -> ExitCode {
+    let RunArgs { suite, execute, shown } = arguments;
+    complete(global, Run::start_for_report(global), async |run| {
+        let experiments = read(&suite)?;
+        execute_all(global, run, experiments, &execute, &shown).await
+    })
+    .await
+}
+
+/// Reads experiments.
+///
+/// # Errors
+/// Everything that is wrong with them, with its place.
+fn read(inputs: &[String]) -> Result<Vec<Experiment>, CommandError> {
+    let Input { manifests, .. } = collect::load(inputs, &LoadOptions::default())?;
+    let mut experiments = Vec::new();
+    let mut errors = Vec::new();
+    for manifest in manifests.iter().filter(|manifest| manifest.object.kind == experiment::KIND) {
+        match Experiment::read(&manifest.value) {
+            Ok(experiment) => experiments.push(experiment),
+            Err(problems) => errors.extend(problems.into_iter().map(|problem| InputError {
+                message: format!("{}: {}", manifest.object, problem.message),
+                position: manifest.positions.locate(&problem.path),
+                hints: Vec::new(),
+            })),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors.into());
+    }
+    if experiments.is_empty() {
+        return Err(CommandError::usage_with_hint(
+            format!("{} holds no experiment", inputs.join(", ")),
+            format!(
+                "an experiment is a document of apiVersion {} and kind {}",
+                experiment::API_VERSION,
+                experiment::KIND
+            ),
+        ));
+    }
+    Ok(experiments)
+}
+
+/// Runs experiments in their order, and reports.
+///
+/// # Errors
+/// Wrong arguments, no cluster, another run at work, or what a killed run has left.
+pub async fn execute_all(
+    global: &GlobalArgs,
+    run: &mut Run,
+    experiments: Vec<Experiment>,
+    arguments: &ExecuteArgs,
+    shown: &ShownArgs,
+) -> Result<End, CommandError> {
+    let path = shown.path()?.unwrap_or_else(|| PathBuf::from("-"));
+    let reports = reports(arguments)?;
+    let site = site(arguments)?;
+    let notices = run.notices();
+    let stop = run.stop.clone();
+    let connecting = async { connect(global, Some(notices), &|text| run.announce(text)).await };
+    let cluster = until_stopped(stop.clone(), connecting).await?.cluster;
+    run.uses(&cluster);
+    require_server(&*cluster)?;
+    let executing = Executing { global, run, cluster, site: &site, arguments };
+    let (outcomes, was_stopped) = if arguments.dry_run {
+        (until_stopped(stop.clone(), executing.preview(&experiments)).await?, false)
+    } else {
+        executing.execute(&experiments).await?
+    };
+    let mut report = RunReport {
+        schema_version: SCHEMA,
+        run: run.id.clone(),
+        cluster: executing.cluster.description(),
+        outcome: String::new(),
+        upgrade: None,
+        experiments: outcomes,
+    };
+    let worst = report.worst();
+    report.outcome = if was_stopped { "Interrupted" } else { worst.word() }.to_owned();
+    run.settle();
+    let text = match shown.format {
+        ReportFormat::Table => experiment_report::table(&report),
+        ReportFormat::Markdown => experiment_report::markdown(&report),
+        format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&report, format)?,
+    };
+    let failed = |error: crate::report::report_file::ReportError| CommandError::usage(error.to_string());
+    write_text(&path, &text).map_err(failed)?;
+    for (format, path) in &reports {
+        let text = match format {
+            FileFormat::Junit => experiment_report::junit(&report),
+            _ => data_text(&report, ReportFormat::Json)?,
+        };
+        write_text(path, &text).map_err(failed)?;
+    }
+    Ok(end(&report, worst, signals::exit_code(*run.stop.borrow()).filter(|_| was_stopped), arguments))
+}
+
+fn end(report: &RunReport, worst: Verdict, stopped: Option<ExitCode>, arguments: &ExecuteArgs) -> End {
+    let recover = "take it back with `pushback upgrade recover`".to_owned();
+    if report.experiments.iter().any(|outcome| !outcome.revert_error.is_empty()) {
+        let mut end = End::new(ExitCode::Partial, "failed", Counts::default());
+        "something that was injected could not be taken back".clone_into(&mut end.error);
+        end.hints.push(recover);
+        return end;
+    }
+    if let Some(code) = stopped {
+        let mut end = End::new(code, "interrupted", Counts::default());
+        "stopped by a signal; what was injected is taken back".clone_into(&mut end.error);
+        return end;
+    }
+    if !arguments.dry_run && arguments.fail_on_verdict.fails(worst) {
+        let mut end = End::new(ExitCode::Failed, "failed", Counts::default());
+        end.error = format!("an experiment ended {}", worst.word());
+        return end;
+    }
+    End::new(ExitCode::Success, "succeeded", Counts::default())
+}
+
+/// Only a server admits, defaults and has controllers.
+pub fn require_server(cluster: &dyn Cluster) -> Result<(), CommandError> {
+    if cluster.capabilities().server {
+        return Ok(());
+    }
+    let message = format!("{} is no API server: nothing there reacts to an experiment", cluster.description());
+    Err(CommandError::usage_with_hint(message, "run against a cluster: --cluster kube"))
+}
+
+fn site(arguments: &ExecuteArgs) -> Result<Site, CommandError> {
+    if arguments.allow_namespace.is_empty() {
+        return Err(CommandError::usage_with_hint(
+            "no namespace may be injected into",
+            "name each with --allow-namespace NAMESPACE",
+        ));
+    }
+    let max_danger = match arguments.max_danger {
+        Danger::Low => DangerLevel::Low,
+        Danger::Medium => DangerLevel::Medium,
+        Danger::High => DangerLevel::High,
+    };
+    Ok(Site { allowed: arguments.allow_namespace.iter().cloned().collect(), max_danger })
+}
+
+/// Where reports go; whether they can be written is tried before anything is injected.
+fn reports(arguments: &ExecuteArgs) -> Result<Vec<(FileFormat, PathBuf)>, CommandError> {
+    let usage = |error: crate::report::report_file::ReportError| CommandError::usage(error.to_string());
+    let mut specs = Vec::new();
+    for flag in &arguments.report {
+        let spec: ReportSpec = flag.parse().map_err(usage)?;
+        if !matches!(spec.format, FileFormat::Json | FileFormat::Junit) {
+            return Err(CommandError::usage(format!(
+                "report {flag}: a run of experiments is reported as json or junit"
+            )));
+        }
+        specs.push(spec);
+    }
+    if let Some(folder) = &arguments.report_dir {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            let reason = crate::surroundings::reason(&error);
+            CommandError::usage(format!("cannot make folder {}: {reason}", folder.display()))
+        })?;
+        specs.push(ReportSpec { format: FileFormat::Json, path: folder.join("results.json") });
+        specs.push(ReportSpec { format: FileFormat::Junit, path: folder.join("suite-results.xml") });
+    }
+    specs.iter().try_for_each(ReportSpec::prepare).map_err(usage)?;
+    Ok(specs.into_iter().map(|spec| (spec.format, spec.path)).collect())
+}
+
+struct Executing<'a> {
+    global: &'a GlobalArgs,
+    run: &'a Run,
+    cluster: Arc<dyn Cluster>,
+    site: &'a Site,
+    arguments: &'a ExecuteArgs,
+}
+
+impl Executing<'_> {
+    async fn preview(&self, experiments: &[Experiment]) -> Result<Vec<Outcome>, CommandError> {
+        let mut outcomes = Vec::new();
+        for experiment in experiments {
+            let mut outcome = blank(experiment);
+            match preview(&*self.cluster, self.site, experiment).await {
+                Ok(changes) => {
+                    outcome.changes = changes;
+                    "dry run: it would be made".clone_into(&mut outcome.reason);
+                }
+                Err(refusal) => outcome.reason = format!("it would not be made: {refusal}"),
+            }
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    }
+
+    async fn execute(&self, experiments: &[Experiment]) -> Result<(Vec<Outcome>, bool), CommandError> {
+        let run = self.run;
+        let count = experiments.len();
+        run.confirm(self.global, &format!("Inject into {}? {count} experiments", self.namespaces_text())).await?;
+        let kinds = until_stopped(run.stop.clone(), async { Ok(self.cluster.kinds().await?) }).await?;
+        let namespaces: BTreeSet<String> = experiments
+            .iter()
+            .map(|experiment| experiment.injection_namespace().to_owned())
+            .filter(|namespace| self.site.allowed.contains(namespace))
+            .collect();
+        let terms = self.arguments.lock.terms();
+        let taking = async {
+            Locks::take(&self.cluster, &kinds, &run.surroundings, &run.id, &namespaces, terms).await.map_err(locked)
+        };
+        let locks = until_stopped(run.stop.clone(), taking).await?;
+        let outcomes = match self.require_nothing_left(&namespaces).await {
+            Ok(()) => Ok(self.one_after_the_other(experiments, &locks).await),
+            Err(error) => Err(error),
+        };
+        locks.release().await;
+        let was_stopped = signals::exit_code(*run.stop.borrow()).is_some();
+        Ok((outcomes?, was_stopped))
+    }
+
+    fn namespaces_text(&self) -> String {
+        self.site.allowed.iter().cloned().collect::<Vec<_>>().join(", ")
+    }
+
+    /// What a dead run has left would be part of every steady state.
+    async fn require_nothing_left(&self, namespaces: &BTreeSet<String>) -> Result<(), CommandError> {
+        let kinds = self.cluster.kinds().await?;
+        let names: Vec<String> = namespaces.iter().cloned().collect();
+        let left = recover::look(&*self.cluster, &kinds, &self.run.surroundings, Some(&names)).await?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let message = format!("a run that was killed has left: {}", left.describe().join("; "));
+        Err(CommandError::usage_with_hint(message, "take it back first with `pushback upgrade recover`"))
+    }
+
+    async fn one_after_the_other(&self, experiments: &[Experiment], locks: &Locks) -> Vec<Outcome> {
+        let run = self.run;
+        let events = run.events.clone();
+        let tell = move |message: String| events.send(Event::Diagnostic { code: "experiment".to_owned(), message });
+        let runner = Runner {
+            cluster: Arc::clone(&self.cluster),
+            surroundings: &run.surroundings,
+            run: &run.id,
+            site: self.site,
+            locks,
+            stop: run.stop.clone(),
+            tell: &tell,
+        };
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        let mut unsteady: Option<String> = None;
+        for (index, experiment) in experiments.iter().enumerate() {
+            let reason = match &unsteady {
+                Some(name) => Some(format!("{name} has left the cluster unsteady")),
+                None if signals::exit_code(*run.stop.borrow()).is_some() => {
+                    Some("interrupted before it began".to_owned())
+                }
+                None => None,
+            };
+            if let Some(reason) = reason {
+                outcomes.push(Outcome { reason, ..blank(experiment) });
+                continue;
+            }
+            let outcome = runner.execute(experiment, index + 1).await;
+            if outcome.verdict == Verdict::Failed {
+                unsteady = Some(outcome.name.clone());
+            }
+            outcomes.push(outcome);
+        }
+        outcomes
+    }
+}
+
+/// Why the lock cannot be had.
+pub fn locked(error: LockError) -> CommandError {
+    match error {
+        LockError::Held { .. } => {
+            let mut converted = CommandError::usage_with_hint(
+                error.to_string(),
+                "wait for it with --lock-wait; a lock that is not renewed expires by itself",
+            );
+            converted.code = ExitCode::Locked;
+            converted
+        }
+        LockError::Cluster { namespace, error } => {
+            let missing = error.kind == ErrorKind::NotFound;
+            let mut converted = CommandError::from(error);
+            if missing {
+                converted.errors[0].message = format!("namespace {namespace} does not exist");
+            }
+            converted
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `pushback upgrade recover`: takes back what killed runs of experiments have left in a cluster.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+
+use super::execute::{LockArgs, locked, require_server};
+use crate::cli::arguments::GlobalArgs;
+use crate::cli::connect::connect;
+use crate::cli::error::CommandError;
+use crate::cli::outcome::End;
+use crate::cli::pipeline::until_stopped;
+use crate::cli::run::{Run, complete};
+use crate::cluster::{Cluster, ErrorKind};
+use crate::exit::ExitCode;
+use crate::report::Counts;
+use crate::report::escape::terminal_safe;
+use crate::report::event::Event;
+use crate::report::output::Output;
+use crate::surroundings::Surroundings;
+use crate::upgrade::recover::{self, Left, Recovered};
+
+/// Take back what killed runs of experiments have left.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback upgrade recover
+  pushback upgrade recover --allow-namespace backup-system --yes
+
+By the journals that runs write before they inject. A field gets its old value if it still has the one
+that was injected; what somebody has changed since is left and named. Doing it twice does nothing.
+
+Exit codes: 0 nothing is left, 12 a run is at work there, 13 no cluster, 20 something could not be
+taken back.")]
+pub struct RecoverArgs {
+    /// Look into this namespace alone; can be given more than once [default: all that may be listed]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub allow_namespace: Vec<String>,
+    #[command(flatten)]
+    pub lock: LockArgs,
+}
+
+/// Runs the command.
+pub async fn run(global: &GlobalArgs, arguments: RecoverArgs) -> ExitCode {
+    complete(global, Run::start_for_report(global), async |run| recover(global, run, &arguments).await).await
+}
+
+async fn recover(global: &GlobalArgs, run: &mut Run, arguments: &RecoverArgs) -> Result<End, CommandError> {
+    let notices = run.notices();
+    let stop = run.stop.clone();
+    let connecting = async { connect(global, Some(notices), &|text| run.announce(text)).await };
+    let cluster = until_stopped(stop.clone(), connecting).await?.cluster;
+    run.uses(&cluster);
+    require_server(&*cluster)?;
+    let left = until_stopped(stop, look(&*cluster, &run.surroundings, &arguments.allow_namespace)).await?;
+    if left.is_empty() {
+        print("Nothing is left to take back.\n")?;
+        return Ok(End::new(ExitCode::Success, "unchanged", Counts::default()));
+    }
+    for message in left.describe() {
+        run.events.send(Event::Diagnostic { code: "left".to_owned(), message });
+    }
+    run.confirm(global, "Take this back?").await?;
+    let namespaces: BTreeSet<String> = left.namespaces();
+    let terms = arguments.lock.terms();
+    let recovered = recover::recover(&cluster, &run.surroundings, &run.id, &namespaces, terms).await.map_err(locked)?;
+    run.settle();
+    let text = text(&recovered);
+    // A lock is all that was left.
+    print(if text.is_empty() { "The lock is free.\n" } else { &text })?;
+    if recovered.failed.is_empty() {
+        return Ok(End::new(ExitCode::Success, "succeeded", Counts::default()));
+    }
+    let mut end = End::new(ExitCode::Partial, "failed", Counts::default());
+    "something could not be taken back; its journal is kept".clone_into(&mut end.error);
+    end.hints.push("correct the cause and run the same command again".to_owned());
+    Ok(end)
+}
+
+async fn look(cluster: &dyn Cluster, surroundings: &Surroundings, namespaces: &[String]) -> Result<Left, CommandError> {
+    let kinds = cluster.kinds().await?;
+    let namespaces = Some(namespaces).filter(|namespaces| !namespaces.is_empty());
+    recover::look(cluster, &kinds, surroundings, namespaces).await.map_err(|error| {
+        let forbidden = error.kind == ErrorKind::Forbidden && namespaces.is_none();
+        let mut converted = CommandError::from(error);
+        if forbidden {
+            let hint = "name the namespaces that you may read with --allow-namespace";
+            converted.errors[0].hints.push(hint.to_owned());
+        }
+        converted
+    })
+}
+
+fn print(text: &str) -> Result<(), CommandError> {
+    let mut output = Output::standard();
+    output.data(text);
+    output.finish().map_err(|error| CommandError::usage(format!("standard output could not be written: {error}")))
+}
+
+fn text(recovered: &Recovered) -> String {
+    let groups = [("", &recovered.done), ("left as it is: ", &recovered.left), ("failed: ", &recovered.failed)];
+    let lines = groups.iter().flat_map(|(prefix, lines)| lines.iter().map(move |line| format!("{prefix}{line}")));
+    lines.map(|line| format!("{}\n", terminal_safe(&line))).collect()
+}

@@ -1,0 +1,173 @@
+//! A run of experiments as text: a table for people, markdown for a pull request, JUnit XML for CI servers.
+
+use std::fmt::Write as _;
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::escape::{terminal_safe, terminal_safe_lines};
+use super::table::Table;
+use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
+use crate::upgrade::steady::Looked;
+
+/// For people: a row for each experiment, and below it what was not as it should be.
+#[must_use]
+pub fn table(report: &RunReport) -> String {
+    let mut table = Table::new(&["EXPERIMENT", "INJECTION", "VERDICT", "REASON"]);
+    for outcome in &report.experiments {
+        table.row(&[&outcome.name, &outcome.injection, outcome.verdict.word(), &outcome.reason]);
+    }
+    let mut text = table.text();
+    for outcome in &report.experiments {
+        let details = details(outcome);
+        if !details.is_empty() {
+            let _ = write!(text, "\n{}\n", terminal_safe(&outcome.name));
+            details.iter().for_each(|line| {
+                let _ = writeln!(text, "  {}", terminal_safe(line));
+            });
+        }
+    }
+    if let Some(upgrade) = &report.upgrade {
+        let _ = write!(text, "\nupgrade (apply ended with {})\n", upgrade.exit_code);
+        for check in &upgrade.checks {
+            let _ = writeln!(text, "  {}", terminal_safe(&looked(check)));
+        }
+    }
+    let _ = writeln!(text, "\n{}", summary(report));
+    text
+}
+
+/// For a comment on a pull request.
+#[must_use]
+pub fn markdown(report: &RunReport) -> String {
+    // A bar would end a cell.
+    let cell = |text: &str| terminal_safe(text).replace('|', "\\|");
+    let mut text = format!("### Upgrade experiments: {}\n\n", summary(report));
+    text += "| experiment | injection | verdict | reason |\n|---|---|---|---|\n";
+    for outcome in &report.experiments {
+        let cells = [&outcome.name, &outcome.injection, outcome.verdict.word(), &outcome.reason].map(cell);
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+    }
+    text
+}
+
+/// For CI servers: a case is an experiment. What is not resilient fails, what could not be judged or was not made is
+/// skipped, and what could not be taken back is an error.
+#[must_use]
+pub fn junit(report: &RunReport) -> String {
+    let mut document = Report::new("pushback");
+    let mut suite = TestSuite::new("upgrade-experiments");
+    for outcome in &report.experiments {
+        let mut status = match outcome.verdict {
+            Verdict::Resilient => TestCaseStatus::success(),
+            Verdict::Skipped | Verdict::Inconclusive => TestCaseStatus::skipped(),
+            Verdict::Degraded | Verdict::Failed => {
+                let is_error = !outcome.revert_error.is_empty();
+                let kind = if is_error { NonSuccessKind::Error } else { NonSuccessKind::Failure };
+                TestCaseStatus::non_success(kind)
+            }
+        };
+        if outcome.verdict != Verdict::Resilient {
+            status.set_type(outcome.verdict.word()).set_message(terminal_safe_lines(&outcome.reason).into_owned());
+            status.set_description(terminal_safe_lines(&details(outcome).join("\n")).into_owned());
+        }
+        let mut case = TestCase::new(terminal_safe(&outcome.name).into_owned(), status);
+        case.set_classname(format!("experiment.{}", outcome.injection));
+        if let Some(seconds) = outcome.recovery_seconds {
+            case.set_time(std::time::Duration::from_secs_f64(seconds));
+        }
+        suite.add_test_case(case);
+    }
+    for check in report.upgrade.iter().flat_map(|upgrade| &upgrade.checks) {
+        let mut status =
+            if check.passed { TestCaseStatus::success() } else { TestCaseStatus::non_success(NonSuccessKind::Failure) };
+        if !check.passed {
+            status.set_type("upgrade").set_message(terminal_safe_lines(&check.detail).into_owned());
+        }
+        let mut case = TestCase::new(terminal_safe(&check.check).into_owned(), status);
+        case.set_classname("upgrade");
+        suite.add_test_case(case);
+    }
+    document.add_test_suite(suite);
+    // Written to memory, of text that XML can hold: that cannot fail.
+    document.to_string().unwrap_or_default()
+}
+
+/// What there is to say of an experiment beside its verdict.
+fn details(outcome: &Outcome) -> Vec<String> {
+    let mut lines: Vec<String> = outcome.changes.iter().map(|change| format!("change: {change}")).collect();
+    let phases = [("before", &outcome.before), ("under the fault", &outcome.under_fault), ("after", &outcome.after)];
+    for (phase, checks) in phases {
+        lines.extend(checks.iter().filter(|check| !check.passed).map(|check| format!("{phase}: {}", looked(check))));
+    }
+    for admission in &outcome.admissions {
+        let webhook = if admission.webhook.is_empty() { "outside of its scope" } else { &admission.webhook };
+        let (request, answer, seconds) = (&admission.request, admission.answer, admission.seconds);
+        lines.push(format!("admission, {webhook}: {request} {answer} in {seconds:.3} s"));
+    }
+    let deviations = outcome.deviations.iter().map(|deviation| format!("{}: {}", deviation.name, deviation.detail));
+    lines.extend(deviations.chain(outcome.notes.iter().cloned()));
+    lines
+}
+
+fn looked(check: &Looked) -> String {
+    if check.passed { format!("{}: yes", check.check) } else { format!("{}: no: {}", check.check, check.detail) }
+}
+
+fn summary(report: &RunReport) -> String {
+    let verdicts = [Verdict::Resilient, Verdict::Degraded, Verdict::Failed, Verdict::Inconclusive, Verdict::Skipped];
+    let count = |verdict| report.experiments.iter().filter(|outcome| outcome.verdict == verdict).count();
+    let counted = verdicts.map(|verdict| (count(verdict), verdict.word().to_lowercase()));
+    let words: Vec<String> =
+        counted.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    if words.is_empty() { "no experiment".to_owned() } else { words.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use pushback_preflight::operator::experiment::Experiment;
+
+    use super::*;
+    use crate::upgrade::run::blank;
+
+    fn report() -> RunReport {
+        let named = |name: &str, verdict, reason: &str| Outcome {
+            name: name.to_owned(),
+            verdict,
+            reason: reason.to_owned(),
+            ..blank(&Experiment::default())
+        };
+        let mut degraded = named("drift", Verdict::Degraded, "nobody undid it in time");
+        degraded.deviate("changed_by_another", "data.a of ConfigMap shop/b: changed since by somebody else");
+        let mut stuck = named("stuck", Verdict::Failed, "it could not be taken back");
+        stuck.revert_error = "forbidden".to_owned();
+        RunReport {
+            schema_version: 1,
+            run: "r".to_owned(),
+            cluster: "test".to_owned(),
+            outcome: "Failed".to_owned(),
+            upgrade: None,
+            experiments: vec![
+                named("kill", Verdict::Resilient, "as before by itself after 2 s"),
+                degraded,
+                stuck,
+                named("later", Verdict::Skipped, "needs upgrade \u{1b}[31m"),
+            ],
+        }
+    }
+
+    #[test]
+    fn every_verdict_has_its_kind_of_case() {
+        let text = junit(&report());
+        let read = Report::deserialize_from_str(&text).expect("junit");
+        let suite = &read.test_suites[0];
+        assert_eq!((suite.tests, suite.errors, suite.failures), (4, 1, 1), "{text}");
+    }
+
+    #[test]
+    fn the_table_counts_says_why_and_acts_on_no_terminal() {
+        let text = table(&report());
+        assert!(text.ends_with("\n1 resilient, 1 degraded, 1 failed, 1 skipped\n"), "{text}");
+        assert!(text.contains("  changed_by_another: data.a of ConfigMap shop/b"), "{text}");
+        assert!(!text.contains('\u{1b}') && !markdown(&report()).contains('\u{1b}'));
+    }
+}

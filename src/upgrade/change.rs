@@ -1,0 +1,236 @@
+//! One change that an experiment makes, and that can be taken back: which object it is about, in which state that object
+//! was, and what exactly is changed. This is what the journal holds before anything is sent.
+
+use std::fmt;
+
+use pushback_preflight::object::split_api_version;
+use pushback_preflight::{ObjectExt, ObjectRef};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::place::Place;
+use crate::cluster::{Address, ClusterError, ErrorKind, Kinds};
+
+/// The object that is changed, in the state in which it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Target {
+    /// `apps/v1`
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped kinds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// uid; empty for an object that the change creates.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// resourceVersion; empty for an object that the change creates.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+}
+
+impl Target {
+    /// A live object.
+    #[must_use]
+    pub fn of(object: &Value) -> Self {
+        Self {
+            api_version: object.text("/apiVersion").to_owned(),
+            kind: object.text("/kind").to_owned(),
+            namespace: object.namespace().to_owned(),
+            name: object.name().to_owned(),
+            uid: object.uid().to_owned(),
+            resource_version: object.resource_version().to_owned(),
+        }
+    }
+
+    /// Its identity.
+    #[must_use]
+    pub fn reference(&self) -> ObjectRef {
+        let (group, version) = split_api_version(&self.api_version);
+        ObjectRef {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: self.kind.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        }
+    }
+
+    /// Where it is in this cluster. An upgrade may have ended its version: then in the version that is preferred.
+    ///
+    /// # Errors
+    /// The cluster does not serve its kind.
+    pub fn address(&self, kinds: &Kinds) -> Result<Address, ClusterError> {
+        let reference = self.reference();
+        let kind = kinds
+            .find(&reference.group, &reference.version, &reference.kind)
+            .or_else(|| kinds.preferred(&reference.group, &reference.kind))
+            .ok_or_else(|| {
+                let message = format!("the cluster serves no {} of {}", self.kind, self.api_version);
+                ClusterError::new(ErrorKind::UnknownKind, message)
+            })?;
+        Ok(Address::new(kind.clone(), &self.namespace, &self.name).urgent())
+    }
+
+    /// Whether its fields are secret.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        self.api_version == "v1" && self.kind == "Secret"
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.kind)?;
+        if !self.namespace.is_empty() {
+            write!(f, "{}/", self.namespace)?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// One change of one object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Step {
+    /// The object.
+    pub target: Target,
+    /// What becomes of it.
+    pub change: Change,
+}
+
+/// What becomes of an object.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Change {
+    /// Single fields get other values.
+    Fields(Vec<FieldChange>),
+    /// A finalizer is added.
+    Finalizer(String),
+    /// It is created; the whole body.
+    Created(Value),
+    /// It is deleted; the whole body, as it is created again.
+    Deleted(Value),
+    /// It is deleted, and its controller makes another one: nothing to take back.
+    Killed,
+}
+
+/// One field, before and after.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FieldChange {
+    /// Where it is.
+    pub place: Place,
+    /// What it was; absent where it was not there.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// What it becomes; absent where it is removed.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+    /// How many of the maps around it were not there either.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub made_parents: usize,
+}
+
+/// A null that is there is a value.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+// Values may be secret: no debug output shows them.
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fields(fields) => f.debug_tuple("Fields").field(fields).finish(),
+            Self::Finalizer(name) => f.debug_tuple("Finalizer").field(name).finish(),
+            Self::Created(_) => f.write_str("Created(..)"),
+            Self::Deleted(_) => f.write_str("Deleted(..)"),
+            Self::Killed => f.write_str("Killed"),
+        }
+    }
+}
+
+impl fmt::Debug for FieldChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FieldChange").field("place", &self.place.to_string()).finish_non_exhaustive()
+    }
+}
+
+impl Step {
+    /// A change of fields, each to its new value; without what is as wanted already. `None` where nothing is left.
+    #[must_use]
+    pub fn fields(live: &Value, wanted: Vec<(Place, Option<Value>)>) -> Option<Self> {
+        let changes: Vec<FieldChange> = wanted
+            .into_iter()
+            .filter_map(|(place, after)| {
+                let before = place.get(live).cloned();
+                let made_parents = if before.is_none() { place.missing_parents(live) } else { 0 };
+                (before != after).then_some(FieldChange { place, before, after, made_parents })
+            })
+            .collect();
+        (!changes.is_empty()).then(|| Self { target: Target::of(live), change: Change::Fields(changes) })
+    }
+
+    /// Whether its journal holds what only readers of Secrets may see. What a whole object or a custom resource says
+    /// is not known.
+    #[must_use]
+    pub fn is_sensitive(&self) -> bool {
+        match &self.change {
+            Change::Deleted(_) => true,
+            Change::Fields(_) => {
+                let group = self.target.reference().group;
+                let known = group.is_empty()
+                    || ["apps", "rbac.authorization.k8s.io", "admissionregistration.k8s.io"].contains(&group.as_str());
+                self.target.is_secret() || !known
+            }
+            Change::Finalizer(_) | Change::Created(_) | Change::Killed => false,
+        }
+    }
+
+    /// What it does, in words without values.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let target = &self.target;
+        match &self.change {
+            Change::Fields(fields) => {
+                let places: Vec<String> = fields.iter().map(|field| field.place.to_string()).collect();
+                format!("{} of {target} changed", places.join(", "))
+            }
+            Change::Finalizer(name) => format!("finalizer {name} added to {target}"),
+            Change::Created(_) => format!("{target} created"),
+            Change::Deleted(_) | Change::Killed => format!("{target} deleted"),
+        }
+    }
+}
+
+/// An object as it can be created again: without what the server gives it, and without its status.
+#[must_use]
+pub fn recreatable(object: &Value) -> Value {
+    let mut body = object.clone();
+    if let Some(fields) = body.as_object_mut() {
+        fields.shift_remove("status");
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in [
+                "uid",
+                "resourceVersion",
+                "generation",
+                "creationTimestamp",
+                "managedFields",
+                "selfLink",
+                "deletionTimestamp",
+                "deletionGracePeriodSeconds",
+            ] {
+                metadata.shift_remove(field);
+            }
+        }
+    }
+    body
+}

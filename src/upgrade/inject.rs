@@ -1,0 +1,149 @@
+//! Makes the changes of an experiment, each guarded by the uid and the resourceVersion of what was looked at, and plans
+//! them: a file for each family of injection types.
+
+mod binding;
+mod created;
+mod deleted;
+mod fields;
+mod planning;
+mod pods;
+mod webhook;
+
+use std::sync::Arc;
+
+use pushback_preflight::ObjectExt;
+use serde_json::{Map, Value, json};
+
+use super::change::{Change, Step, Target};
+use super::journal::{IS_OBJECT, MARK};
+use super::place::Place;
+use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
+
+pub use planning::{Planned, Refusal, Site, admit, plan};
+
+/// Makes a change, or with `dry_run` asks the server what would come of it. Returns the object as it is then; `None`
+/// where it is gone.
+///
+/// # Errors
+/// The cluster's; `Conflict` where the object is not as it was looked at any more.
+pub async fn make(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    step: &Step,
+    mark: &str,
+    dry_run: bool,
+) -> Result<Option<Arc<Value>>, ClusterError> {
+    let target = &step.target;
+    let address = target.address(kinds)?;
+    match &step.change {
+        Change::Created(body) => {
+            let written = cluster.create(&address, &marked_body(body, mark), dry_run).await?;
+            Ok(Some(written.object))
+        }
+        Change::Deleted(_) | Change::Killed => {
+            let killed = step.change == Change::Killed;
+            let options = DeleteOptions {
+                uid: target.uid.clone(),
+                // A Pod's status moves all the time, and nothing of it is kept.
+                resource_version: if killed { String::new() } else { target.resource_version.clone() },
+                immediate: killed,
+                dry_run,
+                ..DeleteOptions::default()
+            };
+            cluster.delete(&address, &options).await?;
+            Ok(None)
+        }
+        Change::Fields(_) | Change::Finalizer(_) => {
+            let live = cluster.get(&address).await?.ok_or_else(|| moved(target))?;
+            if live.uid() != target.uid || live.resource_version() != target.resource_version {
+                return Err(moved(target));
+            }
+            let operations = operations(step, &live, mark).ok_or_else(|| {
+                ClusterError::new(
+                    ErrorKind::Invalid,
+                    format!("{target}: something else stands where the field would be"),
+                )
+            })?;
+            Ok(Some(cluster.patch(&address, &guarded(&live, operations), dry_run).await?.object))
+        }
+    }
+}
+
+fn operations(step: &Step, live: &Value, mark: &str) -> Option<Vec<Value>> {
+    let mut operations = match &step.change {
+        Change::Fields(fields) => fields
+            .iter()
+            .map(|field| match &field.after {
+                Some(value) => field.place.set(live, value),
+                None => field.place.remove(live, 0),
+            })
+            .collect::<Option<Vec<Value>>>()?,
+        Change::Finalizer(name) => vec![match live.pointer("/metadata/finalizers") {
+            Some(Value::Array(_)) => json!({"op": "add", "path": "/metadata/finalizers/-", "value": name}),
+            _ => json!({"op": "add", "path": "/metadata/finalizers", "value": [name]}),
+        }],
+        Change::Created(_) | Change::Deleted(_) | Change::Killed => Vec::new(),
+    };
+    operations.push(mark_place().set(live, &json!(mark))?);
+    Some(operations)
+}
+
+/// Where an object that is changed says so.
+#[must_use]
+pub fn mark_place() -> Place {
+    Place::keys(["metadata", "annotations", MARK])
+}
+
+/// A JSON patch that is refused where the object is not in this state any more.
+#[must_use]
+pub fn guarded(live: &Value, operations: Vec<Value>) -> Patch {
+    let mut all = vec![
+        json!({"op": "replace", "path": "/metadata/uid", "value": live.uid()}),
+        json!({"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()}),
+    ];
+    all.extend(operations);
+    Patch::Json(Value::Array(all))
+}
+
+fn marked_body(body: &Value, mark: &str) -> Value {
+    let mut body = body.clone();
+    for (field, value) in [("annotations", mark), ("labels", IS_OBJECT)] {
+        if let Some(map) = body.metadata_map_mut(field) {
+            map.insert(MARK.to_owned(), value.into());
+        }
+    }
+    body
+}
+
+fn moved(target: &Target) -> ClusterError {
+    ClusterError::new(ErrorKind::Conflict, format!("{target} has changed since it was looked at"))
+}
+
+/// Whether an injection that was answered with an error may have been made all the same; the cluster is asked.
+///
+/// # Errors
+/// The cluster's.
+pub async fn was_made(cluster: &dyn Cluster, kinds: &Kinds, step: &Step, mark: &str) -> Result<bool, ClusterError> {
+    let live = cluster.get(&step.target.address(kinds)?).await?;
+    Ok(match (&step.change, live) {
+        (Change::Deleted(_) | Change::Killed, live) => {
+            live.is_none_or(|live| live.uid() != step.target.uid || live.is_terminating())
+        }
+        (_, live) => live.is_some_and(|live| live.annotation(MARK) == Some(mark)),
+    })
+}
+
+/// Metadata of an object of ours.
+fn own_metadata(namespace: &str, name: &str) -> Value {
+    Value::Object(Map::from_iter([("namespace".to_owned(), namespace.into()), ("name".to_owned(), name.into())]))
+}
+
+/// The object at an address, which has to be there.
+async fn existing(cluster: &dyn Cluster, address: &Address) -> Result<Arc<Value>, Refusal> {
+    let found = cluster.get(address).await.map_err(Refusal::Cluster)?;
+    let live = found.ok_or_else(|| Refusal::Impossible(format!("{address} does not exist")))?;
+    if live.is_terminating() {
+        return Err(Refusal::Impossible(format!("{address} is being deleted")));
+    }
+    Ok(live)
+}

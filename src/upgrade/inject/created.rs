@@ -1,0 +1,51 @@
+//! Injections that create an object of ours: NetworkPartition and QuotaExhaustion.
+
+use std::collections::BTreeMap;
+
+use pushback_preflight::selector::LabelSelector;
+use serde_json::{Value, json};
+
+use super::super::change::{Change, Step, Target};
+use super::super::journal::NAME_PREFIX;
+use super::own_metadata;
+use super::planning::{Planned, Planning, Refusal};
+
+/// What a quota of QuotaExhaustion may bound.
+const QUOTAS: [&str; 6] = ["cpu", "memory", "pods", "services", "configmaps", "secrets"];
+
+/// NetworkPartition: a policy that lets nothing in and nothing out.
+pub(super) fn network_policy(planning: &Planning<'_>, id: &str) -> Result<Planned, Refusal> {
+    let text = planning.parameter("labelSelector");
+    let selector = LabelSelector::parse(text).map_err(|error| Refusal::Impossible(error.to_string()))?;
+    let labels =
+        selector.equalities().ok_or_else(|| Refusal::Impossible(format!("a NetworkPolicy cannot select {text:?}")))?;
+    let body = json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": own_metadata(planning.namespace, &format!("{NAME_PREFIX}{id}")),
+        "spec": {"podSelector": {"matchLabels": labels}, "policyTypes": ["Ingress", "Egress"]},
+    });
+    let notes = vec!["it has an effect only where the cluster's network enforces NetworkPolicies".to_owned()];
+    Ok(Planned { notes, ..creation(body) })
+}
+
+/// QuotaExhaustion: a quota that leaves room for nothing more.
+pub(super) fn quota(planning: &Planning<'_>) -> Result<Planned, Refusal> {
+    let given = |name: &&str| Some(planning.parameter(name)).filter(|value| !value.is_empty());
+    let hard: BTreeMap<&str, &str> = QUOTAS.iter().filter_map(|name| given(name).map(|value| (*name, value))).collect();
+    if hard.is_empty() {
+        return Err(Refusal::Impossible(format!("it bounds nothing, expected one of {}", QUOTAS.join(", "))));
+    }
+    let body = json!({
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": own_metadata(planning.namespace, planning.parameter("quotaName")),
+        "spec": {"hard": hard},
+    });
+    Ok(creation(body))
+}
+
+fn creation(body: Value) -> Planned {
+    let target = Target::of(&body);
+    Planned { steps: vec![Step { target, change: Change::Created(body) }], ..Planned::default() }
+}

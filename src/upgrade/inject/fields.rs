@@ -1,0 +1,101 @@
+//! Injections that change fields of an object: ConfigDrift, CRDMutation, LabelStomping, DeploymentScaleZero,
+//! FinalizerBlock.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
+
+use super::super::change::{Change, Step, Target};
+use super::super::place::Place;
+use super::existing;
+use super::planning::{Planned, Planning, Refusal, allow_object};
+
+/// The finalizer that is added where an experiment names none.
+const FINALIZER: &str = "chaos.operatorchaos.io/block";
+
+/// ConfigDrift: one key of a ConfigMap or Secret.
+pub(super) async fn config(planning: &Planning<'_>) -> Result<Planned, Refusal> {
+    let kind = match planning.parameter("resourceType") {
+        "" => "ConfigMap",
+        given => given,
+    };
+    let value = planning.parameter("value");
+    let value = if kind == "Secret" { json!(BASE64.encode(value)) } else { json!(value) };
+    let place = Place::keys(["data", planning.parameter("key")]);
+    change(planning, "v1", kind, vec![(place, Some(value))], true).await
+}
+
+/// CRDMutation: one field of a custom resource.
+pub(super) async fn custom_resource(planning: &Planning<'_>) -> Result<Planned, Refusal> {
+    let (field, path) = (planning.parameter("field"), planning.parameter("path"));
+    let dotted = match (field.trim_start_matches('.'), path.trim_start_matches('.')) {
+        ("", path) => path.to_owned(),
+        (field, _) if field.starts_with("spec.") => field.to_owned(),
+        (field, _) => format!("spec.{field}"),
+    };
+    let place = Place::parse(&dotted)
+        .filter(|place| !matches!(place.root(), "apiVersion" | "kind" | "metadata" | "status"))
+        .ok_or_else(|| {
+            Refusal::Forbidden(format!("{dotted:?} is no field of a custom resource that may be changed"))
+        })?;
+    let value = planning.parameter("value");
+    // The format says JSON; what is none is meant as text.
+    let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+    let (api_version, kind) = (planning.parameter("apiVersion"), planning.parameter("kind"));
+    // Whose it is: the user's, and no operator owes it to anybody to put it back.
+    change(planning, api_version, kind, vec![(place, Some(value))], false).await
+}
+
+/// LabelStomping: one label of an object.
+pub(super) async fn label(planning: &Planning<'_>) -> Result<Planned, Refusal> {
+    let key = planning.parameter("labelKey");
+    // Who owns an object stands in these.
+    if key == "app.kubernetes.io/managed-by" || key.split('/').next().is_some_and(|prefix| prefix == "kapp.k14s.io") {
+        return Err(Refusal::Forbidden(format!("label {key} says whose the object is, and is never changed")));
+    }
+    let value = match planning.parameter("action") {
+        "delete" => None,
+        _ => Some(json!(planning.parameter("newValue"))),
+    };
+    let place = Place::keys(["metadata", "labels", key]);
+    let (api_version, kind) = (planning.parameter("apiVersion"), planning.parameter("kind"));
+    change(planning, api_version, kind, vec![(place, value)], true).await
+}
+
+/// DeploymentScaleZero.
+pub(super) async fn replicas(planning: &Planning<'_>) -> Result<Planned, Refusal> {
+    change(planning, "apps/v1", "Deployment", vec![(Place::keys(["spec", "replicas"]), Some(json!(0)))], true).await
+}
+
+/// FinalizerBlock.
+pub(super) async fn finalizer(planning: &Planning<'_>) -> Result<Planned, Refusal> {
+    let api_version = Some(planning.parameter("apiVersion")).filter(|given| !given.is_empty()).unwrap_or("v1");
+    let address = planning.address(api_version, planning.parameter("kind"), planning.parameter("name"))?;
+    let live = existing(planning.cluster, &address).await?;
+    allow_object(&live)?;
+    let name = Some(planning.parameter("finalizer")).filter(|given| !given.is_empty()).unwrap_or(FINALIZER);
+    let present = live.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    if present.filter_map(Value::as_str).any(|finalizer| finalizer == name) {
+        // Taken back, it would be missing.
+        return Err(Refusal::Impossible(format!("{address} has finalizer {name} already: it could not be told apart")));
+    }
+    let step = Step { target: Target::of(&live), change: Change::Finalizer(name.to_owned()) };
+    Ok(Planned { steps: vec![step], ..Planned::default() })
+}
+
+async fn change(
+    planning: &Planning<'_>,
+    api_version: &str,
+    kind: &str,
+    wanted: Vec<(Place, Option<Value>)>,
+    heals: bool,
+) -> Result<Planned, Refusal> {
+    let address = planning.address(api_version, kind, planning.parameter("name"))?;
+    let live = existing(planning.cluster, &address).await?;
+    allow_object(&live)?;
+    let places: Vec<String> = wanted.iter().map(|(place, _)| place.to_string()).collect();
+    let step = Step::fields(&live, wanted).ok_or_else(|| {
+        Refusal::Impossible(format!("{} of {address} is already as the experiment would make it", places.join(", ")))
+    })?;
+    Ok(Planned { steps: vec![step], heals, ..Planned::default() })
+}

@@ -1,0 +1,289 @@
+//! The journal of an experiment: what it is about to change, written to the cluster before anything is sent, so that
+//! whoever comes after a killed run can take it back. A Secret where it holds what only readers of Secrets may see.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use pushback_preflight::ObjectExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::change::Step;
+use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds, ListQuery, list_all};
+
+/// On journals and on the objects that experiments create, a label; on the objects that they change, an annotation
+/// that names the journal and its digest.
+pub const MARK: &str = "pushback.dev/experiment";
+/// The label's value on journals.
+const IS_JOURNAL: &str = "journal";
+/// The label's value on objects that an experiment has created.
+pub const IS_OBJECT: &str = "object";
+/// The label's value on the locks of runs.
+pub const IS_LOCK: &str = "lock";
+/// What every journal's name begins with.
+pub const NAME_PREFIX: &str = "pushback-experiment-";
+/// The key of its data.
+const DATA_KEY: &str = "journal";
+/// Layout that this version writes, and the newest that it reads.
+const SCHEMA: u32 = 1;
+/// ConfigMaps and Secrets hold 1 MiB, names and the rest included; base64 makes four bytes of three.
+const MOST_BYTES: usize = 700 * 1024;
+
+/// What an experiment is about to change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Journal {
+    /// Layout.
+    pub schema_version: u32,
+    /// The run.
+    pub run: String,
+    /// The experiment's name.
+    pub experiment: String,
+    /// Type of the injection.
+    pub injection: String,
+    /// When, by the clock of the run's machine; for people.
+    pub started: String,
+    /// The changes, in the order in which they are made.
+    pub steps: Vec<Step>,
+}
+
+impl Journal {
+    /// A journal of these changes.
+    #[must_use]
+    pub fn new(run: &str, experiment: &str, injection: &str, started: &str, steps: Vec<Step>) -> Self {
+        Self {
+            schema_version: SCHEMA,
+            run: run.to_owned(),
+            experiment: experiment.to_owned(),
+            injection: injection.to_owned(),
+            started: started.to_owned(),
+            steps,
+        }
+    }
+}
+
+/// A journal in the cluster.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// Where it is.
+    pub address: Address,
+    /// Its uid.
+    pub uid: String,
+    /// What the objects carry that it is about.
+    pub mark: String,
+    /// What it says.
+    pub journal: Journal,
+}
+
+/// A journal that this version cannot act on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// `ConfigMap shop/pushback-experiment-…`
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The journals of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Those that can be acted on, sorted by namespace and name.
+    pub journals: Vec<Stored>,
+    /// Those that cannot.
+    pub unreadable: Vec<Unreadable>,
+}
+
+impl Found {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.journals.is_empty() && self.unreadable.is_empty()
+    }
+}
+
+/// A journal that is ready to be written.
+#[derive(Debug)]
+pub struct Draft {
+    address: Address,
+    text: Text,
+    /// What the objects will carry that it is about.
+    pub mark: String,
+    journal: Journal,
+}
+
+/// Text that no debug output shows.
+struct Text(String);
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+impl Draft {
+    /// Where a journal goes, and what it will be called.
+    ///
+    /// # Errors
+    /// It is too large for one object, or the cluster has no such kind.
+    pub fn new(kinds: &Kinds, namespace: &str, id: &str, journal: Journal) -> Result<Self, ClusterError> {
+        let is_secret = journal.steps.iter().any(Step::is_sensitive);
+        let kind = own_kind(kinds, if is_secret { "Secret" } else { "ConfigMap" })?;
+        let name = format!("{NAME_PREFIX}{id}");
+        let text = serde_json::to_string(&journal).map_err(|error| {
+            ClusterError::new(ErrorKind::Invalid, format!("the journal cannot be written: {error}"))
+        })?;
+        if text.len() > MOST_BYTES {
+            let message = format!(
+                "what would have to be kept to take it back is {} KiB, too much for one object",
+                text.len() / 1024
+            );
+            return Err(ClusterError::new(ErrorKind::TooLarge, message));
+        }
+        let mark = mark(&name, &text);
+        Ok(Self { address: Address::new(kind, namespace, &name).urgent(), text: Text(text), mark, journal })
+    }
+
+    /// Writes it. After this has returned, a later run can take back what is done now.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn write(self, cluster: &dyn Cluster) -> Result<Stored, ClusterError> {
+        let content =
+            if self.address.kind.kind == "Secret" { BASE64.encode(&self.text.0) } else { self.text.0.clone() };
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": self.address.kind.kind,
+            "metadata": {
+                "namespace": self.address.namespace,
+                "name": self.address.name,
+                "labels": {MARK: IS_JOURNAL},
+            },
+            // What it says stands in its mark too: nothing may change it.
+            "immutable": true,
+            "data": {DATA_KEY: content},
+        });
+        let stored = match cluster.create(&self.address, &body, false).await {
+            Ok(written) => written.object,
+            Err(error) => match cluster.get(&self.address).await {
+                // It came through, and the answer was lost.
+                Ok(Some(object)) if text_of(&object).as_deref() == Some(&self.text.0) => object,
+                _ => return Err(error),
+            },
+        };
+        Ok(Stored { uid: stored.uid().to_owned(), address: self.address, mark: self.mark, journal: self.journal })
+    }
+}
+
+impl Stored {
+    /// Deletes it: nothing is left to take back.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn remove(&self, cluster: &dyn Cluster) -> Result<(), ClusterError> {
+        let options = DeleteOptions { uid: self.uid.clone(), ..DeleteOptions::default() };
+        match cluster.delete(&self.address, &options).await {
+            Ok(_) => Ok(()),
+            // Another object of that name is none of ours.
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Conflict) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Finds journals, in these namespaces or, without any, in all that may be listed.
+///
+/// # Errors
+/// The cluster's.
+pub async fn find(cluster: &dyn Cluster, kinds: &Kinds, namespaces: Option<&[String]>) -> Result<Found, ClusterError> {
+    let mut found = Found::default();
+    for kind in ["ConfigMap", "Secret"] {
+        let kind = own_kind(kinds, kind)?;
+        for object in marked(cluster, &kind, namespaces, IS_JOURNAL).await? {
+            match read(&kind, &object) {
+                Ok(stored) => found.journals.push(stored),
+                Err(reason) => found.unreadable.push(Unreadable {
+                    name: format!("{} {}/{}", kind.kind, object.namespace(), object.name()),
+                    namespace: object.namespace().to_owned(),
+                    reason,
+                }),
+            }
+        }
+    }
+    found
+        .journals
+        .sort_by(|a, b| (&a.address.namespace, &a.address.name).cmp(&(&b.address.namespace, &b.address.name)));
+    Ok(found)
+}
+
+/// Objects of a kind that carry our label with this value.
+///
+/// # Errors
+/// The cluster's.
+pub async fn marked(
+    cluster: &dyn Cluster,
+    kind: &Arc<Kind>,
+    namespaces: Option<&[String]>,
+    value: &str,
+) -> Result<Vec<Arc<Value>>, ClusterError> {
+    let selector = format!("{MARK}={value}");
+    let Some(namespaces) = namespaces else {
+        return Ok(list_all(cluster, &ListQuery::new(Arc::clone(kind), None, &selector)).await?.items);
+    };
+    let mut objects = Vec::new();
+    for namespace in namespaces {
+        objects.extend(list_all(cluster, &ListQuery::new(Arc::clone(kind), Some(namespace), &selector)).await?.items);
+    }
+    Ok(objects)
+}
+
+fn read(kind: &Arc<Kind>, object: &Value) -> Result<Stored, String> {
+    /// What every layout says.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Layout {
+        schema_version: u32,
+    }
+    let text = text_of(object).ok_or_else(|| format!("it has no readable key {DATA_KEY}"))?;
+    // What is wrong with it is said without its content.
+    let damaged =
+        |error: serde_json::Error| format!("it is damaged at line {} column {}", error.line(), error.column());
+    let layout: Layout = serde_json::from_str(&text).map_err(damaged)?;
+    if layout.schema_version != SCHEMA {
+        return Err(format!("it has layout {}, and this version reads {SCHEMA}", layout.schema_version));
+    }
+    let journal: Journal = serde_json::from_str(&text).map_err(damaged)?;
+    Ok(Stored {
+        address: Address::new(Arc::clone(kind), object.namespace(), object.name()).urgent(),
+        uid: object.uid().to_owned(),
+        mark: mark(object.name(), &text),
+        journal,
+    })
+}
+
+/// The journal's text in its object.
+fn text_of(object: &Value) -> Option<String> {
+    let content = object.get("data")?.get(DATA_KEY)?.as_str()?;
+    if object.text("/kind") == "Secret" {
+        String::from_utf8(BASE64.decode(content).ok()?).ok()
+    } else {
+        Some(content.to_owned())
+    }
+}
+
+/// Only who may write an object can have put there what its journal says: another journal has another mark.
+fn mark(name: &str, text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{name}:{digest}")
+}
+
+fn own_kind(kinds: &Kinds, kind: &str) -> Result<Arc<Kind>, ClusterError> {
+    kinds
+        .find("", "v1", kind)
+        .cloned()
+        .ok_or_else(|| ClusterError::new(ErrorKind::UnknownKind, format!("the cluster serves no {kind}")))
+}

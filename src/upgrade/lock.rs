@@ -1,0 +1,293 @@
+//! One run of experiments at a time in a namespace: a Lease that says who holds it, renewed in the background. As with
+//! an app's lock, expiry is judged by what the observer sees on its own clock.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use pushback_preflight::ObjectExt;
+use serde_json::{Value, json};
+
+use super::journal::{IS_LOCK, MARK, marked};
+use crate::app::lock::LockEntry;
+use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
+use crate::surroundings::{Surroundings, boot_clock};
+
+/// The Lease of a namespace.
+pub const LEASE: &str = "pushback-experiments";
+/// Who holds it.
+const HOLDER: &str = "pushback.dev/lock";
+/// How often a held lock is looked at.
+const POLL: Duration = Duration::from_millis(500);
+
+/// Why a lock cannot be had.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another run holds it.
+    #[error("another run of experiments holds namespace {namespace}: {holder}")]
+    Held {
+        /// Namespace.
+        namespace: String,
+        /// Who.
+        holder: String,
+    },
+    /// The cluster refused.
+    #[error("failed to lock namespace {namespace}: {error}")]
+    Cluster {
+        /// Namespace.
+        namespace: String,
+        /// Its error.
+        error: ClusterError,
+    },
+}
+
+/// How a lock is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// How long it holds without being renewed.
+    pub lease: Duration,
+    /// How long another run is waited for.
+    pub patience: Duration,
+}
+
+/// Held locks of some namespaces.
+#[derive(Debug)]
+pub struct Locks {
+    cluster: Arc<dyn Cluster>,
+    held: Vec<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    address: Address,
+    uid: String,
+    /// On the boot clock, in milliseconds: until then nobody else takes it.
+    safe_until: Arc<AtomicU64>,
+    renewal: tokio::task::JoinHandle<()>,
+}
+
+impl Locks {
+    /// Takes the locks of these namespaces, in their order: two runs that want the same ones never wait for each other.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] when patience is over; the cluster's. What was taken is given back.
+    pub async fn take(
+        cluster: &Arc<dyn Cluster>,
+        kinds: &Kinds,
+        surroundings: &Surroundings,
+        run: &str,
+        namespaces: &BTreeSet<String>,
+        terms: Terms,
+    ) -> Result<Self, LockError> {
+        let mut locks = Self { cluster: Arc::clone(cluster), held: Vec::new() };
+        for namespace in namespaces {
+            let failed = |error| LockError::Cluster { namespace: namespace.clone(), error };
+            let kind = kinds
+                .preferred("coordination.k8s.io", "Lease")
+                .cloned()
+                .ok_or_else(|| failed(ClusterError::new(ErrorKind::UnknownKind, "the cluster serves no Lease")))?;
+            let address = Address::new(kind, namespace, LEASE).urgent();
+            match acquire(&**cluster, &address, surroundings, run, terms).await {
+                Ok(held) => {
+                    let safe_until = Arc::new(AtomicU64::new(safe_until(held.at, terms.lease)));
+                    let uid = held.object.uid().to_owned();
+                    let renewal = Renewal {
+                        cluster: Arc::clone(cluster),
+                        address: address.clone(),
+                        entry: held.entry,
+                        uid: uid.clone(),
+                        safe_until: Arc::clone(&safe_until),
+                    };
+                    let renewal = tokio::spawn(renewal.run());
+                    locks.held.push(Held { address, uid, safe_until, renewal });
+                }
+                Err(error) => {
+                    locks.release().await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(locks)
+    }
+
+    /// Whether every lock still holds. Asked before every injection; taking back never waits for it.
+    #[must_use]
+    pub fn hold(&self) -> bool {
+        let now = millis(boot_clock());
+        self.held.iter().all(|held| now < held.safe_until.load(Ordering::Acquire))
+    }
+
+    /// Gives them back.
+    pub async fn release(mut self) {
+        for held in std::mem::take(&mut self.held) {
+            held.renewal.abort();
+            // A renewal may be under way: the uid alone decides, and it is ours as long as the lock holds.
+            if millis(boot_clock()) < held.safe_until.load(Ordering::Acquire) {
+                let options = DeleteOptions { uid: held.uid.clone(), ..DeleteOptions::default() };
+                // One that cannot be deleted expires.
+                let _ = self.cluster.delete(&held.address, &options).await;
+            }
+        }
+    }
+}
+
+impl Drop for Locks {
+    fn drop(&mut self) {
+        self.held.iter().for_each(|held| held.renewal.abort());
+    }
+}
+
+struct Acquired {
+    object: Arc<Value>,
+    entry: LockEntry,
+    at: Duration,
+}
+
+async fn acquire(
+    cluster: &dyn Cluster,
+    address: &Address,
+    surroundings: &Surroundings,
+    run: &str,
+    terms: Terms,
+) -> Result<Acquired, LockError> {
+    let failed = |error| LockError::Cluster { namespace: address.namespace.clone(), error };
+    let entry = LockEntry::new(surroundings, run, terms.lease);
+    let started = boot_clock();
+    let mut seen: Option<(Value, Duration)> = None;
+    loop {
+        let live = cluster.get(address).await.map_err(failed)?;
+        let now = boot_clock();
+        let taken = match &live {
+            None => cluster.create(address, &lease(address, &entry), false).await,
+            Some(live) => {
+                let holder = holder(live);
+                let unchanged_since = match &seen {
+                    Some((state, since)) if *state == state_of(live) => *since,
+                    _ => now,
+                };
+                seen = Some((state_of(live), unchanged_since));
+                // Whoever wrote something else there meant to hold it for ever, or by accident: the same lease as ours.
+                let lease = holder.as_ref().map_or(terms.lease, LockEntry::lease);
+                let is_free =
+                    holder.as_ref().is_some_and(|holder| holder.run == run || holder.holder_is_gone(surroundings))
+                        || now.saturating_sub(unchanged_since) >= lease;
+                if !is_free {
+                    if now.saturating_sub(started) >= terms.patience {
+                        let holder = holder.map_or_else(|| "somebody unknown".to_owned(), |holder| holder.describe());
+                        return Err(LockError::Held { namespace: address.namespace.clone(), holder });
+                    }
+                    tokio::time::sleep(POLL).await;
+                    continue;
+                }
+                cluster.patch(address, &renewed(live.uid(), live.resource_version(), &entry), false).await
+            }
+        };
+        match taken {
+            Ok(written) => return Ok(Acquired { object: written.object, entry, at: now }),
+            // Another run was faster, or the lease has gone; it is looked at again.
+            Err(error)
+                if matches!(error.kind, ErrorKind::Conflict | ErrorKind::AlreadyExists | ErrorKind::NotFound)
+                    && now.saturating_sub(started) <= terms.patience =>
+            {
+                if error.kind == ErrorKind::NotFound && live.is_none() {
+                    // The namespace is missing.
+                    return Err(failed(error));
+                }
+                tokio::time::sleep(POLL / 10).await;
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// Namespaces whose lock a process of this machine holds that is gone. Locks of other machines expire by themselves.
+///
+/// # Errors
+/// The cluster's.
+pub async fn orphaned(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    surroundings: &Surroundings,
+    namespaces: Option<&[String]>,
+) -> Result<BTreeSet<String>, ClusterError> {
+    let Some(kind) = kinds.preferred("coordination.k8s.io", "Lease") else { return Ok(BTreeSet::new()) };
+    let leases = marked(cluster, kind, namespaces, IS_LOCK).await?;
+    let is_orphaned = |lease: &Value| holder(lease).is_some_and(|holder| holder.holder_is_gone(surroundings));
+    Ok(leases.iter().filter(|lease| is_orphaned(lease)).map(|lease| lease.namespace().to_owned()).collect())
+}
+
+/// What changes with every renewal.
+fn state_of(lease: &Value) -> Value {
+    json!([lease.uid(), lease.annotation(HOLDER)])
+}
+
+fn holder(lease: &Value) -> Option<LockEntry> {
+    serde_json::from_str(lease.annotation(HOLDER)?).ok()
+}
+
+fn text(entry: &LockEntry) -> String {
+    serde_json::to_string(entry).unwrap_or_default()
+}
+
+fn lease(address: &Address, entry: &LockEntry) -> Value {
+    json!({
+        "apiVersion": address.kind.api_version(),
+        "kind": "Lease",
+        "metadata": {
+            "namespace": address.namespace,
+            "name": address.name,
+            "labels": {MARK: IS_LOCK},
+            "annotations": {HOLDER: text(entry)},
+        },
+        "spec": {"holderIdentity": entry.run, "leaseDurationSeconds": entry.lease_seconds.min(3600)},
+    })
+}
+
+fn renewed(uid: &str, resource_version: &str, entry: &LockEntry) -> Patch {
+    Patch::Merge(json!({
+        "metadata": {"uid": uid, "resourceVersion": resource_version, "annotations": {HOLDER: text(entry)}},
+        "spec": {"holderIdentity": entry.run, "leaseDurationSeconds": entry.lease_seconds.min(3600)},
+    }))
+}
+
+struct Renewal {
+    cluster: Arc<dyn Cluster>,
+    address: Address,
+    entry: LockEntry,
+    uid: String,
+    safe_until: Arc<AtomicU64>,
+}
+
+impl Renewal {
+    async fn run(mut self) {
+        let lease = self.entry.lease();
+        loop {
+            tokio::time::sleep(lease / 3).await;
+            let at = boot_clock();
+            if let Ok(true) = tokio::time::timeout(lease / 3, self.once()).await {
+                self.safe_until.store(safe_until(at, lease), Ordering::Release);
+            }
+        }
+    }
+
+    /// Renews it if it is still ours.
+    async fn once(&mut self) -> bool {
+        let Ok(Some(live)) = self.cluster.get(&self.address).await else { return false };
+        if live.uid() != self.uid || holder(&live).is_none_or(|holder| holder.run != self.entry.run) {
+            return false;
+        }
+        self.entry.renewals += 1;
+        let patch = renewed(live.uid(), live.resource_version(), &self.entry);
+        self.cluster.patch(&self.address, &patch, false).await.is_ok()
+    }
+}
+
+/// Before its end by a fifth of the lease, nothing is begun any more.
+fn safe_until(taken_at: Duration, lease: Duration) -> u64 {
+    millis(taken_at + lease - lease / 5)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

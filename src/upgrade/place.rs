@@ -1,0 +1,222 @@
+//! Where a field is: keys of maps, and elements of lists by their `name`, so that a place stays the same when others
+//! change the list. Read, and turned into operations of a JSON patch.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// A place in an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Place(Vec<Part>);
+
+/// One part of the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Part {
+    /// A key of a map.
+    Key(String),
+    /// The element of a list whose `name` is this.
+    Named(String),
+}
+
+impl Place {
+    /// A place below maps alone.
+    #[must_use]
+    pub fn keys<const N: usize>(keys: [&str; N]) -> Self {
+        Self(keys.into_iter().map(|key| Part::Key(key.to_owned())).collect())
+    }
+
+    /// A place of these parts.
+    #[must_use]
+    pub fn new(parts: Vec<Part>) -> Self {
+        Self(parts)
+    }
+
+    /// `spec.storage.type`; `None` where a part is empty.
+    #[must_use]
+    pub fn parse(dotted: &str) -> Option<Self> {
+        let parts: Vec<Part> = dotted.trim_start_matches('.').split('.').map(|key| Part::Key(key.to_owned())).collect();
+        parts.iter().all(|part| *part != Part::Key(String::new())).then_some(Self(parts))
+    }
+
+    /// The first key; empty where the place is the object itself.
+    #[must_use]
+    pub fn root(&self) -> &str {
+        match self.0.first() {
+            Some(Part::Key(key)) => key,
+            _ => "",
+        }
+    }
+
+    /// Whether there are at least this many parts.
+    #[must_use]
+    pub fn is_deeper_than(&self, parts: usize) -> bool {
+        self.0.len() > parts
+    }
+
+    /// The value there.
+    #[must_use]
+    pub fn get<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        self.0.iter().try_fold(object, |value, part| step(value, part).map(|(_, found)| found))
+    }
+
+    /// How many of the maps on the way are missing.
+    #[must_use]
+    pub fn missing_parents(&self, object: &Value) -> usize {
+        let present = self.known(object);
+        self.0.len().saturating_sub(1).saturating_sub(present)
+    }
+
+    /// How many parts lead to something that is there.
+    fn known(&self, object: &Value) -> usize {
+        let mut value = object;
+        for (index, part) in self.0.iter().enumerate() {
+            match step(value, part) {
+                Some((_, found)) => value = found,
+                None => return index,
+            }
+        }
+        self.0.len()
+    }
+
+    /// The operation that puts a value there, with the maps that are missing around it; `None` where something else
+    /// stands in the way.
+    #[must_use]
+    pub fn set(&self, object: &Value, value: &Value) -> Option<Value> {
+        let known = self.known(object).min(self.0.len().checked_sub(1)?);
+        let around = Self(self.0[..known].to_vec());
+        if !around.get(object)?.is_object() {
+            return None;
+        }
+        let mut whole = value.clone();
+        for part in self.0[known + 1..].iter().rev() {
+            let Part::Key(key) = part else { return None };
+            whole = Value::Object(Map::from_iter([(key.clone(), whole)]));
+        }
+        let pointer = Self(self.0[..=known].to_vec()).pointer(object)?;
+        // Adding replaces what is there.
+        Some(json!({"op": "add", "path": pointer, "value": whole}))
+    }
+
+    /// The operation that takes a value away, and up to so many maps around it that it leaves empty.
+    #[must_use]
+    pub fn remove(&self, object: &Value, made_parents: usize) -> Option<Value> {
+        self.get(object)?;
+        let mut length = self.0.len();
+        for _ in 0..made_parents {
+            let around = Self(self.0[..length.checked_sub(1)?].to_vec());
+            match around.get(object) {
+                Some(Value::Object(map)) if map.len() == 1 && length > 1 => length -= 1,
+                _ => break,
+            }
+        }
+        Some(json!({"op": "remove", "path": Self(self.0[..length].to_vec()).pointer(object)?}))
+    }
+
+    /// A JSON pointer into this object; the last part need not be there.
+    fn pointer(&self, object: &Value) -> Option<String> {
+        let mut pointer = String::new();
+        let mut value = Some(object);
+        for part in &self.0 {
+            match (part, value.and_then(|value| step(value, part))) {
+                (_, Some((name, found))) => {
+                    pointer.push('/');
+                    pointer.push_str(&name);
+                    value = Some(found);
+                }
+                (Part::Key(key), None) => {
+                    pointer.push('/');
+                    pointer.push_str(&escape(key));
+                    value = None;
+                }
+                (Part::Named(_), None) => return None,
+            }
+        }
+        Some(pointer)
+    }
+}
+
+/// One step down: how a JSON pointer names it, and what is there.
+fn step<'a>(value: &'a Value, part: &Part) -> Option<(String, &'a Value)> {
+    match part {
+        Part::Key(key) => Some((escape(key), value.as_object()?.get(key)?)),
+        Part::Named(name) => {
+            let named = |element: &Value| element.get("name").and_then(Value::as_str) == Some(name);
+            let (index, found) = value.as_array()?.iter().enumerate().find(|(_, element)| named(element))?;
+            Some((index.to_string(), found))
+        }
+    }
+}
+
+fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, part) in self.0.iter().enumerate() {
+            match part {
+                Part::Key(key) if key.contains('.') => write!(f, "[{key}]")?,
+                Part::Key(key) => write!(f, "{}{key}", if index == 0 { "" } else { "." })?,
+                Part::Named(name) => write!(f, "[{name}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object() -> Value {
+        json!({
+            "metadata": {"labels": {"a/b": "1"}},
+            "spec": {"storage": {"type": "s3"}},
+            "webhooks": [{"name": "one"}, {"name": "two", "failurePolicy": "Fail"}],
+        })
+    }
+
+    #[test]
+    fn elements_of_lists_are_found_by_their_name() {
+        let place = Place::new(vec![
+            Part::Key("webhooks".to_owned()),
+            Part::Named("two".to_owned()),
+            Part::Key("failurePolicy".to_owned()),
+        ]);
+        assert_eq!(place.get(&object()), Some(&json!("Fail")));
+        let set = place.set(&object(), &json!("Ignore"));
+        assert_eq!(set, Some(json!({"op": "add", "path": "/webhooks/1/failurePolicy", "value": "Ignore"})));
+        assert_eq!(place.to_string(), "webhooks[two].failurePolicy");
+        let gone = Place::new(vec![Part::Key("webhooks".to_owned()), Part::Named("three".to_owned())]);
+        assert_eq!(gone.set(&object(), &json!(1)), None);
+    }
+
+    #[test]
+    fn a_value_comes_with_the_maps_around_it_and_goes_with_those_alone() {
+        let place = Place::parse("data.inner.key").expect("a place");
+        assert_eq!(place.missing_parents(&object()), 2);
+        let set = place.set(&object(), &json!(1));
+        assert_eq!(set, Some(json!({"op": "add", "path": "/data", "value": {"inner": {"key": 1}}})));
+        let alone = json!({"data": {"inner": {"key": 1}}});
+        assert_eq!(place.remove(&alone, 2), Some(json!({"op": "remove", "path": "/data"})));
+        assert_eq!(place.remove(&alone, 0), Some(json!({"op": "remove", "path": "/data/inner/key"})));
+        let with_another = json!({"data": {"inner": {"key": 1}, "other": 2}});
+        assert_eq!(place.remove(&with_another, 2), Some(json!({"op": "remove", "path": "/data/inner"})));
+    }
+
+    #[test]
+    fn keys_with_slashes_are_escaped() {
+        let place = Place::keys(["metadata", "labels", "a/b"]);
+        assert_eq!(place.remove(&object(), 0), Some(json!({"op": "remove", "path": "/metadata/labels/a~1b"})));
+    }
+
+    #[test]
+    fn what_is_no_map_is_not_written_over() {
+        let place = Place::parse("spec.storage.type.inner").expect("a place");
+        assert_eq!(place.set(&object(), &json!(1)), None);
+        assert!(Place::parse("spec..x").is_none() && Place::parse("").is_none());
+    }
+}

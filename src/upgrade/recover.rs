@@ -1,0 +1,194 @@
+//! Takes back what killed runs have left: by their journals, under the locks of their namespaces, so that nothing of a
+//! run that is alive is touched. Doing it twice does nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use pushback_preflight::ObjectExt;
+use serde_json::Value;
+
+use super::journal::{Found, IS_OBJECT, MARK, Stored, find, marked};
+use super::lock::{LockError, Locks, Terms, orphaned};
+use super::revert::{Asked, Reverted, revert};
+use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds};
+use crate::surroundings::Surroundings;
+
+/// Kinds of which experiments create objects.
+const CREATED: [(&str, &str, &str); 2] = [("networking.k8s.io", "v1", "NetworkPolicy"), ("", "v1", "ResourceQuota")];
+
+/// What killed runs have left.
+#[derive(Clone, Default)]
+pub struct Left {
+    /// Journals.
+    pub found: Found,
+    /// Objects of experiments, their journals still there or not.
+    created: Vec<(Arc<Kind>, Arc<Value>)>,
+    /// Namespaces whose lock nobody holds any more.
+    locked: BTreeSet<String>,
+}
+
+impl fmt::Debug for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Left").field("found", &self.found).field("created", &self.created.len()).finish_non_exhaustive()
+    }
+}
+
+impl Left {
+    /// Whether there is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty() && self.created.is_empty() && self.locked.is_empty()
+    }
+
+    /// Where there is something.
+    #[must_use]
+    pub fn namespaces(&self) -> BTreeSet<String> {
+        let journals = self.found.journals.iter().map(|stored| stored.address.namespace.clone());
+        let unreadable = self.found.unreadable.iter().map(|unreadable| unreadable.namespace.clone());
+        let created = self.created.iter().map(|(_, object)| object.namespace().to_owned());
+        journals.chain(unreadable).chain(created).chain(self.locked.iter().cloned()).collect()
+    }
+
+    /// A line for each, in words without values.
+    #[must_use]
+    pub fn describe(&self) -> Vec<String> {
+        let journals = self.found.journals.iter().map(|stored| {
+            let journal = &stored.journal;
+            let steps: Vec<String> = journal.steps.iter().map(super::change::Step::describe).collect();
+            format!("{} ({}), run {}: {}", journal.experiment, journal.injection, journal.run, steps.join("; "))
+        });
+        let unreadable = self.found.unreadable.iter().map(|bad| format!("{} cannot be read: {}", bad.name, bad.reason));
+        let strays = self
+            .strays()
+            .map(|(kind, object)| format!("{} {}/{}, without a journal", kind.kind, object.namespace(), object.name()));
+        let locks = self.locked.iter().map(|namespace| format!("the lock of namespace {namespace}"));
+        journals.chain(unreadable).chain(strays).chain(locks).collect()
+    }
+
+    /// Created objects that no journal is about any more: their request came after their run was given up.
+    fn strays(&self) -> impl Iterator<Item = &(Arc<Kind>, Arc<Value>)> {
+        let names: BTreeMap<&str, &Stored> =
+            self.found.journals.iter().map(|stored| (stored.address.name.as_str(), stored)).collect();
+        self.created.iter().filter(move |(_, object)| {
+            object
+                .annotation(MARK)
+                .and_then(|mark| mark.split(':').next())
+                .is_some_and(|name| !names.contains_key(name))
+        })
+    }
+}
+
+/// Looks for what is left, in these namespaces or, without any, everywhere.
+///
+/// # Errors
+/// The cluster's.
+pub async fn look(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    surroundings: &Surroundings,
+    namespaces: Option<&[String]>,
+) -> Result<Left, ClusterError> {
+    // Objects first: a live run's journal is there before its object, and goes after it.
+    let mut created = Vec::new();
+    for (group, version, kind) in CREATED {
+        let Some(kind) = kinds.find(group, version, kind) else { continue };
+        let objects = marked(cluster, kind, namespaces, IS_OBJECT).await?;
+        created.extend(objects.into_iter().map(|object| (Arc::clone(kind), object)));
+    }
+    let locked = orphaned(cluster, kinds, surroundings, namespaces).await?;
+    Ok(Left { found: find(cluster, kinds, namespaces).await?, created, locked })
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// What was taken back, and what was as before already.
+    pub done: Vec<String>,
+    /// What somebody has changed since, and is left as it is.
+    pub left: Vec<String>,
+    /// What could not be taken back; its journal is kept.
+    pub failed: Vec<String>,
+}
+
+/// Takes back what is left in these namespaces, once their locks are held.
+///
+/// # Errors
+/// [`LockError::Held`] by a run that is alive.
+pub async fn recover(
+    cluster: &Arc<dyn Cluster>,
+    surroundings: &Surroundings,
+    run: &str,
+    namespaces: &BTreeSet<String>,
+    terms: Terms,
+) -> Result<Recovered, LockError> {
+    let failed =
+        |error| LockError::Cluster { namespace: namespaces.iter().cloned().collect::<Vec<_>>().join(", "), error };
+    let kinds = cluster.kinds().await.map_err(failed)?;
+    let locks = Locks::take(cluster, &kinds, surroundings, run, namespaces, terms).await?;
+    let names: Vec<String> = namespaces.iter().cloned().collect();
+    // Anew: a run that was alive may have ended since.
+    let recovered = match look(&**cluster, &kinds, surroundings, Some(&names)).await {
+        Ok(left) => Ok(take_back(&**cluster, &kinds, &left).await),
+        Err(error) => Err(failed(error)),
+    };
+    locks.release().await;
+    recovered
+}
+
+async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left) -> Recovered {
+    let mut recovered = Recovered::default();
+    for unreadable in &left.found.unreadable {
+        recovered.failed.push(format!("{}: {}", unreadable.name, unreadable.reason));
+    }
+    for stored in &left.found.journals {
+        let before = recovered.failed.len();
+        for step in stored.journal.steps.iter().rev() {
+            let what = format!("{}: {}", stored.journal.experiment, step.describe());
+            if !stays_inside(stored, step) {
+                recovered.failed.push(format!("{what}: its journal is in another namespace"));
+                continue;
+            }
+            match revert(cluster, kinds, step, &stored.mark, Asked::ByAnother).await {
+                Ok(Reverted::Restored) => recovered.done.push(format!("{what}: taken back")),
+                Ok(Reverted::Nothing) => recovered.done.push(format!("{what}: is as before")),
+                Ok(Reverted::Left(why)) => recovered.left.push(why),
+                Err(error) => recovered.failed.push(format!("{what}: {error}")),
+            }
+        }
+        if recovered.failed.len() == before
+            && let Err(error) = stored.remove(cluster).await
+        {
+            recovered.failed.push(format!("{}: {error}", stored.address));
+        }
+    }
+    for (kind, object) in left.strays() {
+        let address = Address::new(Arc::clone(kind), object.namespace(), object.name());
+        let options = DeleteOptions { uid: object.uid().to_owned(), ..DeleteOptions::default() };
+        match cluster.delete(&address, &options).await {
+            Ok(_) => recovered.done.push(format!("{address}: deleted")),
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Conflict) => {}
+            Err(error) => recovered.failed.push(format!("{address}: {error}")),
+        }
+    }
+    recovered
+}
+
+/// Who may write a namespace's ConfigMaps must not reach other namespaces with the rights of who recovers.
+fn stays_inside(stored: &Stored, step: &super::change::Step) -> bool {
+    use super::change::Change;
+    let namespace = &step.target.namespace;
+    match &step.change {
+        // Guarded by a mark that only who may write the object can have put there.
+        Change::Fields(_) | Change::Finalizer(_) => namespace.is_empty() || *namespace == stored.address.namespace,
+        Change::Created(_) | Change::Killed => *namespace == stored.address.namespace,
+        // Nothing but its own word is known of an object that is gone: its body goes where it says, and nowhere else.
+        Change::Deleted(body) => {
+            *namespace == stored.address.namespace
+                && body.namespace() == namespace
+                && body.name() == step.target.name
+                && body.text("/kind") == step.target.kind
+                && stored.address.kind.kind == "Secret"
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! The loop of one experiment: steady state, journal, injection, observation, taking back, steady state again. From the
+//! moment at which the journal is written there is one way on, whatever happens: to the end of `finish`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pushback_preflight::ObjectExt;
+use pushback_preflight::operator::experiment::{Experiment, InjectionType};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::change::{Change, Step};
+use super::inject::{self, Planned, Refusal, Site};
+use super::journal::{Draft, Journal, Stored};
+use super::lock::Locks;
+use super::outcome::{Outcome, Verdict};
+use super::probe::{self, SLOW_SECONDS};
+use super::revert::{Asked, Reverted, revert};
+use super::steady::{self, POLL, all_pass};
+use crate::apply::engine::Stop;
+use crate::cluster::{Cluster, ClusterError, ErrorKind, Kinds, ListQuery, list_all};
+use crate::surroundings::Surroundings;
+
+/// How long the steady state is waited for where an experiment does not say.
+const SETTLE: Duration = Duration::from_secs(30);
+/// How often taking back is tried while the cluster does not answer.
+const REVERT_ATTEMPTS: u32 = 10;
+
+/// Runs experiments, one after the other.
+pub struct Runner<'a> {
+    /// The cluster.
+    pub cluster: Arc<dyn Cluster>,
+    /// Clock and names.
+    pub surroundings: &'a Surroundings,
+    /// Id of the run.
+    pub run: &'a str,
+    /// How far the user lets it go.
+    pub site: &'a Site,
+    /// The namespaces are held by it.
+    pub locks: &'a Locks,
+    /// A signal ends the observation, never the taking back.
+    pub stop: watch::Receiver<Stop>,
+    /// Progress, in words without values.
+    pub tell: &'a (dyn Fn(String) + Send + Sync),
+}
+
+impl fmt::Debug for Runner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+/// An experiment whose injection is there.
+#[derive(Debug)]
+pub struct Begun<'a> {
+    experiment: &'a Experiment,
+    planned: Planned,
+    journal: Option<Stored>,
+    /// Ready Pods of a PodKill's selector before it.
+    ready_before: usize,
+    healed: bool,
+    outcome: Outcome,
+}
+
+impl Runner<'_> {
+    /// One experiment from its start to its end.
+    pub async fn execute(&self, experiment: &Experiment, number: usize) -> Outcome {
+        match self.begin(experiment, number).await {
+            Ok(mut begun) => {
+                self.observe(&mut begun).await;
+                self.finish(begun).await
+            }
+            Err(outcome) => *outcome,
+        }
+    }
+
+    /// Up to and with the injection.
+    ///
+    /// # Errors
+    /// The outcome of an experiment that is not made; nothing is left of it, or its journal says so.
+    pub async fn begin<'e>(&self, experiment: &'e Experiment, number: usize) -> Result<Begun<'e>, Box<Outcome>> {
+        let mut outcome = blank(experiment);
+        if let Err(refusal) = inject::admit(experiment, self.site) {
+            return Err(refused(outcome, &refusal));
+        }
+        (self.tell)(format!("{}: looking at the steady state", experiment.name));
+        outcome.before = steady::settle(&*self.cluster, experiment, patience(experiment)).await;
+        if !all_pass(&outcome.before) {
+            return Err(ended(outcome, Verdict::Inconclusive, "the steady state did not hold before"));
+        }
+        let kinds = self.cluster.kinds().await.map_err(|error| unasked(outcome.clone(), &error))?;
+        let id = format!("{}-{number}", self.run);
+        let mut planned = match inject::plan(&*self.cluster, &kinds, experiment, &id).await {
+            Ok(planned) => planned,
+            Err(refusal) => return Err(refused(outcome, &refusal)),
+        };
+        if let Err(error) = self.rehearse(&kinds, &mut planned).await {
+            let reason = format!("the server would refuse the injection: {error}");
+            return Err(ended(outcome, Verdict::Inconclusive, reason));
+        }
+        outcome.notes.append(&mut planned.notes.clone());
+        outcome.changes = planned.steps.iter().map(Step::describe).collect();
+        let ready_before = self.ready_pods(&kinds, experiment).await.unwrap_or_default();
+        let mut begun = Begun { experiment, planned, journal: None, ready_before, healed: false, outcome };
+        if begun.planned.steps.is_empty() {
+            return Ok(begun);
+        }
+        if self.is_stopped() || !self.locks.hold() {
+            let reason = if self.is_stopped() { "interrupted" } else { "the lock of its namespace was lost" };
+            return Err(ended(begun.outcome, Verdict::Inconclusive, reason));
+        }
+        let steps = begun.planned.steps.clone();
+        let kind = experiment.injection.kind.name();
+        let journal = Journal::new(self.run, &experiment.name, kind, &self.surroundings.now(), steps);
+        let written = match Draft::new(&kinds, experiment.injection_namespace(), &id, journal) {
+            Ok(draft) => draft.write(&*self.cluster).await,
+            Err(error) => Err(error),
+        };
+        let stored = match written {
+            Ok(stored) => stored,
+            Err(error) => {
+                let reason = format!("its journal could not be written: {error}");
+                return Err(ended(begun.outcome, Verdict::Inconclusive, reason));
+            }
+        };
+        (self.tell)(format!("{}: {kind}: {}", experiment.name, begun.outcome.changes.join("; ")));
+        let mark = stored.mark.clone();
+        begun.journal = Some(stored);
+        for step in &begun.planned.steps {
+            let Err(error) = inject::make(&*self.cluster, &kinds, step, &mark, false).await else { continue };
+            // An answer that was lost is looked for.
+            if error.ambiguous && inject::was_made(&*self.cluster, &kinds, step, &mark).await.unwrap_or(true) {
+                continue;
+            }
+            let mut outcome = self.finish(begun).await;
+            outcome.verdict = outcome.verdict.max(Verdict::Inconclusive);
+            outcome.reason = format!("the injection failed: {error}");
+            return Err(Box::new(outcome));
+        }
+        Ok(begun)
+    }
+
+    /// Asks the server what would come of each change: what it refuses is never begun, and what it would make of a
+    /// value is what will be looked for when it is taken back.
+    async fn rehearse(&self, kinds: &Kinds, planned: &mut Planned) -> Result<(), ClusterError> {
+        for step in &mut planned.steps {
+            let Some(result) = inject::make(&*self.cluster, kinds, step, "rehearsal", true).await? else { continue };
+            if let Change::Fields(fields) = &mut step.change {
+                for field in fields.iter_mut() {
+                    field.after = field.place.get(&result).cloned();
+                }
+                fields.retain(|field| field.after != field.before);
+                if fields.is_empty() {
+                    let message = format!("{} would be as before: the server does not keep the value", step.target);
+                    return Err(ClusterError::new(ErrorKind::Invalid, message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Watches the cluster while the injection is there: until it has healed, or the time for it is over.
+    pub async fn observe(&self, begun: &mut Begun<'_>) {
+        let experiment = begun.experiment;
+        let started = Instant::now();
+        let end = started + observation(experiment);
+        if experiment.injection.kind == InjectionType::WebhookDisrupt {
+            self.measure(begun).await;
+        }
+        let mut stop = self.stop.clone();
+        loop {
+            begun.outcome.under_fault = steady::look(&*self.cluster, experiment).await;
+            begun.healed = begun.planned.heals && self.has_healed(begun).await;
+            if begun.healed && all_pass(&begun.outcome.under_fault) {
+                begun.outcome.recovery_seconds = Some((started.elapsed().as_secs_f64() * 10.0).round() / 10.0);
+                return;
+            }
+            // Without an injection there is nothing to wait for.
+            if begun.journal.is_none() || Instant::now() >= end || self.is_stopped() {
+                return;
+            }
+            let next = end.min(Instant::now() + POLL);
+            tokio::select! {
+                () = tokio::time::sleep_until(next) => {}
+                // Without a sender no signal can come.
+                Ok(()) = stop.changed() => {}
+            }
+        }
+    }
+
+    /// Takes everything back, sees whether the steady state returns, and judges.
+    pub async fn finish(&self, mut begun: Begun<'_>) -> Outcome {
+        let experiment = begun.experiment;
+        let was_stopped = self.is_stopped();
+        if let Some(journal) = begun.journal.take() {
+            (self.tell)(format!("{}: taking back", experiment.name));
+            if let Err(error) = self.take_back(&journal, &mut begun.outcome).await {
+                begun.outcome.revert_error = error.to_string();
+            }
+        }
+        begun.outcome.after = steady::settle(&*self.cluster, experiment, patience(experiment)).await;
+        let (verdict, reason) = judge(&begun, was_stopped);
+        (self.tell)(format!("{}: {}: {reason}", experiment.name, verdict.word()));
+        Outcome { verdict, reason, ..begun.outcome }
+    }
+
+    /// Reverts in reverse, and deletes the journal once nothing is left to revert.
+    async fn take_back(&self, journal: &Stored, outcome: &mut Outcome) -> Result<(), ClusterError> {
+        let kinds = self.cluster.kinds().await?;
+        for step in journal.journal.steps.iter().rev() {
+            let mut attempt = 0;
+            let reverted = loop {
+                match revert(&*self.cluster, &kinds, step, &journal.mark, Asked::ByItsRun).await {
+                    Ok(reverted) => break reverted,
+                    Err(error) if attempt < REVERT_ATTEMPTS && may_pass(&error) => {
+                        attempt += 1;
+                        tokio::time::sleep(POLL).await;
+                    }
+                    Err(error) => return Err(error),
+                }
+            };
+            if let Reverted::Left(what) = reverted {
+                outcome.deviate("changed_by_another", what);
+            }
+        }
+        journal.remove(&*self.cluster).await
+    }
+
+    async fn has_healed(&self, begun: &Begun<'_>) -> bool {
+        let Ok(kinds) = self.cluster.kinds().await else { return false };
+        for step in &begun.planned.steps {
+            let Ok(address) = step.target.address(&kinds) else { return false };
+            let Ok(live) = self.cluster.get(&address).await else { return false };
+            if !is_healed(step, live.as_deref()) {
+                return false;
+            }
+        }
+        begun.experiment.injection.kind != InjectionType::PodKill
+            || self.ready_pods(&kinds, begun.experiment).await.is_some_and(|ready| ready >= begun.ready_before)
+    }
+
+    /// Ready Pods that a PodKill is about; `None` where they cannot be listed.
+    async fn ready_pods(&self, kinds: &Kinds, experiment: &Experiment) -> Option<usize> {
+        if experiment.injection.kind != InjectionType::PodKill {
+            return Some(0);
+        }
+        let selector = experiment.injection.parameters.get("labelSelector")?;
+        let kind = kinds.find("", "v1", "Pod")?;
+        let query = ListQuery::new(Arc::clone(kind), Some(experiment.injection_namespace()), selector);
+        let pods = list_all(&*self.cluster, &query).await.ok()?.items;
+        Some(pods.iter().filter(|pod| !pod.is_terminating() && is_ready(pod)).count())
+    }
+
+    /// WebhookDisrupt: what admission takes while the policy is another.
+    async fn measure(&self, begun: &mut Begun<'_>) {
+        let experiment = begun.experiment;
+        let measured = async {
+            let kinds = self.cluster.kinds().await?;
+            let mut all = Vec::new();
+            for target in &begun.planned.measured {
+                if let Some(live) = self.cluster.get(&target.address(&kinds)?).await? {
+                    all.push(probe::measure(&*self.cluster, &kinds, &live, experiment.injection_namespace()).await?);
+                }
+            }
+            Ok::<_, ClusterError>(all)
+        };
+        let outcome = &mut begun.outcome;
+        match measured.await {
+            Err(error) => outcome.notes.push(format!("admission could not be measured: {error}")),
+            Ok(all) => all.into_iter().for_each(|measured| note(measured, outcome)),
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        *self.stop.borrow() != Stop::No
+    }
+}
+
+/// Takes what was measured into the outcome.
+fn note(measured: probe::Measured, outcome: &mut Outcome) {
+    for admission in &measured.inside {
+        if admission.answer == "unavailable" {
+            outcome.deviate("admission_unavailable", format!("webhook {}: {}", admission.webhook, admission.detail));
+        }
+        if admission.seconds > SLOW_SECONDS {
+            let seconds = admission.seconds;
+            outcome.deviate("slow_admission", format!("webhook {} took {seconds:.1} s", admission.webhook));
+        }
+    }
+    if let Some(outside) =
+        measured.outside.as_ref().filter(|outside| ["denied", "unavailable"].contains(&outside.answer))
+    {
+        outcome.deviate("outside_scope_affected", format!("{}: {}", outside.request, outside.detail));
+    }
+    outcome.admissions.extend(measured.inside);
+    outcome.admissions.extend(measured.outside);
+    outcome.notes.extend(measured.notes);
+}
+
+fn is_healed(step: &Step, live: Option<&Value>) -> bool {
+    match (&step.change, live) {
+        (Change::Fields(fields), Some(live)) => {
+            fields.iter().all(|field| field.place.get(live) == field.before.as_ref())
+        }
+        (Change::Deleted(_), Some(live)) => live.uid() != step.target.uid && !live.is_terminating(),
+        (Change::Killed, live) => live.is_none_or(|live| live.uid() != step.target.uid),
+        _ => false,
+    }
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    conditions.into_iter().any(|condition| condition.text("/type") == "Ready" && condition.text("/status") == "True")
+}
+
+fn judge(begun: &Begun<'_>, was_stopped: bool) -> (Verdict, String) {
+    let outcome = &begun.outcome;
+    let has = |name: &str| outcome.deviations.iter().any(|deviation| deviation.name == name);
+    let said = |verdict, reason: &str| (verdict, reason.to_owned());
+    if !outcome.revert_error.is_empty() {
+        let reason = format!("it could not be taken back: {}; its journal is kept", outcome.revert_error);
+        return (Verdict::Failed, reason);
+    }
+    if !all_pass(&outcome.after) {
+        return said(Verdict::Failed, "the steady state did not come back after it was taken back");
+    }
+    if was_stopped {
+        return said(Verdict::Inconclusive, "interrupted; what was injected is taken back");
+    }
+    if has("outside_scope_affected") {
+        return said(Verdict::Failed, "a request outside of the webhook's scope was refused");
+    }
+    if !all_pass(&outcome.under_fault) {
+        return said(Verdict::Degraded, "the steady state came back only once it was taken back");
+    }
+    if begun.planned.heals && !begun.healed {
+        return said(Verdict::Degraded, "nobody undid it in time; the steady state held");
+    }
+    if has("admission_unavailable") {
+        return said(Verdict::Degraded, "requests in the webhook's scope were not answered");
+    }
+    if outcome.under_fault.is_empty() && !begun.planned.heals && outcome.admissions.is_empty() {
+        return said(Verdict::Inconclusive, "it has no steady-state check: nothing tells whether it held");
+    }
+    match outcome.recovery_seconds {
+        Some(seconds) => (Verdict::Resilient, format!("as before by itself after {seconds} s")),
+        None => said(Verdict::Resilient, "the steady state held"),
+    }
+}
+
+/// What the cluster may answer differently in a moment.
+fn may_pass(error: &ClusterError) -> bool {
+    matches!(
+        error.kind,
+        ErrorKind::Unreachable
+            | ErrorKind::Timeout
+            | ErrorKind::Server
+            | ErrorKind::Busy
+            | ErrorKind::Conflict
+            | ErrorKind::WebhookUnavailable
+    )
+}
+
+/// How long an injection is watched: recovery has its time, and no injection stays longer than it may.
+fn observation(experiment: &Experiment) -> Duration {
+    let recovery = experiment.recovery_seconds();
+    let seconds = match experiment.injection.ttl_seconds {
+        0 => recovery,
+        ttl => recovery.min(ttl),
+    };
+    Duration::from_secs(seconds)
+}
+
+fn patience(experiment: &Experiment) -> Duration {
+    match experiment.steady_state_timeout_seconds {
+        0 => SETTLE,
+        seconds => Duration::from_secs(seconds),
+    }
+}
+
+/// An outcome that says nothing yet.
+#[must_use]
+pub fn blank(experiment: &Experiment) -> Outcome {
+    Outcome {
+        name: experiment.name.clone(),
+        injection: experiment.injection.kind.name().to_owned(),
+        namespace: experiment.injection_namespace().to_owned(),
+        verdict: Verdict::Skipped,
+        reason: String::new(),
+        changes: Vec::new(),
+        before: Vec::new(),
+        under_fault: Vec::new(),
+        after: Vec::new(),
+        recovery_seconds: None,
+        admissions: Vec::new(),
+        deviations: Vec::new(),
+        notes: Vec::new(),
+        revert_error: String::new(),
+    }
+}
+
+fn ended(outcome: Outcome, verdict: Verdict, reason: impl Into<String>) -> Box<Outcome> {
+    Box::new(Outcome { verdict, reason: reason.into(), ..outcome })
+}
+
+fn refused(outcome: Outcome, refusal: &Refusal) -> Box<Outcome> {
+    let verdict = match refusal {
+        Refusal::NotExecutable(_) | Refusal::Forbidden(_) => Verdict::Skipped,
+        Refusal::Impossible(_) | Refusal::Cluster(_) => Verdict::Inconclusive,
+    };
+    ended(outcome, verdict, refusal.to_string())
+}
+
+fn unasked(outcome: Outcome, error: &ClusterError) -> Box<Outcome> {
+    ended(outcome, Verdict::Inconclusive, format!("the cluster's kinds could not be read: {error}"))
+}
+
+/// What an experiment would do, without doing anything: nothing is sent but questions.
+///
+/// # Errors
+/// Why it would not be made.
+pub async fn preview(cluster: &dyn Cluster, site: &Site, experiment: &Experiment) -> Result<Vec<String>, Refusal> {
+    inject::admit(experiment, site)?;
+    let kinds: Arc<Kinds> = cluster.kinds().await.map_err(Refusal::Cluster)?;
+    let planned = inject::plan(cluster, &kinds, experiment, "dry-run").await?;
+    Ok(planned.steps.iter().map(Step::describe).chain(planned.notes).collect())
+}
