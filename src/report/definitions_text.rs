@@ -37,10 +37,9 @@ pub fn table(diff: &DefinitionsDiff) -> String {
     text + &counts(diff).join("\n") + "\n"
 }
 
-/// What changed; and why objects suffer where the change alone does not say it.
+/// What changed; and why objects suffer where nobody would expect it of such a change.
 fn sentence(change: &DefinitionChange) -> String {
-    let is_plain = change.severity == Severity::Breaking || change.verdict == CrdVerdict::Safe;
-    if is_plain || change.reason.is_empty() {
+    if change.severity > Severity::Info || change.verdict == CrdVerdict::Safe {
         return change.detail.clone();
     }
     format!("{}; {}: {}", change.detail, change.verdict.as_str(), change.reason)
@@ -142,12 +141,25 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_why_objects_suffer_where_the_change_is_no_breaking_one() {
+    fn the_table_says_why_objects_suffer_where_nobody_would_expect_it() {
+        let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let mut named = open.clone();
+        named["properties"] = json!({"x": {"type": "string"}});
         let diff = diff(
-            &json!({"a": {"type": "string"}, "b": {"type": "integer", "default": 1}}),
-            &json!({"b": {"type": "integer", "default": 2}}),
+            &json!({"a": {"type": "string"}, "b": {"type": "integer", "default": 1}, "c": open}),
+            &json!({"b": {"type": "integer", "default": 2}, "c": named}),
         );
-        insta::assert_snapshot!(table(&diff), @"");
+        insta::assert_snapshot!(table(&diff), @r#"
+        foos.ex.com
+          SEVERITY  OBJECTS   VERSION  CHANGE          WHERE  WHAT
+          breaking  breaking  v1       FieldRemoved    a      field of type string removed
+          warning   breaking  v1       DefaultChanged  b      default changed from 1 to 2
+          info      breaking  v1       FieldAdded      c.x    field of type string added; breaking: version "v1", field "^.c.x": a field of type "string" is declared where any value was kept
+
+        definitions: 0 added, 0 removed, 1 modified
+        changes: 1 breaking, 1 warning, 1 info
+        objects: 3 breaking, 0 unknown, 0 safe
+        "#);
     }
 
     #[test]

@@ -94,6 +94,7 @@ fn the_published_command_writes_the_json() {
     assert_eq!(ran.stdout, "");
     insta::assert_snapshot!(pushback.read("schema-diff.json"), @r#"
     {
+      "schemaVersion": 1,
       "summary": {
         "crdsAdded": 0,
         "crdsRemoved": 0,
@@ -179,7 +180,7 @@ fn the_table_and_the_markdown_say_the_same() {
     | **breaking** | breaking | <code>v1</code> | FieldRemoved | <code>spec.storage</code> | field of type object removed |
     ");
     let yaml = pushback.run(&["upgrade", "diff-crds", "--old", &old, "--new", &new, "--format", "yaml"]).expect(10);
-    assert!(yaml.stdout.starts_with("summary:\n"), "{}", yaml.stdout);
+    assert!(yaml.stdout.starts_with("schemaVersion: 1\nsummary:\n"), "{}", yaml.stdout);
     let same = pushback.run(&["upgrade", "diff-crds", "--old", &old, "--new", &old]).expect(0);
     insta::assert_snapshot!(same.stdout, @"
     definitions: 0 added, 0 removed, 0 modified

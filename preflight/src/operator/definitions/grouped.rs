@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Severity};
 
 /// What changed of the definitions of two releases.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefinitionsDiff {
+    /// Version of this form.
+    pub schema_version: u32,
     /// Counts.
     pub summary: DefinitionsSummary,
     /// The definitions that differ, sorted by name.
@@ -86,7 +88,7 @@ impl DefinitionsDiff {
     /// Groups sorted changes, as [`super::compare`] returns them.
     #[must_use]
     pub fn of(changes: Vec<DefinitionChange>) -> Self {
-        let mut diff = Self::default();
+        let mut diff = Self { schema_version: 1, summary: DefinitionsSummary::default(), crds: Vec::new() };
         for change in changes {
             diff.summary.count(&change);
             if diff.crds.last().is_none_or(|crd| crd.crd_name != change.crd_name) {
