@@ -1,9 +1,11 @@
 //! What runs cost on a real control plane of their own, each beside what plain requests cost in the same run.
-//! `cargo bench --bench cluster -- [PART…] [--rounds N] [--quick]`; parts: `processor`, `apps`, `mix`, `round-trips`,
-//! `curve`; none means all. `UPDATE_DOCS=1` writes the tables into the README and the drawing into `docs/`.
+//! `cargo bench --bench cluster -- [PART…] [--rounds N] [--quick]`; parts: `processor`, `definitions` (of the folders in
+//! `PUSHBACK_CRDS=OLD:NEW`), `apps`, `mix`, `custom`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the
+//! tables into the README and the drawing into `docs/`.
 
 mod app;
 mod chart;
+mod definitions;
 mod delay;
 mod measure;
 #[path = "../shared/objects.rs"]
@@ -36,7 +38,7 @@ use std::process::ExitCode;
 use self::parts::Bench;
 
 /// Everything that can be measured by itself, in the order in which it is.
-const PARTS: [&str; 5] = ["processor", "apps", "mix", "round-trips", "curve"];
+const PARTS: [&str; 7] = ["processor", "definitions", "apps", "mix", "custom", "round-trips", "curve"];
 
 /// Where the README has the tables.
 const MARKS: (&str, &str) = ("<!-- cargo bench --bench cluster -->\n", "<!-- until here -->");
@@ -69,8 +71,10 @@ fn main() -> ExitCode {
         progress(part);
         let section = match part {
             "processor" => bench.processor(),
+            "definitions" => definitions::table().unwrap_or_default(),
             "apps" => bench.apps(),
             "mix" => bench.mix(),
+            "custom" => bench.custom(),
             "round-trips" => bench.round_trips(),
             _ => bench.curve(),
         };

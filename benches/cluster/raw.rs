@@ -51,10 +51,19 @@ impl Raw<'_> {
 
     /// The list of all ConfigMaps, page by page.
     pub(crate) fn list(&self) -> Duration {
+        self.timed_pages(&self.config_maps())
+    }
+
+    /// The list of all objects of a path, so many in a page.
+    pub(crate) fn list_all(&self, path: &str, page: usize) -> Duration {
+        self.timed_pages(&format!("{path}?limit={page}"))
+    }
+
+    fn timed_pages(&self, path: &str) -> Duration {
         self.runtime.block_on(async {
             let client = self.client().await;
             let began = Instant::now();
-            self.pages(&client).await;
+            pages(&client, path).await;
             began.elapsed()
         })
     }
@@ -63,7 +72,7 @@ impl Raw<'_> {
     pub(crate) fn delete(&self) -> Duration {
         let found = self.runtime.block_on(async {
             let client = self.client().await;
-            self.pages(&client).await
+            pages(&client, &self.config_maps()).await
         });
         let delete = |object: &Value| Plain {
             method: Method::DELETE,
@@ -86,26 +95,10 @@ impl Raw<'_> {
         self.timed(vec![requests.collect()])
     }
 
-    async fn pages(&self, client: &kube::Client) -> Vec<Vec<u8>> {
-        let mut pages = Vec::new();
-        let mut next = String::new();
-        loop {
-            let path = format!(
-                "/api/v1/namespaces/{}/configmaps?labelSelector={}&limit=500{next}",
-                self.namespace,
-                format!("{APP_LABEL}={LABEL}").replace('/', "%2F").replace('=', "%3D"),
-            );
-            let plain = Plain { method: Method::GET, path, content_type: "application/json", body: String::new() };
-            let body = send(client, &plain).await;
-            // The token stands near the beginning; the items are not read.
-            let head = String::from_utf8_lossy(&body[..body.len().min(1000)]).into_owned();
-            let token = head.split_once("\"continue\":\"").and_then(|(_, rest)| rest.split_once('"'));
-            pages.push(body);
-            match token {
-                Some((token, _)) if !token.is_empty() => next = format!("&continue={token}"),
-                _ => return pages,
-            }
-        }
+    /// Where the first page of all ConfigMaps is.
+    fn config_maps(&self) -> String {
+        let selector = format!("{APP_LABEL}={LABEL}").replace('/', "%2F").replace('=', "%3D");
+        format!("/api/v1/namespaces/{}/configmaps?labelSelector={selector}&limit=500", self.namespace)
     }
 
     /// Sends each batch, one after the other, over connections of its own.
@@ -136,6 +129,25 @@ impl Raw<'_> {
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
         kube::Client::try_from(config).expect("a client")
+    }
+}
+
+/// The answers of a list, page by page.
+async fn pages(client: &kube::Client, first: &str) -> Vec<Vec<u8>> {
+    let mut pages = Vec::new();
+    let mut next = String::new();
+    loop {
+        let path = format!("{first}{next}");
+        let plain = Plain { method: Method::GET, path, content_type: "application/json", body: String::new() };
+        let body = send(client, &plain).await;
+        // The token stands near the beginning; the items are not read.
+        let head = String::from_utf8_lossy(&body[..body.len().min(1000)]).into_owned();
+        let token = head.split_once("\"continue\":\"").and_then(|(_, rest)| rest.split_once('"'));
+        pages.push(body);
+        match token {
+            Some((token, _)) if !token.is_empty() => next = format!("&continue={token}"),
+            _ => return pages,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ pub mod finding;
 pub mod judge;
 pub mod object;
 pub mod operator;
+pub mod parallel;
 pub mod reference;
 pub mod registry;
 pub mod rule;

@@ -1,6 +1,7 @@
 //! The seam that every preflight rule fits: what it is called and does, its settings, what it needs
 //! from the cluster, and its judgement.
 
+use std::any::Any;
 use std::fmt::Debug;
 
 use serde_json::{Map, Value};
@@ -138,6 +139,30 @@ pub enum Checked {
     More(Needs),
 }
 
+/// What a rule has worked out and is asked for again in the same run: in the next round, and for every page. It follows
+/// from change set, cluster and settings, so that nothing but time depends on it.
+#[derive(Debug, Default)]
+pub struct Memory(Option<Box<dyn Any + Send + Sync>>);
+
+impl Memory {
+    /// What is remembered; worked out now where that is nothing.
+    pub fn keep<T: Send + Sync + 'static>(&mut self, work_out: impl FnOnce() -> T) -> &T {
+        if self.get::<T>().is_none() {
+            self.0 = Some(Box::new(work_out()));
+        }
+        match self.get() {
+            Some(kept) => kept,
+            None => unreachable!("it has just been put there"),
+        }
+    }
+
+    /// What is remembered.
+    #[must_use]
+    pub fn get<T: 'static>(&self) -> Option<&T> {
+        self.0.as_ref()?.downcast_ref()
+    }
+}
+
 /// A preflight rule. Pure: the same facts and settings give the same judgement.
 pub trait Rule: Debug + Sync {
     /// What it is.
@@ -147,9 +172,9 @@ pub trait Rule: Debug + Sync {
     fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs;
 
     /// Judges.
-    fn check(&self, facts: &Facts, settings: &Settings) -> Checked;
+    fn check(&self, facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked;
 
     /// Folds one page of a stream that it asked for with [`Need::Objects`] or
     /// [`Need::NamespaceContents`] into its state (`Null` at first). The facts are those of the rounds before.
-    fn fold(&self, _facts: &Facts, _need: &Need, _state: &mut Value, _page: &[Value]) {}
+    fn fold(&self, _facts: &Facts, _need: &Need, _memory: &Memory, _state: &mut Value, _page: &[Value]) {}
 }

@@ -254,7 +254,7 @@ mod tests {
 
     use super::*;
     use crate::facts::{ChangeSet, Facts, Needs};
-    use crate::rule::{Checked, FailMode, Judgement, Mode, RuleMeta};
+    use crate::rule::{Checked, FailMode, Judgement, Memory, Mode, RuleMeta};
     use crate::source::display_path;
 
     #[derive(Debug)]
@@ -267,7 +267,7 @@ mod tests {
         fn plan(&self, _: &ChangeSet, _: &Settings) -> Needs {
             Needs::new()
         }
-        fn check(&self, _: &Facts, _: &Settings) -> Checked {
+        fn check(&self, _: &Facts, _: &Settings, _: &mut Memory) -> Checked {
             Checked::Done(Judgement::default())
         }
     }

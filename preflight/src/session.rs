@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
 use crate::judge::{self, Ended, Ending, RunReport};
-use crate::rule::{Checked, Judgement};
+use crate::rule::{Checked, Judgement, Memory};
 use crate::selection::{Selected, Selection};
 use crate::waiver::Waiver;
 
@@ -37,6 +37,7 @@ struct Run {
     /// Everything that it has asked for.
     wants: Needs,
     rounds: usize,
+    memory: Memory,
     ending: Option<Ending>,
 }
 
@@ -54,6 +55,7 @@ impl Session {
                 selected,
                 wants: Needs::new(),
                 rounds: 0,
+                memory: Memory::default(),
             })
             .collect();
         Self { facts, runs, asked: Needs::new() }
@@ -97,7 +99,7 @@ impl Session {
         let Some(parts) = state.as_object_mut() else { return };
         for run in self.runs.iter().filter(|run| run.wants.contains(need)) {
             let part = parts.entry(run.selected.rule.meta().name).or_insert(Value::Null);
-            run.selected.rule.fold(&self.facts, need, part, page);
+            run.selected.rule.fold(&self.facts, need, &run.memory, part, page);
         }
     }
 
@@ -130,7 +132,7 @@ impl Run {
             self.rounds = 1;
         }
         while self.ending.is_none() && self.wants.iter().all(|need| facts.answers.contains_key(need)) {
-            match rule.check(facts, &self.selected.settings) {
+            match rule.check(facts, &self.selected.settings, &mut self.memory) {
                 Checked::Done(judgement) => self.ending = Some(Ending::Judged(judgement)),
                 Checked::More(_) if self.rounds == ROUNDS => {
                     self.ending = Some(unable(&format!("it asked for facts more than {ROUNDS} times")));
@@ -206,7 +208,7 @@ mod tests {
         fn plan(&self, _: &ChangeSet, _: &Settings) -> Needs {
             (0..self.1.min(1)).map(access).collect()
         }
-        fn check(&self, facts: &Facts, _: &Settings) -> Checked {
+        fn check(&self, facts: &Facts, _: &Settings, _: &mut Memory) -> Checked {
             match (0..self.1).find(|number| !facts.answers.contains_key(&access(*number))) {
                 Some(number) => Checked::More(Needs::from([access(number)])),
                 None => Checked::Done(Judgement::default()),
@@ -224,14 +226,14 @@ mod tests {
         fn plan(&self, _: &ChangeSet, _: &Settings) -> Needs {
             Needs::from([stream()])
         }
-        fn check(&self, facts: &Facts, _: &Settings) -> Checked {
+        fn check(&self, facts: &Facts, _: &Settings, _: &mut Memory) -> Checked {
             let unable = match facts.folded(self.0.name, &stream()) {
                 Some(Folded::State { state, .. }) => vec![format!("{}", state)],
                 other => vec![format!("{other:?}")],
             };
             Checked::Done(Judgement { findings: vec![], unable })
         }
-        fn fold(&self, _: &Facts, _: &Need, state: &mut Value, page: &[Value]) {
+        fn fold(&self, _: &Facts, _: &Need, _: &Memory, state: &mut Value, page: &[Value]) {
             *state = json!(state.as_u64().unwrap_or_default() + page.len() as u64);
         }
     }

@@ -106,8 +106,17 @@ impl PositionsBuilder {
 
     /// Opens a node; `segment` is how its parent reaches it (anything for the root).
     pub fn open(&mut self, segment: &PathSegment, line: u32, column: u32) {
+        self.open_step(step(segment), line, column);
+    }
+
+    /// As [`PositionsBuilder::open`], for a node under a key.
+    pub fn open_key(&mut self, key: &str, line: u32, column: u32) {
+        self.open_step(step_of_key(key), line, column);
+    }
+
+    fn open_step(&mut self, step: u32, line: u32, column: u32) {
         self.open.push(self.nodes.len());
-        self.nodes.push(Node { step: step(segment), line, column, size: 1 });
+        self.nodes.push(Node { step, line, column, size: 1 });
     }
 
     /// Closes the node opened last.
@@ -198,10 +207,12 @@ impl Positions {
 fn step(segment: &PathSegment) -> u32 {
     match segment {
         PathSegment::Index(index) => u32::try_from(*index).unwrap_or(u32::MAX),
-        PathSegment::Key(key) => {
-            key.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
-        }
+        PathSegment::Key(key) => step_of_key(key),
     }
+}
+
+fn step_of_key(key: &str) -> u32 {
+    key.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]

@@ -159,6 +159,10 @@ impl Cluster for DirectoryCluster {
     }
 
     async fn apply(&self, address: &Address, body: &Value, options: ApplyOptions) -> Result<Written, ClusterError> {
+        let at_once = || self.store.dry_apply_at_once(address, body);
+        if let Some(written) = options.dry_run.then(at_once).flatten() {
+            return Ok(written);
+        }
         let (address, body) = (address.clone(), body.clone());
         self.blocking(move |store| store.apply(&address, &body, options.dry_run)).await
     }

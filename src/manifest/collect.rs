@@ -6,10 +6,11 @@ mod validate;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, Read};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pushback_preflight::operator::written;
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, PathSegment, Positions};
+use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, PathSegment, Positions, parallel};
 use serde_json::Value;
 
 use super::source::{self, error_in};
@@ -18,6 +19,12 @@ use super::{Input, InputError, InputWarning, Manifest};
 
 /// The label of ConfigMaps that carry a Config document.
 const CONFIG_LABEL: &str = "kapp.k14s.io/config";
+
+/// Bytes of files that are held at once, to be read side by side.
+const TOGETHER: usize = 16 << 20;
+
+/// Stack of a thread that reads: nesting takes none of it but what dropping a value takes.
+const STACK: usize = 8 << 20;
 
 const ALLOW_EMPTY: &str = "To go on with no objects at all, say --dangerous-allow-empty-list-of-resources.";
 
@@ -93,6 +100,14 @@ pub fn load_config_files(paths: &[String]) -> Result<(Vec<Manifest>, Vec<InputWa
     Ok((input.configs, input.warnings))
 }
 
+/// A file as it was read.
+#[derive(Debug)]
+struct File {
+    name: String,
+    path: Option<PathBuf>,
+    bytes: Vec<u8>,
+}
+
 #[derive(Debug, Default)]
 struct Collector {
     input: Input,
@@ -114,7 +129,8 @@ impl Collector {
             Some(bytes) => bytes,
             None => &mut own,
         };
-        let mut total = 0;
+        let (mut total, mut together) = (0, 0);
+        let mut read: Vec<File> = Vec::new();
         for source in found.sources {
             let (name, path) = (source.name.clone(), source.local_path());
             match source.read(standard_input, options.limits.bytes) {
@@ -126,30 +142,50 @@ impl Collector {
                         self.errors.push(error_in(&name, message, &["Deploy it as several apps."]));
                         break;
                     }
-                    if let Some(path) = path {
-                        self.input.sources.note(&name, &path, &bytes);
+                    together += bytes.len();
+                    read.push(File { name, path, bytes });
+                    if together >= TOGETHER {
+                        self.files(&std::mem::take(&mut read), &options.limits);
+                        together = 0;
                     }
-                    self.file(&name, &bytes, &options.limits);
                 }
                 Err(error) => self.errors.push(error),
             }
         }
+        self.files(&read, &options.limits);
         found.empty_directories
     }
 
-    fn file(&mut self, name: &str, bytes: &[u8], limits: &Limits) {
-        match yaml::load_next(name, bytes, limits, &mut self.spent) {
-            Ok(loaded) => {
-                self.input.warnings.extend(loaded.warnings);
-                for document in loaded.documents {
-                    if self.models && written::is_model(&document.value) {
-                        self.model(document, bytes.len());
-                    } else {
-                        self.document(document);
+    fn files(&mut self, files: &[File], limits: &Limits) {
+        let loaded = parallel::map(files, STACK, |file| {
+            let mut spent = Spent::default();
+            yaml::load_next(&file.name, &file.bytes, limits, &mut spent).map(|loaded| (loaded, spent))
+        });
+        for (file, loaded) in files.iter().zip(loaded) {
+            if let Some(path) = &file.path {
+                self.input.sources.note(&file.name, path, &file.bytes);
+            }
+            // Each was read as if it were the only one; the limits are those of all together.
+            let loaded = match loaded {
+                Ok((loaded, spent)) if self.spent.plus(spent).is_within(limits) => {
+                    self.spent = self.spent.plus(spent);
+                    Ok(loaded)
+                }
+                _ => yaml::load_next(&file.name, &file.bytes, limits, &mut self.spent),
+            };
+            match loaded {
+                Ok(loaded) => {
+                    self.input.warnings.extend(loaded.warnings);
+                    for document in loaded.documents {
+                        if self.models && written::is_model(&document.value) {
+                            self.model(document, file.bytes.len());
+                        } else {
+                            self.document(document);
+                        }
                     }
                 }
+                Err(error) => self.errors.push(error),
             }
-            Err(error) => self.errors.push(error),
         }
     }
 

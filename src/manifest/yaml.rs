@@ -41,6 +41,23 @@ pub struct Spent {
     pub alias_bytes: usize,
 }
 
+impl Spent {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            nodes: self.nodes.saturating_add(other.nodes),
+            alias_bytes: self.alias_bytes.saturating_add(other.alias_bytes),
+        }
+    }
+
+    /// Whether so much may be read.
+    #[must_use]
+    pub fn is_within(self, limits: &Limits) -> bool {
+        self.nodes <= limits.nodes && self.alias_bytes <= limits.alias_bytes
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self { bytes: 64 << 20, depth: 1_000, nodes: 5_000_000, documents: 100_000, alias_bytes: 64 << 20 }

@@ -3,6 +3,7 @@
 mod continued;
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use pushback_preflight::{ObjectExt, ObjectKey, Operation, TakenFrom, Verification};
@@ -159,7 +160,9 @@ async fn compare_unmasked(
         return with_live(context, desired, &address, live).await;
     }
     let aggregated = context.aggregated.serves(context.cluster, &desired.kind).await?;
-    if aggregated && let Some(live) = context.cluster.get(&address).await? {
+    // A folder tells what is there for less than an apply.
+    let is_told = aggregated || !context.cluster.capabilities().server;
+    if is_told && let Some(live) = context.cluster.get(&address).await? {
         return with_live(context, desired, &address, live).await;
     }
     let body = body::build(desired, None, context.stamp);
@@ -445,41 +448,45 @@ pub fn is_secret(object: &Value) -> bool {
 /// Digest of a value, independent of key order: 32 hexadecimal digits. Empty for Secrets.
 #[must_use]
 pub fn digest(value: &Value) -> String {
-    let mut hasher = Sha256::new();
+    let mut text = String::new();
     if is_secret(value) {
         // The shape alone: which keys there are, not what they hold.
         let mut shape = value.clone();
         if let Some(data) = shape.get_mut("data").and_then(Value::as_object_mut) {
             data.values_mut().for_each(|value| *value = Value::Null);
         }
-        hash(&shape, &mut hasher);
+        state(&shape, &mut text);
     } else {
-        hash(value, &mut hasher);
+        state(value, &mut text);
     }
-    hex(&hasher.finalize()[..16])
+    hex(&Sha256::digest(text)[..16])
 }
 
-fn hash(value: &Value, hasher: &mut Sha256) {
+/// Writes down what a value says, so that no two values read alike.
+fn state(value: &Value, text: &mut String) {
+    // Writing to a text does not fail.
     match value {
         Value::Object(map) => {
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_unstable_by(|left, right| left.0.cmp(right.0));
-            hasher.update(format!("{{{}", entries.len()));
+            let _ = write!(text, "{{{}", entries.len());
             for (key, value) in entries {
-                hasher.update(format!("{}:", key.len()));
-                hasher.update(key);
-                hash(value, hasher);
+                let _ = write!(text, "{}:", key.len());
+                text.push_str(key);
+                state(value, text);
             }
         }
         Value::Array(items) => {
-            hasher.update(format!("[{}", items.len()));
-            items.iter().for_each(|item| hash(item, hasher));
+            let _ = write!(text, "[{}", items.len());
+            items.iter().for_each(|item| state(item, text));
         }
-        Value::String(text) => {
-            hasher.update(format!("\"{}:", text.len()));
-            hasher.update(text);
+        Value::String(inner) => {
+            let _ = write!(text, "\"{}:", inner.len());
+            text.push_str(inner);
         }
-        other => hasher.update(format!("{other};")),
+        other => {
+            let _ = write!(text, "{other};");
+        }
     }
 }
 

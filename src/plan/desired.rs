@@ -207,7 +207,7 @@ fn kinds_of_set(manifests: &[Manifest]) -> SetKinds {
 /// The kinds that a CRD serves.
 #[must_use]
 pub fn kinds_of_crd(crd: &Value) -> Vec<Kind> {
-    let versions = crd.pointer("/spec/versions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let versions = crd.pointer("/spec/versions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let strings = |pointer: &str| -> Vec<String> {
         let list = crd.pointer(pointer).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()

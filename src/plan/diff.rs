@@ -114,100 +114,129 @@ impl FieldChange {
 /// All changes from `old` to `new`, in the order of `new`'s fields, removed fields after the others of their map.
 #[must_use]
 pub fn diff(old: &Value, new: &Value, options: &DiffOptions) -> Vec<FieldChange> {
-    let mut walk = Walk { options, old_path: Vec::new(), path: Vec::new(), segments: Vec::new(), changes: Vec::new() };
+    let mut walk = Walk { options, steps: Vec::new(), changes: Vec::new() };
     walk.values(old, new);
     walk.changes
 }
 
-struct Walk<'a> {
+/// A step into both objects, borrowed from them: few of them end in a change, which is written out.
+#[derive(Clone, Copy)]
+enum Step<'v> {
+    Key(&'v str),
+    /// An item's place in the old list and in the new one, its own where it has no partner; with the fields that name
+    /// it.
+    Item {
+        old: usize,
+        new: usize,
+        named: Option<(&'static [&'static str], &'v Value)>,
+    },
+}
+
+impl Step<'_> {
+    fn segment(self) -> PathSegment {
+        match self {
+            Self::Key(key) => key.into(),
+            Self::Item { new, .. } => new.into(),
+        }
+    }
+
+    fn old_segment(self) -> PathSegment {
+        match self {
+            Self::Key(key) => key.into(),
+            Self::Item { old, .. } => old.into(),
+        }
+    }
+
+    fn shown(self) -> DiffSegment {
+        match self {
+            Self::Key(key) => DiffSegment::Key(key.to_owned()),
+            Self::Item { new, named: None, .. } => DiffSegment::Index(new),
+            Self::Item { new, named: Some((keys, item)), .. } => {
+                DiffSegment::Item { index: new, names: lists::names(keys, item) }
+            }
+        }
+    }
+
+    fn is(self, segment: &PathSegment) -> bool {
+        match (self, segment) {
+            (Self::Key(key), PathSegment::Key(other)) => key == other,
+            (Self::Item { new, .. }, PathSegment::Index(other)) => new == *other,
+            _ => false,
+        }
+    }
+}
+
+struct Walk<'a, 'v> {
     options: &'a DiffOptions,
-    old_path: Vec<PathSegment>,
-    path: Vec<PathSegment>,
-    segments: Vec<DiffSegment>,
+    steps: Vec<Step<'v>>,
     changes: Vec<FieldChange>,
 }
 
-impl Walk<'_> {
+impl<'v> Walk<'_, 'v> {
     fn change(&mut self, old: Option<&Value>, new: Option<&Value>) {
         self.changes.push(FieldChange {
-            path: self.path.clone(),
-            old_path: self.old_path.clone(),
-            segments: self.segments.clone(),
+            path: self.steps.iter().map(|step| step.segment()).collect(),
+            old_path: self.steps.iter().map(|step| step.old_segment()).collect(),
+            segments: self.steps.iter().map(|step| step.shown()).collect(),
             old: old.cloned(),
             new: new.cloned(),
         });
     }
 
     fn is_ignored(&self) -> bool {
-        self.options.ignored.contains(&self.path)
+        let is_here = |path: &Vec<PathSegment>| {
+            path.len() == self.steps.len() && self.steps.iter().zip(path).all(|(step, segment)| step.is(segment))
+        };
+        self.options.ignored.iter().any(is_here)
     }
 
-    /// Does something one step further down.
-    fn step(&mut self, old: PathSegment, new: PathSegment, segment: DiffSegment, visit: impl FnOnce(&mut Self)) {
-        self.old_path.push(old);
-        self.path.push(new);
-        self.segments.push(segment);
+    /// One step further down.
+    fn step(&mut self, step: Step<'v>, old: Option<&'v Value>, new: Option<&'v Value>) {
+        self.steps.push(step);
         if !self.is_ignored() {
-            visit(self);
+            match (old, new) {
+                (Some(old), Some(new)) => self.values(old, new),
+                (old, new) => self.change(old, new),
+            }
         }
-        self.old_path.pop();
-        self.path.pop();
-        self.segments.pop();
+        self.steps.pop();
     }
 
-    fn values(&mut self, old: &Value, new: &Value) {
+    fn values(&mut self, old: &'v Value, new: &'v Value) {
         match (old, new) {
             (Value::Object(old_map), Value::Object(new_map)) => {
-                let step_key = |walk: &mut Self, key: &String, old: Option<&Value>, new: Option<&Value>| {
-                    let segment = PathSegment::Key(key.clone());
-                    walk.step(segment.clone(), segment, DiffSegment::Key(key.clone()), |walk| match (old, new) {
-                        (Some(old), Some(new)) => walk.values(old, new),
-                        _ => walk.change(old, new),
-                    });
-                };
                 for (key, value) in new_map {
-                    step_key(self, key, old_map.get(key), Some(value));
+                    self.step(Step::Key(key), old_map.get(key), Some(value));
                 }
                 for (key, value) in old_map.iter().filter(|(key, _)| !new_map.contains_key(*key)) {
-                    step_key(self, key, Some(value), None);
+                    self.step(Step::Key(key), Some(value), None);
                 }
             }
-            (Value::Array(old_items), Value::Array(new_items)) => self.lists(old_items, new_items),
             _ if old == new => {}
+            (Value::Array(old_items), Value::Array(new_items)) => self.lists(old_items, new_items),
             _ => self.change(Some(old), Some(new)),
         }
     }
 
-    fn lists(&mut self, old: &[Value], new: &[Value]) {
-        let field = self.path.iter().rev().find_map(|segment| match segment {
-            PathSegment::Key(key) => Some(key.as_str()),
-            PathSegment::Index(_) => None,
+    fn lists(&mut self, old: &'v [Value], new: &'v [Value]) {
+        let field = self.steps.iter().rev().find_map(|step| match step {
+            Step::Key(key) => Some(*key),
+            Step::Item { .. } => None,
         });
         let pairing = lists::pair(field.unwrap_or_default(), old, new);
         for pair in &pairing.pairs {
-            let (old_index, new_index) = (pair.old, pair.new);
-            let Some(index) = new_index.or(old_index) else { continue };
-            let segment = match &pairing.keys {
-                Some(keys) => {
-                    let item = new_index.map_or_else(|| &old[index], |new_index| &new[new_index]);
-                    DiffSegment::Item { index, names: lists::names(keys, item) }
-                }
-                None => DiffSegment::Index(index),
-            };
-            let old_segment = PathSegment::Index(old_index.unwrap_or(index));
-            self.step(old_segment, PathSegment::Index(index), segment, |walk| {
-                match (old_index.map(|index| &old[index]), new_index.map(|index| &new[index])) {
-                    (Some(old), Some(new)) => walk.values(old, new),
-                    (old, new) => walk.change(old, new),
-                }
-            });
+            let Some(index) = pair.new.or(pair.old) else { continue };
+            let (before, after) = (pair.old.map(|index| &old[index]), pair.new.map(|index| &new[index]));
+            let named = pairing.keys.and_then(|keys| Some((keys, after.or(before)?)));
+            self.step(Step::Item { old: pair.old.unwrap_or(index), new: index, named }, before, after);
         }
         if pairing.is_reordered
             && let Some(keys) = &pairing.keys
         {
-            self.segments.push(DiffSegment::Order);
             self.change(Some(&lists::only_keys(keys, old)), Some(&lists::only_keys(keys, new)));
-            self.segments.pop();
+            if let Some(order) = self.changes.last_mut() {
+                order.segments.push(DiffSegment::Order);
+            }
         }
     }
 }

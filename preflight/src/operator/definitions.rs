@@ -21,7 +21,7 @@ use super::model::Definition;
 use crate::facts::{Change, Facts, Operation, Verification};
 use crate::object::ObjectRef;
 use crate::rules::crd_upgrade_safety::crd::Crd;
-use crate::rules::crd_upgrade_safety::{Upgrade, with_room};
+use crate::rules::crd_upgrade_safety::{Schemas, Upgrade, with_room};
 use draft::Draft;
 pub use grouped::{CrdDiff, DefinitionsDiff, DefinitionsSummary, Presence, Verdicts, VersionDiff};
 
@@ -82,9 +82,10 @@ fn added_draft(definition: &Definition) -> Draft {
 fn changed(before: &Definition, after: &Definition, options: Options, changes: &mut Vec<DefinitionChange>) {
     let change = in_place(before, after);
     let facts = Facts::default();
-    let Some(upgrade) = Upgrade::of(&change, &facts) else { return };
+    let schemas = Schemas::of(&change);
+    let Some(upgrade) = Upgrade::of(&change, &facts, &schemas) else { return };
     let mut drafts = lifecycle::compare(&upgrade);
-    for version in upgrade.old_schemas.keys().filter(|version| upgrade.new_schemas.contains_key(*version)) {
+    for version in schemas.old.keys().filter(|version| schemas.new.contains_key(*version)) {
         drafts.extend(schema::compare(&upgrade, version, options));
     }
     if drafts.is_empty() {

@@ -14,13 +14,15 @@ mod schema_change;
 pub(crate) mod words;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Need, Needs, Operation};
 use crate::finding::Severity;
 use crate::finding::{Finding, Verdict};
-use crate::rule::{Checked, Judgement, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::parallel;
+use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
 use crate::schema::Schema;
 use crate::schema::contain::SchemaStep;
 use crate::schema::pipeline::{Resource, Server};
@@ -97,12 +99,12 @@ impl Rule for CrdUpgradeSafety {
             .collect()
     }
 
-    fn check(&self, facts: &Facts, settings: &Settings) -> Checked {
-        with_room(|| judge(facts, settings))
+    fn check(&self, facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
+        judge(facts, settings, memory)
     }
 
-    fn fold(&self, facts: &Facts, need: &Need, state: &mut Value, page: &[Value]) {
-        with_room(|| fold(facts, need, state, page));
+    fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
+        with_room(|| fold(facts, need, memory, state, page));
     }
 }
 
@@ -127,25 +129,25 @@ pub(crate) fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-fn judge(facts: &Facts, settings: &Settings) -> Checked {
+fn judge(facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
+    let changes = &facts.changes.changes;
+    let Studies(studies) =
+        memory.keep(|| Studies(parallel::map(changes, STACK, |change| Study::of(change, facts, settings))));
     let mut judgement = Judgement::default();
     let mut needs = Needs::new();
     let mode = live::Mode::of(settings);
-    for change in facts.changes.changes.iter().filter(|change| is_crd(change)) {
-        invalid::check(change, &mut judgement.findings);
+    for (change, study) in changes.iter().zip(studies).filter(|(change, _)| is_crd(change)) {
         if deletion::concerns(change) {
             deletion::check(&DELETION, change, facts, &mut judgement);
-        } else if change.operation == Operation::Update {
-            let Some(upgrade) = Upgrade::of(change, facts) else {
-                judgement.unable.push(format!("{}: the live definition is not known", change.object));
-                continue;
-            };
-            let mut findings = changed(&upgrade, settings);
-            if mode != live::Mode::Off {
-                needs.extend(live::needs(&upgrade, &findings));
-                live::annotate(&upgrade, facts, mode, &mut findings);
+        }
+        judgement.unable.extend(study.unable.clone());
+        for (finding, need) in &study.findings {
+            let mut finding = finding.clone();
+            if let Some(need) = need {
+                live::annotate(facts, mode, need, &mut finding);
+                needs.insert(need.clone());
             }
-            judgement.findings.extend(findings);
+            judgement.findings.push(finding);
         }
     }
     missing::check(&facts.changes, &mut judgement.findings);
@@ -157,19 +159,66 @@ fn judge(facts: &Facts, settings: &Settings) -> Checked {
     Checked::Done(judgement)
 }
 
-fn fold(facts: &Facts, need: &Need, state: &mut Value, page: &[Value]) {
+fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
     let Need::Objects { group, version, kind, .. } = need else { return };
-    let of_the_kind = |change: &&Change| {
+    let of_the_kind = |change: &Change| {
         let crd = change.live.as_deref().map(Crd::of);
         is_crd(change) && crd.is_some_and(|crd| crd.group() == group && crd.kind() == kind)
     };
-    match facts.changes.changes.iter().find(of_the_kind) {
-        Some(change) if !deletion::concerns(change) => {
-            if let Some(upgrade) = Upgrade::of(change, facts) {
+    let changes = &facts.changes.changes;
+    match changes.iter().enumerate().find(|(_, change)| of_the_kind(change)) {
+        // Most kinds of a folder have no objects in it: their schemas are not asked for.
+        Some((index, change)) if !deletion::concerns(change) && !page.is_empty() => {
+            let study = memory.get().and_then(|Studies(studies)| studies.get(index));
+            let unstudied = Study::default();
+            let schemas = study.unwrap_or(&unstudied).schemas.get_or_init(|| Schemas::of(change));
+            if let Some(upgrade) = Upgrade::of(change, facts, schemas) {
                 live::fold(&upgrade, version, state, page);
             }
         }
+        Some((_, change)) if !deletion::concerns(change) => {}
         _ => deletion::fold(state, page),
+    }
+}
+
+/// The studies of all changes, in their order.
+struct Studies(Vec<Study>);
+
+/// What is known of a change before its objects are.
+#[derive(Default)]
+struct Study {
+    /// Each with the objects that it is about, where those matter.
+    findings: Vec<(Finding, Option<Need>)>,
+    /// Why it cannot be judged.
+    unable: Option<String>,
+    /// To judge objects by, once there are any.
+    schemas: OnceLock<Schemas>,
+}
+
+impl Study {
+    /// Empty for what is no definition.
+    fn of(change: &Change, facts: &Facts, settings: &Settings) -> Self {
+        let mut study = Self::default();
+        if !is_crd(change) {
+            return study;
+        }
+        let mut invalid = Vec::new();
+        invalid::check(change, facts.cluster.side, &mut invalid);
+        study.findings.extend(invalid.into_iter().map(|finding| (finding, None)));
+        if deletion::concerns(change) || change.operation != Operation::Update {
+            return study;
+        }
+        let schemas = Schemas::of(change);
+        let Some(upgrade) = Upgrade::of(change, facts, &schemas) else {
+            study.unable = Some(format!("{}: the live definition is not known", change.object));
+            return study;
+        };
+        let with_objects = live::Mode::of(settings) != live::Mode::Off;
+        study.findings.extend(changed(&upgrade, settings).into_iter().map(|finding| {
+            let need = live::need(&upgrade, &finding).filter(|_| with_objects);
+            (finding, need)
+        }));
+        study
     }
 }
 
@@ -221,17 +270,32 @@ pub(crate) struct Upgrade<'a> {
     pub(crate) old: Crd<'a>,
     pub(crate) new: Crd<'a>,
     server: Server,
-    /// Of each version.
-    pub(crate) old_schemas: BTreeMap<&'a str, Schema>,
-    pub(crate) new_schemas: BTreeMap<&'a str, Schema>,
+    pub(crate) schemas: &'a Schemas,
+}
+
+/// The schemas of both definitions, by version.
+#[derive(Default)]
+pub(crate) struct Schemas {
+    pub(crate) old: BTreeMap<String, Schema>,
+    pub(crate) new: BTreeMap<String, Schema>,
+}
+
+impl Schemas {
+    /// None of a side that is not known.
+    pub(crate) fn of(change: &Change) -> Self {
+        let side = |definition: Option<&Value>| {
+            let versions = definition.map(Crd::of).map(|crd| crd.versions).unwrap_or_default();
+            versions.iter().map(|version| (version.name.to_owned(), schema_of(version))).collect()
+        };
+        Self { old: side(change.live.as_deref()), new: side(change.after()) }
+    }
 }
 
 impl<'a> Upgrade<'a> {
     /// `None` where one of the sides is not known.
-    pub(crate) fn of(change: &'a Change, facts: &Facts) -> Option<Self> {
+    pub(crate) fn of(change: &'a Change, facts: &Facts, schemas: &'a Schemas) -> Option<Self> {
         let (old, new) = (Crd::of(change.live.as_deref()?), Crd::of(change.after()?));
-        let schemas = |crd: &Crd<'a>| crd.versions.iter().map(|version| (version.name, schema_of(version))).collect();
-        Some(Self { change, server: server(facts), old_schemas: schemas(&old), new_schemas: schemas(&new), old, new })
+        Some(Self { change, old, new, server: server(facts), schemas })
     }
 
     /// What the rule says of it where nothing is set and no object is looked at.
@@ -243,16 +307,16 @@ impl<'a> Upgrade<'a> {
 
     /// A version of the live definition, as objects meet it.
     fn old_resource(&self, version: &'a str) -> Option<Resource<'_>> {
-        resource(&self.old, version, &self.old_schemas)
+        resource(&self.old, version, &self.schemas.old)
     }
 
     /// A version of the new definition.
     fn new_resource(&self, version: &'a str) -> Option<Resource<'_>> {
-        resource(&self.new, version, &self.new_schemas)
+        resource(&self.new, version, &self.schemas.new)
     }
 }
 
-fn resource<'s>(crd: &Crd<'s>, version: &'s str, schemas: &'s BTreeMap<&'s str, Schema>) -> Option<Resource<'s>> {
+fn resource<'s>(crd: &Crd<'s>, version: &'s str, schemas: &'s BTreeMap<String, Schema>) -> Option<Resource<'s>> {
     Some(Resource {
         schema: schemas.get(version)?,
         group: crd.group(),

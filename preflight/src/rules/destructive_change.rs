@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::crd_upgrade_safety::{self, deletion};
 use crate::facts::{Change, ChangeSet, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, Severity, Verdict};
-use crate::rule::{Checked, Judgement, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
 
 const NAME: &str = "DestructiveChange";
 
@@ -100,7 +100,7 @@ impl Rule for DestructiveChange {
         needs
     }
 
-    fn check(&self, facts: &Facts, settings: &Settings) -> Checked {
+    fn check(&self, facts: &Facts, settings: &Settings, _memory: &mut Memory) -> Checked {
         let missing = definitions_to_list(facts, settings);
         if !missing.is_empty() {
             return Checked::More(missing);
@@ -116,7 +116,7 @@ impl Rule for DestructiveChange {
         Checked::Done(judge.judgement)
     }
 
-    fn fold(&self, _facts: &Facts, need: &Need, state: &mut Value, page: &[Value]) {
+    fn fold(&self, _facts: &Facts, need: &Need, _memory: &Memory, state: &mut Value, page: &[Value]) {
         match need {
             Need::NamespaceContents { .. } => namespace::fold(state, page),
             _ => deletion::fold(state, page),

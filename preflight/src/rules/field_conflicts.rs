@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation, TakenField, TakenFrom};
 use crate::finding::{Finding, Severity, Verdict};
-use crate::rule::{Checked, Judgement, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
 use crate::waiver::matches;
 
 const NAME: &str = "FieldConflicts";
@@ -85,7 +85,7 @@ impl Rule for FieldConflicts {
         Needs::new()
     }
 
-    fn check(&self, facts: &Facts, settings: &Settings) -> Checked {
+    fn check(&self, facts: &Facts, settings: &Settings, _memory: &mut Memory) -> Checked {
         let mut judgement = Judgement::default();
         for change in facts.changes.changes.iter().filter(|change| change.operation == Operation::Update) {
             let (predecessors, others): (Vec<&TakenFrom>, Vec<&TakenFrom>) =

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation};
 use crate::finding::{Finding, Verdict};
 use crate::object::join_api_version;
-use crate::rule::{Checked, Judgement, Rule, RuleMeta, Settings};
+use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use questions::{Access, Questions, Reply};
 
 const NAME: &str = "PermissionValidation";
@@ -65,7 +65,7 @@ impl Rule for PermissionValidation {
         namespaces.into_iter().map(questions::rules_in).chain([Access::everything().need()]).collect()
     }
 
-    fn check(&self, facts: &Facts, _settings: &Settings) -> Checked {
+    fn check(&self, facts: &Facts, _settings: &Settings, _memory: &mut Memory) -> Checked {
         let mut questions = Questions::new(facts);
         if !facts.changes.changes.iter().any(|change| change.operation.writes())
             || questions.ask(&Access::everything()) == Reply::Yes

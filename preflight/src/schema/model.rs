@@ -1,10 +1,11 @@
 //! A structural schema of `apiextensions.k8s.io`, one node: every keyword and `x-kubernetes-*` extension that decides
 //! what an object may hold, and a digest of that. Texts (`description`, `title`, `example`, `externalDocs`) are left out.
 
+mod digest;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 /// Nodes below this depth are not read; whatever differs there cannot be judged.
 pub const MAX_DEPTH: usize = 128;
@@ -249,7 +250,7 @@ impl Schema {
         if self.additional.is_none() && matches!(self.kind, None | Some(Type::Object)) {
             self.preserve_unknown = true;
         }
-        self.digest = self.compute_digest();
+        self.digest = digest::of(self);
     }
 
     fn read(value: &Value, depth: usize) -> Self {
@@ -269,7 +270,7 @@ impl Schema {
         }
         let defaulted = schema.properties.iter().filter(|(_, property)| property.default.is_some());
         schema.defaulted = defaulted.map(|(name, _)| name.clone()).collect();
-        schema.digest = schema.compute_digest();
+        schema.digest = digest::of(&schema);
         schema
     }
 
@@ -361,69 +362,6 @@ impl Schema {
             _ => return None,
         }
         Some(())
-    }
-
-    fn compute_digest(&self) -> u128 {
-        let mut hasher = Sha256::new();
-        let mut text = |part: &str| {
-            hasher.update((part.len() as u64).to_be_bytes());
-            hasher.update(part.as_bytes());
-        };
-        text(self.kind.map_or("", Type::as_str));
-        text(self.format.as_deref().unwrap_or_default());
-        text(&self.default.as_ref().map_or_else(String::new, |value| format!("={}", in_order(value))));
-        let mut values: Vec<String> = self.enumeration.iter().flatten().map(in_order).collect();
-        values.sort();
-        values.dedup();
-        text(&values.join("\n"));
-        text(self.pattern.as_deref().unwrap_or_default());
-        text(&format!(
-            "{:?}",
-            (self.minimum, self.maximum, self.multiple_of, self.length, self.item_count, self.property_count)
-        ));
-        text(&format!(
-            "{:?}",
-            (
-                self.nullable,
-                self.unique_items,
-                self.preserve_unknown,
-                self.int_or_string,
-                self.embedded_resource,
-                self.list_type.filter(|kind| *kind != ListType::Atomic),
-                &self.list_map_keys,
-                self.map_type.filter(|kind| *kind != MapType::Granular),
-                &self.required,
-                &self.unreadable,
-            )
-        ));
-        for value in &self.unread {
-            text(&value.to_string());
-        }
-        let mut rules: Vec<String> =
-            self.rules.iter().map(|rule| format!("{:?}", (&rule.rule, rule.optional_old_self))).collect();
-        rules.sort();
-        text(&rules.join("\n"));
-        for (name, property) in &self.properties {
-            text(name);
-            text(&property.digest.to_string());
-        }
-        for (name, group) in [("allOf", &self.all_of), ("anyOf", &self.any_of), ("oneOf", &self.one_of)] {
-            text(name);
-            for schema in group {
-                text(&schema.digest.to_string());
-            }
-        }
-        text(&match &self.additional {
-            None => String::new(),
-            Some(Additional::Anything) => "true".to_owned(),
-            Some(Additional::Nothing) => "false".to_owned(),
-            Some(Additional::Schema(schema)) => schema.digest.to_string(),
-        });
-        for one in [&self.items, &self.not] {
-            text(&one.as_ref().map_or_else(String::new, |schema| schema.digest.to_string()));
-        }
-        let digest = hasher.finalize();
-        digest.iter().take(16).fold(0, |number, byte| (number << 8) | u128::from(*byte))
     }
 }
 

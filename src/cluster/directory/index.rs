@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pushback_preflight::ObjectKey;
 use pushback_preflight::object::{ObjectExt, split_api_version};
+use pushback_preflight::{ObjectKey, parallel};
 use serde_json::Value;
 
 use super::discovery::{CRD_GROUP, CRD_KIND, defined_kind, is_crd, kinds_with};
@@ -14,9 +14,13 @@ use super::present;
 use super::read::{self, Part};
 use super::source::Source;
 use crate::cluster::{ClusterError, ErrorKind, Kinds};
+use crate::manifest::files::SourceFile;
 
 /// Namespace of a namespaced object whose document gives none.
 const DEFAULT_NAMESPACE: &str = "default";
+
+/// Stack of a thread that reads: nesting takes none of it but what dropping a value takes.
+const STACK: usize = 8 << 20;
 
 /// What a folder holds.
 #[derive(Debug, Default)]
@@ -60,19 +64,24 @@ impl Index {
     /// Reads everything.
     pub(super) fn load(source: &Source) -> Result<Self, ClusterError> {
         let mut index = Self::default();
+        let as_text = |file: SourceFile| match String::from_utf8(file.bytes) {
+            Ok(text) => Ok((file.path, text)),
+            Err(_) => {
+                let message = format!("{}: cannot be read: it is not UTF-8 text", source.shown(&file.path));
+                Err(ClusterError::new(ErrorKind::Configuration, message))
+            }
+        };
+        let files = source.read_all()?.into_iter().map(as_text).collect::<Result<Vec<_>, _>>()?;
+        let read = parallel::map(&files, STACK, |(path, text)| read::parse(text, &source.shown(path)));
         let mut parsed = Vec::new();
-        for file in source.read_all()? {
-            let shown = source.shown(&file.path);
-            let text = String::from_utf8(file.bytes).map_err(|_| {
-                ClusterError::new(ErrorKind::Configuration, format!("{shown}: cannot be read: it is not UTF-8 text"))
-            })?;
+        for ((path, text), read) in files.into_iter().zip(read) {
             let mut documents = Vec::new();
-            for (part, value) in read::parse(&text, &shown)? {
+            for (part, value) in read? {
                 let id = index.new_id();
                 documents.push(Document { id, part, keys: Vec::new() });
-                parsed.push((file.path.clone(), documents.len() - 1, value));
+                parsed.push((path.clone(), documents.len() - 1, value));
             }
-            index.files.insert(file.path, FileText { text, documents });
+            index.files.insert(path, FileText { text, documents });
         }
         // The scope of every kind must be known before the first identity is.
         let items = parsed.iter().flat_map(|(_, _, value)| items(value)).map(|(_, value)| value);
@@ -80,8 +89,9 @@ impl Index {
             let (group, _) = split_api_version(value.text("/apiVersion"));
             is_crd(group, value.text("/kind"))
         })));
-        for (path, position, value) in parsed {
-            index.add_document(&path, position, value, source)?;
+        let versions = parallel::map(&parsed, STACK, |(_, _, value)| versions(value, &index.kinds));
+        for ((path, position, value), versions) in parsed.into_iter().zip(versions) {
+            index.add_document(&path, position, value, versions, source)?;
         }
         Ok(index)
     }
@@ -91,19 +101,20 @@ impl Index {
         self.next_document
     }
 
-    /// Enters the objects of a document that is already among its file's documents.
+    /// Enters the objects of a document that is already among its file's documents; `versions` are theirs.
     fn add_document(
         &mut self,
         path: &Path,
         position: usize,
         value: Value,
+        versions: Vec<String>,
         source: &Source,
     ) -> Result<(), ClusterError> {
         let Some(document) = self.files.get_mut(path).and_then(|file| file.documents.get_mut(position)) else {
             return Ok(());
         };
         let (id, line) = (document.id, document.part.line);
-        for (item, value) in into_items(value) {
+        for ((item, value), version) in into_items(value).into_iter().zip(versions) {
             let key = key_of(&value, &self.kinds);
             if let Some(other) = self.objects.get(&key) {
                 let message = format!(
@@ -113,7 +124,7 @@ impl Index {
                 );
                 return Err(ClusterError::new(ErrorKind::Configuration, message));
             }
-            let object = Arc::new(present::live(value, &key));
+            let object = Arc::new(present::live_of_version(value, &key, version));
             self.objects.insert(key.clone(), Entry { object, file: path.to_owned(), document: id, item });
             if let Some(document) = self.files.get_mut(path).and_then(|file| file.documents.get_mut(position)) {
                 document.keys.push(key);
@@ -149,7 +160,8 @@ impl Index {
             if let Some(file) = self.files.get_mut(path) {
                 file.documents.push(Document { id, part, keys: Vec::new() });
             }
-            self.add_document(path, position, value, source)?;
+            let versions = versions(&value, &self.kinds);
+            self.add_document(path, position, value, versions, source)?;
         }
         Ok(())
     }
@@ -184,7 +196,8 @@ impl Index {
         if let Some((mut part, value)) = parsed.pop() {
             part.move_by(0, segment.start, 0, old.part.body_line.saturating_sub(1) as usize);
             file.documents.insert(position, Document { id: old.id, part, keys: Vec::new() });
-            self.add_document(path, position, value, source)?;
+            let versions = versions(&value, &self.kinds);
+            self.add_document(path, position, value, versions, source)?;
         }
         Ok(())
     }
@@ -241,6 +254,11 @@ fn key_of(object: &Value, kinds: &Kinds) -> ObjectKey {
         namespace: namespace.to_owned(),
         name: object.name().to_owned(),
     }
+}
+
+/// The resourceVersion of every object in a document.
+fn versions(document: &Value, kinds: &Kinds) -> Vec<String> {
+    items(document).map(|(_, value)| present::content_digest(value, &key_of(value, kinds))).collect()
 }
 
 /// Whether a document is a `List`: items, and no name of its own.

@@ -31,8 +31,13 @@ pub(super) fn is_object(document: &Value) -> bool {
 }
 
 /// The document as a live object: its namespace as it is understood, uid and resourceVersion.
-pub(super) fn live(mut document: Value, key: &ObjectKey) -> Value {
+pub(super) fn live(document: Value, key: &ObjectKey) -> Value {
     let version = content_digest(&document, key);
+    live_of_version(document, key, version)
+}
+
+/// As [`live`], for a document whose [`content_digest`] is known.
+pub(super) fn live_of_version(mut document: Value, key: &ObjectKey, version: String) -> Value {
     if let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut) {
         if key.namespace.is_empty() {
             metadata.shift_remove("namespace");
@@ -73,7 +78,7 @@ fn uid(key: &ObjectKey) -> String {
 }
 
 /// Digest of what a document says: key order, stamps and the spelling of numbers do not count.
-fn content_digest(document: &Value, key: &ObjectKey) -> String {
+pub(super) fn content_digest(document: &Value, key: &ObjectKey) -> String {
     let mut text = String::new();
     let empty = Map::new();
     let map = document.as_object().unwrap_or(&empty);
@@ -100,21 +105,32 @@ fn canonical(value: &Value, text: &mut String) {
             let whole = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15);
             text.push_str(&whole.map_or_else(|| number.to_string(), |float| format!("{float:.0}")));
         }
-        other => text.push_str(&other.to_string()),
+        Value::String(inner) => canonical_text(inner, text),
+        Value::Null | Value::Bool(_) => text.push_str(&value.to_string()),
     }
 }
 
 fn canonical_map<'a>(entries: impl Iterator<Item = (&'a String, &'a Value)>, text: &mut String) {
     let mut entries: Vec<_> = entries.collect();
-    entries.sort_by_key(|(key, _)| *key);
+    entries.sort_unstable_by_key(|(key, _)| *key);
     text.push('{');
     for (key, value) in entries {
-        text.push_str(&Value::from(key.as_str()).to_string());
+        canonical_text(key, text);
         text.push(':');
         canonical(value, text);
         text.push(',');
     }
     text.push('}');
+}
+
+fn canonical_text(inner: &str, text: &mut String) {
+    if inner.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        return text.push_str(&Value::from(inner).to_string());
+    }
+    // Nothing is to be escaped, as almost everywhere.
+    text.push('"');
+    text.push_str(inner);
+    text.push('"');
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ pub(super) fn split(text: &str) -> Vec<Part> {
             significant_from = offset - rest.trim_start().len();
         }
         let inside = !current.content.is_empty();
-        let significant = text[significant_from..offset].trim();
+        let significant = text[significant_from..offset].trim_start();
         // A `%` line is a directive only before the document.
         let nothing = significant.is_empty()
             || significant.starts_with('#') && is_comment(text, significant_from, inside)

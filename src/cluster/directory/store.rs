@@ -97,18 +97,33 @@ impl Store {
         self.folder_unless(dry_run)?;
         let key = key_of(address)?;
         check_body(&key, body)?;
-        self.with(|index| {
-            let current = current(index, &key);
-            let object = current.as_ref().map(|current| current.object.as_ref());
-            check_preconditions(&key, object, body.uid(), body.resource_version())?;
-            let mut document = present::stored(body, &key);
-            if let (Some(status), Some(map)) =
-                (object.and_then(|object| object.get("status")), document.as_object_mut())
-            {
-                map.entry("status").or_insert_with(|| status.clone());
-            }
-            self.put(index, &key, current, document, dry_run)
-        })
+        self.with(|index| self.apply_in(index, &key, body, dry_run))
+    }
+
+    /// The answer to a dry run, where it takes no file to give it: everything is read, and nobody writes. What is
+    /// refused is left to [`Store::apply`], which looks again.
+    pub(super) fn dry_apply_at_once(&self, address: &Address, body: &Value) -> Option<Written> {
+        let key = key_of(address).ok()?;
+        check_body(&key, body).ok()?;
+        let mut index = self.index.try_lock().ok()?;
+        self.apply_in(index.as_mut()?, &key, body, true).ok()
+    }
+
+    fn apply_in(
+        &self,
+        index: &mut Index,
+        key: &ObjectKey,
+        body: &Value,
+        dry_run: bool,
+    ) -> Result<Written, ClusterError> {
+        let current = current(index, key);
+        let object = current.as_ref().map(|current| current.object.as_ref());
+        check_preconditions(key, object, body.uid(), body.resource_version())?;
+        let mut document = present::stored(body, key);
+        if let (Some(status), Some(map)) = (object.and_then(|object| object.get("status")), document.as_object_mut()) {
+            map.entry("status").or_insert_with(|| status.clone());
+        }
+        self.put(index, key, current, document, dry_run)
     }
 
     pub(super) fn patch(&self, address: &Address, patch: &Patch, dry_run: bool) -> Result<Written, ClusterError> {
@@ -179,19 +194,23 @@ impl Store {
         dry_run: bool,
     ) -> Result<Written, ClusterError> {
         let folder = self.folder_unless(dry_run)?;
-        let object = Arc::new(present::live(document.clone(), key));
         let created = current.is_none();
-        if let Some(current) = current.as_ref().filter(|current| same_content(&current.object, &object)) {
+        // The resourceVersion of a shown object is the digest of its content.
+        let version = present::content_digest(&document, key);
+        if let Some(current) = current.as_ref().filter(|current| current.object.resource_version() == version) {
             return Ok(Written { object: Arc::clone(&current.object), created, warnings: Vec::new() });
         }
-        if let Some(folder) = folder {
-            match current {
-                Some(current) => self.edit(folder, index, &current.entry, Some(document))?,
-                None => self.add(folder, index, key, &document)?,
-            }
-            if is_crd(&key.group, &key.kind) {
-                index.definitions_changed(&object);
-            }
+        let Some(folder) = folder else {
+            let object = Arc::new(present::live_of_version(document, key, version));
+            return Ok(Written { object, created, warnings: Vec::new() });
+        };
+        let object = Arc::new(present::live_of_version(document.clone(), key, version));
+        match current {
+            Some(current) => self.edit(folder, index, &current.entry, Some(document))?,
+            None => self.add(folder, index, key, &document)?,
+        }
+        if is_crd(&key.group, &key.kind) {
+            index.definitions_changed(&object);
         }
         Ok(Written { object, created, warnings: Vec::new() })
     }
@@ -366,11 +385,6 @@ fn edit_item(mut list: Value, number: usize, replacement: Option<Value>) -> Opti
         None => return None,
     }
     (!items.is_empty()).then_some(list)
-}
-
-/// The resourceVersion of a shown object is the digest of its content.
-fn same_content(one: &Value, other: &Value) -> bool {
-    one.resource_version() == other.resource_version()
 }
 
 fn is_secret(document: &Value) -> bool {

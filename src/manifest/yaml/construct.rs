@@ -2,7 +2,6 @@
 //! Without recursion, so that depth costs no stack.
 
 use std::collections::HashMap;
-use std::collections::hash_map;
 use std::sync::Arc;
 use std::vec;
 
@@ -71,6 +70,26 @@ struct Entry {
     merged: bool,
 }
 
+/// Maps with so few keys are looked through; most are.
+const FEW: usize = 8;
+
+/// Where the keys of a map that is being read stand among its entries.
+#[derive(Default)]
+struct Known(HashMap<String, usize>);
+
+impl Known {
+    /// Called once for every key, with the entries so far.
+    fn find(&mut self, key: &str, entries: &[Entry]) -> Option<usize> {
+        if entries.len() <= FEW {
+            return entries.iter().position(|entry| entry.key == key);
+        }
+        for (index, entry) in entries.iter().enumerate().skip(self.0.len()) {
+            self.0.insert(entry.key.clone(), index);
+        }
+        self.0.get(key).copied()
+    }
+}
+
 impl<'tree> Constructor<'tree, '_> {
     fn document(&mut self) -> Result<Value, Fault> {
         let Some(root) = self.tree.nodes.first() else { return Ok(Value::Null) };
@@ -97,14 +116,16 @@ impl<'tree> Constructor<'tree, '_> {
                     self.positions.open(&PathSegment::Index(items.len()), place.line, place.column);
                     self.enter(index, alias, "", &mut frames)?
                 }
-                Some(Frame::Mapping { entries, key, .. }) if entries.len() > 0 => {
+                Some(Frame::Mapping { entries, .. }) if entries.len() > 0 => {
                     let Some(entry) = entries.next() else { continue };
-                    key.clone_from(&entry.key);
                     let place = entry.alias.unwrap_or(entry.place);
-                    let segment = PathSegment::Key(entry.key);
-                    self.positions.open(&segment, place.line, place.column);
-                    let PathSegment::Key(name) = &segment else { continue };
-                    self.enter(entry.value, entry.alias, name, &mut frames)?
+                    self.positions.open_key(&entry.key, place.line, place.column);
+                    let mapping = frames.len() - 1;
+                    let done = self.enter(entry.value, entry.alias, &entry.key, &mut frames)?;
+                    if let Some(Frame::Mapping { key, .. }) = frames.get_mut(mapping) {
+                        *key = entry.key;
+                    }
+                    done
                 }
                 Some(_) => frames.pop().map(|frame| match frame {
                     Frame::Sequence { items, .. } => Value::Array(items),
@@ -148,8 +169,9 @@ impl<'tree> Constructor<'tree, '_> {
                 Ok(None)
             }
             Kind::Mapping => {
-                let entries = self.entries(index, alias)?.into_iter();
-                frames.push(Frame::Mapping { entries, map: Map::new(), key: String::new() });
+                let entries = self.entries(index, alias)?;
+                let map = Map::with_capacity(entries.len());
+                frames.push(Frame::Mapping { entries: entries.into_iter(), map, key: String::new() });
                 Ok(None)
             }
             Kind::Alias(_) => Err(Fault::new(node.place, "the alias leads to no node")),
@@ -160,7 +182,7 @@ impl<'tree> Constructor<'tree, '_> {
     /// A merge key is read where it stands, so that it overrides what is written before it, as kubectl has it.
     fn entries(&mut self, mapping: usize, alias: Option<Place>) -> Result<Vec<Entry>, Fault> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut known: HashMap<String, usize> = HashMap::new();
+        let mut known = Known::default();
         let mut open = vec![(mapping + 1, self.node(mapping).end, alias, false)];
         while let Some((next, end, alias, merged)) = open.pop() {
             if next >= end {
@@ -178,13 +200,10 @@ impl<'tree> Constructor<'tree, '_> {
                 self.charge(key.len(), place)?;
             }
             let entry = Entry { key, place, value, alias, merged };
-            match known.entry(entry.key.clone()) {
-                hash_map::Entry::Vacant(slot) => {
-                    slot.insert(entries.len());
-                    entries.push(entry);
-                }
-                hash_map::Entry::Occupied(slot) => {
-                    let earlier = &mut entries[*slot.get()];
+            match known.find(&entry.key, &entries) {
+                None => entries.push(entry),
+                Some(earlier) => {
+                    let earlier = &mut entries[earlier];
                     if let Some(warning) = overridden(earlier, &entry) {
                         self.warnings.push(InputWarning { position: warning.1.in_file(self.file), ..warning.0 });
                     }

@@ -32,12 +32,27 @@ pub(super) fn decode<'input>(bytes: &'input [u8], limits: &Limits) -> Result<Cow
     Ok(without_byte_order_marks(text))
 }
 
+/// Bytes that are looked at together.
+const CHUNK: usize = 64;
+
 /// Refuses what YAML does not allow. JSON does, for a part of it.
 pub(super) fn check_characters(text: &str) -> Result<(), Fault> {
-    match text.char_indices().find(|&(_, c)| is_refused(c)) {
-        None => Ok(()),
-        Some((offset, found)) => Err(refused(place_of(text, offset), found)),
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r');
+    // Without a way out half way, so that a chunk takes a few instructions of the processor.
+    let is_all_plain = |chunk: &[u8]| chunk.iter().fold(true, |plain, byte| plain & is_plain(byte));
+    let mut from = 0;
+    // Almost everything is plain ASCII.
+    loop {
+        from += CHUNK * text.as_bytes()[from..].chunks_exact(CHUNK).take_while(|chunk| is_all_plain(chunk)).count();
+        let Some(plain) = text.as_bytes()[from..].iter().position(|byte| !is_plain(byte)) else { break };
+        let offset = from + plain;
+        let Some(found) = text[offset..].chars().next() else { break };
+        if is_refused(found) {
+            return Err(refused(place_of(text, offset), found));
+        }
+        from = offset + found.len_utf8();
     }
+    Ok(())
 }
 
 /// The error for more bytes than allowed.

@@ -197,8 +197,8 @@ impl Keywords<'_, '_, '_> {
                     format!("{keyword} changed: {} are {now} now, {fresh} of them new, {gone} gone", branches(count))
                 }
             };
-            let names = |digests: &BTreeSet<u128>| Some(digests.iter().map(u128::to_string).collect::<Value>());
-            self.tell(keyword, detail, [names(&was), names(&is)], effect);
+            let values = [self.at.old.keyword(keyword).cloned(), self.at.new.keyword(keyword).cloned()];
+            self.tell(keyword, detail, values, effect);
         }
     }
 

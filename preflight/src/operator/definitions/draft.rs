@@ -39,7 +39,7 @@ pub(super) struct Draft {
     pub(super) severity: Severity,
     pub(super) keyword: String,
     pub(super) detail: String,
-    /// What tells it from other changes of its type at its path: the value, the rule, the schema that is gone.
+    /// What tells it from other changes of its type at its path: values, a rule, types.
     pub(super) subject: String,
     pub(super) old_schema: Value,
     pub(super) new_schema: Value,

@@ -105,7 +105,7 @@ fn known(part: Part, name: &str) -> Option<Node<'static>> {
 
 /// Compares the schemas of a version that both definitions have.
 pub(super) fn compare(upgrade: &Upgrade<'_>, version: &str, options: Options) -> Vec<Draft> {
-    let (Some(before), Some(after)) = (upgrade.old_schemas.get(version), upgrade.new_schemas.get(version)) else {
+    let (Some(before), Some(after)) = (upgrade.schemas.old.get(version), upgrade.schemas.new.get(version)) else {
         return Vec::new();
     };
     let mut walk = Walk {
@@ -314,9 +314,8 @@ impl Walk<'_> {
             if before.is_none() {
                 claims.push(Claim::Field(self.steps.clone()));
             }
-            let digest = after.map(|field| field.schema.digest.to_string()).unwrap_or_default();
             let what = (ChangeType::RequiredAdded, severity);
-            let draft = self.push(what, (before, after), place.clone(), detail, &[&digest]);
+            let draft = self.push(what, (before, after), place.clone(), detail, &[]);
             draft.fills_in = before.is_none() && after.is_some_and(|field| fills_in(field.schema));
             draft.claims = claims;
             self.steps.pop();
@@ -389,8 +388,7 @@ impl Walk<'_> {
         let place = self.place_in_old();
         let what = (ChangeType::FieldRemoved, Severity::Breaking);
         let detail = format!("field of type {} removed", type_of(before.schema));
-        let digest = before.schema.digest.to_string();
-        self.push(what, (Some(before), None), place, detail, &[&digest]).claims.push(claim);
+        self.push(what, (Some(before), None), place, detail, &[&type_of(before.schema)]).claims.push(claim);
     }
 
     /// The field where the walk is has come.
@@ -404,8 +402,7 @@ impl Walk<'_> {
             }
             None => format!("field of type {} added", type_of(after.schema)),
         };
-        let digest = after.schema.digest.to_string();
-        let draft = self.push(what, (None, Some(after)), place, detail, &[&digest]);
+        let draft = self.push(what, (None, Some(after)), place, detail, &[&type_of(after.schema)]);
         draft.fills_in = fills_in(after.schema);
         draft.claims.push(claim);
     }

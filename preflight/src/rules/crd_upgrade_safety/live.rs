@@ -37,12 +37,8 @@ impl Mode {
     }
 }
 
-/// The streams that findings ask for: all objects, in the version that each is about.
-pub(super) fn needs(upgrade: &Upgrade<'_>, findings: &[Finding]) -> BTreeSet<Need> {
-    findings.iter().filter_map(|finding| need(upgrade, finding)).collect()
-}
-
-fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
+/// The stream that a finding asks for: all objects, in the version that it is about.
+pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
     let of_a_schema = checks::find(&finding.check).is_some_and(|check| check.is_of_a_schema());
     // The version in which the objects are, as the live definition serves it.
     let named =
@@ -144,19 +140,16 @@ fn bump(counter: &mut Value, object: &Value) {
     }
 }
 
-/// Says in each finding how many objects it is about; what concerns none is a warning where the setting says so.
-pub(super) fn annotate(upgrade: &Upgrade<'_>, facts: &Facts, mode: Mode, findings: &mut [Finding]) {
-    for finding in findings {
-        let Some(need) = need(upgrade, finding) else { continue };
-        match facts.folded(NAME, &need) {
-            Some(Folded::State { state, examined, cut }) => {
-                count(facts, mode, finding, state, (examined, cut));
-            }
-            Some(Folded::Unable(reason)) => {
-                finding.message.push_str(&format!(" (its objects could not be listed: {reason})"));
-            }
-            None => {}
+/// Says in a finding how many objects it is about; what concerns none is a warning where the setting says so.
+pub(super) fn annotate(facts: &Facts, mode: Mode, need: &Need, finding: &mut Finding) {
+    match facts.folded(NAME, need) {
+        Some(Folded::State { state, examined, cut }) => {
+            count(facts, mode, finding, state, (examined, cut));
         }
+        Some(Folded::Unable(reason)) => {
+            finding.message.push_str(&format!(" (its objects could not be listed: {reason})"));
+        }
+        None => {}
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::facts::{Answer, MissingDefinition, Verification};
+use crate::facts::{Answer, ClusterFacts, ClusterSide, MissingDefinition, Verification};
 use crate::finding::Severity;
 use crate::judge::{Outcome, RuleOutcome, RunReport};
 use crate::object::ObjectRef;
@@ -104,11 +104,17 @@ fn delete(object: Value) -> Change {
 
 /// Runs the rule; `objects` are what a listing of the kind answers with.
 fn run_with(changes: Vec<Change>, config: &Value, objects: Result<Vec<Value>, &str>) -> RunReport {
+    run_on(ClusterSide::Server, changes, config, objects)
+}
+
+/// The same, on this side.
+fn run_on(side: ClusterSide, changes: Vec<Change>, config: &Value, objects: Result<Vec<Value>, &str>) -> RunReport {
     let flag = [NAME.to_owned()];
     let rules = [ConfigRule { name: NAME, config }];
     let selection = select(Some(&flag), Some(&rules)).expect("a valid config");
     let changes = ChangeSet { app: "test".into(), changes, ..ChangeSet::default() };
-    let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
+    let cluster = ClusterFacts { side, ..ClusterFacts::default() };
+    let mut session = Session::of(selection, changes, cluster);
     loop {
         let needs = session.needs();
         if needs.is_empty() {

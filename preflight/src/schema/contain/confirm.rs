@@ -106,7 +106,8 @@ pub(super) fn confirm(
     }
     let stored = &before.object;
     let mut undecided = None;
-    for sent in [stored, object] {
+    let sent_again = (stored != object).then_some(object);
+    for sent in std::iter::once(stored).chain(sent_again) {
         let after = pipeline::create(new, server, &in_version(sent, new));
         spend(values, &after);
         if let Some(damage) = damage(&after, path) {

@@ -85,9 +85,7 @@ pub(super) fn root(found: &mut Found, schema: &Value, has_status: bool) {
     complete(found, schema, schema.as_object().unwrap_or(&no_skeleton), 0);
     // Defaults are judged by schemas that are in order.
     if found.problems.len() == before {
-        let mut model = Schema::of(schema);
-        model.embedded_resource = true;
-        defaults(found, schema, &model, 0);
+        defaults(found, schema, None, 0);
     }
 }
 
@@ -108,10 +106,15 @@ fn node(found: &mut Found, schema: &Value, place: Place) {
         return;
     }
     let before = found.problems.len();
-    for (keyword, kind) in KEYWORDS {
-        if field(schema, keyword).is_some_and(|value| !kind.allows(value)) {
-            found.at(keyword, format!("must be {}", kind.as_str()));
-        }
+    // A node says little of all that it could: what it says is looked up, not what it could say.
+    let is_wrong = |(keyword, value): (&String, &Value)| {
+        let known = KEYWORDS.iter().position(|(known, _)| known == keyword)?;
+        (!value.is_null() && !KEYWORDS[known].1.allows(value)).then_some(known)
+    };
+    let mut wrong: Vec<usize> = map.iter().filter_map(is_wrong).collect();
+    wrong.sort_unstable();
+    for (keyword, kind) in wrong.into_iter().map(|known| KEYWORDS[known]) {
+        found.at(keyword, format!("must be {}", kind.as_str()));
     }
     if found.problems.len() > before {
         return;
@@ -486,27 +489,42 @@ fn named(found: &mut Found, schema: &Value, skeleton: &Map<String, Value>, depth
     });
 }
 
-/// Defaults must be valid as they are, without further defaults in them, and must not lose anything.
-fn defaults(found: &mut Found, schema: &Value, model: &Schema, depth: usize) {
-    let is_resource = model.embedded_resource;
+/// Defaults must be valid as they are, without further defaults in them, and must not lose anything. The schema is read
+/// from where the first one is; `model` is what is read already.
+fn defaults(found: &mut Found, schema: &Value, model: Option<&Schema>, depth: usize) {
+    let is_resource = depth == 0 || schema["x-kubernetes-embedded-resource"] == true;
     if depth > MAX_DEPTH {
         return;
     }
-    if let Some(default) = field(schema, "default")
+    let mut read = None;
+    let default = field(schema, "default");
+    let model = match model {
+        None if default.is_some() => {
+            let read = read.insert(Schema::of(schema));
+            read.embedded_resource = is_resource;
+            Some(&*read)
+        }
+        known => known,
+    };
+    if let (Some(default), Some(model)) = (default, model)
         && let Some(message) = pipeline::default_problem(model, default)
     {
         found.at("default", message);
     }
     found.below("properties", |found| {
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            let Some(model) = model.properties.get(name) else { continue };
+            let inner = model.map(|model| model.properties.get(name));
             // Defaults inside metadata are judged together with what surrounds them; that is left to the server.
-            if !(is_resource && METADATA.contains(&name.as_str())) {
-                found.below(name.as_str(), |found| defaults(found, property, model, depth + 1));
+            let is_left = is_resource && METADATA.contains(&name.as_str());
+            if !is_left && inner.is_none_or(|inner| inner.is_some()) {
+                found.below(name.as_str(), |found| defaults(found, property, inner.flatten(), depth + 1));
             }
         }
     });
-    if let (Some(item @ Value::Object(_)), Some(model)) = (schema.get("items"), &model.items) {
-        found.below("items", |found| defaults(found, item, model, depth + 1));
+    if let Some(item @ Value::Object(_)) = schema.get("items") {
+        let inner = model.map(|model| model.items.as_deref());
+        if inner.is_none_or(|inner| inner.is_some()) {
+            found.below("items", |found| defaults(found, item, inner.flatten(), depth + 1));
+        }
     }
 }

@@ -130,7 +130,8 @@ fn nothing_is_lost(seed: u64, old: &Value, new: &Value, told: &[DefinitionChange
     }
     let change = in_place(&definition(old.clone()), &definition(new.clone()));
     let facts = Facts::default();
-    let upgrade = Upgrade::of(&change, &facts).expect("two definitions");
+    let schemas = Schemas::of(&change);
+    let upgrade = Upgrade::of(&change, &facts, &schemas).expect("two definitions");
     for finding in upgrade.findings() {
         let is_told = told.iter().any(|change| change.verdict == CrdVerdict::Breaking);
         assert!(finding.verdict != crate::Verdict::Breaking || is_told, "seed {seed}: {finding:?}");

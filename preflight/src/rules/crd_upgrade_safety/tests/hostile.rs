@@ -30,7 +30,8 @@ fn judged(old: Value, new: Value) -> [usize; 3] {
     let change = update(old, new);
     let facts = Facts::default();
     with_room(|| {
-        let upgrade = Upgrade::of(&change, &facts).expect("both sides");
+        let schemas = Schemas::of(&change);
+        let upgrade = Upgrade::of(&change, &facts, &schemas).expect("both sides");
         let resources = (upgrade.old_resource("v1").expect("v1"), upgrade.new_resource("v1").expect("v1"));
         let mut counts = [0; 3];
         for difference in compare(&resources.0, &resources.1, upgrade.server) {

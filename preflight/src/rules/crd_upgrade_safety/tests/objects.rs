@@ -76,12 +76,15 @@ fn a_definition_that_the_server_would_refuse_is_told_where_no_server_was_asked()
         crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["pattern"] =
             json!("(");
     });
-    let created = |verification: Verification| {
+    let created_on = |side: ClusterSide, verification: Verification| {
         let change = Change { verification, ..change(Operation::Create, None, Some(bad.clone())) };
-        lines(&run(change))
+        lines(&run_on(side, vec![change], &json!({}), Ok(vec![])))
     };
+    let created = |verification: Verification| created_on(ClusterSide::Server, verification);
     insta::assert_snapshot!(created(Verification::NotVerified("a directory".into())), @"invalid Breaking Error: the API server would refuse the definition: cannot be read: missing closing ) (at byte 1)");
     assert_eq!(created(Verification::Server), "");
+    // A folder accepts everything, which says nothing.
+    assert_ne!(created_on(ClusterSide::Directory, Verification::Server), "");
     // What is there already is no news.
     assert_eq!(lines(&run(update(bad.clone(), bad.clone()))), "");
 }

@@ -1,0 +1,70 @@
+//! Work on several threads whose outcome does not depend on how many there are: every item by itself, results in order.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Threads at most: each holds what its item takes meanwhile.
+const MOST: usize = 4;
+
+/// Does the same to every item, and returns the results in the order of the items. Each thread has a stack of `stack`
+/// bytes, of which only what is used costs anything. A panic of the work is one of the caller.
+pub fn map<T: Sync, R: Send>(items: &[T], stack: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST).min(items.len());
+    let next = AtomicUsize::new(0);
+    // Whoever is free takes the next: items differ in size.
+    let take = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { return done };
+            done.push((index, work(item)));
+        }
+    };
+    let mut done = thread::scope(|scope| {
+        let start = |_| thread::Builder::new().stack_size(stack).spawn_scoped(scope, take).ok();
+        let running: Vec<_> = (0..threads).filter_map(start).collect();
+        let mut done = Vec::with_capacity(items.len());
+        for thread in running {
+            match thread.join() {
+                Ok(some) => done.extend(some),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    // Where no thread can be had, the stack of this one has to do.
+    done.extend(take());
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STACK: usize = 1 << 20;
+
+    #[test]
+    fn results_are_in_the_order_of_the_items() {
+        let items: Vec<u64> = (0..1_000).collect();
+        // The first takes longest.
+        let slow = |item: &u64| (0..(1_000 - item) * 50).fold(*item, |sum, number| sum.wrapping_add(number * number));
+        assert_eq!(map(&items, STACK, slow), items.iter().map(slow).collect::<Vec<_>>());
+        assert!(map(&[], STACK, slow).is_empty());
+    }
+
+    #[test]
+    fn a_stack_is_as_deep_as_asked_for() {
+        fn deep(levels: u64) -> u64 {
+            let here = std::hint::black_box([levels; 64]);
+            if levels == 0 { here[0] } else { deep(levels - 1) + here[1].min(1) }
+        }
+        assert_eq!(map(&[60_000], 256 << 20, |levels| deep(*levels)), [60_000]);
+    }
+
+    #[test]
+    #[should_panic(expected = "of the work")]
+    fn a_panic_of_the_work_is_one_of_the_caller() {
+        map(&[1, 2, 3], STACK, |item| assert!(*item < 2, "of the work"));
+    }
+}
