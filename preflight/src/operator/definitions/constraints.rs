@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::draft::Draft;
 use super::schema::{Node, Pair, Walk};
-use super::words::{canonical, short};
+use super::words::{canonical, short, unordered};
 use crate::operator::difference::{ChangeType, Severity};
 use crate::schema::contain::SchemaStep;
 use crate::schema::model::{Limit, ListType, MapType, Schema};
@@ -197,7 +197,7 @@ impl Keywords<'_, '_, '_> {
                     format!("{keyword} changed: {} are {now} now, {fresh} of them new, {gone} gone", branches(count))
                 }
             };
-            let values = [self.at.old.keyword(keyword).cloned(), self.at.new.keyword(keyword).cloned()];
+            let values = [self.at.old, self.at.new].map(|node| node.keyword(keyword).map(unordered));
             self.tell(keyword, detail, values, effect);
         }
     }

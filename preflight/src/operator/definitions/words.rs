@@ -17,6 +17,24 @@ pub(super) fn canonical(value: &Value) -> Value {
     }
 }
 
+/// The same for a schema, where the order of a list means nothing; to tell schemas apart, not to show them.
+pub(super) fn unordered(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.iter().map(unordered).collect();
+            items.sort_by_cached_key(Value::to_string);
+            Value::Array(items)
+        }
+        Value::Object(fields) => {
+            let mut fields: Map<String, Value> =
+                fields.iter().map(|(name, value)| (name.clone(), unordered(value))).collect();
+            fields.sort_keys();
+            Value::Object(fields)
+        }
+        scalar => canonical(scalar),
+    }
+}
+
 /// `5` for `5.0`.
 fn whole(number: &Number) -> Option<i64> {
     let float = number.as_f64().filter(|_| number.is_f64())?;
