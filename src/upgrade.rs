@@ -3,6 +3,7 @@
 pub mod change;
 pub mod inject;
 pub mod journal;
+pub mod judge;
 pub mod lock;
 pub mod outcome;
 pub mod place;

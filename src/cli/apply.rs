@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Parser};
 
 use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, PlanArgs, PreflightArgs, WriteArgs};
 use super::error::CommandError;
@@ -63,6 +63,24 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
     let style = if diff.diff_changes { DiffStyle::Text } else { DiffStyle::Fields };
     let apply = Apply { global, app, input, plan, diff, preflight, write };
     super::run::complete(global, Run::start(global, style), async |run| apply.run(run).await).await
+}
+
+/// Applies as a part of another command's run; nobody is asked. The arguments are those of `pushback apply`.
+///
+/// # Errors
+/// As the command's.
+pub async fn within(global: &GlobalArgs, run: &mut Run, arguments: &[String]) -> Result<End, CommandError> {
+    /// The command's arguments alone.
+    #[derive(Debug, Parser)]
+    struct Alone {
+        #[command(flatten)]
+        arguments: ApplyArgs,
+    }
+    let given = std::iter::once("apply").chain(arguments.iter().map(String::as_str));
+    let Alone { arguments } = Alone::try_parse_from(given).map_err(|error| CommandError::usage(error.to_string()))?;
+    let ApplyArgs { app, input, plan, diff, diff_run: _, preflight, write } = arguments;
+    let global = GlobalArgs { yes: true, ..global.clone() };
+    Apply { global: &global, app, input, plan, diff, preflight, write }.run(run).await
 }
 
 struct Apply<'a> {

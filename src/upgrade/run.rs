@@ -64,6 +64,14 @@ pub struct Begun<'a> {
     outcome: Outcome,
 }
 
+impl Begun<'_> {
+    /// What is injected.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        self.journal.as_ref().map_or(&[], |stored| &stored.journal.steps)
+    }
+}
+
 impl Runner<'_> {
     /// One experiment from its start to its end.
     pub async fn execute(&self, experiment: &Experiment, number: usize) -> Outcome {

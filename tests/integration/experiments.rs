@@ -2,6 +2,7 @@
 //! was there before is there again. Killed at any write, they are taken back by the next run.
 
 mod killed;
+mod upgraded;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
             Controllers: what_may_not_be_injected_is_skipped_and_says_why,
         ],
         killed::tests(),
+        upgraded::tests(),
     ]
     .concat()
 }

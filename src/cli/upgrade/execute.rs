@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use pushback_preflight::operator::experiment::{self, DangerLevel, Experiment};
+use pushback_preflight::operator::suite::Phase;
 
 use super::{ReportFormat, ShownArgs, data_text};
+use crate::app::record::AppName;
+use crate::cli::apply;
 use crate::cli::arguments::{GlobalArgs, duration};
 use crate::cli::connect::connect;
 use crate::cli::error::CommandError;
@@ -24,11 +27,15 @@ use crate::report::Counts;
 use crate::report::event::Event;
 use crate::report::experiment_report;
 use crate::report::report_file::{ReportFormat as FileFormat, ReportSpec, write_text};
+use crate::report::words::counted;
+use crate::upgrade::change::Step;
 use crate::upgrade::inject::Site;
+use crate::upgrade::judge::{self, JudgeError};
 use crate::upgrade::lock::{LockError, Locks, Terms};
-use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
+use crate::upgrade::outcome::{Outcome, RunReport, UpgradeReport, Verdict};
 use crate::upgrade::recover;
-use crate::upgrade::run::{Runner, blank, preview};
+use crate::upgrade::run::{Begun, Runner, blank, preview};
+use crate::upgrade::steady::Looked;
 
 /// Layout of the report.
 const SCHEMA: u32 = 1;
@@ -79,7 +86,44 @@ pub struct ExecuteArgs {
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
     #[command(flatten)]
+    pub upgrade: UpgradeStepArgs,
+    #[command(flatten)]
     pub lock: LockArgs,
+}
+
+/// The upgrade between experiments.
+#[derive(Clone, Debug, Args)]
+pub struct UpgradeStepArgs {
+    /// Apply the new release after the injections that belong before it, and judge what it did
+    #[arg(long, requires_all = ["app", "file"])]
+    pub upgrade: bool,
+    /// With --upgrade: the app
+    #[arg(long, short = 'a', value_name = "NAME", requires = "upgrade")]
+    pub app: Option<String>,
+    /// With --upgrade: namespace of the app's record [default: the first that is allowed]
+    #[arg(long, short = 'n', value_name = "NAME", requires = "upgrade")]
+    pub namespace: Option<String>,
+    /// With --upgrade: the new release, as for `pushback apply`; can be given more than once
+    #[arg(long, short = 'f', value_name = "PATH", requires = "upgrade")]
+    pub file: Vec<String>,
+    /// With --upgrade: how long the apply may take
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration, hide_short_help = true)]
+    pub wait_timeout: Duration,
+}
+
+impl UpgradeStepArgs {
+    fn app(&self, allowed: &BTreeSet<String>) -> AppName {
+        let namespace = self.namespace.clone().or_else(|| allowed.first().cloned()).unwrap_or_default();
+        AppName { name: self.app.clone().unwrap_or_default(), namespace }
+    }
+
+    /// As `pushback apply` takes them.
+    fn apply_arguments(&self, app: &AppName) -> Vec<String> {
+        let mut arguments = vec![format!("--app={}", app.name), format!("--namespace={}", app.namespace)];
+        arguments.extend(self.file.iter().map(|file| format!("--file={file}")));
+        arguments.push(format!("--wait-timeout={}s", self.wait_timeout.as_secs()));
+        arguments
+    }
 }
 
 /// How long other runs are waited for.
@@ -201,20 +245,23 @@ pub async fn execute_all(
     let cluster = until_stopped(stop.clone(), connecting).await?.cluster;
     run.uses(&cluster);
     require_server(&*cluster)?;
-    let executing = Executing { global, run, cluster, site: &site, arguments };
-    let (outcomes, was_stopped) = if arguments.dry_run {
-        (until_stopped(stop.clone(), executing.preview(&experiments)).await?, false)
+    let mut executing = Executing { global, run, cluster, site: &site, arguments };
+    let executed = if arguments.dry_run {
+        let outcomes = until_stopped(stop, executing.preview(&experiments)).await?;
+        Executed { outcomes, upgrade: None, was_stopped: false }
     } else {
         executing.execute(&experiments).await?
     };
+    let Executed { outcomes, upgrade, was_stopped } = executed;
     let mut report = RunReport {
         schema_version: SCHEMA,
-        run: run.id.clone(),
+        run: executing.run.id.clone(),
         cluster: executing.cluster.description(),
         outcome: String::new(),
-        upgrade: None,
+        upgrade,
         experiments: outcomes,
     };
+    let run = executing.run;
     let worst = report.worst();
     report.outcome = if was_stopped { "Interrupted" } else { worst.word() }.to_owned();
     run.settle();
@@ -305,9 +352,16 @@ fn reports(arguments: &ExecuteArgs) -> Result<Vec<(FileFormat, PathBuf)>, Comman
     Ok(specs.into_iter().map(|spec| (spec.format, spec.path)).collect())
 }
 
+/// What came of a run.
+struct Executed {
+    outcomes: Vec<Outcome>,
+    upgrade: Option<UpgradeReport>,
+    was_stopped: bool,
+}
+
 struct Executing<'a> {
     global: &'a GlobalArgs,
-    run: &'a Run,
+    run: &'a mut Run,
     cluster: Arc<dyn Cluster>,
     site: &'a Site,
     arguments: &'a ExecuteArgs,
@@ -330,11 +384,12 @@ impl Executing<'_> {
         Ok(outcomes)
     }
 
-    async fn execute(&self, experiments: &[Experiment]) -> Result<(Vec<Outcome>, bool), CommandError> {
-        let run = self.run;
+    async fn execute(&mut self, experiments: &[Experiment]) -> Result<Executed, CommandError> {
         let count = experiments.len();
-        run.confirm(self.global, &format!("Inject into {}? {count} experiments", self.namespaces_text())).await?;
-        let kinds = until_stopped(run.stop.clone(), async { Ok(self.cluster.kinds().await?) }).await?;
+        let question = format!("Inject into {}? {}", self.namespaces_text(), counted(count, "experiment"));
+        self.run.confirm(self.global, &question).await?;
+        let stop = self.run.stop.clone();
+        let kinds = until_stopped(stop.clone(), async { Ok(self.cluster.kinds().await?) }).await?;
         let namespaces: BTreeSet<String> = experiments
             .iter()
             .map(|experiment| experiment.injection_namespace().to_owned())
@@ -342,16 +397,18 @@ impl Executing<'_> {
             .collect();
         let terms = self.arguments.lock.terms();
         let taking = async {
-            Locks::take(&self.cluster, &kinds, &run.surroundings, &run.id, &namespaces, terms).await.map_err(locked)
+            let (around, id) = (&self.run.surroundings, &self.run.id);
+            Locks::take(&self.cluster, &kinds, around, id, &namespaces, terms).await.map_err(locked)
         };
-        let locks = until_stopped(run.stop.clone(), taking).await?;
-        let outcomes = match self.require_nothing_left(&namespaces).await {
-            Ok(()) => Ok(self.one_after_the_other(experiments, &locks).await),
+        let locks = until_stopped(stop, taking).await?;
+        let executed = match self.require_nothing_left(&namespaces).await {
+            Ok(()) => self.both_phases(experiments, &locks).await,
             Err(error) => Err(error),
         };
         locks.release().await;
-        let was_stopped = signals::exit_code(*run.stop.borrow()).is_some();
-        Ok((outcomes?, was_stopped))
+        let (outcomes, upgrade) = executed?;
+        let was_stopped = signals::exit_code(*self.run.stop.borrow()).is_some();
+        Ok(Executed { outcomes, upgrade, was_stopped })
     }
 
     fn namespaces_text(&self) -> String {
@@ -370,41 +427,110 @@ impl Executing<'_> {
         Err(CommandError::usage_with_hint(message, "take it back first with `pushback upgrade recover`"))
     }
 
-    async fn one_after_the_other(&self, experiments: &[Experiment], locks: &Locks) -> Vec<Outcome> {
-        let run = self.run;
-        let events = run.events.clone();
-        let tell = move |message: String| events.send(Event::Diagnostic { code: "experiment".to_owned(), message });
-        let runner = Runner {
+    fn runner<'r>(&'r self, locks: &'r Locks, tell: &'r (dyn Fn(String) + Send + Sync)) -> Runner<'r> {
+        Runner {
             cluster: Arc::clone(&self.cluster),
-            surroundings: &run.surroundings,
-            run: &run.id,
+            surroundings: &self.run.surroundings,
+            run: &self.run.id,
             site: self.site,
             locks,
-            stop: run.stop.clone(),
-            tell: &tell,
-        };
-        let mut outcomes: Vec<Outcome> = Vec::new();
-        let mut unsteady: Option<String> = None;
-        for (index, experiment) in experiments.iter().enumerate() {
-            let reason = match &unsteady {
-                Some(name) => Some(format!("{name} has left the cluster unsteady")),
-                None if signals::exit_code(*run.stop.borrow()).is_some() => {
-                    Some("interrupted before it began".to_owned())
-                }
-                None => None,
-            };
-            if let Some(reason) = reason {
-                outcomes.push(Outcome { reason, ..blank(experiment) });
-                continue;
-            }
-            let outcome = runner.execute(experiment, index + 1).await;
-            if outcome.verdict == Verdict::Failed {
-                unsteady = Some(outcome.name.clone());
-            }
-            outcomes.push(outcome);
+            stop: self.run.stop.clone(),
+            tell,
         }
-        outcomes
     }
+
+    /// Those that belong before the upgrade inject, the upgrade is made, they are judged and taken back, and then the
+    /// others run, one after the other.
+    async fn both_phases(
+        &mut self,
+        experiments: &[Experiment],
+        locks: &Locks,
+    ) -> Result<(Vec<Outcome>, Option<UpgradeReport>), CommandError> {
+        let events = self.run.events.clone();
+        let tell = move |message: String| events.send(Event::Diagnostic { code: "experiment".to_owned(), message });
+        let numbered: Vec<(usize, &Experiment)> = (1..).zip(experiments).collect();
+        let (before, others): (Vec<_>, Vec<_>) =
+            numbered.into_iter().partition(|(_, experiment)| is_before(experiment));
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        let mut upgrade = None;
+        let mut unsteady: Option<String> = None;
+        if self.arguments.upgrade.upgrade {
+            let begun = begin_all(&self.runner(locks, &tell), &before, &mut outcomes).await;
+            let steps: Vec<Step> = begun.iter().flat_map(|begun| begun.steps().to_vec()).collect();
+            let report = self.upgrade(&steps).await;
+            let runner = self.runner(locks, &tell);
+            for mut begun in begun.into_iter().rev() {
+                runner.observe(&mut begun).await;
+                outcomes.push(runner.finish(begun).await);
+            }
+            let report = report?;
+            if report.exit_code != 0 {
+                unsteady = Some("the upgrade failed".to_owned());
+            }
+            upgrade = Some(report);
+        } else {
+            let reason = "needs upgrade: give --upgrade with -a APP and -f NEW";
+            outcomes.extend(before.iter().map(|(_, skipped)| Outcome { reason: reason.to_owned(), ..blank(skipped) }));
+        }
+        let runner = self.runner(locks, &tell);
+        for (number, experiment) in others {
+            let failed = outcomes.iter().find(|outcome| outcome.verdict == Verdict::Failed);
+            let reason = if signals::exit_code(*self.run.stop.borrow()).is_some() {
+                Some("interrupted before it began".to_owned())
+            } else {
+                unsteady
+                    .clone()
+                    .or_else(|| failed.map(|failed| format!("{} has left the cluster unsteady", failed.name)))
+            };
+            outcomes.push(match reason {
+                Some(reason) => Outcome { reason, ..blank(experiment) },
+                None => runner.execute(experiment, number).await,
+            });
+        }
+        Ok((outcomes, upgrade))
+    }
+
+    /// Applies the new release, and judges what it did beside what it was meant to.
+    async fn upgrade(&mut self, injected: &[Step]) -> Result<UpgradeReport, CommandError> {
+        let app = self.arguments.upgrade.app(&self.site.allowed);
+        let arguments = self.arguments.upgrade.apply_arguments(&app);
+        let unread =
+            |error: JudgeError| CommandError::usage(format!("what the upgrade must keep cannot be read: {error}"));
+        let before = judge::look(&*self.cluster, &app, &self.site.allowed).await.map_err(unread)?;
+        let end = apply::within(self.global, self.run, &arguments).await.unwrap_or_else(|error| End::error(&error));
+        // Kinds may have come and gone.
+        let notices = self.run.notices();
+        self.cluster = connect(self.global, Some(notices), &|text| self.run.announce(text)).await?.cluster;
+        let mut checks = vec![Looked {
+            check: "the new release is applied and ready".to_owned(),
+            passed: end.code == ExitCode::Success,
+            detail: end.error,
+        }];
+        checks.extend(before.judge(&*self.cluster, injected).await.map_err(unread)?);
+        Ok(UpgradeReport { exit_code: end.code.code(), passed: checks.iter().all(|check| check.passed), checks })
+    }
+}
+
+/// Injects one after the other, and leaves it there.
+async fn begin_all<'e>(
+    runner: &Runner<'_>,
+    experiments: &[(usize, &'e Experiment)],
+    outcomes: &mut Vec<Outcome>,
+) -> Vec<Begun<'e>> {
+    let mut all = Vec::new();
+    for (number, experiment) in experiments {
+        match runner.begin(experiment, *number).await {
+            Ok(begun) => all.push(begun),
+            Err(outcome) => outcomes.push(*outcome),
+        }
+    }
+    all
+}
+
+/// Whether an experiment injects before the upgrade.
+fn is_before(experiment: &Experiment) -> bool {
+    let phase = experiment.annotations.get(&format!("{}phase", experiment::PREFIX));
+    phase.and_then(|phase| Phase::of(phase)) == Some(Phase::PreUpgrade)
 }
 
 /// Why the lock cannot be had.

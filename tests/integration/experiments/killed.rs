@@ -2,19 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::time::Duration;
 
 use base64::Engine as _;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{Operator, SECRET};
 use crate::kill_points::killed;
 use crate::support::proxy::writes;
 use crate::support::pushback::Ran;
-use crate::support::{TestCase, cases, rounds};
+use crate::support::running::Running;
+use crate::support::{TestCase, cases, rounds, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Controllers: a_run_killed_at_any_write_of_any_type_is_taken_back,
+        Controllers: a_signal_takes_back_what_is_injected_and_nobody_else_may_before,
         Controllers: what_somebody_has_changed_since_is_left_and_named,
         Controllers: nothing_runs_before_a_killed_run_is_taken_back,
         Controllers: a_forged_journal_changes_nothing,
@@ -73,6 +77,31 @@ fn a_run_killed_at_any_write_of_any_type_is_taken_back() {
         points.insert(file, number - 1);
     }
     let _ = writeln!(std::io::stderr(), "experiments killed at each of these many writes: {points:?}");
+}
+
+fn a_signal_takes_back_what_is_injected_and_nobody_else_may_before() {
+    let operator = Operator::deploy();
+    let before = operator.contents();
+    let selector = json!({"labelSelector": format!("app.kubernetes.io/name={}-operator", operator.namespace)});
+    let mut partition = operator.experiment("partition", "NetworkPartition", "medium", &selector);
+    partition["spec"]["hypothesis"]["recoveryTimeout"] = json!("10m");
+    let file = operator.write(&partition);
+    let arguments = operator.arguments(&file);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let run = Running::start(operator.place.command(&arguments));
+    let policies = format!("/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies", operator.namespace);
+    wait_until("it is injected", Duration::from_secs(60), || {
+        (!operator.cluster.api().list(&policies).is_empty()).then_some(())
+    });
+    let impatient = ["--allow-namespace", &operator.namespace, "--yes", "--lock-wait", "0s"];
+    operator.place.run(&[&["upgrade", "recover"][..], &impatient].concat()).expect(12);
+    operator.place.run(&[&["upgrade", "run", &file][..], &impatient].concat()).expect(12);
+    run.signal(Signal::TERM);
+    let ran = run.finish();
+    assert_eq!(ran.code, 143, "{ran:?}");
+    let outcome = &ran.json()["experiments"][0];
+    assert_eq!(outcome["reason"], "interrupted; what was injected is taken back");
+    operator.assert_as(&before, "interrupted");
 }
 
 fn what_somebody_has_changed_since_is_left_and_named() {

@@ -1,0 +1,237 @@
+//! What an upgrade has done beside what it was meant to: data and configuration that are gone, containers that started
+//! again, objects that nobody owns any more. Looked at before, and judged after.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use pushback_preflight::{ObjectExt, ObjectKey};
+use serde_json::Value;
+
+use super::change::{Change, Step, Target};
+use super::journal::MARK;
+use super::steady::Looked;
+use crate::app::record::{AppError, AppName, observe};
+use crate::cluster::{Cluster, ClusterError, Kind, ListQuery, list_all};
+
+/// Groups of Kubernetes' own projects end with this; others are custom resources, and what they hold is data.
+const BUILT_IN: &str = ".k8s.io";
+
+/// What was there before.
+#[derive(Default)]
+pub struct Before {
+    app: Option<AppName>,
+    namespaces: Vec<String>,
+    owned: BTreeSet<ObjectKey>,
+    /// Custom resources.
+    data: Vec<Arc<Value>>,
+    /// Volume claims.
+    claims: Vec<Target>,
+    /// ConfigMaps and Secrets that are not the app's.
+    configuration: Vec<Arc<Value>>,
+    /// uid of a Pod and name of a container → how often it has started again.
+    restarts: BTreeMap<(String, String), i64>,
+}
+
+// Secrets are in it.
+impl fmt::Debug for Before {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Before").field("app", &self.app).field("owned", &self.owned.len()).finish_non_exhaustive()
+    }
+}
+
+/// Why it could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum JudgeError {
+    /// The app's record cannot be read.
+    #[error(transparent)]
+    App(#[from] AppError),
+    /// The cluster refused.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+/// Looks at what an upgrade must not change.
+///
+/// # Errors
+/// It cannot be read.
+pub async fn look(cluster: &dyn Cluster, app: &AppName, namespaces: &BTreeSet<String>) -> Result<Before, JudgeError> {
+    let owned: BTreeSet<ObjectKey> =
+        observe(cluster, app).await?.inventory.iter().map(|(key, _)| key.clone()).collect();
+    let kinds = cluster.kinds().await?;
+    let namespaces: Vec<String> = namespaces.iter().cloned().collect();
+    let mut before = Before { app: Some(app.clone()), owned, namespaces: namespaces.clone(), ..Before::default() };
+    let is_custom = |kind: &Kind| kind.group.contains('.') && !kind.group.ends_with(BUILT_IN);
+    for namespace in &namespaces {
+        for kind in kinds.iter().filter(|kind| kind.namespaced && kind.offers("list") && is_custom(kind)) {
+            before.data.extend(all(cluster, kind, namespace).await?);
+        }
+        for kind in ["ConfigMap", "Secret"] {
+            let Some(kind) = kinds.find("", "v1", kind) else { continue };
+            let objects = all(cluster, kind, namespace).await?.into_iter();
+            let others = objects.filter(|object| object.label(MARK).is_none() && !before.is_apps(object));
+            let others: Vec<Arc<Value>> = others.collect();
+            before.configuration.extend(others);
+        }
+        if let Some(kind) = kinds.find("", "v1", "PersistentVolumeClaim") {
+            let claims = all(cluster, kind, namespace).await?;
+            before.claims.extend(claims.iter().map(|claim| Target::of(claim)));
+        }
+        before.restarts.extend(restarts(cluster, namespace).await?);
+    }
+    Ok(before)
+}
+
+impl Before {
+    /// Whether an object belongs to the app: the upgrade may change it.
+    fn is_apps(&self, object: &Value) -> bool {
+        let records = ["kapp.k14s.io/is-app", "kapp.k14s.io/is-app-change", crate::app::identity::INVENTORY_LABEL];
+        records.iter().any(|label| object.label(label).is_some())
+            || self.owned.contains(&Target::of(object).reference().key())
+    }
+
+    /// Judges what is there now. `injected` are changes that were there while the upgrade was made.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn judge(&self, cluster: &dyn Cluster, injected: &[Step]) -> Result<Vec<Looked>, JudgeError> {
+        let mut checks = Vec::new();
+        for object in &self.data {
+            checks.push(self.data_kept(cluster, object, injected).await?);
+        }
+        for claim in &self.claims {
+            let live = current(cluster, claim).await?;
+            let kept = live.is_some_and(|live| live.uid() == claim.uid && !live.is_terminating());
+            checks.push(looked(format!("{claim} is kept"), (!kept).then(|| "it is gone".to_owned())));
+        }
+        let mut changed = Vec::new();
+        for object in &self.configuration {
+            let target = Target::of(object);
+            let same =
+                |live: &Arc<Value>| ["data", "binaryData"].iter().all(|field| live.get(field) == object.get(field));
+            if !current(cluster, &target).await?.as_ref().is_some_and(same) {
+                changed.push(target.to_string());
+            }
+        }
+        checks.push(looked("configuration that is not the app's is kept".to_owned(), listed("changed", &changed)));
+        let mut started = Vec::new();
+        for namespace in &self.namespaces {
+            for ((uid, container), count) in restarts(cluster, namespace).await? {
+                let before = self.restarts.get(&(uid.clone(), container.clone())).copied().unwrap_or_default();
+                if count > before {
+                    started.push(format!("{container} in {namespace}, {} times", count - before));
+                }
+            }
+        }
+        checks.push(looked("no container has started again".to_owned(), listed("started again", &started)));
+        checks.push(looked("nothing is orphaned".to_owned(), listed("still there", &self.orphans(cluster).await?)));
+        Ok(checks)
+    }
+
+    /// A custom resource is still the same one. What the app does not own keeps every field; of what it owns, the
+    /// fields that an experiment has set.
+    async fn data_kept(
+        &self,
+        cluster: &dyn Cluster,
+        before: &Value,
+        injected: &[Step],
+    ) -> Result<Looked, ClusterError> {
+        let target = Target::of(before);
+        let check = format!("data of {target} is kept");
+        let Some(live) = current(cluster, &target).await?.filter(|live| live.uid() == target.uid) else {
+            return Ok(looked(check, Some("it is gone".to_owned())));
+        };
+        let mut lost = Vec::new();
+        if self.is_apps(before) {
+            for step in injected.iter().filter(|step| step.target.uid == target.uid) {
+                let Change::Fields(fields) = &step.change else { continue };
+                let gone = fields.iter().filter(|field| field.after.is_some() && field.place.get(&live).is_none());
+                lost.extend(gone.map(|field| field.place.to_string()));
+            }
+        } else {
+            missing(before.get("spec"), live.get("spec"), "spec", &mut lost);
+        }
+        Ok(looked(check, listed("lost", &lost)))
+    }
+
+    /// What the app owned before, does not own now, and is there all the same.
+    async fn orphans(&self, cluster: &dyn Cluster) -> Result<Vec<String>, JudgeError> {
+        let Some(app) = &self.app else { return Ok(Vec::new()) };
+        let now = observe(cluster, app).await?.inventory;
+        let kinds = cluster.kinds().await?;
+        let mut orphans = Vec::new();
+        for key in self.owned.iter().filter(|key| now.get(key).is_none()) {
+            // Without its kind it is gone, too.
+            let Some(kind) = kinds.preferred(&key.group, &key.kind) else { continue };
+            let address = crate::cluster::Address::new(Arc::clone(kind), &key.namespace, &key.name);
+            if cluster.get(&address).await?.is_some_and(|live| !live.is_terminating()) {
+                orphans.push(address.to_string());
+            }
+        }
+        Ok(orphans)
+    }
+}
+
+/// Paths of values that are there before and not after; lists count as a whole.
+fn missing(before: Option<&Value>, after: Option<&Value>, path: &str, lost: &mut Vec<String>) {
+    match (before, after) {
+        (Some(_), None) => lost.push(path.to_owned()),
+        (Some(Value::Object(before)), Some(after)) => {
+            for (key, value) in before {
+                missing(Some(value), after.get(key), &format!("{path}.{key}"), lost);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn looked(check: String, failure: Option<String>) -> Looked {
+    Looked { check, passed: failure.is_none(), detail: failure.unwrap_or_default() }
+}
+
+fn listed(what: &str, names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
+}
+
+async fn current(cluster: &dyn Cluster, target: &Target) -> Result<Option<Arc<Value>>, ClusterError> {
+    let kinds = cluster.kinds().await?;
+    match target.address(&kinds) {
+        Ok(address) => cluster.get(&address).await,
+        // Its definition is gone, and it with it.
+        Err(_) => Ok(None),
+    }
+}
+
+async fn all(cluster: &dyn Cluster, kind: &Arc<Kind>, namespace: &str) -> Result<Vec<Arc<Value>>, ClusterError> {
+    Ok(list_all(cluster, &ListQuery::new(Arc::clone(kind), Some(namespace), "")).await?.items)
+}
+
+async fn restarts(cluster: &dyn Cluster, namespace: &str) -> Result<BTreeMap<(String, String), i64>, ClusterError> {
+    let kinds = cluster.kinds().await?;
+    let Some(kind) = kinds.find("", "v1", "Pod") else { return Ok(BTreeMap::new()) };
+    let mut found = BTreeMap::new();
+    for pod in all(cluster, kind, namespace).await? {
+        let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array).into_iter().flatten();
+        for status in statuses {
+            let count = status.get("restartCount").and_then(Value::as_i64).unwrap_or_default();
+            found.insert((pod.uid().to_owned(), status.text("/name").to_owned()), count);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_gone_is_lost() {
+        let before = json!({"a": 1, "b": {"c": 1, "d": 2}, "e": [1]});
+        let after = json!({"a": 2, "b": {"c": 1}, "f": 1});
+        let mut lost = Vec::new();
+        missing(Some(&before), Some(&after), "spec", &mut lost);
+        assert_eq!(lost, ["spec.b.d", "spec.e"]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Experiments around an upgrade: what is injected before it, what it did, and what is judged afterwards.
+
+use serde_json::{Value, json};
+
+use super::Operator;
+use crate::support::pushback::Ran;
+use crate::support::{TestCase, cases};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        Controllers: an_upgrade_is_made_after_the_injections_that_belong_before_it,
+        Controllers: an_upgrade_that_loses_data_fails,
+        Controllers: without_an_upgrade_what_needs_one_is_skipped,
+    ]
+}
+
+impl Operator {
+    /// An experiment that belongs before the upgrade, and one behind it.
+    fn suite(&self) {
+        let backup = json!({"apiVersion": format!("{}.example.com/v1alpha1", self.namespace), "kind": "Backup",
+            "name": "nightly", "field": "keep", "value": "3"});
+        let mut before = self.experiment("before", "CRDMutation", "medium", &backup);
+        before["metadata"]["annotations"] = json!({"chaos.operatorchaos.io/phase": "pre-upgrade"});
+        let selector = json!({"labelSelector": format!("app.kubernetes.io/name={}-operator", self.namespace)});
+        let mut after = self.experiment("behind", "NetworkPartition", "medium", &selector);
+        after["metadata"]["annotations"] = json!({"chaos.operatorchaos.io/phase": "post-upgrade"});
+        self.place.write("suite/a.yaml", after.to_string()).write("suite/b.yaml", before.to_string());
+    }
+
+    /// The new release: another image, no Service, and whatever else becomes of the definition.
+    fn release(&self, definition: impl Fn(String) -> String) {
+        for file in ["crd.yaml", "operator.yaml", "backup.yaml", "more.yaml"] {
+            let text = self.place.read(&format!("operator/{file}"));
+            let text = match file {
+                "crd.yaml" => definition(text),
+                "more.yaml" => {
+                    let documents = text.split("\n---\n").filter(|document| !document.contains("\"kind\":\"Service\""));
+                    documents.collect::<Vec<_>>().join("\n---\n")
+                }
+                _ => text.replace("operator:1.0.0", "operator:1.1.0"),
+            };
+            self.place.write(&format!("new/{file}"), text);
+        }
+        let config = "apiVersion: pushback.dev/v1alpha1\nkind: Config\npreflightRules: []\n";
+        self.place.write("new/config.yaml", config);
+    }
+
+    fn upgrade(&self) -> Ran {
+        let allowed = ["--allow-namespace", &self.namespace];
+        let given = ["upgrade", "run", "suite", "--yes", "--format", "json", "--upgrade", "-a", "backup", "-f", "new"];
+        self.place.run(&[&given[..], &allowed].concat())
+    }
+}
+
+fn checks(report: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let checks = report["upgrade"]["checks"].as_array().expect("checks").iter();
+    checks
+        .filter(|check| check["passed"] == false)
+        .map(|check| (text(&check["check"]), text(&check["detail"])))
+        .collect()
+}
+
+fn an_upgrade_is_made_after_the_injections_that_belong_before_it() {
+    let operator = Operator::deploy();
+    operator.suite();
+    operator.release(|text| text);
+    let report = operator.upgrade().expect(0).json();
+    assert_eq!(checks(&report), [], "{report}");
+    assert_eq!(report["upgrade"]["passed"], true);
+    let names: Vec<&str> =
+        report["experiments"].as_array().expect("a list").iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["before", "behind"]);
+    let api = operator.cluster.api();
+    let namespace = &operator.namespace;
+    let deployment = api.get(&format!("/apis/apps/v1/namespaces/{namespace}/deployments/{namespace}-operator")).ok();
+    assert_eq!(
+        deployment["spec"]["template"]["spec"]["containers"][0]["image"],
+        "registry.example/backup/operator:1.1.0"
+    );
+    assert_eq!(api.get(&format!("/api/v1/namespaces/{namespace}/services/metrics")).status, 404);
+    let nightly = api.get(&format!("/apis/{namespace}.example.com/v1/namespaces/{namespace}/backups/nightly")).ok();
+    assert_eq!(nightly["spec"]["keep"], 7, "taken back after the upgrade");
+    assert!(!nightly.to_string().contains("pushback.dev/experiment"), "{nightly}");
+}
+
+fn an_upgrade_that_loses_data_fails() {
+    let operator = Operator::deploy();
+    operator.suite();
+    let namespace = &operator.namespace;
+    let theirs = json!({"apiVersion": format!("{namespace}.example.com/v1"), "kind": "Backup",
+        "metadata": {"namespace": namespace, "name": "theirs"},
+        "spec": {"claimName": "data", "schedule": "0 0 * * *", "keep": 5}});
+    operator.cluster.api().apply(&theirs).ok();
+    // The field gets another name: what was stored in it is pruned.
+    operator.release(|text| text.replace("keep:", "retain:"));
+    let report = operator.upgrade().expect(21).json();
+    assert_eq!(
+        checks(&report),
+        [
+            (format!("data of Backup {namespace}/nightly is kept"), "lost: spec.keep".to_owned()),
+            (format!("data of Backup {namespace}/theirs is kept"), "lost: spec.keep".to_owned()),
+        ]
+    );
+    assert_eq!(report["outcome"], "Failed");
+    let deviations = &report["experiments"][0]["deviations"];
+    assert_eq!(deviations[0]["name"], "changed_by_another", "{report}");
+}
+
+fn without_an_upgrade_what_needs_one_is_skipped() {
+    let operator = Operator::deploy();
+    operator.suite();
+    let report = operator.run("suite").expect(0).json();
+    let outcome = &report["experiments"][0];
+    assert_eq!((&outcome["name"], &outcome["verdict"]), (&json!("before"), &json!("Skipped")));
+    assert!(outcome["reason"].as_str().is_some_and(|reason| reason.starts_with("needs upgrade")), "{outcome}");
+    assert_eq!(report["experiments"][1]["verdict"], "Resilient", "{report}");
+}
