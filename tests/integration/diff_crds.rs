@@ -131,7 +131,7 @@ fn the_published_command_writes_the_json() {
                   "reason": "crd/inferenceservices.serving.kserve.io version/v1beta1 field/^.spec.storage may not be removed",
                   "crdName": "inferenceservices.serving.kserve.io",
                   "version": "v1beta1",
-                  "id": "195018588e65e076",
+                  "id": "c18570efe8175b7b",
                   "position": {
                     "file": "old.yaml",
                     "line": 28,

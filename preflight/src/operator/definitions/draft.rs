@@ -15,6 +15,8 @@ use crate::source::{PathSegment, Position};
 pub(super) enum Claim {
     /// Those of these checks, on the version or the definition as a whole.
     Checks(&'static [&'static str]),
+    /// Those of these checks on another version.
+    ChecksOf(String, &'static [&'static str]),
     /// Those about a keyword of a node.
     Keyword(Vec<SchemaStep>, String),
     /// That a node requires this field.

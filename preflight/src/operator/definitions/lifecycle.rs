@@ -124,7 +124,8 @@ fn storage(old: &Crd<'_>, new: &Crd<'_>, drafts: &mut Vec<Draft>) {
     let draft = Draft::of_definition(ChangeType::StorageVersionChanged, severity, &[], detail)
         .in_version(&after, place)
         .subject(format!("{before}\n{after}"))
-        .claims(Claim::Checks(&["storageVersionChange"]));
+        .claims(Claim::Checks(&["storageVersionChange"]))
+        .claims(Claim::ChecksOf(before, &["storedVersionRemoval"]));
     drafts.push(draft);
 }
 

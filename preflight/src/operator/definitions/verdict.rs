@@ -80,10 +80,8 @@ impl<'f> Index<'f> {
 
     fn about(&self, version: &str, claim: &Claim) -> Vec<usize> {
         match claim {
-            Claim::Checks(checks) => {
-                let found = checks.iter().filter_map(|check| self.whole.get(&(version, *check)));
-                found.flatten().copied().collect()
-            }
+            Claim::Checks(checks) => self.of_checks(version, checks),
+            Claim::ChecksOf(version, checks) => self.of_checks(version, checks),
             Claim::Keyword(steps, keyword) => self.at(version, &field_path(steps), |finding| finding.check == *keyword),
             Claim::Required(steps, name) => {
                 let names = json!([name]);
@@ -93,6 +91,10 @@ impl<'f> Index<'f> {
             }
             Claim::Field(steps) => self.within(version, &field_path(steps)),
         }
+    }
+
+    fn of_checks(&self, version: &str, checks: &[&str]) -> Vec<usize> {
+        checks.iter().filter_map(|check| self.whole.get(&(version, *check))).flatten().copied().collect()
     }
 
     fn at(&self, version: &str, path: &str, is_about: impl Fn(&Finding) -> bool) -> Vec<usize> {
@@ -188,6 +190,6 @@ fn of_the_whole(drafts: &[Draft], finding: &Finding) -> Vec<usize> {
 
 /// Whether a change is about a node of a schema; the root of one is a node too.
 fn is_of_a_schema(draft: &Draft) -> bool {
-    let keyed = |claim: &Claim| !matches!(claim, Claim::Checks(_));
+    let keyed = |claim: &Claim| !matches!(claim, Claim::Checks(_) | Claim::ChecksOf(..));
     !draft.steps.is_empty() || draft.claims.iter().any(keyed)
 }

@@ -109,7 +109,7 @@ fn another_storage_version_warns_and_breaks_where_the_old_one_is_gone() {
     without_version(&mut new, 0);
     assert_eq!(
         lines(&foos(), &new),
-        ["breaking APIVersionRemoved . breaking", "breaking StorageVersionChanged . safe"]
+        ["breaking APIVersionRemoved . breaking", "breaking StorageVersionChanged . breaking"]
     );
 }
 
