@@ -9,6 +9,7 @@ pub mod duration;
 pub mod experiment;
 pub mod generate;
 pub mod matching;
+pub mod mixed;
 pub mod model;
 pub mod overlay;
 pub mod print;

@@ -337,7 +337,7 @@ fn color(text: &str) -> Result<ColorChoice, String> {
 }
 
 /// The app's name is the name of its record, a ConfigMap.
-fn app_name(text: &str) -> Result<String, String> {
+pub(super) fn app_name(text: &str) -> Result<String, String> {
     if text.starts_with("label:") {
         return Err("apps that are defined by a label selector are not supported yet".to_owned());
     }

@@ -3,6 +3,7 @@
 pub mod diff;
 pub mod diff_crds;
 pub mod execute;
+pub mod model;
 pub mod recover;
 
 use std::path::PathBuf;
@@ -36,6 +37,8 @@ enum UpgradeCommand {
     Diff(diff::UpgradeDiffArgs),
     /// Say every difference between the CustomResourceDefinitions of two releases
     DiffCrds(diff_crds::DiffCrdsArgs),
+    /// Work with operator models: derive one from manifests or a live app
+    Model(model::ModelArgs),
     /// Run experiments on a cluster, and take back what they inject
     Run(execute::RunArgs),
     /// Take back what killed runs of experiments have left
@@ -47,6 +50,7 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
         UpgradeCommand::DiffCrds(arguments) => diff_crds(global, arguments),
+        UpgradeCommand::Model(arguments) => ended(global, model::run(global, arguments).await),
         UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
         UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
     }
@@ -136,22 +140,30 @@ impl ShownArgs {
     /// # Errors
     /// A format was given where the path belongs.
     pub fn path(&self) -> Result<Option<PathBuf>, CommandError> {
-        let misplaced = |word: &str| {
-            Err(CommandError::usage_with_hint(
-                format!("--output is a path in this command, and {word:?} is a format"),
-                format!("say --format {word}; for a file of that name: --output ./{word}"),
-            ))
-        };
-        match &self.output {
-            None => Ok(None),
-            Some(OutputArgument::Format(format)) => {
-                misplaced(format.to_possible_value().as_ref().map_or("json", |value| value.get_name()))
-            }
-            Some(OutputArgument::Path(path)) => match path.to_str() {
-                Some(word @ ("tty" | "plain" | "json" | "yaml" | "table" | "markdown")) => misplaced(word),
-                _ => Ok(Some(path.clone())),
-            },
+        output_path(self.output.as_ref())
+    }
+}
+
+/// The path of `--output`; `None` for standard output.
+///
+/// # Errors
+/// A format was given where the path belongs.
+pub fn output_path(output: Option<&OutputArgument>) -> Result<Option<PathBuf>, CommandError> {
+    let misplaced = |word: &str| {
+        Err(CommandError::usage_with_hint(
+            format!("--output is a path in this command, and {word:?} is a format"),
+            format!("say --format {word}; for a file of that name: --output ./{word}"),
+        ))
+    };
+    match output {
+        None => Ok(None),
+        Some(OutputArgument::Format(format)) => {
+            misplaced(format.to_possible_value().as_ref().map_or("json", |value| value.get_name()))
         }
+        Some(OutputArgument::Path(path)) => match path.to_str() {
+            Some(word @ ("tty" | "plain" | "json" | "yaml" | "table" | "markdown")) => misplaced(word),
+            _ => Ok(Some(path.clone())),
+        },
     }
 }
 

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::operator::derive::{self, Given, Settings};
-use pushback_preflight::operator::overlay;
+use pushback_preflight::operator::derive::{self, Given, Ownership, Settings};
 use pushback_preflight::operator::written::{self, Document, ModelError};
 use pushback_preflight::operator::{Definition, Release};
+use pushback_preflight::operator::{mixed, overlay};
+use serde_json::Value;
 
 use crate::manifest::collect::{self, LoadOptions};
 use crate::manifest::{Input, InputError, InputWarning, Manifest};
@@ -51,34 +52,110 @@ impl Side {
             .collect()
     }
 
-    /// The release: what people wrote of it, laid over what its manifests show. A model with nothing but definitions
-    /// beside it stands for itself.
+    /// The release of which a model is wanted, definitions included. Where more is known of the app than its manifests
+    /// say, that counts.
     ///
     /// # Errors
     /// What is wrong with the models.
-    pub fn release(&self) -> Result<Release, Vec<InputError>> {
-        let has_objects = self.manifests.iter().any(|manifest| !is_definition(manifest));
-        let written = written::release(&self.models, self.definitions())
-            .map_err(|errors| errors.into_iter().map(input_error).collect::<Vec<_>>())?;
-        match (has_objects, written.operators.as_slice()) {
-            (false, _) => Ok(written),
-            (true, []) => Ok(self.derived("")),
-            (true, [operator]) => Ok(overlay::merge(self.derived(&operator.name), written)),
-            (true, _) => Ok(overlay::merge(self.derived(""), written)),
+    pub fn derived(&self, naming: &Naming) -> Result<Release, Vec<InputError>> {
+        let written = self.written()?;
+        let mut naming = naming.clone();
+        if let ([operator], true) = (written.operators.as_slice(), naming.app.is_empty()) {
+            naming.app.clone_from(&operator.name);
         }
+        let derived = self.of_manifests(&naming);
+        Ok(if written.operators.is_empty() { derived } else { overlay::merge(derived, written) })
     }
 
-    /// The model that its manifests yield; the app is named by their labels where `app` is empty.
-    #[must_use]
-    pub fn derived(&self, app: &str) -> Release {
-        let given: Vec<Given> = self.manifests.iter().map(given).collect();
+    /// Whether it is what people wrote, and nothing else. Definitions alone, or beside a model, make no component.
+    fn is_written(&self) -> bool {
+        self.manifests.iter().all(is_definition)
+    }
+
+    fn written(&self) -> Result<Release, Vec<InputError>> {
+        written::release(&self.models, self.definitions())
+            .map_err(|errors| errors.into_iter().map(input_error).collect())
+    }
+
+    /// The model that its manifests yield.
+    fn of_manifests(&self, naming: &Naming) -> Release {
+        let given: Vec<Given> = self
+            .manifests
+            .iter()
+            .map(|it| Given { value: Arc::new(it.value.clone()), positions: Some(Arc::clone(&it.positions)) })
+            .collect();
         let version = self.inputs.iter().find_map(|input| version_in(input)).unwrap_or_default();
-        derive::derive(&given, &Settings { app: app.to_owned(), version, ..Settings::default() })
+        derive::derive(&given, &naming.settings(version))
     }
 }
 
-fn given(manifest: &Manifest) -> Given {
-    Given { value: Arc::new(manifest.value.clone()), positions: Some(Arc::clone(&manifest.positions)) }
+/// The releases of both sides, made comparable: what is derived is named like what it is compared with, and what only
+/// one of a written and a derived model can say is left out.
+///
+/// # Errors
+/// What is wrong with the models of either.
+pub fn releases(old: &Side, new: &Side) -> Result<(Release, Release), Vec<InputError>> {
+    let named_like = |other: &Result<Release, Vec<InputError>>| {
+        let operators = other.as_ref().map(|release| release.operators.as_slice()).unwrap_or_default();
+        let app = if let [operator] = operators { operator.name.clone() } else { String::new() };
+        Naming { app, ..Naming::default() }
+    };
+    let (mut before, mut after) = match (old.is_written(), new.is_written()) {
+        (true, true) => (old.written(), new.written()),
+        (true, false) => {
+            let before = old.written();
+            let after = new.derived(&named_like(&before));
+            (before, after)
+        }
+        (false, true) => {
+            let after = new.written();
+            (old.derived(&named_like(&after)), after)
+        }
+        (false, false) => {
+            let owned = |side: &Result<Release, _>| side.as_ref().map(Ownership::of).unwrap_or_default();
+            let named = named_like(&old.derived(&named_like(&new.written())));
+            let counterpart = owned(&new.derived(&named));
+            let before = old.derived(&Naming { counterpart, ..named.clone() });
+            let after = new.derived(&Naming { counterpart: owned(&before), ..named });
+            (before, after)
+        }
+    };
+    if let (Ok(before), Ok(after)) = (&mut before, &mut after) {
+        match (old.is_written(), new.is_written()) {
+            (true, false) => mixed::make_comparable(before, after),
+            (false, true) => mixed::make_comparable(after, before),
+            _ => {}
+        }
+    }
+    match (before, after) {
+        (Ok(before), Ok(after)) => Ok((before, after)),
+        (before, after) => Err(before.err().into_iter().chain(after.err()).flatten().collect()),
+    }
+}
+
+/// What is known of an app beside its manifests.
+#[derive(Clone, Debug, Default)]
+pub struct Naming {
+    /// Its name; where empty, what its labels say.
+    pub app: String,
+    /// The namespace of objects that name none; where empty, what others of them give away.
+    pub namespace: String,
+    /// Who owns what in the release that it is compared with.
+    pub counterpart: Ownership,
+}
+
+impl Naming {
+    fn settings(&self, version: String) -> Settings {
+        let Self { app, namespace, counterpart } = self.clone();
+        Settings { app, namespace, version, counterpart }
+    }
+}
+
+/// The model of an app as it runs.
+#[must_use]
+pub fn derived_of_live<'a>(objects: impl Iterator<Item = &'a Arc<Value>>, naming: &Naming) -> Release {
+    let given: Vec<Given> = objects.map(|value| Given { value: Arc::clone(value), positions: None }).collect();
+    derive::derive(&given, &naming.settings(String::new()))
 }
 
 /// The version that a source is named after, as `releases/v1.2.3/install.yaml`, `git:v1.2.3:deploy` or

@@ -7,6 +7,7 @@ mod budgets;
 mod command_line;
 mod config;
 mod crd_pairs;
+mod derived_models;
 mod destructive_change;
 mod diff_crds;
 mod directory;
@@ -58,6 +59,7 @@ fn all_tests() -> Vec<TestCase> {
         command_line::tests(),
         config::tests(),
         crd_pairs::tests(),
+        derived_models::tests(),
         destructive_change::tests(),
         diff_crds::tests(),
         directory::tests(),

@@ -25,7 +25,7 @@ use super::model::{
     CheckKind, Component, Definition, FactClass, Operator, Origin, Recovery, Release, Resource, SteadyState,
     SteadyStateCheck,
 };
-use crate::object::ObjectExt;
+use crate::object::{ObjectExt, ObjectKey};
 use crate::source::Positions;
 
 /// How long a component may take to recover, where it says nothing itself.
@@ -57,6 +57,34 @@ pub struct Settings {
     pub namespace: String,
     /// Version of the release where neither labels nor images agree on one; a digest of the content where empty.
     pub version: String,
+    /// Which component owns what in the release that this one is compared with. Of several that may own an object the
+    /// one that does there owns it here too, and so it is with what nobody claims: no object moves where its manifest
+    /// merely says more, or less, of whom it is for.
+    pub counterpart: Ownership,
+}
+
+/// The owners of a release's objects: operator and component.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ownership(BTreeMap<ObjectKey, (String, String)>);
+
+impl Ownership {
+    /// Who owns what in a release.
+    #[must_use]
+    pub fn of(release: &Release) -> Self {
+        let components = release
+            .operators
+            .iter()
+            .flat_map(|operator| operator.components.iter().map(|component| (&operator.name, component)));
+        let owned = components.flat_map(|(operator, component)| {
+            let owner = (operator.clone(), component.name.clone());
+            component.resources.iter().map(move |resource| (resource.object.key(), owner.clone()))
+        });
+        Self(owned.collect())
+    }
+
+    fn owner(&self, object: &Object) -> Option<(&str, &str)> {
+        self.0.get(&object.reference.key()).map(|(operator, component)| (operator.as_str(), component.as_str()))
+    }
 }
 
 /// The model of a release that consists of these objects. Their order does not matter.
@@ -128,16 +156,27 @@ impl<'a> Parts<'a> {
         let mut names = naming::component_names(index, workloads, &operators);
         let mut centre: Vec<Option<usize>> = (0..workloads.len()).map(Some).collect();
         let claims = assign::assign(index, workloads);
+        let named = operators.clone().into_iter().zip(names.clone()).collect::<Vec<_>>();
+        let by_name: BTreeMap<(&str, &str), usize> = named
+            .iter()
+            .enumerate()
+            .map(|(number, (operator, name))| ((operator.as_str(), name.as_str()), number))
+            .collect();
         let mut remainders: BTreeMap<String, usize> = BTreeMap::new();
         let mut owner = Vec::with_capacity(index.all.len());
         for (at, object) in index.all.iter().enumerate() {
-            // Of several claimants the one that is labelled like it owns it; else the first in the alphabet.
+            // Of several claimants the one that owns it on the other side too; else the one that is labelled like it;
+            // else the first in the alphabet.
             let triple = assign::triple(&object.value);
+            let there = settings.counterpart.owner(object);
             let rank = |number: &&usize| {
+                let (operator, name) = (&operators[**number], &names[**number]);
+                let is_same = there == Some((operator.as_str(), name.as_str()));
                 let is_alike = triple != [""; 3] && assign::triple(&workloads[**number].object.value) == triple;
-                (!is_alike, &operators[**number], &names[**number])
+                (!is_same, !is_alike, operator, name)
             };
             let chosen = claims.of[at].iter().min_by_key(rank).copied();
+            let chosen = chosen.or_else(|| there.and_then(|owner| by_name.get(&owner).copied()));
             owner.push(chosen.unwrap_or_else(|| {
                 let operator = namer.of(object);
                 *remainders.entry(operator.clone()).or_insert_with(|| {
@@ -228,6 +267,7 @@ impl<'a> Parts<'a> {
         let expected_spec = match own {
             Some(workload) => workload.expected_spec(self.scaled.contains(&at)),
             None if object.is("", "Service") => workload::expected_service(&object.value),
+            None if object.is("batch", "Job") => workload::expected_job(&object.value),
             None => serde_json::Map::new(),
         };
         Resource {

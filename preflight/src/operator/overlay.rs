@@ -120,3 +120,6 @@ fn replace_list<T>(derived: &mut Vec<T>, written: Vec<T>) {
         *derived = written;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,10 +5,11 @@ use pushback_preflight::operator::Severity;
 use pushback_preflight::operator::compare::{self, Options};
 use pushback_preflight::operator::matching;
 
-use super::{Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, both, data_text, warn};
+use super::{Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::error::CommandError;
 use crate::report::{release_markdown, release_text};
+use crate::upgrade::sources;
 
 /// Say what changed between two releases.
 #[derive(Debug, Args)]
@@ -54,7 +55,7 @@ pub fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, Com
     let (old, new) = sides.read()?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
-    let (old, new) = both(old.release(), new.release())?;
+    let (old, new) = sources::releases(&old, &new)?;
     let matching = matching.map(|matching| match matching {
         Matching::Published => matching::Matching::Published,
         Matching::Guarded => matching::Matching::Guarded,

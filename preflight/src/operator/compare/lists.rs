@@ -111,6 +111,10 @@ pub(super) fn recovery(
     if one != other && one != 0 && other != 0 {
         changed("steadyState.timeout", "time to reach the steady state", seconds(one), seconds(other));
     }
+    // The checks of derived models follow from their resources, which are compared themselves.
+    if context.derived {
+        return;
+    }
     // A check of an object that moved or was renamed is the same check.
     let kinds =
         |component: &Component| -> BTreeSet<String> { component.steady_state.checks.iter().map(check).collect() };

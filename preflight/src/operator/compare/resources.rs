@@ -1,7 +1,7 @@
 //! What changed in the managed resources of a component: pairs them, then looks at namespace, API version, labels,
 //! selector, owner, expected spec, images and permissions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ pub(super) fn compare(
         return;
     }
     let pairing = pair(&old.resources, &new.resources, context.guarded);
+    let first = changes.len();
     for &(before, after) in &pairing.pairs {
         paired(context, &old.resources[before], &new.resources[after], changes);
     }
@@ -41,6 +42,31 @@ pub(super) fn compare(
     }
     for &index in &pairing.added {
         changes.extend(added(context, old_owner, &new.resources[index]));
+    }
+    tell_namesakes_apart(&[&old.resources, &new.resources], &mut changes[first..]);
+}
+
+/// Names the namespace of resources that differ in nothing else: `Role/default/web`.
+fn tell_namesakes_apart(sides: &[&[Resource]], changes: &mut [Change]) {
+    let mut shared: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for side in sides {
+        let mut namespaces: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+        for object in side.iter().map(|resource| &resource.object) {
+            let named = (object.kind.as_str(), object.name.as_str());
+            if *namespaces.entry(named).or_insert(&object.namespace) != object.namespace {
+                shared.insert(named);
+            }
+        }
+    }
+    for change in changes {
+        let Some(object) = &change.object else { continue };
+        if shared.contains(&(object.kind.as_str(), object.name.as_str())) && !object.namespace.is_empty() {
+            let (short, long) = (
+                format!("{}/{}", object.kind, object.name),
+                [&*object.kind, &*object.namespace, &*object.name].join("/"),
+            );
+            change.path = change.path.replacen(&short, &long, 1);
+        }
     }
 }
 

@@ -9,6 +9,8 @@ use super::workload::{self, Workload};
 use crate::object::ObjectExt;
 
 const PART_OF: &str = "app.kubernetes.io/part-of";
+/// Labels that name an app, the most telling first.
+const NAMES: [&str; 4] = [PART_OF, "app.kubernetes.io/instance", "app.kubernetes.io/name", "app"];
 /// The name of an app that nobody named.
 const UNNAMED: &str = "app";
 
@@ -24,11 +26,12 @@ impl<'a> OperatorNames<'a> {
     pub(super) fn new(app: &str, objects: &'a [Object], workloads: &[Workload<'a>]) -> Self {
         let named = workloads.iter().filter_map(|workload| workload.object.value.label(PART_OF));
         let parts: BTreeSet<&str> = named.filter(|name| !name.is_empty()).collect();
-        let most = || {
-            let of_workloads = most_frequent(workloads.iter().filter_map(|it| it.object.value.label(PART_OF)));
-            of_workloads.or_else(|| most_frequent(objects.iter().filter_map(|it| it.value.label(PART_OF))))
+        let most = |label: &str| {
+            let of_workloads = most_frequent(workloads.iter().filter_map(|it| it.object.value.label(label)));
+            of_workloads.or_else(|| most_frequent(objects.iter().filter_map(|it| it.value.label(label))))
         };
-        let app = if app.is_empty() { most().unwrap_or(UNNAMED) } else { app };
+        let own = || NAMES.iter().find_map(|label| most(label)).unwrap_or(UNNAMED);
+        let app = if app.is_empty() { own() } else { app };
         Self { app: app.to_owned(), parts: if parts.len() > 1 { parts } else { BTreeSet::new() } }
     }
 

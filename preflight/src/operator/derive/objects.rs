@@ -97,7 +97,7 @@ impl Object {
     /// Its labels without stamps.
     pub(super) fn labels(&self) -> BTreeMap<String, String> {
         let labels = texts(self.value.pointer("/metadata/labels")).into_iter();
-        labels.filter(|(key, _)| !STAMPS.contains(key)).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+        labels.filter(|(key, _)| !is_stamp(key)).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 
     pub(super) fn positions(&self) -> Option<Arc<Positions>> {
@@ -108,6 +108,11 @@ impl Object {
     pub(super) fn position(&self, path: &[PathSegment]) -> Position {
         self.positions.as_ref().map(|positions| positions.locate(path)).unwrap_or_default()
     }
+}
+
+/// Whether a label says no more than who deployed an object, or which release of it.
+pub(super) fn is_stamp(key: &str) -> bool {
+    STAMPS.contains(&key)
 }
 
 /// Whether a group is none of Kubernetes' own.

@@ -5,7 +5,7 @@ mod properties;
 
 use serde_json::{Value, json};
 
-use super::{Given, Settings, derive};
+use super::{Given, Ownership, Settings, derive};
 use crate::object::ObjectExt;
 use crate::operator::model::{Component, Release};
 
@@ -318,6 +318,26 @@ fn of_several_claimants_the_one_that_is_labelled_alike_owns() {
     let model = model(&[web, deployment("api", pods), object("ConfigMap", "config", labels)]);
     assert_eq!(owner(&model, "ConfigMap", "config"), "web");
     assert_eq!(component(&model, "api").dependencies, ["web"]);
+}
+
+#[test]
+fn an_object_has_the_owner_that_it_has_on_the_other_side_where_that_one_uses_it_too() {
+    let pods = json!({"volumes": [{"name": "a", "configMap": {"name": "config"}}]});
+    let config = object("ConfigMap", "config", json!({}));
+    let beside = |counterpart: &Release, objects: &[Value]| {
+        let counterpart = Ownership::of(counterpart);
+        derive(&given(objects), &Settings { app: "shop".to_owned(), counterpart, ..Settings::default() })
+    };
+    let old = model(&[deployment("web", pods.clone()), config.clone()]);
+    let objects = [deployment("web", pods.clone()), deployment("api", pods.clone()), config.clone()];
+    assert_eq!(owner(&model(&objects), "ConfigMap", "config"), "api");
+    let kept = beside(&old, &objects);
+    assert_eq!(owner(&kept, "ConfigMap", "config"), "web");
+    assert_eq!(component(&kept, "api").dependencies, ["web"]);
+    let given_up = beside(&old, &[deployment("web", json!({})), deployment("api", pods), config.clone()]);
+    assert_eq!(owner(&given_up, "ConfigMap", "config"), "api", "web uses it no more");
+    let unclaimed = beside(&old, &[deployment("web", json!({})), config]);
+    assert_eq!(owner(&unclaimed, "ConfigMap", "config"), "web", "nobody else claims it");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::objects::{Object, list, texts};
+use super::objects::{Object, is_stamp, list, texts};
 use crate::object::ObjectExt;
 
 /// An object that runs pods.
@@ -90,7 +90,12 @@ impl<'a> Workload<'a> {
     pub(super) fn selector(&self) -> BTreeMap<String, String> {
         let selector = self.object.value.pointer("/spec/selector");
         let by_label = selector.and_then(|it| it.get("matchLabels")).or(selector);
-        let found = if by_label.is_some() && !self.is_operand() { texts(by_label) } else { self.pod_labels.clone() };
+        let found = if by_label.is_some() && !self.is_operand() {
+            texts(by_label)
+        } else {
+            let own = self.pod_labels.iter().filter(|(key, _)| !is_stamp(key));
+            own.map(|(key, value)| (*key, *value)).collect()
+        };
         found.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 
@@ -166,10 +171,7 @@ impl<'a> Workload<'a> {
             }
             return expected;
         }
-        let mut pods = json!({"serviceAccountName": self.service_account().unwrap_or("default")});
-        let containers: Vec<Value> = list(self.pod_spec().get("containers")).map(expected_container).collect();
-        pods["containers"] = Value::Array(containers);
-        let template = json!({"spec": pods});
+        let template = expected_template(self.service_account(), self.pod_spec());
         if kind == "CronJob" {
             expected.insert("jobTemplate".to_owned(), json!({"spec": {"template": template}}));
         } else {
@@ -177,6 +179,18 @@ impl<'a> Workload<'a> {
         }
         expected
     }
+}
+
+/// The part of a Job's `spec` that must hold. It is no component of its own, as it ends.
+pub(super) fn expected_job(value: &Value) -> Map<String, Value> {
+    let pods = value.pointer("/spec/template/spec").unwrap_or(&Value::Null);
+    let account = Some(pods.text("/serviceAccountName")).filter(|name| !name.is_empty());
+    Map::from_iter([("template".to_owned(), expected_template(account, pods))])
+}
+
+fn expected_template(account: Option<&str>, pods: &Value) -> Value {
+    let containers: Vec<Value> = list(pods.get("containers")).map(expected_container).collect();
+    json!({"spec": {"serviceAccountName": account.unwrap_or("default"), "containers": containers}})
 }
 
 /// Whether a custom resource describes pods that its operator will make: under which account they run, and one of the

@@ -1,0 +1,117 @@
+//! `pushback upgrade model`: operator models out of manifests or a live app.
+
+use std::path::PathBuf;
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::{ArgGroup, Args, Subcommand};
+use pushback_preflight::operator::{Release, print};
+use serde_json::Value;
+
+use super::{Ended, output_path, warn};
+use crate::app::record::observe;
+use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output as OutputArgument, app_name};
+use crate::cli::error::CommandError;
+use crate::cli::pipeline::reach_quietly;
+use crate::exit::ExitCode;
+use crate::plan::live;
+use crate::upgrade::sources;
+
+/// Work with operator models.
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    #[command(subcommand)]
+    pub command: ModelCommand,
+}
+
+/// What can be done with models.
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    /// Derive a model from manifests or a live app, and print it as one that can be kept and edited
+    Derive(DeriveArgs),
+}
+
+/// Derive a model.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("source").args(["files", "app"]).required(true).multiple(true)))]
+#[command(after_help = "\
+Examples:
+  pushback upgrade model derive -f deploy/
+  pushback upgrade model derive -f deploy/ -a shop --output knowledge/shop.yaml
+  pushback upgrade model derive -f deploy/ -f corrections.yaml
+  pushback upgrade model derive -a shop --cluster kube
+
+Models among the files are laid over what the manifests show. Without -f the app is read from the cluster.")]
+pub struct DeriveArgs {
+    /// Manifests: a folder (read recursively), a file, git:REF:PATH, an https URL, or - for standard input; can be given
+    /// more than once
+    #[arg(long = "file", short = 'f', value_name = "PATH")]
+    files: Vec<String>,
+    /// App name; with -f the name of the operator [default there: what app.kubernetes.io/part-of says]
+    #[arg(long, short = 'a', value_name = "NAME", value_parser = app_name)]
+    app: Option<String>,
+    #[command(flatten)]
+    namespace: NamespaceArgs,
+    /// Allow http URLs
+    #[arg(long, hide_short_help = true)]
+    allow_http: bool,
+    /// Write it to this file instead of standard output
+    #[arg(long, short = 'o', value_name = "PATH",
+          value_parser = PathBufValueParser::new().map(OutputArgument::Path))]
+    output: Option<OutputArgument>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The manifests cannot be read; no such app.
+pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<Ended, CommandError> {
+    let ModelCommand::Derive(DeriveArgs { files, app, namespace, allow_http, output }) = arguments.command;
+    let path: Option<PathBuf> = output_path(output.as_ref())?;
+    let release = match app {
+        Some(app) if files.is_empty() => of_live_app(global, &app, &namespace).await?,
+        app => {
+            let side = sources::read(&files, allow_http)?;
+            warn(global, &side.warnings);
+            let naming = sources::Naming {
+                app: app.unwrap_or_default(),
+                namespace: namespace.namespace.unwrap_or_default(),
+                ..sources::Naming::default()
+            };
+            side.derived(&naming)?
+        }
+    };
+    let mut text = String::new();
+    for document in print::documents(&release) {
+        text.push_str("---\n");
+        text.push_str(&yaml(&document)?);
+    }
+    Ok(Ended { text, path, code: ExitCode::Success })
+}
+
+/// The model of an app as it runs.
+async fn of_live_app(global: &GlobalArgs, app: &str, namespace: &NamespaceArgs) -> Result<Release, CommandError> {
+    let (cluster, kinds, namespaces) = reach_quietly(global, namespace).await?;
+    let observed = observe(&*cluster, &namespaces.app(app)).await?;
+    if observed.record.is_none() {
+        return Err(CommandError::usage_with_hint(
+            format!("app {} does not exist in namespace {}", observed.app.name, observed.app.namespace),
+            "`pushback list -A` shows all apps",
+        ));
+    }
+    let live = live::read(&*cluster, &kinds, &observed, &[]).await?;
+    if let Some(((group, kind), reason)) = live.unreadable.iter().next() {
+        let kind = if group.is_empty() { kind.clone() } else { format!("{kind}.{group}") };
+        return Err(CommandError::usage_with_hint(
+            format!("objects of kind {kind} cannot be read, so the model would lack them: {reason}"),
+            "derive it from the manifests instead: -f",
+        ));
+    }
+    let naming = sources::Naming { app: app.to_owned(), namespace: namespaces.objects, ..sources::Naming::default() };
+    Ok(sources::derived_of_live(live.objects.values(), &naming))
+}
+
+fn yaml(document: &Value) -> Result<String, CommandError> {
+    let written = serde_yaml::to_string(document)
+        .map_err(|error| CommandError::usage(format!("the model cannot be written: {error}")))?;
+    Ok(crate::report::escape::terminal_safe_lines(&written).into_owned())
+}
