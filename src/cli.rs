@@ -58,6 +58,9 @@ enum Command {
     /// The same as `upgrade diff-crds`
     #[command(hide = true)]
     DiffCrds(upgrade::diff_crds::DiffCrdsArgs),
+    /// Check that a folder of models is complete for one version: `upgrade validate-version`
+    #[command(hide = true)]
+    ValidateVersion(upgrade::validate_version::ValidateVersionArgs),
     /// Print the version
     Version,
     /// Print a shell's completion script
@@ -90,6 +93,7 @@ pub fn main() -> ExitCode {
             Command::Rules(arguments) => run::simple(&global, rules::run(&global, &arguments)),
             Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
             Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments),
+            Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),
             Command::Version => run::simple(&global, version::run()),
             Command::Completion(arguments) => run::simple(&global, completion::run(&arguments)),
         }

@@ -5,6 +5,7 @@ pub mod diff_crds;
 pub mod execute;
 pub mod model;
 pub mod recover;
+pub mod validate_version;
 
 use std::path::PathBuf;
 
@@ -37,6 +38,8 @@ enum UpgradeCommand {
     Diff(diff::UpgradeDiffArgs),
     /// Say every difference between the CustomResourceDefinitions of two releases
     DiffCrds(diff_crds::DiffCrdsArgs),
+    /// Check that a folder of models is complete for one version
+    ValidateVersion(validate_version::ValidateVersionArgs),
     /// Work with operator models: derive one from manifests or a live app
     Model(model::ModelArgs),
     /// Run experiments on a cluster, and take back what they inject
@@ -50,6 +53,7 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
         UpgradeCommand::DiffCrds(arguments) => diff_crds(global, arguments),
+        UpgradeCommand::ValidateVersion(arguments) => validate_version(global, arguments),
         UpgradeCommand::Model(arguments) => ended(global, model::run(global, arguments).await),
         UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
         UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
@@ -59,6 +63,11 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
 /// Runs `diff-crds`, which is a command of its own too.
 pub fn diff_crds(global: &GlobalArgs, arguments: diff_crds::DiffCrdsArgs) -> ExitCode {
     ended(global, diff_crds::run(global, arguments))
+}
+
+/// `upgrade validate-version`, which is also published as a command of its own.
+pub fn validate_version(global: &GlobalArgs, arguments: validate_version::ValidateVersionArgs) -> ExitCode {
+    ended(global, validate_version::run(global, arguments))
 }
 
 /// The two releases.

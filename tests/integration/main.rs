@@ -41,6 +41,7 @@ mod support;
 mod takeover;
 mod unchanged;
 mod unverified;
+mod upgrade_diff;
 mod waiting;
 
 use std::io::Write as _;
@@ -92,6 +93,7 @@ fn all_tests() -> Vec<TestCase> {
         takeover::tests(),
         unchanged::tests(),
         unverified::tests(),
+        upgrade_diff::tests(),
         waiting::tests(),
     ]
     .concat()
