@@ -58,6 +58,9 @@ enum Command {
     /// The same as `upgrade simulate`
     #[command(hide = true)]
     SimulateUpgrade(upgrade::simulate::SimulateArgs),
+    /// The same as `upgrade diff-crds`
+    #[command(hide = true)]
+    DiffCrds(upgrade::diff_crds::DiffCrdsArgs),
     /// Check that a folder of models is complete for one version: `upgrade validate-version`
     #[command(hide = true)]
     ValidateVersion(upgrade::validate_version::ValidateVersionArgs),
@@ -93,6 +96,7 @@ pub fn main() -> ExitCode {
             Command::Rules(arguments) => run::simple(&global, rules::run(&global, &arguments)),
             Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
             Command::SimulateUpgrade(arguments) => upgrade::ended(&global, upgrade::simulate::run(&global, arguments)),
+            Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments),
             Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),
             Command::Version => run::simple(&global, version::run()),
             Command::Completion(arguments) => run::simple(&global, completion::run(&arguments)),
