@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use pushback_preflight::operator::compare::{self, Options as CompareOptions};
-use pushback_preflight::operator::definitions;
 use pushback_preflight::operator::export::{self, Tool};
 use pushback_preflight::operator::generate::{self, Options};
 use pushback_preflight::operator::suite::Suite;
@@ -81,8 +80,7 @@ pub fn run(global: &GlobalArgs, arguments: SimulateArgs) -> Result<Ended, Comman
     warn(global, &old.warnings);
     warn(global, &new.warnings);
     let (old, new) = sources::releases(&old, &new)?;
-    let mut diff = compare::compare(&old, &new, CompareOptions::default());
-    diff.crd_changes = definitions::compare(&old.definitions, &new.definitions, definitions::Options::default());
+    let diff = compare::compare(&old, &new, CompareOptions::default());
     let components = known_components(component, &old, &new)?;
     let suite = suite(&old, &new, &diff, components, &export);
     if dry_run && format.is_none() {
