@@ -2,17 +2,20 @@
 
 mod gather;
 
+use std::collections::BTreeMap;
+
 use pushback_preflight::facts::{ClusterFacts, ClusterSide, Facts};
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::rule::Judgement;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
+use pushback_preflight::{Answer, Need};
 
 use crate::cluster::{Cluster, Kinds};
 use crate::plan::Plan;
 
-/// Runs the selected rules over a plan.
+/// Runs the selected rules over a plan. `answers` are facts that are known already.
 ///
 /// Facts that cannot be had make a rule `unable`; they never fail the run here.
 pub async fn run(
@@ -20,17 +23,19 @@ pub async fn run(
     kinds: &Kinds,
     plan: &Plan,
     selection: Selection,
+    answers: BTreeMap<Need, Answer>,
     waivers: &[Waiver],
     today: &str,
 ) -> (RunReport, Facts) {
     let server = cluster.capabilities().server;
     let version = cluster.version().await.ok().flatten().map(|version| (version.major, version.minor));
-    let facts = ClusterFacts {
+    let cluster_facts = ClusterFacts {
         description: cluster.description(),
         side: if server { ClusterSide::Server } else { ClusterSide::Directory },
         version,
     };
-    let mut session = Session::of(selection, plan.change_set(), facts);
+    let facts = Facts { changes: plan.change_set(), cluster: cluster_facts, answers, ..Facts::default() };
+    let mut session = Session::new(selection, facts);
     loop {
         let needs = session.needs();
         if needs.is_empty() {

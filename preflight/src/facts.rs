@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::object::{ObjectKey, ObjectRef};
+use crate::operator::written::Document;
 use crate::source::{PathSegment, Position, Positions};
 
 /// What is going to be done to one object.
@@ -267,6 +268,12 @@ pub enum Need {
         /// Stop after this many objects; 0 for all.
         limit: u64,
     },
+    /// The operator models of a file or folder that a setting names: [`Answer::Models`]. Read with the input, so that
+    /// what is wrong with them is an error of the input.
+    Models {
+        /// File, folder, URL or git ref, as `-f` takes it.
+        path: String,
+    },
     /// All objects of all kinds in a namespace, streamed in the same way: [`Answer::Folded`].
     NamespaceContents {
         /// The namespace.
@@ -324,6 +331,11 @@ pub enum Answer {
         examined: u64,
         /// Whether the limit cut the stream short.
         cut: bool,
+    },
+    /// The models, in input order.
+    Models {
+        /// The documents.
+        documents: Vec<Document>,
     },
     /// The fact could not be had.
     Unable {

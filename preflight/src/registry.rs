@@ -2,11 +2,12 @@
 //! so a rule that is in it is documented, selectable and explained, and no other rule exists.
 
 use crate::rule::{Rule, RuleMeta};
-use crate::rules::{CrdUpgradeSafety, DestructiveChange, FieldConflicts, PermissionValidation};
+use crate::rules::{CrdUpgradeSafety, DestructiveChange, FieldConflicts, PermissionValidation, UpgradeDiff};
 use crate::suggest;
 
 /// Every rule, in the order in which they run and are listed.
-pub static RULES: &[&dyn Rule] = &[&CrdUpgradeSafety, &PermissionValidation, &FieldConflicts, &DestructiveChange];
+pub static RULES: &[&dyn Rule] =
+    &[&CrdUpgradeSafety, &PermissionValidation, &FieldConflicts, &DestructiveChange, &UpgradeDiff];
 
 /// The name under which refusals of the API server are reported. No rule: it cannot be selected or waived.
 pub const SERVER: &str = "server";
@@ -81,7 +82,7 @@ mod tests {
                     SettingKind::Number { default, least, most } => {
                         assert!((least..=most).contains(&default), "{rule}: {} has no default", setting.name);
                     }
-                    SettingKind::Texts(_) => {}
+                    SettingKind::Text | SettingKind::Texts(_) => {}
                     SettingKind::Map(inner) | SettingKind::List(inner) => visit(rule, inner),
                 }
             }

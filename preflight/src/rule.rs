@@ -57,6 +57,8 @@ pub enum SettingKind {
         /// The largest.
         most: u64,
     },
+    /// Any text; empty where it is left out.
+    Text,
     /// A list of texts, any text where no words are given; empty where it is left out.
     Texts(&'static [&'static str]),
     /// A map of settings.

@@ -5,8 +5,10 @@ pub mod crd_upgrade_safety;
 pub mod destructive_change;
 pub mod field_conflicts;
 pub mod permission_validation;
+pub mod upgrade_diff;
 
 pub use crd_upgrade_safety::CrdUpgradeSafety;
 pub use destructive_change::DestructiveChange;
 pub use field_conflicts::FieldConflicts;
 pub use permission_validation::PermissionValidation;
+pub use upgrade_diff::UpgradeDiff;

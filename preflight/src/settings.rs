@@ -103,6 +103,8 @@ fn read_value(
             Some(number) if (*least..=*most).contains(&number) => Ok(number.into()),
             _ => Err(format!("expected a whole number from {least} to {most}, got {}", shown(value))),
         },
+        (SettingKind::Text, Value::String(text)) => Ok(text.as_str().into()),
+        (SettingKind::Text, other) => Err(format!("expected text, got {}", describe(other))),
         (SettingKind::Map(inner), Value::Object(map)) => {
             Ok(Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), map, path, errors)))
         }
@@ -159,6 +161,7 @@ fn absent(setting: &Setting, path: &mut Vec<PathSegment>, errors: &mut Vec<Setti
             Value::Null
         }
         SettingKind::Number { default, .. } => (*default).into(),
+        SettingKind::Text => "".into(),
         SettingKind::Texts(_) | SettingKind::List(_) => Value::Array(Vec::new()),
         SettingKind::Map(inner) => {
             Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), &Map::new(), path, errors))

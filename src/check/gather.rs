@@ -63,6 +63,7 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
         Need::Objects { group, version, kind, limit, .. } => {
             stream(cluster, kinds, session, need, (group, version, kind), *limit).await
         }
+        Need::Models { path } => Err(format!("{path} is read with the input, and was not")),
         Need::NamespaceContents { namespace, except } => {
             contents(cluster, kinds, session, need, namespace, except).await
         }

@@ -1,14 +1,18 @@
 //! From `-f` and `--config` to manifests, Config, and the selected preflight rules.
 
-use pushback_preflight::PathSegment;
+use std::collections::BTreeMap;
+
+use pushback_preflight::rules::upgrade_diff::{self, NAME as UPGRADE_DIFF};
 use pushback_preflight::selection::{self, ConfigRule, Selection, SelectionError};
 use pushback_preflight::waiver::Waiver;
+use pushback_preflight::{Answer, Need, PathSegment};
 
 use super::arguments::{InputArgs, PreflightArgs};
 use super::error::CommandError;
 use crate::config::{self, Config};
 use crate::manifest::collect::{self, LoadOptions};
 use crate::manifest::{Input, InputError, Manifest, yaml};
+use crate::upgrade::sources;
 
 /// Everything that the user handed in.
 #[derive(Debug)]
@@ -90,6 +94,26 @@ fn placed(error: &SelectionError, config: &Config) -> InputError {
         position,
         hints: vec!["`pushback rules` lists the rules, `pushback rules NAME` explains one".to_owned()],
     }
+}
+
+/// The models that the settings of rules name.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn models(selection: &Selection) -> Result<BTreeMap<Need, Answer>, CommandError> {
+    let mut answers = BTreeMap::new();
+    for selected in selection.rules.iter().filter(|selected| selected.rule.meta().name == UPGRADE_DIFF) {
+        let Some(path) = upgrade_diff::model_path(&selected.settings) else { continue };
+        let side = sources::read(&[path.to_owned()], false)?;
+        if side.models.is_empty() {
+            let message = format!("{path} holds no operator model");
+            let hint = "`pushback upgrade model derive` prints one to start from";
+            return Err(CommandError::usage_with_hint(message, hint));
+        }
+        side.check_models()?;
+        answers.insert(Need::Models { path: path.to_owned() }, Answer::Models { documents: side.models });
+    }
+    Ok(answers)
 }
 
 /// Waivers of Config and command line.

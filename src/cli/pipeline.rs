@@ -1,15 +1,18 @@
 //! The one way: input → app → cluster → plan → preflight. Every command that changes something walks it,
 //! and stops at its own room.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pushback_preflight::judge::RunReport;
+use pushback_preflight::operator::generate;
+use pushback_preflight::rules::upgrade_diff;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::waiver::Waiver;
-use pushback_preflight::{Answer, Facts, Finding};
+use pushback_preflight::{Answer, Facts, Finding, Need};
 use serde_json::Value;
 
 use super::arguments::{AppArgs, GlobalArgs, InputArgs, NamespaceArgs, OutputFormat, PlanArgs, PreflightArgs};
@@ -35,6 +38,7 @@ use crate::report::json_report::CheckReport;
 use crate::report::output::Output;
 use crate::report::report_file::{self, ReportError, ReportSpec};
 use crate::report::{witness_files, words};
+use crate::upgrade::suite_folder;
 
 /// What a command has before it looks at the app.
 #[derive(Debug)]
@@ -53,6 +57,8 @@ pub struct Setup {
     pub namespaces: Namespaces,
     /// The rules that run.
     pub selection: Selection,
+    /// Facts that come with the input.
+    pub answers: BTreeMap<Need, Answer>,
     /// Waivers.
     pub waivers: Vec<Waiver>,
     /// Reports to write.
@@ -78,6 +84,7 @@ pub async fn set_up(
     preflight: &PreflightArgs,
 ) -> Result<Setup, CommandError> {
     let selection = input::select(preflight, &config)?;
+    let answers = input::models(&selection)?;
     let waivers = input::waivers(preflight, &config);
     let reports = reports(&preflight.report, global)?;
     if let Some(folder) = &preflight.witness_dir {
@@ -105,6 +112,7 @@ pub async fn set_up(
         named: true,
         namespaces,
         selection,
+        answers,
         waivers,
         reports,
         sources,
@@ -404,6 +412,7 @@ pub async fn judge(
         &setup.kinds,
         plan,
         setup.selection.clone(),
+        setup.answers.clone(),
         &setup.waivers,
         &run.surroundings.today(),
     )
@@ -414,11 +423,24 @@ pub async fn judge(
         rules: report.rules.iter().map(rule_line).collect(),
         elapsed: run.elapsed().saturating_sub(started).into(),
     });
+    write_experiments(setup, &facts)?;
     if let Some(path) = &preflight.facts_out {
         write_facts(path, facts, &setup.config)?;
     }
     write_reports(run, setup, plan, &report)?;
     Ok(report)
+}
+
+/// Writes the experiments that test the upgrade, where rule UpgradeDiff is told to, refused or not.
+fn write_experiments(setup: &Setup, facts: &Facts) -> Result<(), CommandError> {
+    for selected in setup.selection.rules.iter().filter(|selected| selected.rule.meta().name == upgrade_diff::NAME) {
+        let Some(folder) = upgrade_diff::experiments_folder(&selected.settings) else { continue };
+        // Without its model, the rule has refused already.
+        let Ok(Some(compared)) = upgrade_diff::compare(facts, &selected.settings) else { continue };
+        let suite = generate::generate(&compared.old, &compared.new, &compared.diff, &generate::Options::default());
+        suite_folder::write(Path::new(folder), &suite).map_err(|error| CommandError::usage(error.to_string()))?;
+    }
+    Ok(())
 }
 
 /// Writes the witnesses and reports that were asked for.

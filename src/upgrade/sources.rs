@@ -70,6 +70,14 @@ impl Side {
         Ok(if written.operators.is_empty() { derived } else { overlay::merge(derived, written) })
     }
 
+    /// Makes sure that its models can be read.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn check_models(&self) -> Result<(), Vec<InputError>> {
+        self.written().map(drop)
+    }
+
     /// Whether it is what people wrote, and nothing else. Definitions alone, or beside a model, make no component.
     fn is_written(&self) -> bool {
         self.manifests.iter().all(is_definition)

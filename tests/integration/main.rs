@@ -43,6 +43,7 @@ mod takeover;
 mod unchanged;
 mod unverified;
 mod upgrade_diff;
+mod upgrade_rule;
 mod waiting;
 
 use std::io::Write as _;
@@ -95,6 +96,7 @@ fn all_tests() -> Vec<TestCase> {
         takeover::tests(),
         unchanged::tests(),
         unverified::tests(),
+        upgrade_rule::tests(),
         upgrade_diff::tests(),
         waiting::tests(),
     ]

@@ -6,6 +6,7 @@ mod node;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::node::{Fields, Node, Reading};
@@ -17,7 +18,7 @@ use crate::object::{ObjectRef, split_api_version};
 use crate::source::{Position, Positions};
 
 /// A document that holds a model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// Its content.
     pub value: Value,

@@ -71,7 +71,9 @@ impl Cluster {
                 let role = self.roles.iter().find(|role| ObjectRef::of(role).key() == object.key());
                 Answer::Object { object: role.cloned().map(Arc::new) }
             }
-            Need::Objects { .. } | Need::NamespaceContents { .. } => panic!("no list is needed"),
+            Need::Objects { .. } | Need::NamespaceContents { .. } | Need::Models { .. } => {
+                panic!("neither lists nor models")
+            }
         }
     }
 }

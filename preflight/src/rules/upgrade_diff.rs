@@ -1,0 +1,227 @@
+//! Rule UpgradeDiff: what a release changes in the operators that it consists of, from the live objects to the manifests:
+//! webhooks, permissions, selectors, what moved, what went. Both sides are derived; nobody keeps a second copy.
+
+mod checks;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::facts::{Answer, ChangeSet, Facts, Need, Needs, Operation};
+use crate::finding::{Finding, Verdict};
+use crate::object::ObjectRef;
+use crate::operator::compare::{self, Options};
+use crate::operator::derive::{self, Given, Ownership};
+use crate::operator::difference::{Change, ChangeType, ComponentChange, CrdVerdict, DefinitionChange, Severity};
+use crate::operator::model::Release;
+use crate::operator::written::{self, ModelError};
+use crate::operator::{ReleaseDiff, overlay};
+use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
+
+/// Its name.
+pub const NAME: &str = "UpgradeDiff";
+
+/// The rule.
+#[derive(Clone, Copy, Debug)]
+pub struct UpgradeDiff;
+
+static META: RuleMeta = RuleMeta {
+    name: NAME,
+    summary: "an upgrade drops or moves nothing that its operators, their users or the API server count on",
+    docs: include_str!("upgrade_diff/docs.md"),
+    checks: checks::CHECKS,
+    settings: &[
+        Setting {
+            name: "failOn",
+            doc: "the least severity of a change that refuses; `never` only reports",
+            kind: SettingKind::Choice(&["breaking", "warning", "info", "never"]),
+        },
+        Setting {
+            name: "experiments",
+            doc: "a folder that gets the experiments which test the changes, on every run",
+            kind: SettingKind::Text,
+        },
+        Setting {
+            name: "model",
+            doc: "a file or folder with a model of the new release that outweighs the derived one, component by component",
+            kind: SettingKind::Text,
+        },
+    ],
+    needs: "nothing but the change set",
+    default: false,
+    on_directory: true,
+};
+
+/// Both sides of a change set as releases, and what changed between them.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// What is live.
+    pub old: Release,
+    /// What the change set makes of it.
+    pub new: Release,
+    /// The difference.
+    pub diff: ReleaseDiff,
+}
+
+/// Where the setting `experiments` wants them; `None` where nobody does.
+#[must_use]
+pub fn experiments_folder(settings: &Settings) -> Option<&str> {
+    Some(settings.choice(&["experiments"])).filter(|folder| !folder.is_empty())
+}
+
+/// Where the setting `model` says that the model is; `None` where there is none.
+#[must_use]
+pub fn model_path(settings: &Settings) -> Option<&str> {
+    Some(settings.choice(&["model"])).filter(|path| !path.is_empty())
+}
+
+fn model_need(settings: &Settings) -> Option<Need> {
+    Some(Need::Models { path: model_path(settings)?.to_owned() })
+}
+
+/// Compares the live side of a change set with what it becomes. `None` where nothing is live: a first deployment is no
+/// upgrade.
+///
+/// # Errors
+/// The model could not be had; why.
+pub fn compare(facts: &Facts, settings: &Settings) -> Result<Option<Compared>, String> {
+    let changes = &facts.changes.changes;
+    if changes.iter().all(|change| change.live.is_none()) {
+        return Ok(None);
+    }
+    let side = |counterpart: Ownership, objects: &[Given]| {
+        let app = facts.changes.app.clone();
+        derive::derive(objects, &derive::Settings { app, counterpart, ..derive::Settings::default() })
+    };
+    let live = changes.iter().filter_map(|change| Some(Given { value: change.live.clone()?, positions: None }));
+    let live: Vec<Given> = live.collect();
+    let stays = changes.iter().filter(|change| change.operation != Operation::Delete);
+    let becomes = stays.filter_map(|change| {
+        let value = change.result.as_ref().or(change.desired.as_ref()).or(change.live.as_ref())?;
+        Some(Given { value: Arc::clone(value), positions: change.positions.clone() })
+    });
+    let becomes: Vec<Given> = becomes.collect();
+    // Each side is told who owns what on the other, so that an object does not change hands where two have a claim.
+    let old = side(Ownership::of(&side(Ownership::default(), &becomes)), &live);
+    let mut new = side(Ownership::of(&old), &becomes);
+    if let Some(need) = model_need(settings) {
+        let documents = match facts.answer(&need) {
+            Answer::Models { documents } => documents,
+            Answer::Unable { reason } => return Err(reason),
+            _ => return Err("the answer does not fit the question".to_owned()),
+        };
+        let told = |errors: Vec<ModelError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        new = overlay::merge(new, written::release(&documents, Vec::new()).map_err(told)?);
+    }
+    let diff = compare::compare(&old, &new, Options::default());
+    Ok(Some(Compared { old, new, diff }))
+}
+
+impl Rule for UpgradeDiff {
+    fn meta(&self) -> &'static RuleMeta {
+        &META
+    }
+
+    fn plan(&self, _changes: &ChangeSet, settings: &Settings) -> Needs {
+        model_need(settings).into_iter().collect()
+    }
+
+    fn check(&self, facts: &Facts, settings: &Settings, _memory: &mut Memory) -> Checked {
+        let mut judgement = Judgement::default();
+        match compare(facts, settings) {
+            Ok(Some(compared)) => judgement.findings = Judge { facts, settings, compared: &compared }.findings(),
+            Ok(None) => {}
+            Err(reason) => judgement.unable.push(reason),
+        }
+        Checked::Done(judgement)
+    }
+}
+
+struct Judge<'a> {
+    facts: &'a Facts,
+    settings: &'a Settings,
+    compared: &'a Compared,
+}
+
+impl Judge<'_> {
+    fn findings(&self) -> Vec<Finding> {
+        let diff = &self.compared.diff;
+        let of_components = diff
+            .component_changes
+            .iter()
+            .flat_map(|component| component.changes.iter().map(move |change| (component, change)))
+            // The definitions say it themselves.
+            .filter(|(_, change)| change.change_type != ChangeType::CrdSchemaChange)
+            .map(|(component, change)| self.of_component(component, change));
+        let of_definitions = diff.crd_changes.iter().filter_map(|change| self.of_definition(change));
+        of_components.chain(of_definitions).collect()
+    }
+
+    fn of_component(&self, component: &ComponentChange, change: &Change) -> Finding {
+        let verdict = match change.change_type {
+            ChangeType::NotObservable => Verdict::Unknown,
+            _ => self.verdict(change.severity),
+        };
+        let object = change.object.clone().unwrap_or_else(|| self.centre(component));
+        let message = format!("component {}: {}", component.component_name, change.message);
+        let finding = Finding::new(NAME, &change.change_type.name(), verdict, object, message)
+            .at(change.position.clone())
+            .values(change.old.clone(), change.new.clone());
+        let finding = if change.path.is_empty() { finding } else { finding.path(change.path.clone()) };
+        remedied(finding, change.change_type)
+    }
+
+    /// A change of a definition. What CRDUpgradeSafety shows itself is not said twice; what it proves harmless is worth
+    /// knowing and never refuses.
+    fn of_definition(&self, change: &DefinitionChange) -> Option<Finding> {
+        let judged = self.facts.rules.contains("CRDUpgradeSafety");
+        if judged && change.verdict != CrdVerdict::Safe {
+            return None;
+        }
+        let verdict = if judged { Verdict::Change } else { self.verdict(change.severity) };
+        let object = ObjectRef {
+            group: "apiextensions.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            kind: "CustomResourceDefinition".to_owned(),
+            namespace: String::new(),
+            name: change.crd_name.clone(),
+        };
+        let present = |value: &serde_json::Value| Some(value.clone()).filter(|value| !value.is_null());
+        let mut finding = Finding::new(NAME, &change.change_type.name(), verdict, object, change.detail.clone())
+            .at(change.position.clone())
+            .values(present(&change.old_schema), present(&change.new_schema));
+        finding.version = Some(change.version.clone()).filter(|version| !version.is_empty());
+        finding.path = Some(change.path.clone()).filter(|path| !path.is_empty());
+        Some(remedied(finding, change.change_type))
+    }
+
+    fn verdict(&self, severity: Severity) -> Verdict {
+        let least = match self.settings.choice(&["failOn"]) {
+            "info" => Some(Severity::Info),
+            "warning" => Some(Severity::Warning),
+            "never" => None,
+            _ => Some(Severity::Breaking),
+        };
+        if least.is_some_and(|least| severity >= least) { Verdict::Breaking } else { Verdict::Change }
+    }
+
+    /// What a component as a whole is shown as: its workload, which is its first resource.
+    fn centre(&self, component: &ComponentChange) -> ObjectRef {
+        let of = |release: &Release, name: &str| -> Option<ObjectRef> {
+            let operator = release.operators.iter().find(|operator| operator.name == component.operator)?;
+            let component = operator.components.iter().find(|component| component.name == name)?;
+            component.resources.first().map(|resource| resource.object.clone())
+        };
+        let old_name = component.renamed_from.as_ref().unwrap_or(&component.component_name);
+        of(&self.compared.new, &component.component_name)
+            .or_else(|| of(&self.compared.old, old_name))
+            .unwrap_or_default()
+    }
+}
+
+fn remedied(finding: Finding, change_type: ChangeType) -> Finding {
+    match checks::remedy(change_type) {
+        "" => finding,
+        remedy => finding.remedy(remedy),
+    }
+}

@@ -1,0 +1,114 @@
+//! The checks of UpgradeDiff, one for each type of change, under its published name; and what to do about each.
+
+use crate::operator::difference::ChangeType;
+
+/// Name and one line.
+pub(super) const CHECKS: &[(&str, &str)] = &[
+    ("ComponentAdded", "a component is new"),
+    ("ComponentRemoved", "a component is gone"),
+    ("ComponentRenamed", "a component has another name, and is recognised by its likeness"),
+    ("PossibleRename", "a component may be another one under a new name"),
+    ("PossibleSplit", "a component may have become several"),
+    ("PossibleMerge", "several components may have become one"),
+    ("NamespaceChanged", "an operator moves to another namespace"),
+    ("ResourceAdded", "a component gets a resource"),
+    ("ResourceRemoved", "a component loses a resource"),
+    ("ResourceRenamed", "a resource has another name"),
+    ("ResourceMoved", "a resource moves to another namespace"),
+    ("ApiVersionChanged", "a resource is written in another API version"),
+    ("LabelChanged", "a label of a resource is added, removed or changed"),
+    ("SelectorChanged", "the Pod selector of a workload changes, which no API server lets through"),
+    ("SpecChanged", "a field that matters for running changes: replicas, ports, strategy"),
+    ("ImageChanged", "a container has another image"),
+    ("PermissionsNarrowed", "a role loses a permission"),
+    ("WebhookAdded", "an admission or conversion webhook is new"),
+    ("WebhookRemoved", "a webhook is gone: what it checked, set or converted, nobody does"),
+    ("WebhookModified", "a webhook changes its type, path, failure policy, timeout, rules or selectors"),
+    ("WebhookDeadlock", "a webhook that fails closed is served from a namespace that is being removed"),
+    ("FinalizerAdded", "an operator puts a new finalizer on objects"),
+    ("FinalizerRemoved", "nobody takes away a finalizer that objects still have"),
+    ("DependencyAdded", "a component needs another one that it did not need"),
+    ("DependencyRemoved", "a component does without another one"),
+    ("RecoveryChanged", "the time to recover changes"),
+    ("CRDAdded", "a definition is new"),
+    ("CRDRemoved", "a definition is gone"),
+    ("CRDScopeChanged", "objects of a kind move between namespaced and cluster-wide"),
+    ("APIVersionAdded", "a kind is served in one more version"),
+    ("APIVersionRemoved", "a kind is no longer served in a version"),
+    ("APIVersionDeprecated", "a version of a kind is marked as deprecated"),
+    ("StorageVersionChanged", "objects of a kind are stored in another version"),
+    ("CRDNamesChanged", "a definition has other names"),
+    ("ConversionChanged", "objects of a kind are converted between versions in another way"),
+    ("SubresourceAdded", "a kind gets a status or scale subresource"),
+    ("SubresourceRemoved", "a kind loses its status or scale subresource"),
+    ("SubresourceChanged", "the scale subresource reads or writes other fields"),
+    ("SelectableFieldsChanged", "objects can be selected by other fields"),
+    ("PrinterColumnsChanged", "a listing shows other columns"),
+    ("FieldRemoved", "a field is gone"),
+    ("FieldAdded", "a field is new"),
+    ("FieldRenamed", "a field may be another one under a new name"),
+    ("TypeChanged", "a field has another type"),
+    ("RequiredAdded", "a field must be given now"),
+    ("RequiredRemoved", "a field may be left out now"),
+    ("EnumRestrictionAdded", "a field takes listed values only, and took any"),
+    ("EnumRestrictionRemoved", "a field takes any value, and took listed ones only"),
+    ("EnumValueRemoved", "a value is no longer allowed"),
+    ("EnumValueAdded", "a value is allowed now"),
+    ("DefaultChanged", "a default is added, removed or changed"),
+    ("ConstraintChanged", "any other keyword of a schema changes"),
+    ("NotObservable", "one side cannot show a fact, so that nobody knows whether it changed"),
+];
+
+/// What to do about a change; empty where there is nothing to do but know it.
+pub(super) fn remedy(change_type: ChangeType) -> &'static str {
+    match change_type {
+        ChangeType::ComponentRenamed | ChangeType::ResourceRenamed => {
+            "see to it that the old one is gone before the new one starts to act, or keep the name"
+        }
+        ChangeType::NamespaceChanged | ChangeType::ResourceMoved => {
+            "move data and permissions along, and keep the old namespace until nothing is served from it"
+        }
+        ChangeType::SelectorChanged => {
+            "keep the selector, or give the workload a new name and remove the old one afterwards"
+        }
+        ChangeType::PermissionsNarrowed => "make sure that no running version needs the permission during the rollout",
+        ChangeType::WebhookRemoved => "keep it until no object and no client counts on it",
+        ChangeType::WebhookModified => "roll the backend out first, and the configuration when it answers",
+        ChangeType::WebhookDeadlock => "remove the webhook configuration first, in a release of its own",
+        ChangeType::FinalizerRemoved => "clear the finalizer from the objects that have it before its operator goes",
+        ChangeType::DependencyAdded => "order them with change groups, and test the one without the other",
+        ChangeType::DependencyRemoved => "make sure that nothing else counts on the order of the two",
+        ChangeType::CrdRemoved | ChangeType::CrdScopeChanged => {
+            "serve a new kind beside the old one and move the objects first"
+        }
+        ChangeType::ApiVersionRemoved => "serve the version until no client and no stored object needs it",
+        ChangeType::FieldRemoved | ChangeType::TypeChanged => {
+            "keep the field, or serve a new version with a conversion webhook"
+        }
+        ChangeType::RequiredAdded => "give the field a default, or leave it optional",
+        ChangeType::EnumRestrictionAdded | ChangeType::EnumValueRemoved => "keep the values that objects may hold",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_check_is_a_type_of_change_and_the_other_way_round() {
+        let mut known = BTreeSet::new();
+        for (name, _) in CHECKS {
+            let read: ChangeType = serde_json::from_value((*name).into()).expect("a type of change");
+            assert_eq!(read.name(), *name);
+            known.insert(*name);
+        }
+        let error = serde_json::from_value::<ChangeType>("Nothing".into()).expect_err("no such type").to_string();
+        // What a component repeats of a definition's changes is never a finding of its own.
+        for name in error.split('`').skip(3).step_by(2).filter(|name| *name != "CRDSchemaChange") {
+            assert!(known.contains(name), "{name} has no line");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What the rule makes of change sets: who refuses, what is left to another rule, and what a model corrects.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::facts::{Change as ChangeOfObject, Verification};
+use crate::judge::{Outcome, RunReport};
+use crate::selection::{ConfigRule, select};
+use crate::session::Session;
+use crate::source::Positions;
+use crate::waiver::Waiver;
+
+fn change(live: Option<&Value>, desired: Option<&Value>) -> ChangeOfObject {
+    let operation = match (live, desired) {
+        (None, _) => Operation::Create,
+        (_, None) => Operation::Delete,
+        (live, desired) if live == desired => Operation::Noop,
+        _ => Operation::Update,
+    };
+    ChangeOfObject {
+        object: ObjectRef::of(desired.or(live).expect("one of them")),
+        resource: String::new(),
+        namespaced: true,
+        operation,
+        desired: desired.cloned().map(Arc::new),
+        live: live.cloned().map(Arc::new),
+        result: None,
+        verification: Verification::NotNeeded,
+        positions: desired.map(|_| Arc::new(Positions::of_file("new.yaml"))),
+        orphaned: false,
+        taken_from: Vec::new(),
+    }
+}
+
+fn deployment(image: &str, app: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop", "namespace": "shop"},
+        "spec": {
+            "selector": {"matchLabels": {"app": app}},
+            "template": {
+                "metadata": {"labels": {"app": app}},
+                "spec": {"serviceAccountName": "shop", "containers": [{"name": "shop", "image": image}]},
+            },
+        },
+    })
+}
+
+fn role(verbs: &[&str]) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "shop", "namespace": "shop"},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}],
+    })
+}
+
+fn binding() -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "shop", "namespace": "shop"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "shop"},
+        "subjects": [{"kind": "ServiceAccount", "name": "shop", "namespace": "shop"}],
+    })
+}
+
+fn definition(fields: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "carts.shop.example"},
+        "spec": {
+            "group": "shop.example", "scope": "Namespaced",
+            "names": {"kind": "Cart", "plural": "carts", "singular": "cart", "listKind": "CartList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "properties": {"spec": {"type": "object", "properties": fields}},
+            }}}],
+        },
+    })
+}
+
+fn run(changes: Vec<ChangeOfObject>, config: &Value, others: &[&str], answers: Vec<(Need, Answer)>) -> RunReport {
+    run_waived(changes, config, others, answers, &[])
+}
+
+fn run_waived(
+    changes: Vec<ChangeOfObject>,
+    config: &Value,
+    others: &[&str],
+    answers: Vec<(Need, Answer)>,
+    waivers: &[Waiver],
+) -> RunReport {
+    let nothing = json!({});
+    let mut rules = vec![ConfigRule { name: NAME, config }];
+    rules.extend(others.iter().map(|name| ConfigRule { name, config: &nothing }));
+    let selection = select(None, Some(&rules)).expect("valid");
+    let changes = ChangeSet { app: "shop".into(), changes, ..ChangeSet::default() };
+    let facts = Facts { changes, answers: answers.into_iter().collect(), ..Facts::default() };
+    let mut session = Session::new(selection, facts);
+    while !session.needs().is_empty() {}
+    session.finish(Judgement::default(), waivers, "2026-01-01").0
+}
+
+fn told(report: &RunReport) -> Vec<String> {
+    report
+        .findings
+        .iter()
+        .filter(|finding| finding.rule == NAME)
+        .map(|finding| format!("{:?} {} {}: {}", finding.verdict, finding.check, finding.object, finding.message))
+        .collect()
+}
+
+#[test]
+fn a_first_deployment_is_no_upgrade() {
+    let report = run(vec![change(None, Some(&deployment("a:1", "shop")))], &json!({}), &[], vec![]);
+    assert_eq!((report.outcome, report.findings.len()), (Outcome::Passed, 0));
+}
+
+fn webhook() -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "shop"},
+        "webhooks": [{
+            "name": "carts.shop.example", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"namespace": "shop", "name": "shop", "path": "/validate"}},
+            "rules": [{"apiGroups": ["shop.example"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["carts"]}],
+        }],
+    })
+}
+
+fn service() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "shop", "namespace": "shop"},
+        "spec": {"selector": {"app": "shop"}, "ports": [{"port": 443}]},
+    })
+}
+
+#[test]
+fn a_webhook_that_is_gone_refuses_and_a_waiver_lets_it_pass() {
+    let (shop, service, webhook) = (deployment("a:1", "shop"), service(), webhook());
+    let changes = |after: Option<&Value>| {
+        vec![change(Some(&shop), Some(&shop)), change(Some(&service), Some(&service)), change(Some(&webhook), after)]
+    };
+    let unchanged = run(changes(Some(&webhook)), &json!({}), &[], vec![]);
+    assert_eq!((unchanged.outcome, unchanged.findings.len()), (Outcome::Passed, 0));
+    let report = run(changes(None), &json!({}), &[], vec![]);
+    assert_eq!(report.outcome, Outcome::Refused, "{report:#?}");
+    let breaking: Vec<&Finding> =
+        report.findings.iter().filter(|finding| finding.verdict == Verdict::Breaking).collect();
+    let [finding] = &breaking[..] else { panic!("one finding: {report:#?}") };
+    assert_eq!(finding.check, "WebhookRemoved");
+    assert!(finding.message.starts_with("component shop: validating webhook carts.shop.example is gone"));
+    assert!(finding.remedy.is_some());
+    let waiver = Waiver {
+        rule: Some(NAME.into()),
+        check: Some("WebhookRemoved".into()),
+        reason: "the definition's rules check the same".into(),
+        ..Waiver::default()
+    };
+    let waived = run_waived(changes(None), &json!({}), &[], vec![], &[waiver]);
+    assert_eq!(waived.outcome, Outcome::Passed, "{waived:#?}");
+}
+
+#[test]
+fn a_permission_less_is_told_with_its_place() {
+    let (shop, binding, old) = (deployment("a:1", "shop"), binding(), role(&["get", "list"]));
+    let narrowed = |verbs: &[&str], config: Value| {
+        let new = role(verbs);
+        let changes = vec![
+            change(Some(&shop), Some(&shop)),
+            change(Some(&binding), Some(&binding)),
+            change(Some(&old), Some(&new)),
+        ];
+        run(changes, &config, &[], vec![])
+    };
+    assert_eq!(narrowed(&["*"], json!({"failOn": "warning"})).findings, [], "more is not less");
+    assert_eq!(narrowed(&["get"], json!({})).outcome, Outcome::Passed);
+    let report = narrowed(&["get"], json!({"failOn": "warning"}));
+    assert_eq!(report.outcome, Outcome::Refused);
+    let [finding] = &report.findings[..] else { panic!("one finding: {report:#?}") };
+    assert_eq!((finding.check.as_str(), finding.object.kind.as_str()), ("PermissionsNarrowed", "Role"));
+    assert_eq!(finding.position.as_ref().map(|position| position.file.as_str()), Some("new.yaml"));
+}
+
+#[test]
+fn fail_on_says_from_which_severity_on_it_refuses() {
+    let images = || {
+        let (old, new) = (deployment("registry.example/a:1", "shop"), deployment("registry.example/a:2", "shop"));
+        vec![change(Some(&old), Some(&new))]
+    };
+    for (fail_on, outcome) in [
+        ("breaking", Outcome::Passed),
+        ("warning", Outcome::Passed),
+        ("info", Outcome::Refused),
+        ("never", Outcome::Passed),
+    ] {
+        let report = run(images(), &json!({"failOn": fail_on}), &[], vec![]);
+        assert_eq!(report.outcome, outcome, "{fail_on}: {:#?}", report.findings);
+        assert_eq!(report.findings.iter().filter(|finding| finding.check == "ImageChanged").count(), 1, "{fail_on}");
+    }
+    let old = deployment("a:1", "shop");
+    let moved = deployment("a:1", "store");
+    let report = run(vec![change(Some(&old), Some(&moved))], &json!({"failOn": "never"}), &[], vec![]);
+    assert_eq!(report.outcome, Outcome::Passed);
+    let report = run(vec![change(Some(&old), Some(&moved))], &json!({}), &[], vec![]);
+    assert_eq!(report.outcome, Outcome::Refused);
+    assert!(told(&report).iter().any(|line| line.contains("SelectorChanged")), "{:#?}", told(&report));
+}
+
+#[test]
+fn what_crd_upgrade_safety_shows_is_not_said_twice() {
+    let shop = deployment("a:1", "shop");
+    let both = || {
+        let old = definition(&json!({"size": {"type": "integer"}, "colour": {"type": "string"}}));
+        let new = definition(&json!({"size": {"type": "integer"}, "weight": {"type": "integer"}}));
+        vec![change(Some(&shop), Some(&shop)), change(Some(&old), Some(&new))]
+    };
+    let alone = run(both(), &json!({}), &[], vec![]);
+    assert_eq!(alone.outcome, Outcome::Refused);
+    let removed = |report: &RunReport| told(report).iter().filter(|line| line.contains("FieldRemoved")).count();
+    assert_eq!(removed(&alone), 1, "{:#?}", told(&alone));
+    let together = run(both(), &json!({}), &["CRDUpgradeSafety"], vec![]);
+    assert_eq!(removed(&together), 0, "{:#?}", told(&together));
+    assert!(told(&together).iter().all(|line| line.starts_with("Change ")), "{:#?}", told(&together));
+    assert!(
+        together
+            .findings
+            .iter()
+            .any(|finding| finding.rule == "CRDUpgradeSafety" && finding.check == "existingFieldRemoval")
+    );
+}
+
+#[test]
+fn a_model_that_cannot_be_had_makes_the_rule_unable() {
+    let shop = deployment("a:1", "shop");
+    let config = json!({"model": "models"});
+    let report = run(vec![change(Some(&shop), Some(&shop))], &config, &[], vec![]);
+    assert_eq!(report.outcome, Outcome::Unable);
+}
+
+#[test]
+fn a_model_outweighs_what_is_derived() {
+    let shop = deployment("a:1", "shop");
+    let config = json!({"model": "models"});
+    let value = json!({
+        "operator": {"name": "shop", "namespace": "shop"},
+        "components": [{
+            "name": "shop", "controller": "a",
+            "managedResources": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop", "namespace": "shop"}],
+            "dependencies": ["bank"],
+        }],
+        "recovery": {"reconcileTimeout": "300s", "maxReconcileCycles": 10},
+    });
+    let document = written::Document { value, positions: Arc::new(Positions::of_file("models/shop.yaml")) };
+    let answers = vec![(Need::Models { path: "models".into() }, Answer::Models { documents: vec![document] })];
+    let report = run(vec![change(Some(&shop), Some(&shop))], &config, &[], answers);
+    assert!(told(&report).iter().any(|line| line.contains("DependencyAdded")), "{:#?}", told(&report));
+}
