@@ -29,6 +29,7 @@ pub mod source_path;
 pub mod table;
 pub mod theme;
 pub mod tty;
+pub mod versioned_text;
 pub mod witness_files;
 pub mod words;
 

@@ -1,8 +1,9 @@
-//! What the processor does: reading YAML, drawing the change graph, comparing, planning, judging definitions.
+//! What the processor does: reading YAML, drawing the change graph, comparing, planning, judging definitions, comparing releases.
 //! `cargo bench --bench cpu`; what a control plane has a part in is measured by `--bench cluster`.
 
 #[path = "../shared/objects.rs"]
 mod objects;
+mod releases;
 mod unchanged;
 mod upgrade;
 #[path = "../shared/work.rs"]
@@ -75,6 +76,6 @@ fn plan(criterion: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10).warm_up_time(Duration::from_secs(1));
-    targets = yaml, graph, diff, plan, upgrade::upgrade
+    targets = yaml, graph, diff, plan, upgrade::upgrade, releases::releases
 }
 criterion_main!(benches);

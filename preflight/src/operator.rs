@@ -13,6 +13,7 @@ pub mod model;
 pub mod overlay;
 pub mod print;
 pub mod suite;
+pub mod versioned;
 pub mod written;
 
 pub use difference::{

@@ -20,7 +20,7 @@ use crate::report::escape::terminal_safe;
 use crate::report::event::{Event, Events, PLANNING};
 use crate::report::output::Output;
 use crate::report::render::renderer;
-use crate::report::{DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, prompt, system_clock};
+use crate::report::{ColorChoice, DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, prompt, system_clock};
 use crate::surroundings::{Surroundings, reason};
 
 /// A run under way.
@@ -295,6 +295,10 @@ pub fn not_parsed(error: clap::Error, arguments: &[OsString]) -> ExitCode {
         super::command().try_get_matches_from(&escaped).err().unwrap_or(error)
     };
     let _ = error.print();
+    if let Some(hint) = meant_elsewhere(&arguments) {
+        let theme = Theme::detect(ColorChoice::Auto, std::io::stderr().is_terminal(), &|name| std::env::var(name).ok());
+        Output::standard().progress(&error_text::hints_text(&[hint.to_owned()], theme));
+    }
     if wants_events(&arguments) {
         let text = error.to_string();
         let message = text.split("\n\n").next().unwrap_or_default();
@@ -305,6 +309,15 @@ pub fn not_parsed(error: clap::Error, arguments: &[OsString]) -> ExitCode {
         let _ = renderer.finish();
     }
     ExitCode::Usage
+}
+
+/// `diff` with the flags that compare releases is published elsewhere; here it compares an app with its input.
+fn meant_elsewhere(arguments: &[String]) -> Option<&'static str> {
+    const RELEASES: [&str; 6] = ["--old", "--new", "--from", "--to", "--source", "--target"];
+    let command = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'))?;
+    let names = |argument: &String| RELEASES.contains(&argument.split('=').next().unwrap_or_default());
+    (command == "diff" && arguments.iter().any(names))
+        .then_some("two releases of an operator are compared by `pushback upgrade diff --from OLD --to NEW`")
 }
 
 /// Whether arguments that cannot be parsed ask for events all the same.

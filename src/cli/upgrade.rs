@@ -4,6 +4,7 @@ pub mod diff;
 pub mod execute;
 pub mod model;
 pub mod recover;
+pub mod validate_version;
 
 use std::path::PathBuf;
 
@@ -34,6 +35,8 @@ pub struct UpgradeArgs {
 enum UpgradeCommand {
     /// Say what changed between two releases: components, resources, webhooks, finalizers, definitions
     Diff(diff::UpgradeDiffArgs),
+    /// Check that a folder of models is complete for one version
+    ValidateVersion(validate_version::ValidateVersionArgs),
     /// Work with operator models: derive one from manifests or a live app
     Model(model::ModelArgs),
     /// Run experiments on a cluster, and take back what they inject
@@ -46,10 +49,16 @@ enum UpgradeCommand {
 pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
+        UpgradeCommand::ValidateVersion(arguments) => validate_version(global, arguments),
         UpgradeCommand::Model(arguments) => ended(global, model::run(global, arguments).await),
         UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
         UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
     }
+}
+
+/// `upgrade validate-version`, which is also published as a command of its own.
+pub fn validate_version(global: &GlobalArgs, arguments: validate_version::ValidateVersionArgs) -> ExitCode {
+    ended(global, validate_version::run(global, arguments))
 }
 
 /// The two releases.

@@ -248,8 +248,11 @@ impl Collector {
             });
             return;
         }
-        let errors = validate::validate(&value, &positions);
-        if !errors.is_empty() {
+        let mut errors = validate::validate(&value, &positions);
+        if let Some(first) = errors.first_mut() {
+            if self.models && value.get("apiVersion").is_none() {
+                first.hints.push("A model is a document with `operator:` and `components:`.".to_owned());
+            }
             self.errors.extend(errors);
             return;
         }

@@ -4,7 +4,7 @@
 use pushback_preflight::operator::{ReleaseDiff, Severity};
 
 use super::markdown_report::{LIMIT, code, escaped};
-use super::release_text::{counts, heading, title};
+use super::release_text::{counts, heading, own, title};
 
 /// Bytes kept free for what is said about what is left out.
 const NOTICE: usize = 400;
@@ -72,7 +72,7 @@ fn rows(diff: &ReleaseDiff) -> Vec<Row> {
             place: change.path.clone(),
             message: change.message.clone(),
         };
-        sections.push(component.changes.iter().map(row).collect());
+        sections.push(own(component).map(row).collect());
     }
     for changes in diff.crd_changes.chunk_by(|one, other| one.crd_name == other.crd_name) {
         let row = |change: &pushback_preflight::operator::DefinitionChange| Row {

@@ -1,6 +1,6 @@
 //! What changed between two releases, for people at a terminal.
 
-use pushback_preflight::operator::{Change, ComponentChange, MatchType, ReleaseDiff};
+use pushback_preflight::operator::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
 
 use super::escape::terminal_safe;
 use super::table::Table;
@@ -11,8 +11,11 @@ use super::words::counted;
 pub fn table(diff: &ReleaseDiff) -> String {
     let mut text = terminal_safe(&title(diff)).into_owned() + "\n";
     for component in &diff.component_changes {
-        text += &format!("\n{}\n", terminal_safe(&heading(component)));
-        text += &rows(&component.changes);
+        let changes: Vec<&Change> = own(component).collect();
+        if !changes.is_empty() {
+            text += &format!("\n{}\n", terminal_safe(&heading(component)));
+            text += &rows(&changes);
+        }
     }
     if !diff.crd_changes.is_empty() {
         text += "\nCustomResourceDefinitions\n";
@@ -50,7 +53,12 @@ pub(super) fn heading(component: &ComponentChange) -> String {
     format!("{}/{}{how}", component.operator, component.component_name)
 }
 
-fn rows(changes: &[Change]) -> String {
+/// Its changes but those of definitions, which are shown with their verdicts elsewhere.
+pub(super) fn own(component: &ComponentChange) -> impl Iterator<Item = &Change> {
+    component.changes.iter().filter(|change| change.change_type != ChangeType::CrdSchemaChange)
+}
+
+fn rows(changes: &[&Change]) -> String {
     let mut table = Table::new(&["  SEVERITY", "CHANGE", "WHERE", "WHAT"]);
     for change in changes {
         let severity = format!("  {}", change.severity.as_str());

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::rule::RuleMeta;
 use pushback_preflight::{Finding, Severity, registry};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -219,7 +218,7 @@ fn descriptor(rule: &str, check: &str) -> Descriptor {
         properties.insert("default".to_owned(), meta.default.into());
         Message {
             text: format!("{}. `pushback rules {rule}` explains the rule.", meta.summary),
-            markdown: Some(help(meta, check, &short)),
+            markdown: Some(help(rule, check, &short)),
         }
     } else {
         plain(short.clone())
@@ -235,8 +234,9 @@ fn descriptor(rule: &str, check: &str) -> Descriptor {
     }
 }
 
-fn help(meta: &RuleMeta, check: &str, line: &str) -> String {
-    format!("`{check}`: {line}.\n\n{}", meta.docs)
+/// The check alone, and where its rule is explained: the explanation is long, and a rule has dozens of checks.
+fn help(rule: &str, check: &str, line: &str) -> String {
+    format!("`{check}`: {line}.\n\n`pushback rules {rule}` explains the rule, and so does `docs/rules.md`.")
 }
 
 fn invocation(report: &CheckReport) -> Invocation {

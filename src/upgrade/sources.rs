@@ -1,9 +1,12 @@
 //! One side of a comparison: operator models, definitions and manifests from files, folders, standard input, URLs and
 //! git refs.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use pushback_preflight::Position;
 use pushback_preflight::operator::derive::{self, Given, Ownership, Settings};
+use pushback_preflight::operator::versioned::Folder;
 use pushback_preflight::operator::written::{self, Document, ModelError};
 use pushback_preflight::operator::{Definition, Release};
 use pushback_preflight::operator::{mixed, overlay};
@@ -173,6 +176,39 @@ fn version_in(input: &str) -> Option<String> {
         });
         versions.map(ToOwned::to_owned).next()
     })
+}
+
+/// Reads a folder that holds the models of one version, and its definitions in `crds/`.
+///
+/// # Errors
+/// It is no folder, or something in it cannot be read.
+pub fn versioned(directory: &str) -> Result<(Folder, Vec<InputWarning>), Vec<InputError>> {
+    let position = Position { file: directory.to_owned(), line: 0, column: 0 };
+    let is_local = !directory.starts_with("git:");
+    if !is_local || Path::new(directory).is_dir() {
+        let Side { models, manifests, warnings, .. } = read(&[directory.to_owned()], false)?;
+        let name = directory.trim_end_matches(['/', '\\']).rsplit(['/', '\\', ':']).next().unwrap_or_default();
+        let name = if matches!(name, "" | "." | "..") { real_name(directory) } else { name.to_owned() };
+        let in_crds = |manifest: &&Manifest| {
+            let file = manifest.positions.file();
+            let below = file.strip_prefix(directory).unwrap_or(file);
+            is_definition(manifest) && below.split(['/', '\\']).any(|folder| folder == "crds")
+        };
+        let definitions = manifests.iter().filter(in_crds).count();
+        return Ok((Folder { name, position, models, definitions }, warnings));
+    }
+    let (message, hint) = if Path::new(directory).exists() {
+        ("a file; expected the directory with the models of one version", "Name the directory that it stands in.")
+    } else {
+        ("no such directory", "Check the path; it is relative to the working directory.")
+    };
+    Err(vec![InputError { message: message.to_owned(), position, hints: vec![hint.to_owned()] }])
+}
+
+/// What a directory is called that is named by dots.
+fn real_name(directory: &str) -> String {
+    let real = std::fs::canonicalize(directory).unwrap_or_default();
+    real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Whether a manifest defines a kind.

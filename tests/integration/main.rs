@@ -40,6 +40,7 @@ mod support;
 mod takeover;
 mod unchanged;
 mod unverified;
+mod upgrade_diff;
 mod waiting;
 
 use std::io::Write as _;
@@ -90,6 +91,7 @@ fn all_tests() -> Vec<TestCase> {
         takeover::tests(),
         unchanged::tests(),
         unverified::tests(),
+        upgrade_diff::tests(),
         waiting::tests(),
     ]
     .concat()

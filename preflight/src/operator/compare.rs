@@ -3,6 +3,7 @@
 mod alike;
 mod context;
 mod lists;
+mod owned_definitions;
 mod permissions;
 mod resources;
 mod spec;
@@ -53,9 +54,11 @@ pub fn compare(old: &Release, new: &Release, options: Options) -> ReleaseDiff {
         component_changes.extend(comparison.components(matching));
     }
     component_changes.retain(|component| !component.changes.is_empty());
+    let crd_changes = Vec::new();
+    owned_definitions::attach(old, new, &crd_changes, &mut component_changes);
     component_changes.sort_by(|one, other| order(one).cmp(&order(other)));
     for component in &mut component_changes {
-        for change in &mut component.changes {
+        for change in component.changes.iter_mut().filter(|change| change.id.is_empty()) {
             change.identify(&component.operator, &component.component_name);
         }
         component.changes.sort_by(|one, other| {
@@ -70,7 +73,7 @@ pub fn compare(old: &Release, new: &Release, options: Options) -> ReleaseDiff {
         platform: if old.platform.is_empty() { new.platform.clone() } else { old.platform.clone() },
         summary: Summary::default(),
         component_changes,
-        crd_changes: Vec::new(),
+        crd_changes,
     };
     diff.summarise();
     diff

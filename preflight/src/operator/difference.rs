@@ -63,15 +63,18 @@ pub struct ReleaseDiff {
     pub summary: Summary,
     /// Components that changed, sorted by operator and name. Unchanged ones are left out.
     pub component_changes: Vec<ComponentChange>,
-    /// Changes of definitions, sorted; in no component, as a definition may serve several.
+    /// Changes of definitions, sorted. Where one component owns a definition, its changes stand there too, with the same
+    /// ids, as [`ChangeType::CrdSchemaChange`].
     pub crd_changes: Vec<DefinitionChange>,
 }
 
 impl ReleaseDiff {
-    /// The severity of every change, those of components first.
+    /// The severity of every change, those of components first. One of a definition counts once, also where it stands in
+    /// a component too.
     pub fn severities(&self) -> impl Iterator<Item = Severity> {
         let components = self.component_changes.iter().flat_map(|component| &component.changes);
-        components.map(|change| change.severity).chain(self.crd_changes.iter().map(|change| change.severity))
+        let own = components.filter(|change| change.change_type != ChangeType::CrdSchemaChange);
+        own.map(|change| change.severity).chain(self.crd_changes.iter().map(|change| change.severity))
     }
 
     /// The worst severity; `None` where nothing changed.
@@ -179,6 +182,9 @@ pub enum ChangeType {
     DependencyAdded,
     DependencyRemoved,
     RecoveryChanged,
+    /// A change of a definition that the component owns; `crdChanges` has the whole of it, under the same id.
+    #[serde(rename = "CRDSchemaChange")]
+    CrdSchemaChange,
     #[serde(rename = "CRDAdded")]
     CrdAdded,
     #[serde(rename = "CRDRemoved")]
@@ -227,7 +233,7 @@ impl ChangeType {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// Stable name of this very change: a digest of operator, component, type, path, old and new.
+    /// Stable name of this very change: a digest of operator, component, type, object, path, old and new.
     pub id: String,
     /// What kind of change it is.
     #[serde(rename = "type")]
@@ -304,7 +310,9 @@ impl Change {
     /// Gives it its stable name; positions and wording do not count.
     pub fn identify(&mut self, operator: &str, component: &str) {
         let text = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
-        let parts = [operator, component, &self.change_type.name(), &self.path, &text(&self.old), &text(&self.new)];
+        let object = self.object.as_ref().map(|object| object.key().to_string()).unwrap_or_default();
+        let values = [text(&self.old), text(&self.new)];
+        let parts = [operator, component, &self.change_type.name(), &object, &self.path, &values[0], &values[1]];
         let mut digest = Sha256::new();
         for part in parts {
             digest.update((part.len() as u64).to_le_bytes());

@@ -49,40 +49,54 @@ pub fn is_model(value: &Value) -> bool {
 /// # Errors
 /// Everything that is wrong with any of them, in the order of the documents.
 pub fn release(documents: &[Document], mut definitions: Vec<Definition>) -> Result<Release, Vec<ModelError>> {
-    let mut errors = Vec::new();
-    let mut operators: Vec<Operator> = Vec::new();
-    let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
-    for document in documents {
-        let reading = Reading::new(&document.positions);
-        let operator = model(&reading.root(&document.value));
-        let found = reading.into_errors();
-        let is_sound = found.is_empty();
-        errors.extend(found);
-        if !is_sound {
-            continue;
-        }
-        match by_name.get(&operator.name) {
-            None => {
-                by_name.insert(operator.name.clone(), operators.len());
-                operators.push(operator);
-            }
-            Some(&index) => merge(&mut operators[index], operator, &mut errors),
-        }
-    }
+    let (single, mut errors) = read(documents);
+    let first = |field: fn(&Operator) -> &String| {
+        single.iter().map(field).find(|text| !text.is_empty()).cloned().unwrap_or_default()
+    };
+    let (version, platform) = (first(|operator| &operator.version), first(|operator| &operator.platform));
+    let (operators, conflicts) = merge(single);
+    errors.extend(conflicts);
     if !errors.is_empty() {
         return Err(errors);
     }
-    let first = |field: fn(&Operator) -> &String| {
-        operators.iter().map(field).find(|text| !text.is_empty()).cloned().unwrap_or_default()
-    };
-    let (version, platform) = (first(|operator| &operator.version), first(|operator| &operator.platform));
-    operators.sort_by(|one, other| one.name.cmp(&other.name));
     definitions.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(Release { version, platform, origin: Origin::Written, operators, definitions, unobserved: BTreeSet::new() })
 }
 
+/// The operator of each document that nothing is wrong with, and what is wrong with the others.
+#[must_use]
+pub fn read(documents: &[Document]) -> (Vec<Operator>, Vec<ModelError>) {
+    let (mut operators, mut errors) = (Vec::new(), Vec::new());
+    for document in documents {
+        let reading = Reading::new(&document.positions);
+        let operator = model(&reading.root(&document.value));
+        let found = reading.into_errors();
+        if found.is_empty() {
+            operators.push(operator);
+        }
+        errors.extend(found);
+    }
+    (operators, errors)
+}
+
+/// Operators by their names, each once, and where documents of one operator contradict each other.
+#[must_use]
+pub fn merge(single: Vec<Operator>) -> (Vec<Operator>, Vec<ModelError>) {
+    let mut errors = Vec::new();
+    let mut operators: BTreeMap<String, Operator> = BTreeMap::new();
+    for operator in single {
+        match operators.get_mut(&operator.name) {
+            Some(known) => add(known, operator, &mut errors),
+            None => {
+                operators.insert(operator.name.clone(), operator);
+            }
+        }
+    }
+    (operators.into_values().collect(), errors)
+}
+
 /// Adds what another document says of the same operator.
-fn merge(operator: &mut Operator, more: Operator, errors: &mut Vec<ModelError>) {
+fn add(operator: &mut Operator, more: Operator, errors: &mut Vec<ModelError>) {
     let mut conflict = |position: &Position, message: String, hint: &str| {
         errors.push(ModelError { message, position: position.clone(), hints: vec![hint.to_owned()] });
     };
@@ -114,12 +128,14 @@ fn merge(operator: &mut Operator, more: Operator, errors: &mut Vec<ModelError>) 
         let message = format!("operator {:?} has another recovery here than at {}", operator.name, operator.position);
         conflict(&more.position, message, "documents of one operator are merged, so they must agree");
     }
+    let known: BTreeMap<String, Position> =
+        operator.components.iter().map(|known| (known.name.clone(), known.position.clone())).collect();
     for component in more.components {
-        match operator.components.iter().find(|known| known.name == component.name) {
-            Some(known) => {
+        match known.get(&component.name) {
+            Some(place) => {
                 let message = format!(
                     "component {:?} of operator {:?} stands at {} already",
-                    component.name, operator.name, known.position
+                    component.name, operator.name, place
                 );
                 conflict(&component.position, message, "give each component of an operator a name of its own");
             }

@@ -13,7 +13,7 @@ mod profile;
 mod schema_change;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
@@ -141,10 +141,11 @@ fn judge(facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
             deletion::check(&DELETION, change, facts, &mut judgement);
         }
         judgement.unable.extend(study.unable.clone());
+        let mut said = BTreeSet::new();
         for (finding, need) in &study.findings {
             let mut finding = finding.clone();
             if let Some(need) = need {
-                live::annotate(facts, mode, need, &mut finding);
+                live::annotate(facts, mode, need, &mut finding, &mut said);
                 needs.insert(need.clone());
             }
             judgement.findings.push(finding);

@@ -2,6 +2,7 @@
 //! with an object that suffers where the answer is no. What is not proved either way is unknown, never safe.
 
 mod admits;
+mod branches;
 mod confirm;
 mod defaults;
 mod demands;
@@ -14,6 +15,7 @@ mod probe;
 mod rules;
 mod solve;
 mod text;
+mod values;
 mod walk;
 
 #[cfg(test)]
@@ -81,21 +83,39 @@ pub struct Difference {
     pub proof: Proof,
 }
 
+/// What a comparison took of its budgets. It is the same on every machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Steps of searches.
+    pub steps: u64,
+    /// Steps of automata for patterns.
+    pub automata: u64,
+    /// Values that the pipeline was asked about.
+    pub values: u64,
+}
+
 /// Compares two versions of a definition. Equal schemas have no differences; the order is that of the old schema, then of
 /// the new one.
 #[must_use]
 pub fn compare(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> Vec<Difference> {
+    compare_and_count(old, new, server).0
+}
+
+/// As [`compare`], with what it took.
+#[must_use]
+pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> (Vec<Difference>, Spent) {
     let opened = |resource: &Resource<'_>| resource.preserve_unknown_fields.then(|| resource.schema.opened());
     let (open_old, open_new) = (opened(old), opened(new));
     let before = open_old.as_ref().unwrap_or(old.schema);
     let after = open_new.as_ref().unwrap_or(new.schema);
     if before.digest == after.digest {
-        return Vec::new();
+        return (Vec::new(), Spent::default());
     }
     let envelope = envelope(old);
     let values = Cell::new(confirm::VALUES);
     let solver = Solver::default();
-    let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver, values: &values };
+    let rules = rules_of(before) + rules_of(after);
+    let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver, rules, values: &values };
     // Rules last: what they look through must not use up what the proofs need.
     let (rules, others): (Vec<_>, Vec<_>) = walk::suspects(before, after)
         .into_iter()
@@ -104,7 +124,14 @@ pub fn compare(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> Vec<Di
     let mut judged: Vec<(usize, Difference)> =
         others.into_iter().chain(rules).map(|(place, suspect)| (place, judge.judge(suspect))).collect();
     judged.sort_by_key(|(place, _)| *place);
-    judged.into_iter().map(|(_, difference)| difference).collect()
+    let (steps, automata) = judge.solver.spent();
+    let spent = Spent { steps, automata, values: confirm::VALUES - values.get() };
+    (judged.into_iter().map(|(_, difference)| difference).collect(), spent)
+}
+
+/// How many rules a schema has, at all its nodes.
+fn rules_of(schema: &Schema) -> u64 {
+    schema.rules.len() as u64 + schema.children().map(rules_of).sum::<u64>()
 }
 
 /// A value of a field that the old schema takes and the new one rejects, prunes or alters; without a new one, a value that
@@ -153,6 +180,8 @@ struct Judge<'s> {
     after: &'s Schema,
     envelope: &'s Schema,
     solver: Solver,
+    /// Of both schemas: what the pipeline evaluates for an object, at most where it has one of everything.
+    rules: u64,
     /// What is left of the values that the pipeline may be asked about.
     values: &'s Cell<u64>,
 }
@@ -199,9 +228,13 @@ impl<'s> Judge<'s> {
 
     /// The second opinion on objects for a suspect: the pipeline, which shares nothing with the search.
     fn opinion(&self, suspect: &Suspect<'s>) -> impl Fn(&Value) -> Confirmed + use<'s> {
-        let Self { old, new, server, values, .. } = *self;
+        let Self { old, new, server, rules, values, .. } = *self;
         let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
-        move |object| confirm(old, new, server, &path, object, values)
+        move |object| {
+            let confirmed = confirm(old, new, server, &path, object, values);
+            values.set(values.get().saturating_sub(rules));
+            confirmed
+        }
     }
 
     /// The second opinion has to agree before an object is told.

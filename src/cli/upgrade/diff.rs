@@ -1,9 +1,10 @@
 //! `pushback upgrade diff`: what changed between two releases.
 
 use clap::{Args, ValueEnum};
-use pushback_preflight::operator::Severity;
 use pushback_preflight::operator::compare::{self, Options};
 use pushback_preflight::operator::matching;
+use pushback_preflight::operator::{ReleaseDiff, Severity};
+use serde::Serialize;
 
 use super::{Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
@@ -15,9 +16,10 @@ use crate::upgrade::sources;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  pushback upgrade diff --from knowledge/v2.20 --to knowledge/v2.21
-  pushback upgrade diff --from git:v2.20:knowledge --to knowledge --format json
-  pushback upgrade diff --from knowledge/v2.20 --to knowledge/v2.21 --breaking --format markdown --output diff.md
+  pushback upgrade diff --from knowledge/v2.20 --to knowledge/v2.21     models that you write
+  pushback upgrade diff --from git:v2.20:deploy --to deploy             manifests, without a model
+  pushback upgrade diff --from v2.20.yaml --to v2.21.yaml --format json
+  pushback upgrade diff --from old.yaml --to new.yaml --breaking --format markdown --output diff.md
   pushback upgrade diff --from old.yaml --to new.yaml --fail-on warning
 
 Exits with 10 where a change is as bad as --fail-on says.")]
@@ -26,15 +28,15 @@ pub struct UpgradeDiffArgs {
     sides: SidesArgs,
     /// How components that have another name are recognised: by the published formula alone, or only where a fact in
     /// common guards against chance [default: published for models, guarded where one is derived from manifests]
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", help_heading = "Comparison")]
     matching: Option<Matching>,
     /// List breaking changes only; the counts stay those of all
-    #[arg(long)]
+    #[arg(long, help_heading = "Comparison")]
     breaking: bool,
     #[command(flatten)]
     shown: ShownArgs,
     /// Exit with 10 where a change is at least this bad
-    #[arg(long, value_name = "SEVERITY", default_value = "breaking")]
+    #[arg(long, value_name = "SEVERITY", default_value = "breaking", help_heading = "Report")]
     fail_on: FailOn,
 }
 
@@ -43,6 +45,15 @@ pub struct UpgradeDiffArgs {
 enum Matching {
     Published,
     Guarded,
+}
+
+/// The report for programs.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    #[serde(rename = "schemaVersion")]
+    schema_version: u32,
+    #[serde(flatten)]
+    diff: &'a ReleaseDiff,
 }
 
 /// Runs the command.
@@ -68,7 +79,9 @@ pub fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, Com
     let text = match shown.format {
         ReportFormat::Table => release_text::table(&diff),
         ReportFormat::Markdown => release_markdown::text(&diff),
-        format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&diff, format)?,
+        format @ (ReportFormat::Json | ReportFormat::Yaml) => {
+            data_text(&Report { schema_version: 1, diff: &diff }, format)?
+        }
     };
     Ok(Ended { text, path, code })
 }

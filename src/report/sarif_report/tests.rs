@@ -260,10 +260,22 @@ fn every_check_of_the_rules_that_ran_is_described() {
             let at = ids.iter().position(|id| *id == format!("{}/{check}", meta.name)).expect("described");
             assert_eq!(rules[at]["shortDescription"]["text"], *line);
             assert_eq!(rules[at]["fullDescription"]["text"], meta.summary);
-            assert!(rules[at]["help"]["markdown"].as_str().expect("help").ends_with(meta.docs));
+            let help = rules[at]["help"]["markdown"].as_str().expect("help");
+            assert!(help.starts_with(&format!("`{check}`: {line}.")), "{help}");
+            assert!(help.contains(&format!("`pushback rules {}`", meta.name)), "{help}");
         }
     }
     assert_eq!(ids.len(), ids.iter().collect::<BTreeSet<_>>().len());
+}
+
+#[test]
+fn a_log_is_not_much_longer_than_what_it_tells() {
+    let longest = registry::metas().map(|meta| meta.docs.len()).max().expect("rules");
+    let log = parsed(&check_report());
+    for rule in log["runs"][0]["tool"]["driver"]["rules"].as_array().expect("rules") {
+        let described = rule.to_string().len();
+        assert!(described < 2_000 && described < longest, "{described}: {}", rule["id"]);
+    }
 }
 
 #[test]

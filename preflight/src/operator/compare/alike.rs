@@ -41,16 +41,21 @@ pub(super) fn hints(old: &Operator, new: &Operator, pairing: &Pairing) -> Vec<Hi
         wholes.extend(partner_of.get(index));
     }
     let name = |operator: &Operator, index: usize| operator.components[index].name.clone();
+    let names = |operator: &Operator, indices: &BTreeSet<usize>| -> Vec<String> {
+        let mut names: Vec<String> = indices.iter().map(|&index| name(operator, index)).collect();
+        names.sort();
+        names
+    };
     let mut hints = Vec::new();
     for (&index, parts) in parts.iter().filter(|(_, parts)| parts.len() > 1) {
-        let names: Vec<String> = parts.iter().map(|&part| name(new, part)).collect();
+        let names = names(new, parts);
         let message = format!("possibly split into {}", names.join(", "));
         let change = Change::new(ChangeType::PossibleSplit, Severity::Info, "", message);
         let change = change.values(Some(json!(name(old, index))), Some(json!(names)));
         hints.push(Hint::Old(index, change.at(&old.components[index].position)));
     }
     for (&index, wholes) in wholes.iter().filter(|(_, wholes)| wholes.len() > 1) {
-        let names: Vec<String> = wholes.iter().map(|&whole| name(old, whole)).collect();
+        let names = names(old, wholes);
         let message = format!("possibly merged from {}", names.join(", "));
         let change = Change::new(ChangeType::PossibleMerge, Severity::Info, "", message);
         let change = change.values(Some(json!(names)), Some(json!(name(new, index))));

@@ -15,9 +15,9 @@ pub(super) struct Owner<'a> {
 /// Who has what on one side.
 #[derive(Debug, Default)]
 struct Owners<'a> {
-    resources: BTreeMap<ObjectKey, Vec<Owner<'a>>>,
-    webhooks: BTreeMap<(&'a str, &'a str), Vec<Owner<'a>>>,
-    finalizers: BTreeMap<&'a str, Vec<Owner<'a>>>,
+    resources: BTreeMap<ObjectKey, BTreeSet<Owner<'a>>>,
+    webhooks: BTreeMap<(&'a str, &'a str), BTreeSet<Owner<'a>>>,
+    finalizers: BTreeMap<&'a str, BTreeSet<Owner<'a>>>,
 }
 
 impl<'a> Owners<'a> {
@@ -27,13 +27,13 @@ impl<'a> Owners<'a> {
             for component in &operator.components {
                 let owner = Owner { operator: &operator.name, component: &component.name };
                 for resource in &component.resources {
-                    owners.resources.entry(resource.object.key()).or_default().push(owner);
+                    owners.resources.entry(resource.object.key()).or_default().insert(owner);
                 }
                 for webhook in &component.webhooks {
-                    owners.webhooks.entry((&webhook.kind, &webhook.name)).or_default().push(owner);
+                    owners.webhooks.entry((&webhook.kind, &webhook.name)).or_default().insert(owner);
                 }
                 for finalizer in &component.finalizers {
-                    owners.finalizers.entry(finalizer).or_default().push(owner);
+                    owners.finalizers.entry(finalizer).or_default().insert(owner);
                 }
             }
         }
@@ -124,8 +124,8 @@ fn key(webhook: &Webhook) -> (&str, &str) {
 
 /// Of the owners on one side but `own`: the first that is none on the other side, and the first that is.
 fn others(
-    owners: Option<&Vec<Owner<'_>>>,
-    counterparts: Option<&Vec<Owner<'_>>>,
+    owners: Option<&BTreeSet<Owner<'_>>>,
+    counterparts: Option<&BTreeSet<Owner<'_>>>,
     own: Owner<'_>,
 ) -> (Option<String>, Option<String>) {
     let (mut only_here, mut both) = (None, None);

@@ -58,9 +58,14 @@ pub(super) fn dependencies(
         changes.push(change.values(Some(json!(name)), None).at(&new.position));
     }
     for name in added {
-        let tail = if is_known(name) { "" } else { ", which is no part of this release" };
+        // What manifests show of dependencies within a release is inferred, and comes with the release.
+        let (severity, tail) = match (is_known(name), context.derived) {
+            (true, true) => (Severity::Info, ""),
+            (true, false) => (Severity::Warning, ""),
+            (false, _) => (Severity::Warning, ", which is no part of this release"),
+        };
         let message = format!("depends on {}{tail}", shown(name));
-        let change = Change::new(ChangeType::DependencyAdded, Severity::Warning, name, message);
+        let change = Change::new(ChangeType::DependencyAdded, severity, name, message);
         changes.push(change.values(None, Some(json!(name))).at(&new.position));
     }
 }

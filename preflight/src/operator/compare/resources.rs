@@ -96,7 +96,9 @@ fn removed(context: &Context<'_>, new: Owner<'_>, resource: &Resource) -> Change
     let (taken_over, still) = context.owners(&resource.object.key(), new);
     if let Some(owner) = taken_over {
         let message = format!("now managed by component {owner}");
-        return change(ChangeType::ResourceMoved, Severity::Warning, resource, "component", message);
+        // Of manifests it is inferred which component an object belongs to.
+        let severity = if context.derived { Severity::Info } else { Severity::Warning };
+        return change(ChangeType::ResourceMoved, severity, resource, "component", message);
     }
     if let Some(owner) = still {
         let message = format!("no longer managed here, still by component {owner}");

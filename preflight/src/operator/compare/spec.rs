@@ -35,6 +35,8 @@ impl Difference {
 
     pub(super) fn message(&self) -> String {
         match (&self.old, &self.new) {
+            // `1` and `"1"` look alike without their quotes.
+            (Some(old), Some(new)) if shown(old) == shown(new) => format!("changed from {old} to {new}"),
             (Some(old), Some(new)) => format!("changed from {} to {}", shown(old), shown(new)),
             (Some(old), None) => format!("no longer expected, was {}", shown(old)),
             (None, Some(new)) => format!("now expected to be {}", shown(new)),

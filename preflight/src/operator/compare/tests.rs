@@ -1,6 +1,9 @@
 //! What two releases differ in, where manifests tell more than written models can: details of webhooks, selectors,
 //! images, permissions, and what a side is blind to.
 
+mod cases;
+mod properties;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -311,6 +314,29 @@ fn likeness_alone_pairs_no_derived_components() {
     );
     let published = Options { matching: Some(Matching::Published) };
     assert!(told_with(&side("web", &[]), &side("database", &[]), published)[0].contains("ComponentRenamed"));
+}
+
+#[test]
+fn what_is_inferred_from_manifests_is_told_without_a_warning() {
+    let side = |owner: usize, depends: bool| {
+        let mut components = vec![component("a"), component("b")];
+        components[owner].resources.push(resource("ConfigMap", "n", "c"));
+        if depends {
+            components[0].dependencies = vec!["b".to_owned(), "external:db".to_owned()];
+        }
+        release(components)
+    };
+    assert_eq!(
+        told(&side(0, false), &side(1, false)),
+        ["a info ResourceMoved ConfigMap/c component: now managed by component o/b"]
+    );
+    assert_eq!(
+        told(&side(0, false), &side(0, true)),
+        [
+            "a info DependencyAdded b: depends on b",
+            "a warning DependencyAdded external:db: depends on db, which is no part of this release",
+        ]
+    );
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn a_new_component_loses_a_pod() {
           "chaos.operatorchaos.io/upgrade-simulation": "true"
         },
         "annotations": {
-          "chaos.operatorchaos.io/change-id": "1623bc799ebb77cc",
+          "chaos.operatorchaos.io/change-id": "9e2e42b7d09a925f",
           "chaos.operatorchaos.io/generated-by": "diff-engine",
           "chaos.operatorchaos.io/phase": "post-upgrade",
           "chaos.operatorchaos.io/upgrade-version": "v2.20-to-v2.21"

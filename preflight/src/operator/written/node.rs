@@ -119,7 +119,13 @@ impl<'a> Node<'a> {
             Value::String(text) => text.clone(),
             scalar @ (Value::Bool(_) | Value::Number(_)) => {
                 let found = format!("expected text, found {}", describe(scalar));
-                self.note(found, &[&format!("write it in quotes: \"{scalar}\"")]);
+                // Of `2.10` only 2.1 is left to show.
+                let hint = if scalar.is_f64() {
+                    "write it in quotes".to_owned()
+                } else {
+                    format!("write it in quotes: \"{scalar}\"")
+                };
+                self.note(found, &[&hint]);
                 String::new()
             }
             _ => {

@@ -140,16 +140,17 @@ fn bump(counter: &mut Value, object: &Value) {
     }
 }
 
-/// Says in a finding how many objects it is about; what concerns none is a warning where the setting says so.
-pub(super) fn annotate(facts: &Facts, mode: Mode, need: &Need, finding: &mut Finding) {
+/// Says in a finding how many objects it is about; what concerns none is a warning where the setting says so. `said` holds
+/// the reasons that findings of this definition have told: they are those of the kind, not of a finding.
+pub(super) fn annotate(facts: &Facts, mode: Mode, need: &Need, finding: &mut Finding, said: &mut BTreeSet<String>) {
     match facts.folded(NAME, need) {
         Some(Folded::State { state, examined, cut }) => {
             count(facts, mode, finding, state, (examined, cut));
         }
-        Some(Folded::Unable(reason)) => {
+        Some(Folded::Unable(reason)) if said.insert(reason.to_owned()) => {
             finding.message.push_str(&format!(" (its objects could not be listed: {reason})"));
         }
-        None => {}
+        Some(Folded::Unable(_)) | None => {}
     }
 }
 

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::words;
 use crate::rule::Settings;
 use crate::schema::contain::{Difference, Proof};
 
@@ -38,6 +39,10 @@ pub(super) enum Listed {
 /// The rows of "CRD upgrade safety" of OLM v1, "Prohibited" and "Allowed CRD upgrade changes".
 pub(super) fn listed(difference: &Difference) -> Listed {
     let (old, new) = (difference.old.as_ref(), difference.new.as_ref());
+    if old == new {
+        // The keyword is as it was, and meets other objects, as fields get defaults: no row speaks of that.
+        return Listed::Unlisted;
+    }
     match difference.keyword {
         "existingFieldRemoval" | "type" | "default" => Listed::Prohibited,
         "required" if new.is_some() => Listed::Prohibited,
@@ -53,7 +58,7 @@ pub(super) fn listed(difference: &Difference) -> Listed {
 fn enumeration(old: Option<&Value>, new: Option<&Value>) -> Listed {
     let values = |value: Option<&Value>| value.and_then(Value::as_array).cloned();
     match (values(old), values(new)) {
-        (Some(old), Some(new)) if old.iter().all(|value| new.contains(value)) => Listed::Allowed,
+        (Some(old), Some(new)) if words::without(&old, &new).is_empty() => Listed::Allowed,
         _ => Listed::Prohibited,
     }
 }

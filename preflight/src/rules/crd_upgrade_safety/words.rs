@@ -1,6 +1,8 @@
 //! What a finding about a schema says: the sentences that kapp and OLM publish where they have one, the way out, and what
 //! a rejected object can no longer do.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::schema::contain::{Damage, Difference, Effect, SchemaStep};
@@ -77,6 +79,10 @@ fn change(difference: &Difference) -> String {
             (Some(old), None) => format!("default value has been removed: {}", short(old)),
             _ => format!("default value changed from {} to {}", shown(old), shown(new)),
         },
+        // The keyword is as it was, and what it looks at is not.
+        "enum" | "allOf" | "anyOf" | "oneOf" | "not" if old == new => {
+            format!("{keyword} is met by fewer objects, as fields get defaults")
+        }
         "enum" => enumeration(old, new),
         "fieldDeclared" => format!("a field of type {} is declared where any value was kept", shown(new)),
         "defaultOfNewField" => format!("a new field with the default {}", shown(new)),
@@ -99,21 +105,25 @@ fn change(difference: &Difference) -> String {
 }
 
 fn enumeration(old: Option<&Value>, new: Option<&Value>) -> String {
-    let values = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    fn values(value: Option<&Value>) -> &[Value] {
+        value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
     let (before, after) = (values(old), values(new));
-    let without = |these: &[Value], those: &[Value]| {
-        Value::Array(these.iter().filter(|value| !those.contains(value)).cloned().collect())
-    };
+    let removed = without(before, after);
     match (old, new) {
         (None, Some(new)) => {
             format!("enums added when there were no enum restrictions previously: {}", short(new))
         }
         (Some(old), None) => format!("enum restrictions removed: {}", short(old)),
-        _ if before.iter().all(|value| after.contains(value)) => {
-            format!("enum values added: {}", short(&without(&after, &before)))
-        }
-        _ => format!("enum values removed: {}", short(&without(&before, &after))),
+        _ if removed.is_empty() => format!("enum values added: {}", short(&without(after, before).into())),
+        _ => format!("enum values removed: {}", short(&removed.into())),
     }
+}
+
+/// Those of the values that are not among the others.
+pub(super) fn without(these: &[Value], those: &[Value]) -> Vec<Value> {
+    let those: BTreeSet<String> = those.iter().map(Value::to_string).collect();
+    these.iter().filter(|value| !those.contains(&value.to_string())).cloned().collect()
 }
 
 fn bound(keyword: &str, old: Option<&Value>, new: Option<&Value>) -> String {

@@ -1,12 +1,14 @@
 //! Whether one value meets demands: what the search needs for the elements of an enum and for defaults.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::demands::{Demands, Objects, same};
+use super::demands::{Demands, Objects};
 use super::formula::{Formula, Types, Unique};
 use super::solve::is_excepted;
+use super::values::{key, same};
 use crate::schema::model::Schema;
 
 /// Three-valued: `None` where something cannot be told and nothing else decides, or the steps have run out.
@@ -54,15 +56,12 @@ fn list(demands: &Demands<'_>, items: &[Value], steps: &Cell<u64>) -> Option<boo
 
 /// Whether two items are equal in the way that `unique` forbids.
 pub(super) fn repeats(unique: &Unique<'_>, items: &[Value]) -> bool {
-    let equal = |one: &Value, other: &Value| match unique {
-        Unique::Items => same(one, other),
-        Unique::Keys(keys) => keys.iter().all(|key| match (one.get(key), other.get(key)) {
-            (Some(one), Some(other)) => same(one, other),
-            (None, None) => true,
-            _ => false,
-        }),
+    let mut seen = BTreeSet::new();
+    let identity = |item: &Value| match unique {
+        Unique::Items => vec![Some(key(item))],
+        Unique::Keys(keys) => keys.iter().map(|name| item.get(name).map(key)).collect(),
     };
-    items.iter().enumerate().any(|(index, one)| items[index + 1..].iter().any(|other| equal(one, other)))
+    items.iter().any(|item| !seen.insert(identity(item)))
 }
 
 fn object(demands: &Objects<'_>, fields: &Map<String, Value>, steps: &Cell<u64>) -> Option<bool> {

@@ -81,6 +81,9 @@ fn shown(path: &[PathSegment]) -> String {
 /// Values that the pipeline may be asked about in one comparison.
 pub(super) const VALUES: u64 = 2_000_000;
 
+/// Why nothing is tried any more.
+pub(super) const TOO_MANY: &str = "there are too many or too large changes to try them all";
+
 /// Asks the pipeline about an object, as it is sent and as it is stored then; `values` are what is left of [`VALUES`].
 pub(super) fn confirm(
     old: &Resource<'_>,
@@ -91,7 +94,7 @@ pub(super) fn confirm(
     values: &Cell<u64>,
 ) -> Confirmed {
     if values.get() == 0 {
-        return Confirmed::Undecided("there are too many or too large changes to try them all".to_owned());
+        return Confirmed::Undecided(TOO_MANY.to_owned());
     }
     let before = pipeline::create(old, server, object);
     spend(values, &before);
@@ -242,7 +245,7 @@ fn altered(schema: &Schema, before: &Value, after: &Value, place: Path) -> Optio
                 .enumerate()
                 .find_map(|(index, (before, after))| altered(items, before, after, with(&place, index.into())))
         }
-        _ => (!super::demands::same(before, after)).then_some(place),
+        _ => (!super::values::same(before, after)).then_some(place),
     }
 }
 

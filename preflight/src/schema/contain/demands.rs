@@ -13,6 +13,7 @@ use super::formula::{
 };
 use super::number::Numbers;
 use super::text::Texts;
+use super::values::ValueSet;
 use crate::schema::model::{Schema, Window};
 
 /// What every embedded resource has.
@@ -222,7 +223,8 @@ impl<'s> Demands<'s> {
 
     fn be_one_of(&mut self, values: &Rc<Vec<Value>>) {
         // The server never takes null for an element of an enum.
-        let both = |value: &&Value| self.values.as_ref().is_none_or(|known| known.iter().any(|it| same(it, value)));
+        let known = self.values.as_ref().map(|known| ValueSet::of(known.iter()));
+        let both = |value: &&Value| known.as_ref().is_none_or(|known| known.contains(value));
         self.values = Some(Rc::new(values.iter().filter(both).cloned().collect()));
     }
 
@@ -395,19 +397,4 @@ fn is_closed(schema: &Schema, role: Role<'_>) -> bool {
 fn is_built_in(schema: &Schema, role: Role<'_>, name: &str) -> bool {
     let resource = schema.embedded_resource || matches!(role, Role::Stored(Place::Root));
     resource && ["apiVersion", "kind", "metadata"].contains(&name)
-}
-
-/// Equal as JSON; 1 and 1.0 are the same number.
-pub(super) fn same(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
-        (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
-        }
-        (Value::Object(one), Value::Object(other)) => {
-            one.len() == other.len()
-                && one.iter().all(|(name, one)| other.get(name).is_some_and(|other| same(one, other)))
-        }
-        _ => one == other,
-    }
 }

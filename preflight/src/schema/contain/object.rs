@@ -43,7 +43,8 @@ impl Solver {
         }
         let defaults = defaults(object);
         let copies = defaults.values().map(|default| size_of(default)).sum::<u64>() + object.has.len() as u64;
-        if !self.spend(copies) {
+        // Each is looked up, copied and put in its place.
+        if !self.spend(4 * copies) {
             return Outcome::Unknown("budget".to_owned());
         }
         let mut fields = Map::new();

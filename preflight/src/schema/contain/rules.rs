@@ -1,12 +1,14 @@
 //! CEL rules: what is proved about them without an object, and the objects that are tried against them, both to break a
 //! new rule and to satisfy the old ones.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
-use super::confirm::Confirmed;
+use super::confirm::{self, Confirmed};
 use super::formula::{Formula, free_values};
 use super::probe::{COMBINATIONS, Demand, combinations, joined};
-use super::solve::Outcome;
+use super::solve::{Outcome, size_of};
 use super::walk::{Step, Suspect};
 use super::{Judge, Proof, breaking, lifted};
 use crate::schema::cel::{Known, Program, Truth};
@@ -31,7 +33,10 @@ impl<'s> Judge<'s> {
         let (Some(old), Some(new)) = (node_at(self.before, &suspect.steps), node_at(self.after, &suspect.steps)) else {
             return super::unknown(suspect.keyword);
         };
-        let open: Vec<&CelRule> = new.rules.iter().filter(|rule| !is_settled(rule, old, new)).collect();
+        let before: BTreeSet<(String, bool)> = old.rules.iter().filter_map(identity).collect();
+        let is_open =
+            |rule: &&CelRule| !identity(rule).is_some_and(|it| before.contains(&it)) && !holds(rule, old, new);
+        let open: Vec<&CelRule> = new.rules.iter().filter(is_open).collect();
         if open.is_empty() {
             return Proof::Safe;
         }
@@ -45,6 +50,10 @@ impl<'s> Judge<'s> {
         let mut undecided = None;
         let mut worth = REPAIRED;
         for formula in std::iter::once(Formula::anything()).chain(combinations(&unconditional, old)) {
+            if self.values.get() == 0 {
+                undecided.get_or_insert_with(|| confirm::TOO_MANY.to_owned());
+                break;
+            }
             let Outcome::Found(object) = self.search(lifted(&suspect.steps, formula.clone())) else { continue };
             // The rules by themselves first: the whole pipeline costs a hundred times as much.
             let read = pipeline::read(self.new, &object).object;
@@ -52,6 +61,7 @@ impl<'s> Judge<'s> {
                 .into_iter()
                 .flat_map(|value| unconditional.iter().map(|rule| rule.evaluate(new, value, None)))
                 .collect();
+            self.values.set(self.values.get().saturating_sub(size_of(&read) + answers.len() as u64));
             let is_open = undecided.is_none() && answers.iter().any(|truth| matches!(truth, Truth::Unknown(_)));
             if !is_open && !answers.iter().any(Truth::rejects) {
                 continue;
@@ -158,17 +168,14 @@ fn value_at<'v>(object: &'v Value, place: &[PathSegment]) -> Option<&'v Value> {
     })
 }
 
-/// Whether nothing is to be asked about a rule: the node had it before in other words, or it is true of every old object.
-fn is_settled(rule: &CelRule, old: &Schema, new: &Schema) -> bool {
-    let Ok(program) = Program::shared(rule) else { return false };
-    let same = |known: &&CelRule| {
-        known.optional_old_self == rule.optional_old_self
-            && Program::shared(known).is_ok_and(|known| known.normalised() == program.normalised())
-    };
-    if old.rules.iter().any(|known| same(&known)) {
-        return true;
-    }
-    program.decide(&|path| known(path, old, new)) == Some(true)
+/// A rule in one spelling.
+fn identity(rule: &CelRule) -> Option<(String, bool)> {
+    Some((Program::shared(rule).ok()?.normalised(), rule.optional_old_self))
+}
+
+/// Whether a rule is true of every old object, by what the two schemas say alone.
+fn holds(rule: &CelRule, old: &Schema, new: &Schema) -> bool {
+    Program::shared(rule).is_ok_and(|program| program.decide(&|path| known(path, old, new)) == Some(true))
 }
 
 /// What is certain of a field of every old object under the new schema.

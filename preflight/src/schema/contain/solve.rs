@@ -8,16 +8,17 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::admits::admits;
-use super::demands::{Demands, same};
+use super::demands::Demands;
 use super::formula::{Formula, Types};
 use super::text::Asked;
+use super::values::{ValueSet, same};
 use crate::schema::model::{MAX_DEPTH, Schema};
 
 /// Steps that one search may take; a step is one set of demands looked at.
 pub(super) const STEPS: u64 = 20_000;
 
 /// Steps that all searches of one comparison may take together.
-const ALL_STEPS: u64 = 2_000_000;
+const ALL_STEPS: u64 = 1_000_000;
 
 /// Steps of automata in one comparison.
 const AUTOMATA: u64 = 60_000_000;
@@ -80,6 +81,9 @@ impl Solver {
     /// Looks for a value, within the steps of one search.
     pub(super) fn search(&mut self, formulas: Vec<Formula<'_>>) -> Outcome {
         let steps = STEPS.min(self.all_steps);
+        if steps == 0 {
+            return Outcome::Unknown("budget".to_owned());
+        }
         self.steps = steps;
         self.depth = 0;
         self.choices = 0;
@@ -87,6 +91,11 @@ impl Solver {
         let outcome = self.solve(formulas);
         self.all_steps -= steps - self.steps;
         outcome
+    }
+
+    /// Steps that all searches have taken, and those of automata.
+    pub(super) fn spent(&self) -> (u64, u64) {
+        (ALL_STEPS - self.all_steps, AUTOMATA - self.automata)
     }
 
     /// Takes the steps for so many copies, and one; false where they have run out.
@@ -121,7 +130,9 @@ impl Solver {
     pub(super) fn example_of<'s>(&mut self, schema: &'s Schema, formula: Formula<'s>) -> Outcome {
         let address = std::ptr::from_ref(schema) as usize;
         if let Some(known) = self.examples.get(&address) {
-            return known.clone();
+            let known = known.clone();
+            let size = if let Outcome::Found(value) = &known { size_of(value) } else { 0 };
+            return if self.spend(size) { known } else { Outcome::Unknown("budget".to_owned()) };
         }
         let outcome = self.solve(vec![formula]);
         // What the budget ended may be found by the next search.
@@ -223,7 +234,10 @@ pub(super) fn is_excepted(value: &Value, demands: &Demands<'_>) -> bool {
 fn one_of(values: &Rc<Vec<Value>>, demands: &Demands<'_>) -> Outcome {
     let mut unknown = false;
     let steps = Cell::new(STEPS);
-    for value in values.iter() {
+    // What one look at each value would find again and again.
+    let excepted = ValueSet::of(demands.not_values.iter().flat_map(|values| values.iter()));
+    let demands = &Demands { values: None, not_values: Vec::new(), ..demands.clone() };
+    for value in values.iter().filter(|value| !excepted.contains(value)) {
         match admits(demands, value, &steps) {
             Some(true) => return Outcome::Found(value.clone()),
             Some(false) => {}

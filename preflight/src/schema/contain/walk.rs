@@ -1,15 +1,18 @@
 //! Two schemas side by side, node by node: every difference that can reject, prune or alter an old object becomes a
 //! formula for such an object. Equal sub-trees are left out by their digests.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use super::branches::{after, digests_of, number_of};
 use super::defaults::{defaults_of, gains};
 use super::formula::{
     Formula, Place, Role, Types, Unique, above, below, combinator_ways, free_values, no_multiple, types_of,
 };
-use crate::schema::model::{Additional, Limit, Schema, Window};
+use super::values::ValueSet;
+use crate::schema::model::{Additional, CelRule, Limit, Schema, Window};
 
 /// What the server takes for a field that it knows without a schema: null is dropped when the object is read.
 static ANYTHING: LazyLock<Schema> =
@@ -308,34 +311,32 @@ impl<'s> Walk<'s> {
 
     fn combinators(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
-        let was: Vec<u128> = digests(old);
         let ways = combinator_ways(new, Some(new));
         // A combinator sees the defaults of all fields below.
         let filled = !ways.is_empty() && gains(Some(old), new);
         for (keyword, formula) in ways {
             if digests_of(old, keyword) != digests_of(new, keyword) || filled {
                 let question = Question::Exists(formula);
-                self.note(keyword, branches(old, keyword), branches(new, keyword), question);
+                self.note(keyword, number_of(old, keyword), after(old, new, keyword), question);
             }
         }
-        if !was.is_empty() {
-            for keyword in ["allOf", "anyOf", "oneOf", "not"] {
-                if !digests_of(old, keyword).is_empty() && digests_of(new, keyword).is_empty() {
-                    self.note(keyword, branches(old, keyword), None, Question::Harmless);
-                }
+        for keyword in ["allOf", "anyOf", "oneOf", "not"] {
+            if !digests_of(old, keyword).is_empty() && digests_of(new, keyword).is_empty() {
+                self.note(keyword, number_of(old, keyword), None, Question::Harmless);
             }
         }
     }
 
     fn rules(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
-        let known = |rules: &[crate::schema::model::CelRule], rule: &crate::schema::model::CelRule| {
-            rules.iter().any(|it| it.rule == rule.rule && it.optional_old_self == rule.optional_old_self)
+        fn identity(rule: &CelRule) -> (&str, bool) {
+            (&rule.rule, rule.optional_old_self)
+        }
+        let only_in = |these: &'s [CelRule], those: &[CelRule]| -> Vec<&'s str> {
+            let known: BTreeSet<(&str, bool)> = those.iter().map(identity).collect();
+            these.iter().filter(|rule| !known.contains(&identity(rule))).map(|rule| &*rule.rule).collect()
         };
-        let added: Vec<&str> =
-            new.rules.iter().filter(|rule| !known(&old.rules, rule)).map(|rule| &*rule.rule).collect();
-        let removed: Vec<&str> =
-            old.rules.iter().filter(|rule| !known(&new.rules, rule)).map(|rule| &*rule.rule).collect();
+        let (added, removed) = (only_in(&new.rules, &old.rules), only_in(&old.rules, &new.rules));
         if added.is_empty() && removed.is_empty() {
             return;
         }
@@ -547,7 +548,8 @@ fn same_values(one: Option<&[Value]>, other: Option<&[Value]>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => {
             let within = |these: &[Value], those: &[Value]| {
-                these.iter().all(|value| those.iter().any(|it| super::demands::same(it, value)))
+                let those = ValueSet::of(those);
+                these.iter().all(|value| those.contains(value))
             };
             within(one, other) && within(other, one)
         }
@@ -566,27 +568,4 @@ fn kind_of(schema: &Schema) -> Option<Value> {
         return Some("int-or-string".into());
     }
     Some(schema.kind.map_or("any", |kind| kind.as_str()).into())
-}
-
-fn branches_of<'s>(schema: &'s Schema, keyword: &str) -> &'s [Schema] {
-    match keyword {
-        "allOf" => &schema.all_of,
-        "anyOf" => &schema.any_of,
-        "oneOf" => &schema.one_of,
-        _ => schema.not.as_deref().map_or(&[], std::slice::from_ref),
-    }
-}
-
-fn digests_of(schema: &Schema, keyword: &str) -> Vec<u128> {
-    branches_of(schema, keyword).iter().map(|branch| branch.digest).collect()
-}
-
-fn digests(schema: &Schema) -> Vec<u128> {
-    ["allOf", "anyOf", "oneOf", "not"].iter().flat_map(|keyword| digests_of(schema, keyword)).collect()
-}
-
-/// How many branches there are; what is in them is too long to be shown.
-fn branches(schema: &Schema, keyword: &str) -> Option<Value> {
-    let count = branches_of(schema, keyword).len();
-    (count > 0).then(|| json!(format!("{count} branch{}", if count == 1 { "" } else { "es" })))
 }

@@ -21,6 +21,8 @@ pub(super) enum StringFormat {
     Ipv4,
     Ipv6,
     Cidr,
+    /// Of a server built with Go 1.26 or later: digits without separators are one too.
+    MacOrDigits,
     Mac,
     Uuid,
     Uuid3,
@@ -43,7 +45,7 @@ pub(super) enum StringFormat {
 }
 
 /// By their names without hyphens, with the minor version of the server that introduced them.
-const FORMATS: [(&str, u32, StringFormat); 26] = [
+const FORMATS: [(&str, u32, StringFormat); 27] = [
     ("bsonobjectid", 0, StringFormat::BsonObjectId),
     ("uri", 0, StringFormat::Uri),
     ("email", 0, StringFormat::Email),
@@ -51,6 +53,7 @@ const FORMATS: [(&str, u32, StringFormat); 26] = [
     ("ipv4", 0, StringFormat::Ipv4),
     ("ipv6", 0, StringFormat::Ipv6),
     ("cidr", 0, StringFormat::Cidr),
+    ("mac", 36, StringFormat::MacOrDigits),
     ("mac", 0, StringFormat::Mac),
     ("uuid", 0, StringFormat::Uuid),
     ("uuid3", 0, StringFormat::Uuid3),
@@ -116,6 +119,9 @@ impl StringFormat {
             Self::Ipv4 => network::is_ip_sloppy(text) && text.contains('.'),
             Self::Ipv6 => text.parse::<std::net::Ipv6Addr>().is_ok(),
             Self::Cidr => network::is_cidr_sloppy(text),
+            Self::MacOrDigits => network::is_mac(text) || network::is_mac_without_separators(text),
+            // Which Go a server before 1.36 was built with, its version does not say.
+            Self::Mac if network::is_mac_without_separators(text) => return None,
             Self::Mac => network::is_mac(text),
             Self::Uuid => is_uuid(text, None),
             Self::Uuid3 => is_uuid(text, Some(b'3')),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::Upgrade;
 use super::*;
-use crate::schema::contain::{Proof, compare};
+use crate::schema::contain::{Proof, Spent, compare_and_count};
 use crate::schema::model::MAX_DEPTH;
 
 /// Wide enough to show what is quadratic, small enough for a debug build.
@@ -25,6 +25,11 @@ fn definition(spec: Value) -> Value {
 
 /// How many differences are safe, breaking and unknown. Every witness has been confirmed by the pipeline.
 fn judged(old: Value, new: Value) -> [usize; 3] {
+    counted(old, new).0
+}
+
+/// The same with what it took.
+fn counted(old: Value, new: Value) -> ([usize; 3], Spent) {
     let (mut old, new) = (definition(old), definition(new));
     old["status"] = json!({"storedVersions": ["v1"]});
     let change = update(old, new);
@@ -34,14 +39,15 @@ fn judged(old: Value, new: Value) -> [usize; 3] {
         let upgrade = Upgrade::of(&change, &facts, &schemas).expect("both sides");
         let resources = (upgrade.old_resource("v1").expect("v1"), upgrade.new_resource("v1").expect("v1"));
         let mut counts = [0; 3];
-        for difference in compare(&resources.0, &resources.1, upgrade.server) {
+        let (differences, spent) = compare_and_count(&resources.0, &resources.1, upgrade.server);
+        for difference in differences {
             counts[match difference.proof {
                 Proof::Safe => 0,
                 Proof::Breaking { .. } => 1,
                 Proof::Unknown { .. } => 2,
             }] += 1;
         }
-        counts
+        (counts, spent)
     })
 }
 
@@ -229,12 +235,69 @@ fn hard_patterns_end_by_their_budget() {
 
 #[test]
 fn large_enums_and_their_order() {
+    const MANY: usize = 10_000;
     let values = |range: std::ops::Range<usize>| range.map(|index| format!("v{index}")).collect::<Vec<_>>();
     let listed = |values: Vec<String>| object(json!({"e": {"type": "string", "enum": values}}));
-    assert_eq!(judged(listed(values(0..2000)), listed(values(1..2000))), [0, 1, 0]);
-    let mut more = values(0..2001);
+    let (counts, spent) = counted(listed(values(0..MANY)), listed(values(1..MANY)));
+    assert_eq!(counts, [0, 1, 0], "a value less");
+    assert!(spent.steps + spent.values < 1_000, "{spent:?}");
+    let mut more = values(0..MANY + 1);
     more.reverse();
-    assert_eq!(judged(listed(values(0..2000)), listed(more)), [1, 0, 0]);
+    assert_eq!(counted(listed(values(0..MANY)), listed(more)).0, [1, 0, 0], "a value more, in another order");
+    let numbers = |kind: &str, range: &mut dyn Iterator<Item = usize>| {
+        object(json!({"e": {"type": kind, "enum": range.collect::<Vec<_>>()}}))
+    };
+    let (before, after) = (numbers("number", &mut (0..MANY)), numbers("number", &mut (0..MANY).rev()));
+    assert_eq!(counted(before, after), ([0, 0, 0], Spent::default()), "only the order");
+    let objects = |from: usize| {
+        let each: Vec<Value> = (from..MANY).map(|index| json!({"a": index})).collect();
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "enum": each})
+    };
+    assert_eq!(judged(objects(0), objects(1))[1], 1, "objects");
+}
+
+#[test]
+fn what_does_not_differ_costs_nothing_however_much_it_is() {
+    let text = json!({"type": "string", "pattern": "^[a-z]+$", "description": "what it is for ".repeat(8)});
+    let cost = |count: usize| {
+        let old = object(properties(count, |_| text.clone()));
+        let mut new = old.clone();
+        new["properties"]["field00007"]["maxLength"] = 5.into();
+        let (counts, spent) = counted(old, new);
+        assert_eq!(counts, [0, 1, 0]);
+        spent
+    };
+    assert_eq!(cost(10_000), cost(10));
+    // More than two megabytes of schema, on several levels.
+    let two_megabytes = |levels: u32, wide: usize| {
+        let nested = (0..levels).fold(text.clone(), |inner, _| object(properties(wide, |_| inner.clone())));
+        let mut new = nested.clone();
+        let leaf = "/properties/field00001".repeat(levels as usize);
+        new.pointer_mut(&leaf).expect("a leaf")["maxLength"] = 5.into();
+        (nested, new)
+    };
+    let (old, new) = two_megabytes(4, 11);
+    assert!(old.to_string().len() > 2_000_000);
+    let (counts, large) = counted(old, new);
+    let (old, new) = two_megabytes(4, 2);
+    assert_eq!((counts, large), counted(old, new));
+}
+
+#[test]
+fn many_rules_are_told_apart_by_what_they_say() {
+    let with = |rules: Vec<String>| {
+        let rules: Vec<Value> = rules.into_iter().map(|rule| json!({"rule": rule})).collect();
+        json!({"type": "object", "properties": {"a": {"type": "integer"}}, "x-kubernetes-validations": rules})
+    };
+    let rules = |numbers: &mut dyn Iterator<Item = usize>, blank: &str| {
+        with(numbers.map(|number| format!("!has(self.a){blank}||{blank}self.a != {number}")).collect())
+    };
+    const MANY: usize = 1_500;
+    let (counts, spent) = counted(rules(&mut (0..MANY), " "), rules(&mut (0..MANY).rev(), ""));
+    assert_eq!((counts, spent.values), ([1, 0, 0], 0), "the same rules, in another order and spelling");
+    let (counts, spent) = counted(rules(&mut (0..MANY), " "), rules(&mut (0..MANY + 1), ""));
+    assert_eq!(counts, [0, 1, 0], "one more");
+    assert!(spent.values < 100_000, "{spent:?}");
 }
 
 #[test]

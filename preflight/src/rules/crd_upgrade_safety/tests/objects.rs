@@ -147,3 +147,50 @@ fn a_deletion_without_a_list_of_objects_is_unable() {
     }
     assert_eq!(run(delete(unserved)).outcome, Outcome::Unable);
 }
+
+#[test]
+fn that_objects_could_not_be_listed_is_said_once() {
+    let narrow = edited(|definition| {
+        let spec = json!({"type": "object", "maxProperties": 1, "properties": {
+            "a": {"type": "string", "maxLength": 3}, "b": {"type": "string", "maxLength": 3},
+        }});
+        definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec;
+    });
+    let report = run_with(vec![update(live(&["v1"]), narrow)], &json!({}), Err("forbidden"));
+    let said: Vec<&Finding> = report.findings.iter().filter(|it| it.message.contains("could not be listed")).collect();
+    assert!(report.findings.len() > 1, "{}", lines(&report));
+    assert_eq!(said.len(), 1, "{}", lines(&report));
+}
+
+#[test]
+fn a_keyword_that_stays_and_meets_new_defaults_is_told_as_such() {
+    let with = |default: bool, keyword: &str, value: Value| {
+        edited(|definition| {
+            let mut spec = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+            if default {
+                spec["properties"]["a"]["default"] = "x".into();
+            }
+            spec[keyword] = value;
+            definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec;
+        })
+    };
+    let listed = json!([{}, {"b": "y"}]);
+    let either = json!([{"required": ["a"]}, {"required": ["b"]}]);
+    for (keyword, value) in [("enum", listed), ("oneOf", either.clone())] {
+        let mut old = with(false, keyword, value.clone());
+        old["status"] = json!({"storedVersions": ["v1"]});
+        for profile in ["data", "published"] {
+            let config = json!({"profile": profile});
+            let report =
+                run_with(vec![update(old.clone(), with(true, keyword, value.clone()))], &config, Ok(Vec::new()));
+            let told = format!("{keyword} is met by fewer objects, as fields get defaults");
+            assert!(lines(&report).contains(&told), "{}", lines(&report));
+        }
+    }
+    let mut old = with(false, "oneOf", either);
+    old["status"] = json!({"storedVersions": ["v1"]});
+    let other = json!([{"required": ["a"]}, {"required": ["a", "b"]}]);
+    let report = run(update(old, with(false, "oneOf", other)));
+    let told = "oneOf changed from \"2 branches\" to \"2 branches, 1 of them changed\"";
+    assert!(lines(&report).contains(told), "{}", lines(&report));
+}

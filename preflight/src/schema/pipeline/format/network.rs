@@ -92,3 +92,8 @@ pub(super) fn is_mac(text: &str) -> bool {
     matches!(groups.len() * digits / 2, 6 | 8 | 20)
         && groups.iter().all(|group| group.len() == digits && super::is_hex(group))
 }
+
+/// The same as digits alone: `00005e005301`.
+pub(super) fn is_mac_without_separators(text: &str) -> bool {
+    matches!(text.len(), 12 | 16 | 40) && super::is_hex(text)
+}

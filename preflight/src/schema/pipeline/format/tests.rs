@@ -36,8 +36,8 @@ fn each_format_takes_and_refuses_what_the_server_does() {
     check("cidr", &["10.0.0.0/8", "010.0.0.0/08", "::/0", "::1/128"], &["10.0.0.0", "10.0.0.0/33", "::/129", "/8"]);
     check(
         "mac",
-        &["00:00:5e:00:53:01", "0000.5e00.5301", "02-00-5E-10-00-00-00-01"],
-        &["00:00:5e:00:53", "00:00-5e:00:53:01"],
+        &["00:00:5e:00:53:01", "0000.5e00.5301", "02-00-5E-10-00-00-00-01", "00005e005301", "02005E1000000001"],
+        &["00:00:5e:00:53", "00:00-5e:00:53:01", "00005e00530", "00005e00530g", "00005e0053010a"],
     );
     check("isbn", &["0321751043", "978-0321751041", "097522980X"], &["0321751044", "978-0321751040", ""]);
     check("creditcard", &["4111 1111 1111 1111", "3782-822463-10005"], &["4111111111111112", "", "6"]);
@@ -101,4 +101,12 @@ fn formats_that_the_server_does_not_know_let_everything_through() {
     assert_eq!(format_is_valid("DATE", "x", Server::default()), None);
     assert_eq!(format_is_valid("k8s-short-name", "A", Server { minor: 33 }), None);
     assert_eq!(format_is_valid("-da-te-", "x", Server::default()), Some(false));
+}
+
+#[test]
+fn a_mac_of_digits_alone_depends_on_how_older_servers_were_built() {
+    let of = |minor: u32, text: &str| format_is_valid("mac", text, Server { minor });
+    assert_eq!([of(36, "00005e005301"), of(35, "00005e005301")], [Some(true), None]);
+    assert_eq!([of(36, "00:00:5e:00:53:01"), of(35, "00:00:5e:00:53:01")], [Some(true), Some(true)]);
+    assert_eq!([of(36, "00005e00530"), of(35, "00005e00530")], [Some(false), Some(false)]);
 }

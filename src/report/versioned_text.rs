@@ -1,0 +1,42 @@
+//! What is wrong with a folder of models, for people and as Markdown.
+
+use pushback_preflight::operator::versioned::Check;
+
+use super::escape::terminal_safe;
+use super::markdown_report::{code, escaped};
+use super::words::counted;
+
+/// A line for each check, its problems below it.
+#[must_use]
+pub fn table(directory: &str, checks: &[Check]) -> String {
+    let mut text = format!("{}\n", terminal_safe(directory));
+    for check in checks {
+        text += &format!("  {:<6} {}\n", word(check), check.asks);
+        for problem in &check.problems {
+            let line = format!("{}: {}", problem.position, problem.message);
+            text += &format!("           {}\n", terminal_safe(&line));
+            for hint in &problem.hints {
+                text += &format!("             {}\n", terminal_safe(hint));
+            }
+        }
+    }
+    text + "\n" + &counted(checks.iter().map(|check| check.problems.len()).sum(), "problem") + "\n"
+}
+
+/// The same for a comment on a pull request.
+#[must_use]
+pub fn markdown(directory: &str, checks: &[Check]) -> String {
+    let mut text = format!("## Models in {}\n\n", code(directory, 200));
+    for check in checks {
+        text += &format!("- {}: {}\n", word(check), check.asks);
+        for problem in &check.problems {
+            let place = problem.position.to_string();
+            text += &format!("  - {}: {}\n", code(&place, 200), escaped(&problem.message, 500));
+        }
+    }
+    text
+}
+
+fn word(check: &Check) -> &'static str {
+    if check.problems.is_empty() { "ok" } else { "FAILED" }
+}
