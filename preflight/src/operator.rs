@@ -2,6 +2,7 @@
 //! of components, the differences with their severities, and the experiments that test them.
 
 pub mod compare;
+pub mod definitions;
 pub mod derive;
 pub mod difference;
 pub mod duration;

@@ -1,6 +1,7 @@
 //! `pushback upgrade`: compares releases of operators. A file for each subcommand; what they share stands here.
 
 pub mod diff;
+pub mod diff_crds;
 pub mod execute;
 pub mod model;
 pub mod recover;
@@ -35,6 +36,8 @@ pub struct UpgradeArgs {
 enum UpgradeCommand {
     /// Say what changed between two releases: components, resources, webhooks, finalizers, definitions
     Diff(diff::UpgradeDiffArgs),
+    /// Say every difference between the CustomResourceDefinitions of two releases
+    DiffCrds(diff_crds::DiffCrdsArgs),
     /// Check that a folder of models is complete for one version
     ValidateVersion(validate_version::ValidateVersionArgs),
     /// Work with operator models: derive one from manifests or a live app
@@ -49,11 +52,17 @@ enum UpgradeCommand {
 pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
+        UpgradeCommand::DiffCrds(arguments) => diff_crds(global, arguments),
         UpgradeCommand::ValidateVersion(arguments) => validate_version(global, arguments),
         UpgradeCommand::Model(arguments) => ended(global, model::run(global, arguments).await),
         UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
         UpgradeCommand::Recover(arguments) => recover::run(global, arguments).await,
     }
+}
+
+/// Runs `diff-crds`, which is a command of its own too.
+pub fn diff_crds(global: &GlobalArgs, arguments: diff_crds::DiffCrdsArgs) -> ExitCode {
+    ended(global, diff_crds::run(global, arguments))
 }
 
 /// `upgrade validate-version`, which is also published as a command of its own.
@@ -66,11 +75,11 @@ pub fn validate_version(global: &GlobalArgs, arguments: validate_version::Valida
 #[command(next_help_heading = "Releases")]
 pub struct SidesArgs {
     /// Old release: a folder (read recursively), a file, git:REF:PATH, an https URL, or - for standard input; can be
-    /// given more than once [aliases: --old, --source]
-    #[arg(long, aliases = ["old", "source"], value_name = "PATH", required = true)]
+    /// given more than once [aliases: --old, --source, --source-crds]
+    #[arg(long, aliases = ["old", "source", "source-crds"], value_name = "PATH", required = true)]
     pub from: Vec<String>,
-    /// New release [aliases: --new, --target]
-    #[arg(long, aliases = ["new", "target"], value_name = "PATH", required = true)]
+    /// New release [aliases: --new, --target, --target-crds]
+    #[arg(long, aliases = ["new", "target", "target-crds"], value_name = "PATH", required = true)]
     pub to: Vec<String>,
     /// Allow http URLs
     #[arg(long, hide_short_help = true)]

@@ -9,6 +9,7 @@ mod config;
 mod crd_pairs;
 mod derived_models;
 mod destructive_change;
+mod diff_crds;
 mod directory;
 mod examples;
 mod experiments;
@@ -61,6 +62,7 @@ fn all_tests() -> Vec<TestCase> {
         crd_pairs::tests(),
         derived_models::tests(),
         destructive_change::tests(),
+        diff_crds::tests(),
         directory::tests(),
         examples::tests(),
         experiments::tests(),

@@ -17,7 +17,10 @@ use serde_json::json;
 
 use self::alike::Hint;
 use self::context::{Context, Owner};
-use super::difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff, Severity, Summary};
+use super::definitions;
+use super::difference::{
+    Change, ChangeType, ComponentChange, DefinitionChange, MatchType, ReleaseDiff, Severity, Summary,
+};
 use super::matching::{self, Matching, Pair};
 use super::model::{Component, FactClass, Operator, Origin, Release};
 
@@ -27,6 +30,8 @@ pub struct Options {
     /// What it takes to pair by likeness; the published formula alone for written models, guarded for derived ones
     /// where it is not said.
     pub matching: Option<Matching>,
+    /// What a user chose of the changes of definitions.
+    pub definitions: definitions::Options,
 }
 
 /// What changed from `old` to `new`.
@@ -54,7 +59,7 @@ pub fn compare(old: &Release, new: &Release, options: Options) -> ReleaseDiff {
         component_changes.extend(comparison.components(matching));
     }
     component_changes.retain(|component| !component.changes.is_empty());
-    let crd_changes = Vec::new();
+    let crd_changes = crd_changes(old, new, options.definitions);
     owned_definitions::attach(old, new, &crd_changes, &mut component_changes);
     component_changes.sort_by(|one, other| order(one).cmp(&order(other)));
     for component in &mut component_changes {
@@ -77,6 +82,14 @@ pub fn compare(old: &Release, new: &Release, options: Options) -> ReleaseDiff {
     };
     diff.summarise();
     diff
+}
+
+/// Nothing is said of definitions that one side cannot show.
+fn crd_changes(old: &Release, new: &Release, options: definitions::Options) -> Vec<DefinitionChange> {
+    if [old, new].iter().any(|release| release.unobserved.contains(&FactClass::Definitions)) {
+        return Vec::new();
+    }
+    definitions::compare(&old.definitions, &new.definitions, options)
 }
 
 /// A component that is gone stands before a new one of its name.

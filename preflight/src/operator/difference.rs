@@ -350,7 +350,7 @@ pub struct DefinitionChange {
     /// Which of its versions; empty for the definition as a whole.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// The keyword that changed, for [`ChangeType::ConstraintChanged`].
+    /// The keyword that changed, for [`ChangeType::ConstraintChanged`] and where a version is served or deprecated or not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub keyword: String,
     /// Stable name of this very change: a digest of definition, version, type, path, old and new.

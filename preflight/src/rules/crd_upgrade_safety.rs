@@ -2,7 +2,7 @@
 //! It judges the definition as a whole, the life of its versions, and the schema of each: by proof or with a witness.
 
 mod checks;
-mod crd;
+pub(crate) mod crd;
 mod cross_version;
 pub(super) mod deletion;
 mod invalid;
@@ -11,7 +11,7 @@ mod live;
 mod missing;
 mod profile;
 mod schema_change;
-mod words;
+pub(crate) mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -266,24 +266,24 @@ fn server(facts: &Facts) -> Server {
 }
 
 /// A definition that changes in place.
-struct Upgrade<'a> {
+pub(crate) struct Upgrade<'a> {
     change: &'a Change,
-    old: Crd<'a>,
-    new: Crd<'a>,
+    pub(crate) old: Crd<'a>,
+    pub(crate) new: Crd<'a>,
     server: Server,
-    schemas: &'a Schemas,
+    pub(crate) schemas: &'a Schemas,
 }
 
 /// The schemas of both definitions, by version.
 #[derive(Default)]
-struct Schemas {
-    old: BTreeMap<String, Schema>,
-    new: BTreeMap<String, Schema>,
+pub(crate) struct Schemas {
+    pub(crate) old: BTreeMap<String, Schema>,
+    pub(crate) new: BTreeMap<String, Schema>,
 }
 
 impl Schemas {
     /// None of a side that is not known.
-    fn of(change: &Change) -> Self {
+    pub(crate) fn of(change: &Change) -> Self {
         let side = |definition: Option<&Value>| {
             let versions = definition.map(Crd::of).map(|crd| crd.versions).unwrap_or_default();
             versions.iter().map(|version| (version.name.to_owned(), schema_of(version))).collect()
@@ -294,9 +294,16 @@ impl Schemas {
 
 impl<'a> Upgrade<'a> {
     /// `None` where one of the sides is not known.
-    fn of(change: &'a Change, facts: &Facts, schemas: &'a Schemas) -> Option<Self> {
+    pub(crate) fn of(change: &'a Change, facts: &Facts, schemas: &'a Schemas) -> Option<Self> {
         let (old, new) = (Crd::of(change.live.as_deref()?), Crd::of(change.after()?));
         Some(Self { change, old, new, server: server(facts), schemas })
+    }
+
+    /// What the rule says of it where nothing is set and no object is looked at.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let mut findings = changed(self, &Settings::default());
+        findings.retain(|finding| finding.check != "description");
+        findings
     }
 
     /// A version of the live definition, as objects meet it.

@@ -19,7 +19,7 @@ mod values;
 mod walk;
 
 #[cfg(test)]
-mod fuzz;
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;
 

@@ -381,6 +381,11 @@ fn sorted(value: &Value) -> Value {
     value
 }
 
+/// The text of a value, whatever the order of its keys.
+fn in_order(value: &Value) -> String {
+    if value.is_object() || value.is_array() { sorted(value).to_string() } else { value.to_string() }
+}
+
 fn texts(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|item| item.as_str().map(ToOwned::to_owned)).collect()
 }
@@ -414,6 +419,11 @@ mod tests {
             (json!({"enum": ["a", "b"]}), json!({"enum": ["b", "a"]})),
             (json!({"minimum": 1}), json!({"minimum": 1.0, "exclusiveMinimum": false})),
             (json!({"nullable": false, "pattern": ""}), json!({})),
+            (
+                json!({"default": {"a": 1, "b": [{"c": 1, "d": 2}]}}),
+                json!({"default": {"b": [{"d": 2, "c": 1}], "a": 1}}),
+            ),
+            (json!({"enum": [{"a": 1, "b": 2}]}), json!({"enum": [{"b": 2, "a": 1}]})),
             (
                 json!({"x-kubernetes-validations": [{"rule": "a", "message": "x"}, {"rule": "b"}]}),
                 json!({"x-kubernetes-validations": [{"rule": "b"}, {"rule": "a"}]}),

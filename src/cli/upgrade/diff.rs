@@ -71,7 +71,7 @@ pub fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, Com
         Matching::Published => matching::Matching::Published,
         Matching::Guarded => matching::Matching::Guarded,
     });
-    let mut diff = compare::compare(&old, &new, Options { matching });
+    let mut diff = compare::compare(&old, &new, Options { matching, ..Options::default() });
     let code = fail_on.code(diff.worst());
     if breaking {
         diff.keep_from(Severity::Breaking);

@@ -312,7 +312,7 @@ fn likeness_alone_pairs_no_derived_components() {
             "web info PossibleRename : possibly renamed to database (likeness 0.700)",
         ]
     );
-    let published = Options { matching: Some(Matching::Published) };
+    let published = Options { matching: Some(Matching::Published), ..Options::default() };
     assert!(told_with(&side("web", &[]), &side("database", &[]), published)[0].contains("ComponentRenamed"));
 }
 

@@ -8,22 +8,22 @@ use crate::object::ObjectExt;
 use crate::source::PathSegment;
 
 /// Group of the kind CustomResourceDefinition.
-pub(super) const GROUP: &str = "apiextensions.k8s.io";
+pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 
 /// Whether a change is about a CustomResourceDefinition.
-pub(super) fn is_crd(change: &Change) -> bool {
+pub(crate) fn is_crd(change: &Change) -> bool {
     change.object.group == GROUP && change.object.kind == "CustomResourceDefinition"
 }
 
 /// How objects are converted between versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strategy {
+pub(crate) enum Strategy {
     None,
     Webhook,
 }
 
 impl Strategy {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::None => "None",
             Self::Webhook => "Webhook",
@@ -33,28 +33,28 @@ impl Strategy {
 
 /// A definition; borrowed from its value.
 #[derive(Clone, Debug)]
-pub(super) struct Crd<'a> {
-    value: &'a Value,
-    pub(super) versions: Vec<Version<'a>>,
+pub(crate) struct Crd<'a> {
+    pub(crate) value: &'a Value,
+    pub(crate) versions: Vec<Version<'a>>,
 }
 
 /// One of its versions.
 #[derive(Clone, Debug)]
-pub(super) struct Version<'a> {
-    pub(super) name: &'a str,
-    pub(super) served: bool,
-    pub(super) storage: bool,
-    pub(super) deprecated: bool,
-    pub(super) schema: Option<&'a Value>,
-    pub(super) status: bool,
-    pub(super) scale: Option<&'a Value>,
-    pub(super) selectable_fields: Vec<&'a str>,
-    pub(super) printer_columns: Vec<&'a str>,
+pub(crate) struct Version<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) served: bool,
+    pub(crate) storage: bool,
+    pub(crate) deprecated: bool,
+    pub(crate) schema: Option<&'a Value>,
+    pub(crate) status: bool,
+    pub(crate) scale: Option<&'a Value>,
+    pub(crate) selectable_fields: Vec<&'a str>,
+    pub(crate) printer_columns: Vec<&'a str>,
 }
 
 impl<'a> Crd<'a> {
     /// Reads a definition. Versions without a name are left out.
-    pub(super) fn of(value: &'a Value) -> Self {
+    pub(crate) fn of(value: &'a Value) -> Self {
         let null = &Value::Null;
         let spec = value.get("spec").unwrap_or(null);
         let common = Common {
@@ -73,28 +73,28 @@ impl<'a> Crd<'a> {
         Self { value, versions }
     }
 
-    pub(super) fn version(&self, name: &str) -> Option<&Version<'a>> {
+    pub(crate) fn version(&self, name: &str) -> Option<&Version<'a>> {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    pub(super) fn group(&self) -> &'a str {
+    pub(crate) fn group(&self) -> &'a str {
         self.value.text("/spec/group")
     }
 
-    pub(super) fn scope(&self) -> &'a str {
+    pub(crate) fn scope(&self) -> &'a str {
         self.value.text("/spec/scope")
     }
 
-    pub(super) fn kind(&self) -> &'a str {
+    pub(crate) fn kind(&self) -> &'a str {
         self.value.text("/spec/names/kind")
     }
 
-    pub(super) fn plural(&self) -> &'a str {
+    pub(crate) fn plural(&self) -> &'a str {
         self.value.text("/spec/names/plural")
     }
 
     /// As the API server fills it in: `<kind>List` where it is not given.
-    pub(super) fn list_kind(&self) -> String {
+    pub(crate) fn list_kind(&self) -> String {
         match self.value.text("/spec/names/listKind") {
             "" => format!("{}List", self.kind()),
             given => given.to_owned(),
@@ -102,23 +102,23 @@ impl<'a> Crd<'a> {
     }
 
     /// As the API server fills it in: the kind in lower case where it is not given.
-    pub(super) fn singular(&self) -> String {
+    pub(crate) fn singular(&self) -> String {
         match self.value.text("/spec/names/singular") {
             "" => self.kind().to_lowercase(),
             given => given.to_owned(),
         }
     }
 
-    pub(super) fn short_names(&self) -> Vec<&'a str> {
+    pub(crate) fn short_names(&self) -> Vec<&'a str> {
         list(self.value.pointer("/spec/names/shortNames")).filter_map(Value::as_str).collect()
     }
 
-    pub(super) fn strategy(&self) -> Strategy {
+    pub(crate) fn strategy(&self) -> Strategy {
         if self.value.text("/spec/conversion/strategy") == "Webhook" { Strategy::Webhook } else { Strategy::None }
     }
 
     /// `spec.preserveUnknownFields`; on by default in `v1beta1` only.
-    pub(super) fn preserves_unknown_fields(&self) -> bool {
+    pub(crate) fn preserves_unknown_fields(&self) -> bool {
         let old_api = self.value.text("/apiVersion") == "apiextensions.k8s.io/v1beta1";
         self.value.pointer("/spec/preserveUnknownFields").map_or(old_api, |value| value == &Value::Bool(true))
     }
@@ -130,13 +130,13 @@ impl<'a> Crd<'a> {
     }
 
     /// Whether `status.storedVersions` is known.
-    pub(super) fn knows_stored_versions(&self) -> bool {
+    pub(crate) fn knows_stored_versions(&self) -> bool {
         self.listed_as_stored().is_some()
     }
 
     /// The versions that objects may be stored in: those listed, and the storage version itself, which every write
     /// since this definition was applied has used, whatever the status says.
-    pub(super) fn stored_versions(&self) -> Vec<&'a str> {
+    pub(crate) fn stored_versions(&self) -> Vec<&'a str> {
         let mut stored = self.listed_as_stored().unwrap_or_default();
         let storage = self.versions.iter().filter(|version| version.storage).map(|version| version.name);
         for name in storage {
@@ -148,7 +148,7 @@ impl<'a> Crd<'a> {
     }
 
     /// Where a version stands in the definition; the list itself where it does not have it.
-    pub(super) fn path_of(&self, version: &str, rest: &[&str]) -> Vec<PathSegment> {
+    pub(crate) fn path_of(&self, version: &str, rest: &[&str]) -> Vec<PathSegment> {
         let mut path: Vec<PathSegment> = vec!["spec".into(), "versions".into()];
         let index = list(self.value.pointer("/spec/versions")).position(|entry| entry.text("/name") == version);
         if let Some(index) = index {

@@ -10,7 +10,7 @@ use crate::schema::pipeline::Server;
 use crate::source::{PathSegment, display_path};
 
 /// A node as findings name it: `spec.items[*].name`; empty for the root.
-pub(super) fn field_path(path: &[SchemaStep]) -> String {
+pub(crate) fn field_path(path: &[SchemaStep]) -> String {
     let mut text = String::new();
     for step in path {
         match step {
@@ -37,7 +37,7 @@ pub(super) fn rooted(path: &[SchemaStep]) -> String {
 }
 
 /// Where the node stands in the schema of a definition.
-pub(super) fn schema_path(path: &[SchemaStep]) -> Vec<PathSegment> {
+pub(crate) fn schema_path(path: &[SchemaStep]) -> Vec<PathSegment> {
     let mut segments = Vec::new();
     for step in path {
         match step {

@@ -12,7 +12,7 @@ use crate::schema::testing::Generator;
 /// Objects that are tried on each pair.
 const OBJECTS: usize = 24;
 
-fn number(name: &str, otherwise: u64) -> u64 {
+pub(crate) fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
@@ -45,7 +45,7 @@ const TAKEN: [&str; 24] = [
 ];
 
 /// Changes one place of a schema a little, or exchanges it.
-fn edit(generator: &mut Generator, schema: &mut Value, depth: usize) {
+pub(crate) fn edit(generator: &mut Generator, schema: &mut Value, depth: usize) {
     let Some(map) = schema.as_object_mut() else { return };
     // Mostly go down, so that edits spread over the tree.
     if depth < 4 && generator.chance(60) {

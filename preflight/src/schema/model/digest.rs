@@ -4,7 +4,7 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Additional, Limit, ListType, MapType, Schema, Type, Window};
+use super::{Additional, Limit, ListType, MapType, Schema, Type, Window, in_order};
 
 /// Digest of a node whose children have theirs.
 pub(super) fn of(schema: &Schema) -> u128 {
@@ -23,8 +23,8 @@ impl Statement {
     fn values(&mut self, schema: &Schema) {
         self.text(b'k', schema.kind.map(Type::as_str));
         self.text(b'f', schema.format.as_deref());
-        self.text(b'd', schema.default.as_ref().map(Value::to_string).as_deref());
-        self.set(b'e', schema.enumeration.iter().flatten().map(Value::to_string).collect());
+        self.text(b'd', schema.default.as_ref().map(in_order).as_deref());
+        self.set(b'e', schema.enumeration.iter().flatten().map(in_order).collect());
         self.text(b'p', schema.pattern.as_deref());
         self.limit(b'<', schema.minimum);
         self.limit(b'>', schema.maximum);

@@ -44,7 +44,7 @@ fn every_case_comes_out_as_written() {
 /// A line for each component and each of its changes.
 fn outcome(lines: &[&str]) -> Vec<String> {
     let (mut old, mut new) = (Side::default(), Side::default());
-    let mut options = Options { matching: Some(Matching::Published) };
+    let mut options = Options { matching: Some(Matching::Published), ..Options::default() };
     for line in lines {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("-", facts) => old.component(facts),

@@ -65,7 +65,7 @@ fn is_unambiguous(old: &Release, new: &Release) -> bool {
 }
 
 fn options() -> Options {
-    Options { matching: Some(Matching::Published) }
+    Options { matching: Some(Matching::Published), ..Options::default() }
 }
 
 /// How often each type and severity comes in the rows of components that both sides have.

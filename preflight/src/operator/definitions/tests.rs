@@ -1,0 +1,106 @@
+//! What is told of each kind of change, in both directions, with the verdict beside it.
+
+mod bounds;
+mod fields;
+mod lifecycle;
+mod properties;
+mod published;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::source::{PathSegment, Positions, PositionsBuilder};
+
+/// A definition whose only version has this schema for `spec`.
+fn with_spec(spec: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "foos.ex.com"},
+        "spec": {
+            "group": "ex.com", "scope": "Namespaced", "names": {"kind": "Foo", "plural": "foos"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+            }],
+        },
+    })
+}
+
+/// The same with one field in `spec`.
+fn with_field(field: &Value) -> Value {
+    with_spec(&json!({"type": "object", "properties": {"f": field}}))
+}
+
+fn definition(value: Value) -> Definition {
+    let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    Definition { name, value: Arc::new(value), positions: None }
+}
+
+fn changes(old: &Value, new: &Value) -> Vec<DefinitionChange> {
+    compare(&[definition(old.clone())], &[definition(new.clone())], Options::default())
+}
+
+/// A change on one line: severity, type or keyword, path, verdict.
+fn line(change: &DefinitionChange) -> String {
+    let what = match change.change_type {
+        ChangeType::ConstraintChanged => change.keyword.clone(),
+        change_type => change_type.name(),
+    };
+    let path = if change.path.is_empty() { "." } else { &change.path };
+    format!("{} {what} {path} {}", change.severity.as_str(), change.verdict.as_str())
+}
+
+fn lines(old: &Value, new: &Value) -> Vec<String> {
+    changes(old, new).iter().map(line).collect()
+}
+
+/// Expects the lines of a change and of the way back.
+fn expect(old: &Value, new: &Value, forward: &[&str], back: &[&str]) {
+    assert_eq!(lines(old, new), forward, "{old} -> {new}");
+    assert_eq!(lines(new, old), back, "back: {new} -> {old}");
+}
+
+/// Numbers all nodes in document order, so that each has a line of its own.
+fn numbered(value: &Value, file: &str) -> Positions {
+    fn visit(value: &Value, segment: &PathSegment, line: &mut u32, builder: &mut PositionsBuilder) {
+        *line += 1;
+        builder.open(segment, *line, 1);
+        match value {
+            Value::Object(map) => {
+                map.iter().for_each(|(key, value)| visit(value, &key.as_str().into(), line, builder));
+            }
+            Value::Array(list) => {
+                list.iter().enumerate().for_each(|(index, value)| visit(value, &index.into(), line, builder));
+            }
+            _ => {}
+        }
+        builder.close();
+    }
+    let mut builder = PositionsBuilder::new(file.into());
+    visit(value, &"".into(), &mut 0, &mut builder);
+    builder.finish()
+}
+
+#[test]
+fn changes_are_grouped_by_definition_and_version_and_counted() {
+    let old = with_field(&json!({"type": "integer", "default": 1}));
+    let mut new = with_field(&json!({"type": "string"}));
+    new["spec"]["scope"] = json!("Cluster");
+    let gone = json!({"metadata": {"name": "bars.ex.com"}, "spec": {"names": {"kind": "Bar"}}});
+    let told = compare(&[definition(old), definition(gone)], &[definition(new)], Options::default());
+    let diff = DefinitionsDiff::of(told.clone());
+    assert_eq!(diff.changes().cloned().collect::<Vec<_>>(), told);
+    assert_eq!(diff.worst(), Some(Severity::Breaking));
+    let names: Vec<_> = diff.crds.iter().map(|crd| (crd.crd_name.as_str(), crd.change_type)).collect();
+    assert_eq!(names, [("bars.ex.com", Presence::Removed), ("foos.ex.com", Presence::Modified)]);
+    let foos = &diff.crds[1];
+    assert_eq!((foos.changes.len(), foos.api_versions.len()), (1, 1));
+    assert_eq!(foos.api_versions[0].schema_changes[0].change_type, ChangeType::TypeChanged);
+    let summary = &diff.summary;
+    assert_eq!((summary.crds_added, summary.crds_removed, summary.crds_modified), (0, 1, 1));
+    assert_eq!((summary.breaking_changes, summary.warnings, summary.info_changes), (3, 0, 0));
+    assert_eq!(summary.verdicts, Verdicts { safe: 0, breaking: 3, unknown: 0 });
+}

@@ -1,0 +1,195 @@
+//! Which finding of CRDUpgradeSafety is about which change. One that no change claims, as where a default below meets a rule
+//! above, goes to the nearest changes, so that nothing is called safe that the rule objects to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use super::draft::{Claim, Draft};
+use crate::finding::{Finding, Verdict};
+use crate::operator::difference::{ChangeType, CrdVerdict};
+use crate::rules::crd_upgrade_safety::words::field_path;
+
+/// Gives every change the worst of what is said about it.
+pub(super) fn judge(drafts: &mut [Draft], findings: &[Finding]) {
+    let index = Index::of(findings);
+    let mut claimed = BTreeSet::new();
+    for draft in &mut *drafts {
+        let about: Vec<usize> = draft.claims.iter().flat_map(|claim| index.about(&draft.version, claim)).collect();
+        for found in about {
+            worsen(draft, &findings[found]);
+            claimed.insert(found);
+        }
+    }
+    let left: Vec<usize> = (0..findings.len())
+        .filter(|found| !claimed.contains(found) && verdict(&findings[*found]) != CrdVerdict::Safe)
+        .collect();
+    for (found, near) in nearest(drafts, findings, &left) {
+        for draft in near {
+            worsen(&mut drafts[draft], &findings[found]);
+        }
+    }
+}
+
+fn verdict(finding: &Finding) -> CrdVerdict {
+    match finding.verdict {
+        Verdict::Breaking => CrdVerdict::Breaking,
+        Verdict::Unknown => CrdVerdict::Unknown,
+        Verdict::Change => CrdVerdict::Safe,
+    }
+}
+
+fn worsen(draft: &mut Draft, finding: &Finding) {
+    let verdict = verdict(finding);
+    if verdict > draft.verdict {
+        draft.verdict = verdict;
+        draft.reason.clone_from(&finding.message);
+    }
+}
+
+/// Findings by what they are about.
+struct Index<'f> {
+    findings: &'f [Finding],
+    /// Of the definition, or of a version as a whole: by version and check.
+    whole: BTreeMap<(&'f str, &'f str), Vec<usize>>,
+    /// Of a node of a schema: by version and path.
+    nodes: BTreeMap<(&'f str, &'f str), Vec<usize>>,
+}
+
+/// A loss between two versions, which concerns the schemas of both.
+const BETWEEN: &str = "crossVersionLoss";
+
+/// The versions that a finding is about.
+fn versions(finding: &Finding) -> impl Iterator<Item = &str> {
+    let from = finding.old.as_ref().filter(|_| finding.check == BETWEEN).and_then(|from| from.as_str());
+    finding.version.as_deref().into_iter().chain(from).chain(finding.version.is_none().then_some(""))
+}
+
+impl<'f> Index<'f> {
+    fn of(findings: &'f [Finding]) -> Self {
+        let (mut whole, mut nodes) = (BTreeMap::<_, Vec<usize>>::new(), BTreeMap::<_, Vec<usize>>::new());
+        for (index, finding) in findings.iter().enumerate() {
+            let path = finding.path.as_deref().unwrap_or_default();
+            for version in versions(finding) {
+                whole.entry((version, finding.check.as_str())).or_default().push(index);
+                nodes.entry((version, path)).or_default().push(index);
+            }
+        }
+        Self { findings, whole, nodes }
+    }
+
+    fn about(&self, version: &str, claim: &Claim) -> Vec<usize> {
+        match claim {
+            Claim::Checks(checks) => self.of_checks(version, checks),
+            Claim::ChecksOf(version, checks) => self.of_checks(version, checks),
+            Claim::Keyword(steps, keyword) => self.at(version, &field_path(steps), |finding| finding.check == *keyword),
+            Claim::Required(steps, name) => {
+                let names = json!([name]);
+                self.at(version, &field_path(steps), |finding| {
+                    finding.check == "required" && finding.new.as_ref() == Some(&names)
+                })
+            }
+            Claim::Field(steps) => self.within(version, &field_path(steps)),
+        }
+    }
+
+    fn of_checks(&self, version: &str, checks: &[&str]) -> Vec<usize> {
+        checks.iter().filter_map(|check| self.whole.get(&(version, *check))).flatten().copied().collect()
+    }
+
+    fn at(&self, version: &str, path: &str, is_about: impl Fn(&Finding) -> bool) -> Vec<usize> {
+        let found = self.nodes.get(&(version, path)).into_iter().flatten().copied();
+        found.filter(|index| is_about(&self.findings[*index])).collect()
+    }
+
+    /// At a path and below it.
+    fn within(&self, version: &str, path: &str) -> Vec<usize> {
+        let mut found: Vec<usize> = self.nodes.get(&(version, path)).into_iter().flatten().copied().collect();
+        if path.is_empty() {
+            let below = self.nodes.range((version, "")..).take_while(|((of, _), _)| *of == version).skip(1);
+            found.extend(below.flat_map(|(_, indices)| indices));
+            return found;
+        }
+        // A path goes on with a dot or a bracket; the character after each ends the range.
+        for (open, end) in [(".", "/"), ("[", "\\")] {
+            let (from, to) = (format!("{path}{open}"), format!("{path}{end}"));
+            let below = self.nodes.range((version, from.as_str())..(version, to.as_str()));
+            found.extend(below.flat_map(|(_, indices)| indices));
+        }
+        found
+    }
+}
+
+/// The changes that a finding comes from which none of them claims.
+fn nearest(drafts: &[Draft], findings: &[Finding], left: &[usize]) -> BTreeMap<usize, Vec<usize>> {
+    if left.is_empty() {
+        return BTreeMap::new();
+    }
+    let mut places: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    for found in left {
+        for version in versions(&findings[*found]) {
+            let path = findings[*found].path.as_deref().unwrap_or_default();
+            places.entry((version, path)).or_default().push(*found);
+        }
+    }
+    // At the place of the finding and below it, and at each node.
+    let mut below: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut at: BTreeMap<(&str, String), Vec<usize>> = BTreeMap::new();
+    for (index, draft) in drafts.iter().enumerate().filter(|(_, draft)| is_of_a_schema(draft)) {
+        for length in 0..=draft.steps.len() {
+            let path = field_path(&draft.steps[..length]);
+            for found in places.get(&(draft.version.as_str(), path.as_str())).into_iter().flatten() {
+                below.entry(*found).or_default().push(index);
+            }
+            if length == draft.steps.len() {
+                at.entry((&draft.version, path)).or_default().push(index);
+            }
+        }
+    }
+    left.iter()
+        .map(|found| {
+            let finding = &findings[*found];
+            let mut near = below.remove(found).unwrap_or_default();
+            if near.iter().any(|index| drafts[*index].fills_in) {
+                near.retain(|index| drafts[*index].fills_in);
+            }
+            if near.is_empty() {
+                near = above(finding, &at);
+            }
+            if near.is_empty() {
+                near = of_the_whole(drafts, finding);
+            }
+            (*found, near)
+        })
+        .collect()
+}
+
+/// The changes of the nearest node around a finding.
+fn above(finding: &Finding, at: &BTreeMap<(&str, String), Vec<usize>>) -> Vec<usize> {
+    let path = finding.path.as_deref().unwrap_or_default();
+    let ends = path.rmatch_indices(['.', '[']).map(|(end, _)| end).chain([0]);
+    let mut around = ends.flat_map(|end| versions(finding).map(move |version| (version, path[..end].to_owned())));
+    around.find_map(|place| at.get(&place)).cloned().unwrap_or_default()
+}
+
+/// The changes of a version or of the definition that bring a finding about: a version that comes, another way between
+/// versions; all of them where nothing else is left.
+fn of_the_whole(drafts: &[Draft], finding: &Finding) -> Vec<usize> {
+    let concerned: BTreeSet<&str> = versions(finding).collect();
+    let comes =
+        |draft: &&Draft| draft.change_type == ChangeType::ApiVersionAdded && concerned.contains(draft.version.as_str());
+    let between = |draft: &&Draft| {
+        [ChangeType::StorageVersionChanged, ChangeType::ConversionChanged].contains(&draft.change_type)
+    };
+    let pick = |is_near: &dyn Fn(&&Draft) -> bool| -> Vec<usize> {
+        drafts.iter().enumerate().filter(|(_, draft)| is_near(draft)).map(|(index, _)| index).collect()
+    };
+    let tries: [&dyn Fn(&&Draft) -> bool; 3] = [&comes, &between, &|_| true];
+    tries.into_iter().map(pick).find(|near| !near.is_empty()).unwrap_or_default()
+}
+
+/// Whether a change is about a node of a schema; the root of one is a node too.
+fn is_of_a_schema(draft: &Draft) -> bool {
+    let keyed = |claim: &Claim| !matches!(claim, Claim::Checks(_) | Claim::ChecksOf(..));
+    !draft.steps.is_empty() || draft.claims.iter().any(keyed)
+}

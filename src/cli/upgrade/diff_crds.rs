@@ -1,0 +1,95 @@
+//! `pushback upgrade diff-crds`: every difference between the CustomResourceDefinitions of two releases.
+
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use pushback_preflight::operator::definitions::{self, DefinitionsDiff, Options};
+
+use super::{Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
+use crate::cli::arguments::GlobalArgs;
+use crate::cli::error::CommandError;
+use crate::report::definitions_text;
+use crate::upgrade::sources::Side;
+
+/// Say every difference between the CustomResourceDefinitions of two releases.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Severity is that of published lists; OBJECTS is the verdict of rule CRDUpgradeSafety: whether an object that was fine
+before, or a client, suffers.
+
+Examples:
+  pushback upgrade diff-crds --old crds/v2.20 --new crds/v2.21
+  pushback upgrade diff-crds --old git:v2.20:config/crd --new config/crd --format json --output schema-diff.json
+  kustomize build config/crd | pushback upgrade diff-crds --old git:main:config/crd --new - --fail-on warning
+
+Exits with 10 where a change is as bad as --fail-on says.")]
+pub struct DiffCrdsArgs {
+    #[command(flatten)]
+    sides: SidesArgs,
+    /// How bad a field is that becomes required and has a default, which the server fills in
+    #[arg(long, value_name = "SEVERITY", default_value = "breaking")]
+    required_with_default: RequiredWithDefault,
+    #[command(flatten)]
+    shown: ShownArgs,
+    /// Exit with 10 where a change is at least this bad
+    #[arg(long, value_name = "SEVERITY", default_value = "breaking")]
+    fail_on: FailOn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RequiredWithDefault {
+    Breaking,
+    Warning,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The definitions cannot be read, or the two sides are of different ones.
+pub fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<Ended, CommandError> {
+    let DiffCrdsArgs { sides, required_with_default, shown, fail_on } = arguments;
+    let path = shown.path()?;
+    let (old, new) = sides.read()?;
+    warn(global, &old.warnings);
+    warn(global, &new.warnings);
+    comparable(&old, &new, [&sides.from, &sides.to])?;
+    let options = Options { required_with_default_warns: required_with_default == RequiredWithDefault::Warning };
+    let diff = DefinitionsDiff::of(definitions::compare(&old.definitions(), &new.definitions(), options));
+    let text = match shown.format {
+        ReportFormat::Table => definitions_text::table(&diff),
+        ReportFormat::Markdown => definitions_text::markdown(&diff),
+        format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&diff, format)?,
+    };
+    Ok(Ended { text, path, code: fail_on.code(diff.worst()) })
+}
+
+/// Two files of two definitions are no two states of one, and two sides without any are a wrong path.
+fn comparable(old: &Side, new: &Side, inputs: [&[String]; 2]) -> Result<(), CommandError> {
+    let (before, after) = (old.definitions(), new.definitions());
+    if before.is_empty() && after.is_empty() {
+        return Err(CommandError::usage_with_hint(
+            format!("neither {} nor {} holds a CustomResourceDefinition", old.named, new.named),
+            "name the files or folders that hold the definitions of the two releases",
+        ));
+    }
+    let files = inputs.iter().all(|inputs| matches!(inputs, [input] if is_file(input)));
+    if let ([before], [after]) = (&before[..], &after[..])
+        && before.name != after.name
+        && files
+    {
+        return Err(CommandError::usage_with_hint(
+            format!("the two files hold different definitions: {} and {}", before.name, after.name),
+            "compare files of the same definition, or folders",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether an input is a single file; in a git ref, by its name.
+fn is_file(input: &str) -> bool {
+    let path = input.strip_prefix("git:").and_then(|rest| rest.split_once(':')).map_or(input, |(_, path)| path);
+    let named = Path::new(path)
+        .extension()
+        .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)));
+    Path::new(input).is_file() || (named && !Path::new(input).is_dir())
+}

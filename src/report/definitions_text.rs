@@ -1,0 +1,182 @@
+//! What changed of the definitions of two releases, for people: as text, and as Markdown for a comment on a pull request.
+
+use pushback_preflight::operator::definitions::{DefinitionsDiff, Presence};
+use pushback_preflight::operator::{CrdVerdict, DefinitionChange, Severity};
+
+use super::escape::terminal_safe;
+use super::markdown_report::{LIMIT, code, escaped};
+use super::table::Table;
+
+/// Bytes kept free for what is said about what is left out.
+const NOTICE: usize = 400;
+/// Characters of a sentence, and of a path.
+const SENTENCE: usize = 500;
+const PATH: usize = 200;
+
+/// A block for each definition, and the counts.
+#[must_use]
+pub fn table(diff: &DefinitionsDiff) -> String {
+    let mut text = String::new();
+    for crd in &diff.crds {
+        let how = match crd.change_type {
+            Presence::Added => ", added",
+            Presence::Removed => ", removed",
+            Presence::Modified => "",
+        };
+        text += &format!("{}{how}\n", terminal_safe(&crd.crd_name));
+        let mut table = Table::new(&["  SEVERITY", "OBJECTS", "VERSION", "CHANGE", "WHERE", "WHAT"]);
+        let changes = crd.changes.iter().chain(crd.api_versions.iter().flat_map(|version| &version.schema_changes));
+        for change in changes {
+            let severity = format!("  {}", change.severity.as_str());
+            let name = change.change_type.name();
+            table.row(&[&severity, change.verdict.as_str(), &change.version, &name, &change.path, &sentence(change)]);
+        }
+        text += &table.text();
+        text.push('\n');
+    }
+    text + &counts(diff).join("\n") + "\n"
+}
+
+/// What changed; and why objects suffer where nobody would expect it of such a change.
+fn sentence(change: &DefinitionChange) -> String {
+    if change.severity > Severity::Info || change.verdict == CrdVerdict::Safe {
+        return change.detail.clone();
+    }
+    format!("{}; {}: {}", change.detail, change.verdict.as_str(), change.reason)
+}
+
+/// Definitions, changes by severity, changes by verdict.
+fn counts(diff: &DefinitionsDiff) -> [String; 3] {
+    let summary = &diff.summary;
+    let verdicts = &summary.verdicts;
+    [
+        format!(
+            "definitions: {} added, {} removed, {} modified",
+            summary.crds_added, summary.crds_removed, summary.crds_modified
+        ),
+        format!(
+            "changes: {} breaking, {} warning, {} info",
+            summary.breaking_changes, summary.warnings, summary.info_changes
+        ),
+        format!("objects: {} breaking, {} unknown, {} safe", verdicts.breaking, verdicts.unknown, verdicts.safe),
+    ]
+}
+
+/// A table for each definition, within the length that a comment may have.
+#[must_use]
+pub fn markdown(diff: &DefinitionsDiff) -> String {
+    let mut text = "## Definitions\n\n".to_owned();
+    for line in counts(diff) {
+        text += &format!("- {line}\n");
+    }
+    let total = diff.changes().count();
+    let mut shown = 0;
+    let mut section = "";
+    for change in diff.changes() {
+        let head = if change.crd_name == section {
+            String::new()
+        } else {
+            let columns = "| Severity | Objects | Version | Change | Where | What |\n|---|---|---|---|---|---|\n";
+            format!("\n### {}\n\n{columns}", code(&change.crd_name, PATH))
+        };
+        let severity = match change.severity {
+            Severity::Breaking => "**breaking**",
+            other => other.as_str(),
+        };
+        let cell = |text: &str| if text.is_empty() { String::new() } else { code(text, PATH) };
+        let line = format!(
+            "| {severity} | {} | {} | {} | {} | {} |\n",
+            change.verdict.as_str(),
+            cell(&change.version),
+            change.change_type.name(),
+            cell(&change.path),
+            escaped(&sentence(change), SENTENCE)
+        );
+        if text.len() + head.len() + line.len() + NOTICE > LIMIT {
+            break;
+        }
+        text += &head;
+        text += &line;
+        section = &change.crd_name;
+        shown += 1;
+    }
+    if shown < total {
+        text += &format!(
+            "\n> [!WARNING]\n> **{} of {total} changes not shown**: this comment would be larger than {LIMIT} characters. \
+             `--format json` has them all.\n",
+            total - shown
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pushback_preflight::operator::Definition;
+    use pushback_preflight::operator::definitions::{Options, compare};
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    fn definition(fields: &Value) -> Definition {
+        let value = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "foos.ex.com"},
+            "spec": {
+                "group": "ex.com", "scope": "Namespaced", "names": {"kind": "Foo", "plural": "foos"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": fields}},
+                }],
+            },
+        });
+        Definition { name: "foos.ex.com".to_owned(), value: Arc::new(value), positions: None }
+    }
+
+    fn diff(old: &Value, new: &Value) -> DefinitionsDiff {
+        DefinitionsDiff::of(compare(&[definition(old)], &[definition(new)], Options::default()))
+    }
+
+    #[test]
+    fn the_table_says_why_objects_suffer_where_nobody_would_expect_it() {
+        let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let mut named = open.clone();
+        named["properties"] = json!({"x": {"type": "string"}});
+        let diff = diff(
+            &json!({"a": {"type": "string"}, "b": {"type": "integer", "default": 1}, "c": open}),
+            &json!({"b": {"type": "integer", "default": 2}, "c": named}),
+        );
+        insta::assert_snapshot!(table(&diff), @r#"
+        foos.ex.com
+          SEVERITY  OBJECTS   VERSION  CHANGE          WHERE  WHAT
+          breaking  breaking  v1       FieldRemoved    a      field of type string removed
+          warning   breaking  v1       DefaultChanged  b      default changed from 1 to 2
+          info      breaking  v1       FieldAdded      c.x    field of type string added; breaking: version "v1", field "^.c.x": a field of type "string" is declared where any value was kept
+
+        definitions: 0 added, 0 removed, 1 modified
+        changes: 1 breaking, 1 warning, 1 info
+        objects: 3 breaking, 0 unknown, 0 safe
+        "#);
+    }
+
+    #[test]
+    fn input_makes_no_markup() {
+        let diff = diff(&json!({"a|b <i>@me": {"type": "string", "enum": ["|"]}}), &json!({}));
+        let text = markdown(&diff);
+        let row = text.lines().find(|line| line.contains("FieldRemoved")).expect("a row");
+        assert_eq!(row.matches('|').count(), 7, "{row}");
+        assert!(!text.contains("@me") && !text.contains("<i>"), "{text}");
+    }
+
+    #[test]
+    fn a_comment_stays_within_its_limit_and_says_what_is_left_out() {
+        let fields: Map<String, Value> =
+            (0..2_000).map(|number| (format!("field{number}"), json!({"type": "string"}))).collect();
+        let text = markdown(&diff(&fields.into(), &json!({})));
+        assert!(text.len() <= LIMIT, "{}", text.len());
+        assert!(text.contains("of 2000 changes not shown"), "{}", &text[text.len() - 300..]);
+    }
+}
