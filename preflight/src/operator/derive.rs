@@ -243,8 +243,8 @@ impl<'a> Parts<'a> {
         let repositories: Vec<&str> = workload.map(|it| it.repositories.iter().copied().collect()).unwrap_or_default();
         let mut finalizers: BTreeSet<&str> = BTreeSet::new();
         for object in &objects {
-            let named = list(object.value.pointer("/metadata/finalizers")).filter_map(Value::as_str);
-            finalizers.extend(named.filter(|name| !name.is_empty()));
+            let given = list(object.value.pointer("/metadata/finalizers")).filter_map(Value::as_str);
+            finalizers.extend(given.filter(|name| !name.trim().is_empty()));
         }
         Component {
             name: self.names[place].clone(),

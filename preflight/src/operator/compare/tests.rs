@@ -346,3 +346,16 @@ fn a_release_without_a_single_component_is_compared_too() {
     let definitions = Release { definitions: vec![Definition::default()], ..Release::default() };
     assert_eq!(told(&empty, &definitions), [""; 0]);
 }
+
+#[test]
+fn more_unpaired_components_than_are_worth_comparing_are_told() {
+    let side = |prefix: &str| release((0..2_001).map(|number| component(&format!("{prefix}{number}"))).collect());
+    let lines = told(&side("a"), &side("b"));
+    let hints: Vec<&String> = lines.iter().filter(|line| line.contains("PossibleRename")).collect();
+    assert_eq!(
+        hints,
+        [
+            "a0 info PossibleRename : 2001 components that are gone and 2001 new ones are too many to compare: none was recognised by likeness"
+        ]
+    );
+}

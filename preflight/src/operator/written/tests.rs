@@ -66,3 +66,24 @@ fn documents_of_one_operator_are_merged() {
     let names: Vec<_> = release.operators[0].components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!((release.operators.len(), names), (1, vec!["c", "other"]));
 }
+
+#[test]
+fn of_very_many_errors_the_first_are_told() {
+    let mut model = minimal();
+    for number in 0..1_000 {
+        model["operator"][format!("key{number}")] = json!(1);
+    }
+    let errors = read(&[model]).unwrap_err();
+    assert_eq!(errors.len(), 100);
+    assert!(errors[0].starts_with("m.yaml: operator.key0: unknown key"), "{}", errors[0]);
+}
+
+#[test]
+fn what_is_null_is_absent() {
+    let mut model = minimal();
+    model["components"][0]["webhooks"] = Value::Null;
+    model["operator"]["version"] = Value::Null;
+    assert!(read(&[model.clone()]).is_ok());
+    model["operator"]["namespace"] = Value::Null;
+    assert_eq!(read(&[model]).unwrap_err(), ["m.yaml: operator: missing key `namespace`"]);
+}
