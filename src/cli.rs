@@ -55,6 +55,9 @@ enum Command {
     Rules(rules::RulesArgs),
     /// Compare two releases of an operator: what changed, and how bad it may be
     Upgrade(upgrade::UpgradeArgs),
+    /// The same as `upgrade simulate`
+    #[command(hide = true)]
+    SimulateUpgrade(upgrade::simulate::SimulateArgs),
     /// The same as `upgrade diff-crds`
     #[command(hide = true)]
     DiffCrds(upgrade::diff_crds::DiffCrdsArgs),
@@ -92,6 +95,7 @@ pub fn main() -> ExitCode {
             Command::List(arguments) => run::simple(&global, list::run(&global, arguments).await),
             Command::Rules(arguments) => run::simple(&global, rules::run(&global, &arguments)),
             Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
+            Command::SimulateUpgrade(arguments) => upgrade::simulate::run(&global, arguments).await,
             Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments),
             Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),
             Command::Version => run::simple(&global, version::run()),

@@ -27,6 +27,7 @@ pub mod render;
 pub mod report_file;
 pub mod sarif_report;
 pub mod source_path;
+pub mod suite_text;
 pub mod table;
 pub mod theme;
 pub mod tty;

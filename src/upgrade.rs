@@ -13,3 +13,4 @@ pub mod revert;
 pub mod run;
 pub mod sources;
 pub mod steady;
+pub mod suite_folder;

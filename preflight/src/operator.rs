@@ -7,6 +7,7 @@ pub mod derive;
 pub mod difference;
 pub mod duration;
 pub mod experiment;
+pub mod export;
 pub mod generate;
 pub mod matching;
 pub mod mixed;

@@ -5,6 +5,8 @@ pub mod diff_crds;
 pub mod execute;
 pub mod model;
 pub mod recover;
+pub mod simulate;
+pub mod validate;
 pub mod validate_version;
 
 use std::path::PathBuf;
@@ -36,6 +38,10 @@ pub struct UpgradeArgs {
 enum UpgradeCommand {
     /// Say what changed between two releases: components, resources, webhooks, finalizers, definitions
     Diff(diff::UpgradeDiffArgs),
+    /// Generate experiments that test what changed between two releases
+    Simulate(simulate::SimulateArgs),
+    /// Check chaos experiments: what every runner and API server would refuse
+    Validate(validate::ValidateArgs),
     /// Say every difference between the CustomResourceDefinitions of two releases
     DiffCrds(diff_crds::DiffCrdsArgs),
     /// Check that a folder of models is complete for one version
@@ -52,6 +58,8 @@ enum UpgradeCommand {
 pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
         UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
+        UpgradeCommand::Simulate(arguments) => simulate::run(global, arguments).await,
+        UpgradeCommand::Validate(arguments) => ended(global, validate::run(global, &arguments)),
         UpgradeCommand::DiffCrds(arguments) => diff_crds(global, arguments),
         UpgradeCommand::ValidateVersion(arguments) => validate_version(global, arguments),
         UpgradeCommand::Model(arguments) => ended(global, model::run(global, arguments).await),
@@ -153,7 +161,7 @@ impl ShownArgs {
     }
 }
 
-/// The path of `--output`; `None` for standard output.
+/// The path that `--output` names in this family of commands.
 ///
 /// # Errors
 /// A format was given where the path belongs.

@@ -35,6 +35,7 @@ mod schemas;
 mod secrets;
 mod security;
 mod sides;
+mod simulate;
 mod smoke;
 mod soak;
 mod support;
@@ -88,6 +89,7 @@ fn all_tests() -> Vec<TestCase> {
         secrets::tests(),
         security::tests(),
         sides::tests(),
+        simulate::tests(),
         smoke::tests(),
         soak::tests(),
         takeover::tests(),

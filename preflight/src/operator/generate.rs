@@ -138,6 +138,7 @@ impl<'a> Generation<'a> {
         let named = drafts.into_iter().zip(names).zip(files);
         let experiments: Vec<SuiteExperiment> =
             named.map(|((draft, name), file)| draft.finish(name, &file, &source, &target)).collect();
-        Suite { source, target, experiments, manual: self.manual.into_iter().collect() }
+        let name = names::suite(&draft::upgrade(&source, &target));
+        Suite { name, source, target, experiments, manual: self.manual.into_iter().collect(), exports: Vec::new() }
     }
 }

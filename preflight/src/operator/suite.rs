@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::experiment::Experiment;
+use super::export::Export;
 
 /// API version of the manifest of a suite.
 pub const API_VERSION: &str = "pushback.dev/v1alpha1";
@@ -15,8 +17,10 @@ pub const KIND: &str = "UpgradeSuite";
 pub const MANIFEST_FILE: &str = "suite-manifest.yaml";
 
 /// Experiments for the upgrade from one release to another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Suite {
+    /// Its name: a DNS name made of both versions.
+    pub name: String,
     /// The old release.
     pub source: Side,
     /// The new release.
@@ -25,6 +29,8 @@ pub struct Suite {
     pub experiments: Vec<SuiteExperiment>,
     /// What no experiment can test.
     pub manual: Vec<ManualReview>,
+    /// The suite in the formats of other tools.
+    pub exports: Vec<Export>,
 }
 
 /// One release, as the manifest names it.
@@ -148,11 +154,12 @@ pub struct ManualReview {
 }
 
 impl Suite {
-    /// All files: the experiments, then the manifest.
+    /// All files: the experiments, those for other tools, then the manifest.
     #[must_use]
     pub fn files(&self) -> Vec<(String, Value)> {
         let experiments = self.experiments.iter().map(|entry| (entry.file.clone(), entry.experiment.to_value()));
-        experiments.chain([(MANIFEST_FILE.to_owned(), self.manifest())]).collect()
+        let exports = self.exports.iter().flat_map(|export| export.files.iter().cloned());
+        experiments.chain(exports).chain([(MANIFEST_FILE.to_owned(), self.manifest())]).collect()
     }
 
     /// The manifest. It holds no time: the same releases yield the same bytes.
@@ -160,14 +167,19 @@ impl Suite {
     pub fn manifest(&self) -> Value {
         let side = |side: &Side| json!({"version": side.version, "platform": side.platform});
         let experiments = self.experiments.iter().enumerate().map(|(index, entry)| entry.to_value(index + 1));
-        json!({
+        let mut manifest = json!({
             "apiVersion": API_VERSION,
             "kind": KIND,
+            "metadata": {"name": self.name},
             "source": side(&self.source),
             "target": side(&self.target),
             "experiments": experiments.collect::<Vec<_>>(),
             "manual": self.manual.iter().map(ManualReview::to_value).collect::<Vec<_>>(),
-        })
+        });
+        if !self.exports.is_empty() {
+            manifest["exports"] = self.exports.iter().map(Export::to_value).collect();
+        }
+        manifest
     }
 }
 
@@ -177,6 +189,7 @@ impl SuiteExperiment {
         let mut map = Map::new();
         map.insert("order".to_owned(), json!(order));
         map.insert("file".to_owned(), json!(self.file));
+        map.insert("digest".to_owned(), json!(digest(&self.experiment.to_value())));
         map.insert("name".to_owned(), json!(self.experiment.name));
         self.origin.put_in(&mut map);
         map.insert("injection".to_owned(), json!(injection.kind.name()));
@@ -190,6 +203,13 @@ impl SuiteExperiment {
         }
         Value::Object(map)
     }
+}
+
+/// Tells whether a file is still what was generated; comments and spaces do not count.
+#[must_use]
+pub fn digest(document: &Value) -> String {
+    let digest = Sha256::digest(document.to_string().as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Origin {

@@ -36,6 +36,7 @@ use crate::upgrade::outcome::{Outcome, RunReport, UpgradeReport, Verdict};
 use crate::upgrade::recover;
 use crate::upgrade::run::{Begun, Runner, blank, preview};
 use crate::upgrade::steady::Looked;
+use crate::upgrade::suite_folder;
 
 /// Layout of the report.
 const SCHEMA: u32 = 1;
@@ -57,6 +58,9 @@ pub struct RunArgs {
     /// Experiments: files or folders, read recursively
     #[arg(value_name = "PATH", required = true)]
     pub suite: Vec<String>,
+    /// Say what would be injected, and send nothing but questions
+    #[arg(long)]
+    pub dry_run: bool,
     #[command(flatten)]
     pub execute: ExecuteArgs,
     #[command(flatten)]
@@ -73,9 +77,6 @@ pub struct ExecuteArgs {
     /// The most dangerous experiments that may run; others are skipped
     #[arg(long, value_name = "LEVEL", default_value = "medium")]
     pub max_danger: Danger,
-    /// Say what would be injected, and send nothing but questions
-    #[arg(long)]
-    pub dry_run: bool,
     /// The least bad verdict that makes the command fail
     #[arg(long, value_name = "VERDICT", default_value = "inconclusive")]
     pub fail_on_verdict: FailOnVerdict,
@@ -124,6 +125,15 @@ impl UpgradeStepArgs {
         arguments.push(format!("--wait-timeout={}s", self.wait_timeout.as_secs()));
         arguments
     }
+}
+
+/// Where the report goes, and how it reads.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The file; `None`: standard output.
+    pub path: Option<PathBuf>,
+    /// The format.
+    pub format: ReportFormat,
 }
 
 /// How long other runs are waited for.
@@ -183,10 +193,11 @@ impl FailOnVerdict {
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: RunArgs) -> ExitCode {
-    let RunArgs { suite, execute, shown } = arguments;
+    let RunArgs { suite, dry_run, execute, shown } = arguments;
     complete(global, Run::start_for_report(global), async |run| {
         let experiments = read(&suite)?;
-        execute_all(global, run, experiments, &execute, &shown).await
+        let shown = Shown { path: shown.path()?, format: shown.format };
+        execute_all(global, run, experiments, Vec::new(), dry_run, &execute, &shown).await
     })
     .await
 }
@@ -196,7 +207,7 @@ pub async fn run(global: &GlobalArgs, arguments: RunArgs) -> ExitCode {
 /// # Errors
 /// Everything that is wrong with them, with its place.
 fn read(inputs: &[String]) -> Result<Vec<Experiment>, CommandError> {
-    let Input { manifests, .. } = collect::load(inputs, &LoadOptions::default())?;
+    let Input { manifests, .. } = collect::load(&suite_folder::expanded(inputs), &LoadOptions::default())?;
     let mut experiments = Vec::new();
     let mut errors = Vec::new();
     for manifest in manifests.iter().filter(|manifest| manifest.object.kind == experiment::KIND) {
@@ -225,7 +236,7 @@ fn read(inputs: &[String]) -> Result<Vec<Experiment>, CommandError> {
     Ok(experiments)
 }
 
-/// Runs experiments in their order, and reports.
+/// Runs experiments in their order, and reports; `left_out` are those of the suite that cannot run.
 ///
 /// # Errors
 /// Wrong arguments, no cluster, another run at work, or what a killed run has left.
@@ -233,10 +244,12 @@ pub async fn execute_all(
     global: &GlobalArgs,
     run: &mut Run,
     experiments: Vec<Experiment>,
+    left_out: Vec<Outcome>,
+    dry_run: bool,
     arguments: &ExecuteArgs,
-    shown: &ShownArgs,
+    shown: &Shown,
 ) -> Result<End, CommandError> {
-    let path = shown.path()?.unwrap_or_else(|| PathBuf::from("-"));
+    let path = shown.path.clone().unwrap_or_else(|| PathBuf::from("-"));
     let reports = reports(arguments)?;
     let site = site(arguments)?;
     let notices = run.notices();
@@ -246,13 +259,14 @@ pub async fn execute_all(
     run.uses(&cluster);
     require_server(&*cluster)?;
     let mut executing = Executing { global, run, cluster, site: &site, arguments };
-    let executed = if arguments.dry_run {
+    let executed = if dry_run {
         let outcomes = until_stopped(stop, executing.preview(&experiments)).await?;
         Executed { outcomes, upgrade: None, was_stopped: false }
     } else {
         executing.execute(&experiments).await?
     };
-    let Executed { outcomes, upgrade, was_stopped } = executed;
+    let Executed { mut outcomes, upgrade, was_stopped } = executed;
+    outcomes.extend(left_out);
     let mut report = RunReport {
         schema_version: SCHEMA,
         run: executing.run.id.clone(),
@@ -279,10 +293,11 @@ pub async fn execute_all(
         };
         write_text(path, &text).map_err(failed)?;
     }
-    Ok(end(&report, worst, signals::exit_code(*run.stop.borrow()).filter(|_| was_stopped), arguments))
+    let stopped = signals::exit_code(*run.stop.borrow()).filter(|_| was_stopped);
+    Ok(end(&report, worst, stopped, arguments.fail_on_verdict))
 }
 
-fn end(report: &RunReport, worst: Verdict, stopped: Option<ExitCode>, arguments: &ExecuteArgs) -> End {
+fn end(report: &RunReport, worst: Verdict, stopped: Option<ExitCode>, fail_on: FailOnVerdict) -> End {
     let recover = "take it back with `pushback upgrade recover`".to_owned();
     if report.experiments.iter().any(|outcome| !outcome.revert_error.is_empty()) {
         let mut end = End::new(ExitCode::Partial, "failed", Counts::default());
@@ -295,7 +310,7 @@ fn end(report: &RunReport, worst: Verdict, stopped: Option<ExitCode>, arguments:
         "stopped by a signal; what was injected is taken back".clone_into(&mut end.error);
         return end;
     }
-    if !arguments.dry_run && arguments.fail_on_verdict.fails(worst) {
+    if fail_on.fails(worst) {
         let mut end = End::new(ExitCode::Failed, "failed", Counts::default());
         end.error = format!("an experiment ended {}", worst.word());
         return end;

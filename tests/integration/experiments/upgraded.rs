@@ -11,6 +11,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Controllers: an_upgrade_is_made_after_the_injections_that_belong_before_it,
         Controllers: an_upgrade_that_loses_data_fails,
         Controllers: without_an_upgrade_what_needs_one_is_skipped,
+        Controllers: what_is_generated_from_two_releases_runs,
     ]
 }
 
@@ -115,4 +116,49 @@ fn without_an_upgrade_what_needs_one_is_skipped() {
     assert_eq!((&outcome["name"], &outcome["verdict"]), (&json!("before"), &json!("Skipped")));
     assert!(outcome["reason"].as_str().is_some_and(|reason| reason.starts_with("needs upgrade")), "{outcome}");
     assert_eq!(report["experiments"][1]["verdict"], "Resilient", "{report}");
+}
+
+/// A model of the operator, or of what it was before it had this component.
+fn model(namespace: &str, version: &str, has_operator: bool) -> String {
+    let part = |name: &str, labels: Value| {
+        json!({"name": name, "controller": "Backup", "managedResources": [{"apiVersion": "apps/v1", "kind": "Deployment",
+            "name": name, "namespace": namespace, "labels": labels}]})
+    };
+    let name = format!("{namespace}-operator");
+    let mut components = vec![part("other", json!({"app": "other"}))];
+    if has_operator {
+        let mut operator = part(&name, json!({"app.kubernetes.io/name": name}));
+        operator["steadyState"] = json!({"timeout": "60s", "checks": [{"type": "conditionTrue", "apiVersion": "apps/v1",
+            "kind": "Deployment", "name": name, "namespace": namespace, "conditionType": "Available"}]});
+        components.push(operator);
+    }
+    json!({
+        "operator": {"name": "backup", "namespace": namespace, "version": version},
+        "components": components,
+        "recovery": {"reconcileTimeout": "60s", "maxReconcileCycles": 10},
+    })
+    .to_string()
+}
+
+fn what_is_generated_from_two_releases_runs() {
+    let operator = Operator::deploy();
+    let before = operator.contents();
+    let namespace = operator.namespace.as_str();
+    operator
+        .place
+        .write("old.yaml", model(namespace, "1.0.0", false))
+        .write("new.yaml", model(namespace, "2.0.0", true));
+    let simulate = ["upgrade", "simulate", "--from", "old.yaml", "--to", "new.yaml", "--execute", "--yes"];
+    let more = ["--format", "json", "--allow-namespace", namespace];
+    let report = operator.place.run(&[&simulate[..], &more].concat()).expect(0).json();
+    let outcomes = report["experiments"].as_array().expect("a list");
+    assert_eq!(outcomes.len(), 1, "{report}");
+    assert_eq!(
+        (&outcomes[0]["injection"], &outcomes[0]["verdict"]),
+        (&json!("PodKill"), &json!("Resilient")),
+        "{report}"
+    );
+    operator.assert_as(&before, "simulated");
+    let ran = operator.place.run(&["simulate-upgrade", "--recover", "--allow-namespace", namespace]).expect(0);
+    assert_eq!(ran.stdout, "Nothing is left to take back.\n");
 }

@@ -224,7 +224,7 @@ impl Draft {
         experiment.labels = labels.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect();
         let annotations = BTreeMap::from([
             ("generated-by", "diff-engine".to_owned()),
-            ("upgrade-version", format!("{}-to-{}", version(&source.version), version(&target.version))),
+            ("upgrade-version", upgrade(source, target)),
             ("change-id", origin.change_id.clone()),
             ("phase", phase.as_str().to_owned()),
         ]);
@@ -232,6 +232,11 @@ impl Draft {
         experiment.annotations.extend(annotations.map(|(key, value)| (format!("{PREFIX}{key}"), value)));
         SuiteExperiment { file: format!("{file}.yaml"), experiment, origin, phase, needs, note }
     }
+}
+
+/// `vA-to-vB`
+pub(super) fn upgrade(source: &Side, target: &Side) -> String {
+    format!("{}-to-{}", version(&source.version), version(&target.version))
 }
 
 /// A version with exactly one `v` before it.

@@ -62,6 +62,12 @@ pub(super) fn label_value(text: &str) -> String {
     clean.trim_end_matches(is_end).to_owned()
 }
 
+/// The name of the suite of an upgrade.
+pub(super) fn suite(upgrade: &str) -> String {
+    let wish = format!("upgrade-{}", slug(upgrade));
+    fitting(&wish, upgrade, false)
+}
+
 /// A name for each wish, in their order. The second text tells wishes for the same name apart.
 pub(super) fn unique(wishes: &[(String, String)]) -> Vec<String> {
     let mut asked: BTreeMap<String, usize> = BTreeMap::new();

@@ -9,7 +9,7 @@ use super::definitions::Kind;
 use super::draft::{Draft, Injected, parameter};
 use super::{Generation, Subject};
 use crate::object::ObjectRef;
-use crate::operator::difference::ChangeType;
+use crate::operator::difference::{ChangeType, Severity};
 use crate::operator::experiment::{DangerLevel, InjectionType, is_core_api, is_system_label};
 use crate::operator::model::Resource;
 use crate::operator::suite::Origin;
@@ -99,19 +99,32 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// An object that the new release no longer manages under this name.
+    /// An object that the new release no longer manages under its old name or in its old namespace. What another component
+    /// manages now is no orphan.
     pub(super) fn resource_left(&mut self, subject: &Subject<'_, 'a>) {
-        let object = subject.change.object.as_ref().map(ToString::to_string).unwrap_or_default();
-        let reason = match subject.change.change_type {
-            ChangeType::ResourceRenamed => {
-                "it has another name now: see that the object of the old name is gone after the upgrade"
-            }
-            ChangeType::ResourceMoved => {
-                "it is in another namespace now: see that the object in the old one is gone after the upgrade"
-            }
-            _ => "it is managed no more: see that it is no orphan after the upgrade",
+        let Subject { change, .. } = subject;
+        let Some(object) = &change.object else { return };
+        let old = change.old.as_ref().and_then(Value::as_str);
+        let (name, namespace, reason) = match (change.change_type, old) {
+            (ChangeType::ResourceRemoved, _) if change.severity != Severity::Info => (
+                object.name.as_str(),
+                object.namespace.as_str(),
+                "it is managed no more: see that it is no orphan after the upgrade",
+            ),
+            (ChangeType::ResourceRenamed, Some(old)) => (
+                old,
+                object.namespace.as_str(),
+                "it has another name now: see that the object of the old name is gone after the upgrade",
+            ),
+            (ChangeType::ResourceMoved, Some(old)) => (
+                object.name.as_str(),
+                old,
+                "it is in another namespace now: see that the object in the old one is gone after the upgrade",
+            ),
+            _ => return,
         };
-        self.review(subject.origin(), object, reason);
+        let left = ObjectRef { name: name.to_owned(), namespace: namespace.to_owned(), ..object.clone() };
+        self.review(subject.origin(), left.to_string(), reason);
     }
 
     fn keep_added(&mut self, mut draft: Draft, object: &ObjectRef) {

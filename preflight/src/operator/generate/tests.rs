@@ -397,18 +397,28 @@ fn a_field_that_is_changed_keeps_to_the_definition() {
 #[test]
 fn what_the_new_release_leaves_behind_is_for_people() {
     let gone = object("v1", "ConfigMap", "settings");
-    for (change_type, reason) in [
-        (ChangeType::ResourceRemoved, "it is managed no more"),
-        (ChangeType::ResourceRenamed, "it has another name now"),
-        (ChangeType::ResourceMoved, "it is in another namespace now"),
+    for (change_type, old, severity, expected) in [
+        (ChangeType::ResourceRemoved, None, Severity::Warning, Some("shop/settings: it is managed no more")),
+        (ChangeType::ResourceRemoved, None, Severity::Info, None),
+        (ChangeType::ResourceRenamed, Some("config"), Severity::Breaking, Some("shop/config: it has another name now")),
+        (
+            ChangeType::ResourceMoved,
+            Some("market"),
+            Severity::Breaking,
+            Some("market/settings: it is in another namespace"),
+        ),
+        (ChangeType::ResourceMoved, None, Severity::Warning, None),
     ] {
-        let suite = suite_for(change(change_type).object(&gone), component("web"));
-        assert!(suite.experiments.is_empty());
-        assert!(
-            shown(&suite)[0].starts_with(&format!("review ConfigMap shop/settings: {reason}")),
-            "{:?}",
-            shown(&suite)
-        );
+        let mut change = change(change_type).object(&gone).values(old.map(|old| json!(old)), None);
+        change.severity = severity;
+        let suite = suite_for(change, component("web"));
+        let found = shown(&suite);
+        let expected = expected.map(|expected| format!("review ConfigMap {expected}"));
+        let is_expected = match &expected {
+            Some(expected) => found.len() == 1 && found[0].starts_with(expected),
+            None => found.is_empty(),
+        };
+        assert!(is_expected, "{change_type:?}: {found:?}");
     }
 }
 

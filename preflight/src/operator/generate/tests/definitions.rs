@@ -154,6 +154,9 @@ fn the_manifest_lists_everything_in_order() {
     {
       "apiVersion": "pushback.dev/v1alpha1",
       "kind": "UpgradeSuite",
+      "metadata": {
+        "name": "upgrade-v2-20-to-v2-21"
+      },
       "source": {
         "version": "2.20",
         "platform": "odh"
@@ -166,6 +169,7 @@ fn the_manifest_lists_everything_in_order() {
         {
           "order": 1,
           "file": "crd-breaking-storage-removed.yaml",
+          "digest": "9500765e8913f73f",
           "name": "upgrade-test-storage-field-removed",
           "changeId": "FieldRemovedspec.storage",
           "changeType": "FieldRemoved",

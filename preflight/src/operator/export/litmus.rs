@@ -1,0 +1,45 @@
+//! Litmus: a `ChaosEngine`, which needs the faults `pod-delete` and `pod-network-partition` and its ServiceAccount to be
+//! installed in the namespace beforehand.
+
+use serde_json::{Value, json};
+
+use super::OnPods;
+
+/// The ServiceAccount that Litmus' own manuals create.
+const SERVICE_ACCOUNT: &str = "litmus-admin";
+
+pub(super) fn object(pods: &OnPods<'_>) -> Value {
+    let workload = pods.entry.experiment.checks.iter().map(|check| check.object_kind.to_lowercase());
+    let mut workload = workload.filter(|kind| matches!(kind.as_str(), "deployment" | "statefulset" | "daemonset"));
+    let variable = |name: &str, value: String| json!({"name": name, "value": value});
+    let (fault, environment) = if pods.is_kill() {
+        let ttl = pods.entry.experiment.recovery_seconds();
+        let environment = vec![
+            variable("TOTAL_CHAOS_DURATION", ttl.to_string()),
+            // One round: the interval fills the whole time.
+            variable("CHAOS_INTERVAL", ttl.to_string()),
+            variable("FORCE", "true".to_owned()),
+            variable("PODS_AFFECTED_PERC", "0".to_owned()),
+        ];
+        ("pod-delete", environment)
+    } else {
+        let environment =
+            vec![variable("TOTAL_CHAOS_DURATION", pods.ttl.to_string()), variable("POLICY_TYPES", "all".to_owned())];
+        ("pod-network-partition", environment)
+    };
+    json!({
+        "apiVersion": "litmuschaos.io/v1alpha1",
+        "kind": "ChaosEngine",
+        "metadata": pods.metadata(),
+        "spec": {
+            "engineState": "active",
+            "appinfo": {
+                "appns": pods.namespace,
+                "applabel": pods.selector(),
+                "appkind": workload.next().unwrap_or_else(|| "deployment".to_owned()),
+            },
+            "chaosServiceAccount": SERVICE_ACCOUNT,
+            "experiments": [{"name": fault, "spec": {"components": {"env": environment}}}],
+        },
+    })
+}

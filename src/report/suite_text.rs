@@ -1,0 +1,137 @@
+//! A suite of experiments for people: as text, and as Markdown.
+
+use std::collections::BTreeMap;
+
+use pushback_preflight::operator::suite::{ManualReview, Suite, SuiteExperiment};
+
+use super::escape::terminal_safe;
+use super::markdown_report;
+use super::table::Table;
+
+/// Subjects that a group of reviews names.
+const NAMED: usize = 3;
+
+/// Characters of a cell in Markdown.
+const LONGEST_CELL: usize = 400;
+
+/// The experiments in their order, what people must look at, and the counts.
+#[must_use]
+pub fn table(suite: &Suite) -> String {
+    let mut text = format!("{}\n", terminal_safe(&title(suite)));
+    if !suite.experiments.is_empty() {
+        text += "\n";
+        let mut table = Table::new(&["FILE", "INJECTION", "DANGER", "WHEN", "TARGET", "NEEDS"]);
+        for entry in &suite.experiments {
+            let [file, injection, danger, phase, target, needs] = cells(entry);
+            table.row(&[&file, &injection, &danger, &phase, &target, &needs]);
+        }
+        text += &table.text();
+    }
+    if !suite.manual.is_empty() {
+        text += "\nto be looked at by people:\n";
+        let mut table = Table::new(&["  CHANGE", "COMPONENT", "WHAT", "WHY"]);
+        for review in reviews(suite) {
+            let change = format!("  {}", review.origin.change_type);
+            table.row(&[
+                &change,
+                &component(&review.origin.operator, &review.origin.component),
+                &review.subject,
+                &review.reason,
+            ]);
+        }
+        text += &table.text();
+    }
+    for export in &suite.exports {
+        text += &format!(
+            "\nfor {}: {} files, {} experiments that it cannot express\n",
+            export.tool.name(),
+            export.files.len(),
+            export.left_out.len()
+        );
+    }
+    text + "\n" + &counts(suite) + "\n"
+}
+
+/// The same for a comment on a pull request.
+#[must_use]
+pub fn markdown(suite: &Suite) -> String {
+    let mut text = format!("### Experiments for {}\n\n{}\n", escaped(&title(suite)), counts(suite));
+    if !suite.experiments.is_empty() {
+        text += "\n| File | Injection | Danger | When | Target | Needs |\n|---|---|---|---|---|---|\n";
+        for entry in &suite.experiments {
+            let row: Vec<String> = cells(entry).iter().map(|cell| escaped(cell)).collect();
+            text += &format!("| {} |\n", row.join(" | "));
+        }
+    }
+    if !suite.manual.is_empty() {
+        text += "\n| To be looked at | Component | What | Why |\n|---|---|---|---|\n";
+        for review in reviews(suite) {
+            let component = component(&review.origin.operator, &review.origin.component);
+            let cells = [&review.origin.change_type, &component, &review.subject, &review.reason];
+            let row: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+            text += &format!("| {} |\n", row.join(" | "));
+        }
+    }
+    text
+}
+
+/// Reviews of one component for one reason as one, which names the first few subjects.
+fn reviews(suite: &Suite) -> Vec<ManualReview> {
+    let mut groups: BTreeMap<(&str, &str, &str, &str), Vec<&ManualReview>> = BTreeMap::new();
+    for review in &suite.manual {
+        let origin = &review.origin;
+        let key =
+            (origin.operator.as_str(), origin.component.as_str(), origin.change_type.as_str(), review.reason.as_str());
+        groups.entry(key).or_default().push(review);
+    }
+    let joined = |group: Vec<&ManualReview>| {
+        let named: Vec<&str> = group.iter().take(NAMED).map(|review| review.subject.as_str()).collect();
+        let more = group.len().saturating_sub(NAMED);
+        let tail = if more == 0 { String::new() } else { format!(" and {more} more") };
+        group.first().map(|first| ManualReview { subject: named.join(", ") + &tail, ..(*first).clone() })
+    };
+    groups.into_values().filter_map(joined).collect()
+}
+
+fn escaped(text: &str) -> String {
+    markdown_report::escaped(text, LONGEST_CELL)
+}
+
+fn title(suite: &Suite) -> String {
+    let version = |version: &str| if version.is_empty() { "(no version)".to_owned() } else { version.to_owned() };
+    format!("{} -> {}", version(&suite.source.version), version(&suite.target.version))
+}
+
+fn cells(entry: &SuiteExperiment) -> [String; 6] {
+    let needs: Vec<&str> = entry.needs.iter().map(|need| need.as_str()).collect();
+    let target = &entry.experiment.target;
+    [
+        entry.file.clone(),
+        entry.experiment.injection.kind.name().to_owned(),
+        entry.experiment.injection.danger.as_str().to_owned(),
+        entry.phase.as_str().to_owned(),
+        component(&target.operator, &target.component),
+        needs.join(", "),
+    ]
+}
+
+fn component(operator: &str, component: &str) -> String {
+    match (operator, component) {
+        ("", component) => component.to_owned(),
+        (operator, "") => operator.to_owned(),
+        (operator, component) => format!("{operator}/{component}"),
+    }
+}
+
+fn counts(suite: &Suite) -> String {
+    let ready = suite.experiments.iter().filter(|entry| entry.is_enabled()).count();
+    let open = suite.experiments.len() - ready;
+    let experiments = suite.experiments.len();
+    let noun = if experiments == 1 { "experiment" } else { "experiments" };
+    let reviews = suite.manual.len();
+    let changes = if reviews == 1 { "change" } else { "changes" };
+    format!(
+        "{experiments} {noun}, {ready} ready to run and {open} with something to fill in; {reviews} {changes} to be looked \
+         at by people"
+    )
+}
