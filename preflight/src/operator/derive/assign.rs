@@ -12,6 +12,13 @@ use crate::object::{ObjectExt, split_api_version};
 /// Owners of owners are followed this far; a circle ends there too.
 const GENERATIONS: usize = 16;
 
+/// What selects, or acts for, more workloads than this is for none of them in particular; and no hostile input makes
+/// every object claimed by every workload.
+const CLAIMANTS: usize = 64;
+
+/// A rule of a role that names more pairs of API group and resource than this is for no resource in particular.
+const GRANTS: usize = 10_000;
+
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// What the workloads of a release lay claim to.
@@ -95,17 +102,25 @@ impl<'a> Labelled<'a> {
         found
     }
 
-    /// What a selector selects in a namespace; nothing where it asks for no label's value, which says too little.
+    /// What has a label of that value; one more than may claim an object are enough to know.
+    fn labelled(&self, namespace: &str, key: &str, value: &str) -> Vec<usize> {
+        let found = self.by_label.get(&(namespace, key, value)).into_iter().flatten();
+        found.take(CLAIMANTS + 1).copied().collect()
+    }
+
+    /// What a selector selects in a namespace; nothing where it asks for no label's value, which says too little, or
+    /// where all have it.
     fn selected(&self, namespace: &str, selector: &Selector<'_>) -> BTreeSet<usize> {
-        let labelled = |key: &str, value: &str| {
-            self.by_label.get(&(namespace, key, value)).map(Vec::as_slice).unwrap_or_default().to_vec()
-        };
-        let equal = selector.equal.iter().map(|(key, value)| labelled(key, value));
+        let equal = selector.equal.iter().map(|(key, value)| self.labelled(namespace, key, value));
         let one_of = selector.expressions.iter().filter(|it| it.text("/operator") == "In").map(|expression| {
-            let values = list(expression.get("values")).filter_map(Value::as_str);
-            values.flat_map(|value| labelled(expression.text("/key"), value)).collect()
+            let values: BTreeSet<&str> = list(expression.get("values")).filter_map(Value::as_str).collect();
+            let found = values.into_iter().flat_map(|value| self.labelled(namespace, expression.text("/key"), value));
+            found.take(CLAIMANTS + 1).collect()
         });
         let fewest = equal.chain(one_of).min_by_key(Vec::len).unwrap_or_default();
+        if fewest.len() > CLAIMANTS {
+            return BTreeSet::new();
+        }
         fewest.into_iter().filter(|number| selector.matches(&self.labels[*number])).collect()
     }
 }
@@ -219,7 +234,8 @@ fn by_permission(index: &Index<'_>, accounts: &Accounts<'_>, claims: &mut Claims
                 "" => index.namespace_of(at),
                 given => given,
             };
-            bound.extend(accounts.get(&(namespace, subject.text("/name"))).into_iter().flatten());
+            let actors = accounts.get(&(namespace, subject.text("/name"))).into_iter().flatten();
+            bound.extend(actors.take(CLAIMANTS));
         }
         let role = object.value.get("roleRef").unwrap_or(&Value::Null);
         let found = match role.text("/kind") {
@@ -291,7 +307,9 @@ fn by_status(index: &Index<'_>, workloads: &[Workload<'_>], claims: &mut Claims)
     for number in 0..workloads.len() {
         for role in &claims.roles[number] {
             for rule in list(index.all[*role].value.get("rules")) {
-                let writes = list(rule.get("verbs")).any(|it| matches!(it.as_str(), Some("update" | "patch" | "*")));
+                let named = |field: &str| list(rule.get(field)).count();
+                let writes = list(rule.get("verbs")).any(|it| matches!(it.as_str(), Some("update" | "patch" | "*")))
+                    && named("resources").saturating_mul(named("apiGroups")) <= GRANTS;
                 for resource in list(rule.get("resources")).filter_map(Value::as_str).filter(|_| writes) {
                     let Some((plural, "status" | "finalizers")) = resource.split_once('/') else { continue };
                     for group in list(rule.get("apiGroups")).filter_map(Value::as_str) {

@@ -10,6 +10,11 @@ use super::objects::{Index, is_custom_group, list};
 use super::workload::Workload;
 use crate::object::ObjectExt;
 
+/// Dependencies that a whole release is worth looking for; more are no structure that anybody could act on.
+const EDGES: usize = 1_000_000;
+/// A change group with more components than this orders all of them, and says of none what it needs.
+const ORDERED: usize = 64;
+
 const GROUP: &str = "kapp.k14s.io/change-group";
 const RULE: &str = "kapp.k14s.io/change-rule";
 
@@ -41,6 +46,8 @@ pub(super) fn find(index: &Index<'_>, workloads: &[Workload<'_>], parts: &Parts<
     let hosts = Hosts::new(index);
     let definitions = Definitions::new(index);
     let mut configured: HashMap<usize, Found> = HashMap::new();
+    let mut granted: HashMap<usize, Needed> = HashMap::new();
+    let mut edges = EDGES;
     let mut needed = vec![Needed::default(); parts.workload.len()];
     for (component, number) in parts.workload.iter().enumerate() {
         let Some(number) = *number else { continue };
@@ -48,19 +55,24 @@ pub(super) fn find(index: &Index<'_>, workloads: &[Workload<'_>], parts: &Parts<
         let namespace = index.namespace_of(workload.at);
         let own = &mut needed[component];
         for container in workload.containers() {
-            own.note(hosts.of_container(container, namespace), parts);
+            own.note(&hosts.of_container(container, namespace), parts, &mut edges);
         }
         for used in &parts.used[number] {
             own.components.insert(parts.owner[*used]);
             if index.all[*used].is("", "ConfigMap") {
                 let found = configured.entry(*used).or_insert_with(|| hosts.of_config_map(*used));
-                own.note(found.clone(), parts);
+                own.note(found, parts, &mut edges);
             }
         }
         for role in &parts.roles[number] {
-            for rule in list(index.all[*role].value.get("rules")) {
-                definitions.granted(rule, own, parts);
-            }
+            let found = granted.entry(*role).or_insert_with(|| {
+                let mut found = Needed::default();
+                for rule in list(index.all[*role].value.get("rules")) {
+                    definitions.granted(rule, &mut found, parts);
+                }
+                found
+            });
+            own.add(found, &mut edges);
         }
     }
     for (at, object) in index.all.iter().enumerate().filter(|(_, object)| object.is_custom()) {
@@ -78,9 +90,17 @@ pub(super) fn find(index: &Index<'_>, workloads: &[Workload<'_>], parts: &Parts<
 }
 
 impl Needed {
-    fn note(&mut self, found: Found, parts: &Parts<'_>) {
-        self.components.extend(found.services.iter().map(|service| parts.owner[*service]));
-        self.external.extend(found.others);
+    fn note(&mut self, found: &Found, parts: &Parts<'_>, edges: &mut usize) {
+        let components = found.services.iter().map(|service| parts.owner[*service]).collect();
+        self.add(&Self { components, external: found.others.clone() }, edges);
+    }
+
+    /// Adds what something else needs, while there are edges left.
+    fn add(&mut self, other: &Self, edges: &mut usize) {
+        let Some(left) = edges.checked_sub(other.components.len() + other.external.len()) else { return };
+        *edges = left;
+        self.components.extend(&other.components);
+        self.external.extend(other.external.iter().cloned());
     }
 }
 
@@ -100,8 +120,9 @@ impl<'a> Definitions<'a> {
     /// What a rule of a role lets its bearer use.
     fn granted(&self, rule: &Value, own: &mut Needed, parts: &Parts<'_>) {
         let resources: BTreeSet<&str> = list(rule.get("resources")).filter_map(Value::as_str).collect();
+        let groups: BTreeSet<&str> = list(rule.get("apiGroups")).filter_map(Value::as_str).collect();
         let plurals: BTreeSet<&str> = resources.iter().map(|it| it.split('/').next().unwrap_or_default()).collect();
-        for group in list(rule.get("apiGroups")).filter_map(Value::as_str).filter(|group| *group != "*") {
+        for group in groups.into_iter().filter(|group| *group != "*") {
             let is_named = |plural: &str, _: &str| plurals.contains("*") || plurals.contains(plural);
             self.needed(group, is_named, own, parts);
         }
@@ -129,6 +150,7 @@ fn ordered(index: &Index<'_>, parts: &Parts<'_>, needed: &mut [Needed]) {
             groups.entry(group.trim()).or_default().insert(parts.owner[at]);
         }
     }
+    groups.retain(|_, components| components.len() <= ORDERED);
     for (at, object) in index.all.iter().enumerate() {
         let own = parts.owner[at];
         for rule in annotations(&object.value, RULE) {

@@ -405,3 +405,27 @@ fn versioned_names_are_told_by_their_base() {
     assert_eq!(resource.manifest.as_ref().map(|it| it.text("/data/a")), Some("new"), "the last one counts");
     assert_eq!(components(&model).filter(|it| it.name == "api-ver-2").count(), 1, "no version of a Deployment");
 }
+
+#[test]
+fn what_is_for_all_workloads_is_for_none_however_many_there_are() {
+    let config = json!({"envFrom": [{"configMapRef": {"name": "config"}}], "name": "c", "image": "web"});
+    let count = 1_500;
+    let mut objects = Vec::new();
+    let mut hosts = String::new();
+    for number in 0..count {
+        let name = format!("w{number}");
+        let pods = json!({"serviceAccountName": "common", "containers": [config]});
+        let mut workload = deployment(&name, pods);
+        workload["spec"]["template"]["metadata"]["labels"] = json!({"app": "all"});
+        let bound = json!({"roleRef": {"kind": "Role", "name": name},
+                           "subjects": [{"kind": "ServiceAccount", "name": "common", "namespace": "prod"}]});
+        hosts.push_str(&format!("http://{name} "));
+        objects.extend([workload, service(&name, "all"), object("RoleBinding", &name, bound)]);
+    }
+    objects.push(object("ConfigMap", "config", json!({"data": {"hosts": hosts}})));
+    let model = model(&objects);
+    assert_eq!(components(&model).count(), count + 1);
+    assert_eq!(owner(&model, "Service", "w7"), "shop-shared");
+    let edges: usize = components(&model).map(|component| component.dependencies.len()).sum();
+    assert!(edges <= 1_000_000 + count, "{edges}");
+}
