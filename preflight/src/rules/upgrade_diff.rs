@@ -27,7 +27,7 @@ pub struct UpgradeDiff;
 
 static META: RuleMeta = RuleMeta {
     name: NAME,
-    summary: "an upgrade drops or moves nothing that its operators, their users or the API server count on",
+    summary: "a new release drops or moves nothing that is counted on",
     docs: include_str!("upgrade_diff/docs.md"),
     checks: checks::CHECKS,
     settings: &[
