@@ -252,10 +252,11 @@ fn a_result_has_its_rule_place_fingerprint_and_suppression() {
 
 #[test]
 fn every_check_of_the_rules_that_ran_is_described() {
-    let log = parsed(&check_report());
+    let report = check_report();
+    let log = parsed(&report);
     let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().expect("rules");
     let ids: Vec<&str> = rules.iter().map(|rule| rule["id"].as_str().expect("an id")).collect();
-    for meta in registry::metas() {
+    for meta in registry::metas().filter(|meta| report.rules.iter().any(|ran| ran.name == meta.name)) {
         for (check, line) in meta.checks {
             let at = ids.iter().position(|id| *id == format!("{}/{check}", meta.name)).expect("described");
             assert_eq!(rules[at]["shortDescription"]["text"], *line);
