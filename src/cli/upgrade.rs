@@ -3,6 +3,7 @@
 pub mod diff;
 pub mod diff_crds;
 pub mod execute;
+pub mod experiments;
 pub mod model;
 pub mod recover;
 pub mod simulate;

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use pushback_preflight::operator::experiment::{self, DangerLevel, Experiment};
 use pushback_preflight::operator::suite::Phase;
 
+use super::experiments::{self, Given};
 use super::{ReportFormat, ShownArgs, data_text};
 use crate::app::record::AppName;
 use crate::cli::apply;
@@ -21,8 +22,6 @@ use crate::cli::run::{Run, complete};
 use crate::cli::signals;
 use crate::cluster::{Cluster, ErrorKind};
 use crate::exit::ExitCode;
-use crate::manifest::collect::{self, LoadOptions};
-use crate::manifest::{Input, InputError};
 use crate::report::Counts;
 use crate::report::event::Event;
 use crate::report::experiment_report;
@@ -36,7 +35,6 @@ use crate::upgrade::outcome::{Outcome, RunReport, UpgradeReport, Verdict};
 use crate::upgrade::recover;
 use crate::upgrade::run::{Begun, Runner, blank, preview};
 use crate::upgrade::steady::Looked;
-use crate::upgrade::suite_folder;
 
 /// Layout of the report.
 const SCHEMA: u32 = 1;
@@ -195,45 +193,13 @@ impl FailOnVerdict {
 pub async fn run(global: &GlobalArgs, arguments: RunArgs) -> ExitCode {
     let RunArgs { suite, dry_run, execute, shown } = arguments;
     complete(global, Run::start_for_report(global), async |run| {
-        let experiments = read(&suite)?;
+        let Given { experiments, switched_off } = experiments::read(&suite)?;
+        let off = |(experiment, reason)| Outcome { reason, ..blank(&experiment) };
+        let left_out = switched_off.into_iter().map(off).collect();
         let shown = Shown { path: shown.path()?, format: shown.format };
-        execute_all(global, run, experiments, Vec::new(), dry_run, &execute, &shown).await
+        execute_all(global, run, experiments, left_out, dry_run, &execute, &shown).await
     })
     .await
-}
-
-/// Reads experiments.
-///
-/// # Errors
-/// Everything that is wrong with them, with its place.
-fn read(inputs: &[String]) -> Result<Vec<Experiment>, CommandError> {
-    let Input { manifests, .. } = collect::load(&suite_folder::expanded(inputs), &LoadOptions::default())?;
-    let mut experiments = Vec::new();
-    let mut errors = Vec::new();
-    for manifest in manifests.iter().filter(|manifest| manifest.object.kind == experiment::KIND) {
-        match Experiment::read(&manifest.value) {
-            Ok(experiment) => experiments.push(experiment),
-            Err(problems) => errors.extend(problems.into_iter().map(|problem| InputError {
-                message: format!("{}: {}", manifest.object, problem.message),
-                position: manifest.positions.locate(&problem.path),
-                hints: Vec::new(),
-            })),
-        }
-    }
-    if !errors.is_empty() {
-        return Err(errors.into());
-    }
-    if experiments.is_empty() {
-        return Err(CommandError::usage_with_hint(
-            format!("{} holds no experiment", inputs.join(", ")),
-            format!(
-                "an experiment is a document of apiVersion {} and kind {}",
-                experiment::API_VERSION,
-                experiment::KIND
-            ),
-        ));
-    }
-    Ok(experiments)
 }
 
 /// Runs experiments in their order, and reports; `left_out` are those of the suite that cannot run.
