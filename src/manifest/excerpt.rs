@@ -89,21 +89,26 @@ fn digest(bytes: &[u8]) -> u64 {
 fn excerpt(lines: &[&str], place: &Position) -> Option<Excerpt> {
     let number = usize::try_from(place.line).ok()?.checked_sub(1)?;
     let start = usize::try_from(place.column).ok()?.checked_sub(1)?;
-    let line = lines.get(number)?;
+    let line = lines.get(number).filter(|line| !is_long(line))?;
     let meant: String = line.chars().skip(start).collect();
     let length = meant_length(&meant);
-    if length == 0 || line.chars().count() > LONGEST_LINE {
+    if length == 0 {
         return None;
     }
     // Never a line of the document before.
     let before = lines[..number].iter().rev().take(LINES_BEFORE);
-    let before = before.take_while(|line| !line.starts_with("---") && line.chars().count() <= LONGEST_LINE).count();
+    let before = before.take_while(|line| !line.starts_with("---") && !is_long(line)).count();
     Some(Excerpt {
         first_line: u32::try_from(number - before + 1).ok()?,
         lines: lines[number - before..=number].iter().map(|line| (*line).to_owned()).collect(),
         start,
         length,
     })
+}
+
+/// Looks no further than it must: a whole definition on one line is asked for once a finding.
+fn is_long(line: &str) -> bool {
+    line.chars().nth(LONGEST_LINE).is_some()
 }
 
 /// Characters of a key, with its value where that is on its line, without a comment behind it.
