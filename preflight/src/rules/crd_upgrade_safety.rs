@@ -19,8 +19,7 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Need, Needs, Operation};
-use crate::finding::Severity;
-use crate::finding::{Finding, Verdict};
+use crate::finding::{Finding, Severity, Verdict};
 use crate::parallel;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
 use crate::schema::Schema;
