@@ -1,39 +1,11 @@
 //! Whether a rule is for an object.
 //! The meaning of every matcher is kapp's (`docs/config`, "resourceMatchers").
 
-use pushback_preflight::object::{ObjectExt, split_api_version};
+use pushback_preflight::object::{ObjectExt, is_custom_group, split_api_version};
 use serde_json::Value;
 
 use super::path::{key_matches, regex_of};
 use super::{Matcher, PathPart};
-
-/// The groups that Kubernetes itself serves or has served. Groups without a dot are its own too: a
-/// CustomResourceDefinition's group must have one. Any other group is custom, `*.k8s.io` ones such as
-/// `gateway.networking.k8s.io`, `snapshot.storage.k8s.io` and `metrics.k8s.io` included.
-const BUILT_IN_GROUPS: &[&str] = &[
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "auditregistration.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "imagepolicy.k8s.io",
-    "internal.apiserver.k8s.io",
-    "lifecycle.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "settings.k8s.io",
-    "storage.k8s.io",
-    "storagemigration.k8s.io",
-];
 
 impl Matcher {
     /// Whether it matches an object.
@@ -134,12 +106,6 @@ impl ForKind {
 #[must_use]
 pub fn matches_any(matchers: &[Matcher], object: &Value) -> bool {
     matchers.iter().any(|matcher| matcher.matches(object))
-}
-
-/// Whether objects of a group are custom resources (or served by an aggregated API).
-#[must_use]
-pub fn is_custom_group(group: &str) -> bool {
-    group.contains('.') && !BUILT_IN_GROUPS.contains(&group)
 }
 
 fn group(object: &Value) -> &str {

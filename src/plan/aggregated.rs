@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_preflight::object;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::desired::Desired;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds};
-use crate::config::matcher;
 
 /// What is known of the group versions of the wanted objects: one request for each, at its first use.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Aggregated {
         if !cluster.capabilities().server {
             return Self::default();
         }
-        let custom = |wanted: &&Desired| !wanted.kind_from_set && matcher::is_custom_group(&wanted.kind.group);
+        let custom = |wanted: &&Desired| !wanted.kind_from_set && object::is_custom_group(&wanted.kind.group);
         let versions = desired
             .iter()
             .filter(custom)

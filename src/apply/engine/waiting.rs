@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Operation};
+use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Operation, object};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -560,7 +560,7 @@ fn storage_class_kind() -> Arc<Kind> {
 fn blocks_dependents(planned: &Planned, wait_rule: Option<&WaitRule>) -> bool {
     let object = &planned.change.object;
     // A claim may wait for its first consumer, which may be a dependent; a custom resource's controller may be one too.
-    wait_rule.is_some() || (!is_claim(object) && !matcher::is_custom_group(&object.group))
+    wait_rule.is_some() || (!is_claim(object) && !object::is_custom_group(&object.group))
 }
 
 fn wanted(deleting: bool) -> String {

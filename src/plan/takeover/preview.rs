@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_preflight::object::is_custom_group;
 use pushback_preflight::{ObjectExt, ObjectKey, PathSegment};
 use serde_json::{Value, json};
 
 use super::{OtherVersion, Takeover, autoscaler, estimate, is_needed, is_ours, is_predecessor, named, plan, replicas};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Patch};
-use crate::config::matcher::is_custom_group;
 use crate::config::path;
 use crate::plan::diff::{self, DiffOptions, FieldChange};
 use crate::plan::fields::{self, Element, FieldSet, ManagerEntry};

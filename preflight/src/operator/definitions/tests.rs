@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::source::{PathSegment, Positions, PositionsBuilder};
+use crate::source::numbered;
 
 /// A definition whose only version has this schema for `spec`.
 fn with_spec(spec: &Value) -> Value {
@@ -61,27 +61,6 @@ fn lines(old: &Value, new: &Value) -> Vec<String> {
 fn expect(old: &Value, new: &Value, forward: &[&str], back: &[&str]) {
     assert_eq!(lines(old, new), forward, "{old} -> {new}");
     assert_eq!(lines(new, old), back, "back: {new} -> {old}");
-}
-
-/// Numbers all nodes in document order, so that each has a line of its own.
-fn numbered(value: &Value, file: &str) -> Positions {
-    fn visit(value: &Value, segment: &PathSegment, line: &mut u32, builder: &mut PositionsBuilder) {
-        *line += 1;
-        builder.open(segment, *line, 1);
-        match value {
-            Value::Object(map) => {
-                map.iter().for_each(|(key, value)| visit(value, &key.as_str().into(), line, builder));
-            }
-            Value::Array(list) => {
-                list.iter().enumerate().for_each(|(index, value)| visit(value, &index.into(), line, builder));
-            }
-            _ => {}
-        }
-        builder.close();
-    }
-    let mut builder = PositionsBuilder::new(file.into());
-    visit(value, &"".into(), &mut 0, &mut builder);
-    builder.finish()
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 
 use super::hosts::{Found, Hosts};
-use super::objects::{Index, is_custom_group, list};
+use super::objects::{Index, list};
 use super::workload::Workload;
-use crate::object::ObjectExt;
+use crate::object::{ObjectExt, is_custom_group};
 
 /// Dependencies that a whole release is worth looking for; more are no structure that anybody could act on.
 const EDGES: usize = 1_000_000;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Given;
-use crate::object::{ObjectExt, ObjectRef};
+use crate::object::{ObjectExt, ObjectRef, is_custom_group};
 use crate::source::{PathSegment, Position, Positions};
 
 /// Kinds that other objects bring forth; a release does not consist of them.
@@ -113,30 +113,6 @@ impl Object {
 /// Whether a label says no more than who deployed an object, or which release of it.
 pub(super) fn is_stamp(key: &str) -> bool {
     STAMPS.contains(&key)
-}
-
-/// Whether a group is none of Kubernetes' own.
-pub(super) fn is_custom_group(group: &str) -> bool {
-    const OWN: [&str; 17] = [
-        "admissionregistration.k8s.io",
-        "apiextensions.k8s.io",
-        "apiregistration.k8s.io",
-        "authentication.k8s.io",
-        "authorization.k8s.io",
-        "certificates.k8s.io",
-        "coordination.k8s.io",
-        "discovery.k8s.io",
-        "events.k8s.io",
-        "flowcontrol.apiserver.k8s.io",
-        "internal.apiserver.k8s.io",
-        "networking.k8s.io",
-        "node.k8s.io",
-        "rbac.authorization.k8s.io",
-        "resource.k8s.io",
-        "scheduling.k8s.io",
-        "storage.k8s.io",
-    ];
-    group.contains('.') && !OWN.contains(&group)
 }
 
 /// The base of a versioned name, and its number.

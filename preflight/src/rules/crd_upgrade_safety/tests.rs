@@ -11,12 +11,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::facts::{Answer, ClusterFacts, ClusterSide, MissingDefinition, Verification};
-use crate::finding::Severity;
 use crate::judge::{Outcome, RuleOutcome, RunReport};
 use crate::object::ObjectRef;
 use crate::selection::{ConfigRule, select};
 use crate::session::Session;
-use crate::source::{PathSegment, Position, Positions, PositionsBuilder};
+use crate::source::{PathSegment, Position, Positions, PositionsBuilder, numbered};
 
 /// A small definition: `v1` stored and served, `v1beta1` served.
 fn foos() -> Value {
@@ -56,25 +55,8 @@ fn edited(edit: impl FnOnce(&mut Value)) -> Value {
     value
 }
 
-/// Numbers all nodes in document order, so that each has a line of its own.
 fn positions(value: &Value) -> Positions {
-    fn visit(value: &Value, segment: &PathSegment, line: &mut u32, builder: &mut PositionsBuilder) {
-        *line += 1;
-        builder.open(segment, *line, 1);
-        match value {
-            Value::Object(map) => {
-                map.iter().for_each(|(key, value)| visit(value, &key.as_str().into(), line, builder));
-            }
-            Value::Array(list) => {
-                list.iter().enumerate().for_each(|(index, value)| visit(value, &index.into(), line, builder));
-            }
-            _ => {}
-        }
-        builder.close();
-    }
-    let mut builder = PositionsBuilder::new("crd.yaml".into());
-    visit(value, &"".into(), &mut 0, &mut builder);
-    builder.finish()
+    numbered(value, "crd.yaml")
 }
 
 fn change(operation: Operation, live: Option<Value>, desired: Option<Value>) -> Change {
