@@ -15,8 +15,8 @@ use crate::surroundings::{Surroundings, wall_clock};
 /// Held until dropped.
 #[derive(Debug)]
 pub(super) struct Guard {
-    /// Locked; closing it unlocks.
-    _file: File,
+    /// Locked.
+    file: File,
     holder: PathBuf,
 }
 
@@ -24,6 +24,8 @@ impl Drop for Guard {
     fn drop(&mut self) {
         // Before the lock is released: afterwards the text may be the next holder's.
         let _ = fs::remove_file(&self.holder);
+        // Closing is not enough: a child process that is just being started has the file open too, until its program runs.
+        let _ = self.file.unlock();
     }
 }
 
@@ -54,7 +56,7 @@ pub(super) fn acquire(
     match file.try_lock() {
         Ok(()) => {
             let _ = private_file(&holder, true).and_then(|mut file| file.write_all(holder_text().as_bytes()));
-            Ok(Guard { _file: file, holder })
+            Ok(Guard { file, holder })
         }
         Err(TryLockError::WouldBlock) => {
             // The holder writes it right after it has the lock, so it may be missing for a moment.
@@ -157,6 +159,17 @@ mod tests {
         drop(held);
         assert!(acquire("web").is_ok());
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_lock_is_released_also_while_a_child_that_is_being_started_has_its_file_open() {
+        let locks = tempfile::tempdir().unwrap();
+        let acquire = || acquire(Some(locks.path()), locks.path(), "shop", "web");
+        let held = acquire().unwrap();
+        let inherited = held.file.try_clone().unwrap();
+        drop(held);
+        assert!(acquire().is_ok());
+        drop(inherited);
     }
 
     #[cfg(unix)]
