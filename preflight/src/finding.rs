@@ -1,6 +1,8 @@
 //! What a rule says about one thing: the finding, with everything that a person, a pipeline or a
 //! code scanner needs. Its JSON form is stable.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -81,9 +83,9 @@ pub struct Finding {
     /// `create`, `edit`, `read`…: what users can no longer do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<String>,
-    /// An object that was fine before and is not after.
+    /// An object that was fine before and is not after. Shared by all copies of the finding: it may be large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub witness: Option<Value>,
+    pub witness: Option<Arc<Value>>,
     /// How many stored objects are touched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_objects: Option<LiveObjects>,

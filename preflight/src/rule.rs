@@ -158,6 +158,11 @@ impl Memory {
         }
     }
 
+    /// What is remembered, which is not asked for again: it need not be there twice.
+    pub fn take<T: 'static>(&mut self) -> Option<T> {
+        self.0.take_if(|kept| kept.is::<T>())?.downcast().ok().map(|kept| *kept)
+    }
+
     /// What is remembered.
     #[must_use]
     pub fn get<T: 'static>(&self) -> Option<&T> {

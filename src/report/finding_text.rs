@@ -198,7 +198,8 @@ mod tests {
         finding.effect = Some("rejected".to_owned());
         finding.blocks = Some("create".to_owned());
         finding.witness = Some(
-            json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "witness"}, "spec": {"f": "B"}}),
+            json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "witness"}, "spec": {"f": "B"}})
+                .into(),
         );
         finding.live_objects = Some(LiveObjects {
             affected: 3,
@@ -262,7 +263,7 @@ mod tests {
         "#);
         // Values that are long have lines of their own, and a long witness is cut.
         finding.old = Some(json!(["A".repeat(80)]));
-        finding.witness = Some(json!({"spec": vec![1; 40]}));
+        finding.witness = Some(json!({"spec": vec![1; 40]}).into());
         assert_snapshot!(finding_text(&finding, Some(&excerpt), theme), @r#"
         error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
           --> new.yaml:41:15
@@ -324,7 +325,7 @@ mod tests {
         let mut finding = scope_finding();
         finding.message = "a\u{1b}[2J\nhint: b".to_owned();
         finding.old = Some(json!("\u{202e}x\u{9b}"));
-        finding.witness = Some(json!({"\u{1b}k": "\u{200b}\u{7}\n\u{2028}"}));
+        finding.witness = Some(json!({"\u{1b}k": "\u{200b}\u{7}\n\u{2028}"}).into());
         finding.remedy = Some("one\nerror: two".to_owned());
         let text = finding_text(&finding, None, Theme::plain());
         assert!(!text.chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)), "{text:?}");

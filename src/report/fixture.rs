@@ -322,8 +322,9 @@ pub(super) fn check_report() -> CheckReport {
     enumeration.version = Some("v1".to_owned());
     enumeration.effect = Some("rejected".to_owned());
     enumeration.blocks = Some("create".to_owned());
-    enumeration.witness =
-        Some(json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "witness"}, "spec": {"f": "B"}}));
+    enumeration.witness = Some(Arc::new(
+        json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "witness"}, "spec": {"f": "B"}}),
+    ));
     enumeration.fingerprint = "9c1185a5deadbeef".to_owned();
     let mut scope = Finding::new("CRDUpgradeSafety", "scope", Verdict::Breaking, object.clone(), "the scope changes");
     scope.waived = Some("nobody uses it, checked on 2026-11-02".to_owned());
@@ -358,7 +359,7 @@ pub(super) fn hostile_report(evil: &str) -> CheckReport {
     finding.severity = Severity::Error;
     finding.version = Some(evil());
     finding.effect = Some(evil());
-    finding.witness = Some(json!({"apiVersion": evil(), "kind": evil(), "metadata": {"name": evil()}}));
+    finding.witness = Some(Arc::new(json!({"apiVersion": evil(), "kind": evil(), "metadata": {"name": evil()}})));
     finding.fingerprint = evil();
     let mut report = CheckReport::new(&evil(), &evil(), &evil());
     report.rules = vec![RuleLine {

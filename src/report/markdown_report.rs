@@ -266,7 +266,7 @@ mod tests {
         let evil = "| a | `b` <img src=x> @octocat #1 [x](http://evil.example) ![y](z) **b** www.evil.example \\| $x$";
         assert_snapshot!(escaped(evil, VALUE), @"&#124; a &#124; &#96;b&#96; &#60;img src=x&#62; &#64;<!-- -->octocat &#35;<!-- -->1 &#91;x&#93;(http&#58;<!-- -->//evil.example) &#33;&#91;y&#93;(z) &#42;&#42;b&#42;&#42; www&#46;<!-- -->evil.example &#92;&#124; &#36;<!-- -->x&#36;<!-- -->");
         let mut report = check_report();
-        report.findings[0].witness = Some(serde_json::json!({"a": "```\n</details>\n````"}));
+        report.findings[0].witness = Some(serde_json::json!({"a": "```\n</details>\n````"}).into());
         let text = text(&report);
         assert!(text.contains("  `````yaml\n"), "{text}");
     }

@@ -132,29 +132,30 @@ fn judge(facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
     let changes = &facts.changes.changes;
     let Studies(studies) =
         memory.keep(|| Studies(parallel::map(changes, STACK, |change| Study::of(change, facts, settings))));
+    // Objects are only listed where it matters to somebody.
+    let needs: BTreeSet<&Need> =
+        studies.iter().flat_map(|study| &study.findings).filter_map(|(_, need)| need.as_ref()).collect();
+    if needs.iter().any(|need| !facts.answers.contains_key(need)) {
+        return Checked::More(needs.into_iter().cloned().collect());
+    }
+    // A definition may have tens of thousands of findings, each with a witness: they are not copied.
+    let Studies(studies) = memory.take().unwrap_or_default();
     let mut judgement = Judgement::default();
-    let mut needs = Needs::new();
     let mode = live::Mode::of(settings);
     for (change, study) in changes.iter().zip(studies).filter(|(change, _)| is_crd(change)) {
         if deletion::concerns(change) {
             deletion::check(&DELETION, change, facts, &mut judgement);
         }
-        judgement.unable.extend(study.unable.clone());
+        judgement.unable.extend(study.unable);
         let mut said = BTreeSet::new();
-        for (finding, need) in &study.findings {
-            let mut finding = finding.clone();
-            if let Some(need) = need {
+        for (mut finding, need) in study.findings {
+            if let Some(need) = &need {
                 live::annotate(facts, mode, need, &mut finding, &mut said);
-                needs.insert(need.clone());
             }
             judgement.findings.push(finding);
         }
     }
     missing::check(&facts.changes, &mut judgement.findings);
-    // Objects are only listed where it matters to somebody.
-    if needs.iter().any(|need| !facts.answers.contains_key(need)) {
-        return Checked::More(needs);
-    }
     judgement.findings = judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings)).collect();
     Checked::Done(judgement)
 }
@@ -182,6 +183,7 @@ fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[
 }
 
 /// The studies of all changes, in their order.
+#[derive(Default)]
 struct Studies(Vec<Study>);
 
 /// What is known of a change before its objects are.

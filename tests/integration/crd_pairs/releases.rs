@@ -115,7 +115,7 @@ fn check(old: &Value, new: &Value) -> Vec<Finding> {
             let (name, text) = of_finding.next().unwrap_or_else(|| panic!("no file for {}", finding.fingerprint));
             let loaded =
                 yaml::load(name, text.as_bytes(), &yaml::Limits::default()).unwrap_or_else(|error| panic!("{error}"));
-            finding.witness = loaded.documents.into_iter().next().map(|document| document.value);
+            finding.witness = loaded.documents.into_iter().next().map(|document| document.value.into());
         }
         finding
     };

@@ -98,7 +98,7 @@ fn witness(finding: &Finding) -> Option<(Value, Fate)> {
         "pruned" | "altered" => Fate::Changed,
         _ => return None,
     };
-    Some((finding.witness.clone()?, fate))
+    Some((finding.witness.as_deref()?.clone(), fate))
 }
 
 /// Objects that the old definition takes as they are: those written down, and some that are made up.

@@ -2,6 +2,7 @@
 //! them. Losses that the old definition had already are not reported again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::Upgrade;
 use super::crd::{Crd, Strategy};
@@ -99,7 +100,7 @@ fn loss(upgrade: &Upgrade<'_>, (from, to): Way<'_>, difference: &Difference) -> 
     finding.effect = Some("pruned".to_owned());
     finding.blocks = Some("read".to_owned());
     if let Proof::Breaking { witness, .. } = &difference.proof {
-        finding.witness = Some(witness.clone());
+        finding.witness = Some(Arc::new(witness.clone()));
     }
     finding = finding.values(Some(from.into()), Some(to.into()));
     Some(finding.remedy(format!(
@@ -125,7 +126,7 @@ fn rejections(upgrade: &Upgrade<'_>, (from, to): Way<'_>, differences: &[&Differ
     );
     let mut finding = upgrade.finding_in("crossVersionRejection", Verdict::Change, to, &["schema"], message);
     if let Proof::Breaking { witness, .. } = &first.proof {
-        finding.witness = Some(witness.clone());
+        finding.witness = Some(Arc::new(witness.clone()));
     }
     Some(finding.values(Some(from.into()), Some(to.into())))
 }

@@ -1,6 +1,8 @@
 //! The checks on a definition that changes in place: what it is called, the life of its versions, what every version
 //! offers beside its schema. Each says what clients or stored objects lose, and the way out.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::Upgrade;
@@ -190,7 +192,7 @@ fn preserve_unknown_fields(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
             "name every field in the schemas, or set `x-kubernetes-preserve-unknown-fields: true` where they are open",
         );
     finding.effect = Some("pruned".to_owned());
-    finding.witness = witness_of_pruning(upgrade, version);
+    finding.witness = witness_of_pruning(upgrade, version).map(Arc::new);
     findings.push(finding);
 }
 

@@ -1,5 +1,8 @@
 //! The schema of one version, before and after: differences become findings, by the profile and the severities set.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::Upgrade;
@@ -42,19 +45,23 @@ fn version(upgrade: &Upgrade<'_>, name: &str, profile: Profile, findings: &mut V
         // but nothing is validated.
         differences.retain(|difference| !is_of_writes(difference));
     }
-    for difference in &differences {
-        findings.extend(finding(upgrade, name, difference, profile));
-    }
+    let mut of_readers = Vec::new();
     if profile == Profile::Strict && is_served {
-        let back = compare(&new, &old, upgrade.server);
-        for found in back.iter().filter(|difference| concerns_readers(difference)) {
+        let place = |difference: &Difference| (difference.path.clone(), difference.keyword);
+        let mut known = BTreeMap::new();
+        for difference in &differences {
+            known.entry(place(difference)).or_insert(difference);
+        }
+        for back in compare(&new, &old, upgrade.server) {
             // What breaks objects is told already.
-            let same = |it: &&Difference| it.path == found.path && it.keyword == found.keyword;
-            if let Some(forward) = differences.iter().find(same).filter(|it| it.proof == Proof::Safe) {
-                findings.push(for_readers(upgrade, name, forward, found));
+            let forward = known.get(&place(&back)).filter(|forward| forward.proof == Proof::Safe);
+            if let Some(forward) = forward.filter(|_| concerns_readers(&back)) {
+                of_readers.push(for_readers(upgrade, name, forward, back));
             }
         }
     }
+    findings.extend(differences.into_iter().filter_map(|difference| finding(upgrade, name, difference, profile)));
+    findings.extend(of_readers);
 }
 
 fn is_of_writes(difference: &Difference) -> bool {
@@ -65,8 +72,8 @@ fn is_of_writes(difference: &Difference) -> bool {
     refused && checks::is_of_writes(difference.keyword)
 }
 
-fn finding(upgrade: &Upgrade<'_>, version: &str, difference: &Difference, profile: Profile) -> Option<Finding> {
-    let listed = if profile == Profile::Published { listed(difference) } else { Listed::Unlisted };
+fn finding(upgrade: &Upgrade<'_>, version: &str, difference: Difference, profile: Profile) -> Option<Finding> {
+    let listed = if profile == Profile::Published { listed(&difference) } else { Listed::Unlisted };
     let verdict = match (&difference.proof, listed) {
         (_, Listed::Allowed) => return None,
         (_, Listed::Prohibited) | (Proof::Breaking { .. }, _) => Verdict::Breaking,
@@ -80,9 +87,9 @@ fn finding(upgrade: &Upgrade<'_>, version: &str, difference: &Difference, profil
         }
     };
     let name = &upgrade.change.object.name;
-    let mut message = words::message(name, version, difference);
+    let mut message = words::message(name, version, &difference);
     if let (Proof::Unknown { keyword, reason }, Verdict::Unknown) = (&difference.proof, verdict) {
-        message = words::unknown(version, difference, keyword);
+        message = words::unknown(version, &difference, keyword);
         if let Some(reason) = reason {
             message = format!("{message}; {reason}");
         }
@@ -90,17 +97,18 @@ fn finding(upgrade: &Upgrade<'_>, version: &str, difference: &Difference, profil
     if difference.proof == Proof::Safe && listed == Listed::Prohibited {
         message.push_str(" (proved to affect no object; the published list refuses it)");
     }
-    let mut finding = placed(upgrade, version, difference, difference.keyword, verdict, message);
-    if let Proof::Breaking { witness, damage } = &difference.proof {
-        finding.effect = Some(damage.effect.as_str().to_owned());
-        finding.blocks = Some(blocks(upgrade, version, witness, damage).to_owned());
-        finding.witness = Some(witness.clone());
-    }
+    let mut finding = placed(upgrade, version, &difference, difference.keyword, verdict, message);
     if difference.keyword == "defaultOfNewField" {
         finding.effect = Some("altered".to_owned());
         finding.blocks = Some("read".to_owned());
     }
-    Some(finding.remedy(words::remedy(difference)))
+    finding.remedy = Some(words::remedy(&difference));
+    if let Proof::Breaking { witness, damage } = difference.proof {
+        finding.effect = Some(damage.effect.as_str().to_owned());
+        finding.blocks = Some(blocks(upgrade, version, &witness, &damage).to_owned());
+        finding.witness = Some(Arc::new(witness));
+    }
+    Some(finding)
 }
 
 /// What a witness can no longer do. Where the server cannot tell which old value a new one was, as with items of a list
@@ -120,14 +128,14 @@ fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage
 }
 
 /// A value that the new definition lets in and the old one does not.
-fn for_readers(upgrade: &Upgrade<'_>, version: &str, forward: &Difference, back: &Difference) -> Finding {
+fn for_readers(upgrade: &Upgrade<'_>, version: &str, forward: &Difference, back: Difference) -> Finding {
     let message = words::message(&upgrade.change.object.name, version, forward);
     let message = format!("{message}; clients may meet what could not be there before");
     let mut finding = placed(upgrade, version, forward, "reader", Verdict::Breaking, message);
     finding.effect = Some("unreadable".to_owned());
     finding.blocks = Some("read".to_owned());
-    if let Proof::Breaking { witness, .. } = &back.proof {
-        finding.witness = Some(witness.clone());
+    if let Proof::Breaking { witness, .. } = back.proof {
+        finding.witness = Some(Arc::new(witness));
     }
     finding.remedy("make sure that every client takes the new values, or use profile `data`")
 }

@@ -117,9 +117,7 @@ pub(super) fn confirm(
             return Confirmed::Damaged(damage);
         }
         // Rules are evaluated only where nothing else is wrong; then nothing can be said of them.
-        if let Some(place) = altered(old.schema, stored, &after.object, Vec::new())
-            && reaches(path, &place)
-        {
+        if let Some(place) = altered(old.schema, stored, &after.object, Path::new(), path) {
             let message = format!("{} changes", shown(&place));
             return Confirmed::Damaged(Damage {
                 effect: Effect::Altered,
@@ -164,7 +162,7 @@ pub fn suffering(old: &Resource<'_>, new: &Resource<'_>, server: Server, object:
         (&error.path[..error.path.len().saturating_sub(usize::from(is_of_the_parent))], error.keyword)
     });
     let lost = after.pruned.iter().chain(&after.dropped_nulls).map(|place| (place.as_slice(), "pruned"));
-    let changed = altered(old.schema, &before.object, &after.object, Path::new());
+    let changed = altered(old.schema, &before.object, &after.object, Path::new(), &[]);
     let nodes: BTreeSet<(Vec<SchemaStep>, String)> = rejected
         .chain(lost)
         .chain(changed.iter().map(|place| (place.as_slice(), "altered")))
@@ -225,27 +223,31 @@ fn damage(after: &Admission, path: &[SchemaStep]) -> Option<Damage> {
 
 /// Whether a place in an object belongs to a node of the schema, or lies below it.
 fn reaches(node: &[SchemaStep], place: &[PathSegment]) -> bool {
-    node.len() <= place.len()
-        && node.iter().zip(place).all(|(step, segment)| match (step, segment) {
-            (SchemaStep::Property(name), PathSegment::Key(key)) => name == key,
-            (SchemaStep::Additional, PathSegment::Key(_)) | (SchemaStep::Items, PathSegment::Index(_)) => true,
-            _ => false,
-        })
+    node.len() <= place.len() && may_reach(node, place)
 }
 
-/// The first place where an object differs that the old schema knows of. New fields may get defaults.
-fn altered(schema: &Schema, before: &Value, after: &Value, place: Path) -> Option<Path> {
+/// Whether a place in an object is on the way to a node of the schema, belongs to it, or lies below it.
+fn may_reach(node: &[SchemaStep], place: &[PathSegment]) -> bool {
+    node.iter().zip(place).all(|(step, segment)| match (step, segment) {
+        (SchemaStep::Property(name), PathSegment::Key(key)) => name == key,
+        (SchemaStep::Additional, PathSegment::Key(_)) | (SchemaStep::Items, PathSegment::Index(_)) => true,
+        _ => false,
+    })
+}
+
+/// The first place where an object differs that the old schema knows of and that belongs to `node`, or lies below it;
+/// whatever else differs hides nothing. New fields may get defaults.
+fn altered(schema: &Schema, before: &Value, after: &Value, place: Path, node: &[SchemaStep]) -> Option<Path> {
     match (before, after) {
-        (Value::Object(before), Value::Object(after)) => altered_field(schema, before, after, &place),
+        (Value::Object(before), Value::Object(after)) => altered_field(schema, before, after, &place, node),
         (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
             let items = schema.items.as_deref().unwrap_or(schema);
-            before
-                .iter()
-                .zip(after)
-                .enumerate()
-                .find_map(|(index, (before, after))| altered(items, before, after, with(&place, index.into())))
+            before.iter().zip(after).enumerate().find_map(|(index, (before, after))| {
+                let inner = with(&place, index.into());
+                may_reach(node, &inner).then(|| altered(items, before, after, inner, node)).flatten()
+            })
         }
-        _ => (!super::values::same(before, after)).then_some(place),
+        _ => (reaches(node, &place) && !super::values::same(before, after)).then_some(place),
     }
 }
 
@@ -254,22 +256,30 @@ fn altered_field(
     before: &Map<String, Value>,
     after: &Map<String, Value>,
     place: &Path,
+    node: &[SchemaStep],
 ) -> Option<Path> {
-    let node = |name: &str| schema.properties.get(name).or_else(|| free_values(schema));
-    let own = before.iter().find_map(|(name, value)| {
+    let known = |name: &str| schema.properties.get(name).or_else(|| free_values(schema));
+    let own = |(name, value): (&String, &Value)| {
         let inner = with(place, name.as_str().into());
         // The version is rewritten on purpose.
-        if place.is_empty() && name == "apiVersion" {
+        if !may_reach(node, &inner) || place.is_empty() && name == "apiVersion" {
             return None;
         }
         match after.get(name) {
-            Some(after) => altered(node(name).unwrap_or(schema), value, after, inner),
-            None => Some(inner),
+            Some(after) => altered(known(name).unwrap_or(schema), value, after, inner, node),
+            None => Some(inner).filter(|inner| reaches(node, inner)),
         }
-    });
-    own.or_else(|| {
-        let added = after.keys().find(|name| !before.contains_key(*name) && node(name).is_some())?;
-        Some(with(place, added.as_str().into()))
+    };
+    // Only one field of an object is on the way to a named one.
+    if let Some(SchemaStep::Property(name)) = node.get(place.len())
+        && let Some((name, value)) = before.get_key_value(name)
+    {
+        return own((name, value));
+    }
+    before.iter().find_map(own).or_else(|| {
+        let added = |name: &&String| !before.contains_key(*name) && known(name).is_some();
+        let mut places = after.keys().filter(added).map(|name| with(place, name.as_str().into()));
+        places.find(|inner| reaches(node, inner))
     })
 }
 

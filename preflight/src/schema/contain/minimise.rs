@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::confirm::{Confirmed, Damage};
 use super::solve::size_of;
@@ -12,10 +12,10 @@ use crate::source::PathSegment;
 const TRIALS: u64 = 400;
 /// In how many values altogether.
 const VALUES: u64 = 40_000;
+/// With fewer trials a large object would be as unreadable as before.
+const FEWEST: u64 = 8;
 
 pub(super) fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> (Value, Damage) {
-    // A large object is not tried as often as a small one.
-    let trials = TRIALS.min(VALUES / (size_of(&object) + 1) + 1);
     let tried = Cell::new(0);
     let same_damage = |candidate: &Value, damage: &Damage| {
         tried.set(tried.get() + 1);
@@ -26,6 +26,15 @@ pub(super) fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Va
             _ => None,
         }
     };
+    if size_of(&object) > TRIALS {
+        // Too many fields to try them one by one: all at once, but for those that lead to the damage.
+        let candidate = along(&object, &damage.path, &super::walk::BUILT_IN);
+        if let Some(found) = same_damage(&candidate, &damage) {
+            (object, damage) = (candidate, found);
+        }
+    }
+    // A large object is not tried as often as a small one.
+    let trials = Some(TRIALS.min(VALUES / (size_of(&object) + 1))).filter(|trials| *trials > FEWEST).unwrap_or(0);
     loop {
         let mut smaller = false;
         // From the end, so that the places that are left to try stay what they are.
@@ -53,6 +62,23 @@ pub(super) fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Va
         }
     }
     (object, damage)
+}
+
+/// What of a value is on the way to a place in it, or below, and the fields that are kept beside it.
+fn along(value: &Value, path: &[PathSegment], kept: &[&str]) -> Value {
+    match (path.split_first(), value) {
+        (Some((PathSegment::Key(key), rest)), Value::Object(fields)) => {
+            let stays = |name: &str| name == key || kept.contains(&name);
+            let field = |(name, value): (&String, &Value)| {
+                (name.clone(), if name == key { along(value, rest, &[]) } else { value.clone() })
+            };
+            fields.iter().filter(|(name, _)| stays(name)).map(field).collect::<Map<_, _>>().into()
+        }
+        (Some((PathSegment::Index(index), rest)), Value::Array(items)) => {
+            items.get(*index).map(|item| along(item, rest, &[])).into_iter().collect()
+        }
+        _ => value.clone(),
+    }
 }
 
 /// Every place below the root that may go, parents before what they hold.

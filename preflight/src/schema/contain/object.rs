@@ -9,6 +9,7 @@ use super::admits::is_named;
 use super::demands::{Demands, Objects};
 use super::formula::{Formula, Place, Role};
 use super::solve::{Outcome, Solver, is_excepted, size_of};
+use crate::schema::model::Schema;
 
 /// Fields that an example may have for the sake of their number.
 const MOST_FIELDS: i64 = 1000;
@@ -47,7 +48,7 @@ impl Solver {
         if !self.spend(4 * copies) {
             return Outcome::Unknown("budget".to_owned());
         }
-        let mut fields = Map::new();
+        let mut fields = Map::with_capacity(object.has.len() + defaults.len());
         let mut unknown = None;
         for name in object.has.keys() {
             match self.field(object, name) {
@@ -62,12 +63,13 @@ impl Solver {
             return Outcome::Unknown(reason);
         }
         for (name, default) in defaults {
-            if fields.contains_key(&*name) {
+            if fields.contains_key(name) {
                 continue;
             }
             // Without more demands than those of its own schema a default is its own example.
-            let plain = object.schemas.iter().filter(|(schema, _)| schema.properties.contains_key(&*name)).count() == 1;
-            let outcome = if plain { Outcome::Found(default.clone()) } else { self.field(object, &name) };
+            let names_it = |(schema, _): &&(&Schema, Role<'_>)| schema.properties.contains_key(name);
+            let plain = object.schemas.len() == 1 || object.schemas.iter().filter(names_it).count() == 1;
+            let outcome = if plain { Outcome::Found(default.clone()) } else { self.field(object, name) };
             match outcome {
                 Outcome::Found(value) => {
                     fields.insert(name.to_string(), value);
@@ -165,7 +167,7 @@ impl Solver {
 }
 
 /// Fields that a stored object has because they have defaults.
-fn defaults<'s>(object: &Objects<'s>) -> BTreeMap<Rc<str>, &'s Value> {
+fn defaults<'s>(object: &Objects<'s>) -> BTreeMap<&'s str, &'s Value> {
     let mut found = BTreeMap::new();
     for (schema, role) in &object.schemas {
         if !matches!(role, Role::Stored(_)) {
@@ -173,7 +175,7 @@ fn defaults<'s>(object: &Objects<'s>) -> BTreeMap<Rc<str>, &'s Value> {
         }
         for (name, field) in schema.defaulted_properties() {
             if let (Some(default), false) = (&field.default, object.lacks.contains(name)) {
-                found.insert(Rc::from(name), default);
+                found.insert(name, default);
             }
         }
     }

@@ -213,6 +213,9 @@ impl Solver {
 
 /// Of how many values a value is made, itself included.
 pub(super) fn size_of(value: &Value) -> u64 {
+    if !value.is_object() && !value.is_array() {
+        return 1;
+    }
     let mut open = vec![value];
     let mut size = 0;
     while let Some(value) = open.pop() {

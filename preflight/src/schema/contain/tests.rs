@@ -392,3 +392,25 @@ fn rules_are_settled_by_proof_or_by_an_object_that_breaks_them() {
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn what_else_an_object_loses_does_not_hide_a_changed_default() {
+    let filled = |value: &str| json!({"type": "string", "default": value});
+    let object = |properties: Value| schema!("type": "object", "properties": properties);
+    let found = differences(&object(json!({"a": filled("x"), "b": filled("1")})), &object(json!({"b": filled("2")})));
+    let breaking = |it: &&Difference| matches!(it.proof, Proof::Breaking { .. });
+    let keywords: Vec<&str> = found.iter().filter(breaking).map(|it| it.keyword).collect();
+    assert_eq!(keywords, ["existingFieldRemoval", "default"], "{found:?}");
+}
+
+#[test]
+fn a_witness_is_small_where_the_search_fills_in_a_thousand_fields() {
+    let object = |value: &str| {
+        let field = |number| json!({"type": "string", "default": if number == 500 { value } else { "a" }});
+        let fields: serde_json::Map<_, _> = (0..1_000).map(|number| (format!("f{number:04}"), field(number))).collect();
+        schema!("type": "object", "properties": fields)
+    };
+    let found = differences(&object("a"), &object("b"));
+    let [Difference { proof: Proof::Breaking { witness, .. }, .. }] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(witness["spec"], json!({"f": {}}));
+}
