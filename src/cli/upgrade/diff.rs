@@ -16,12 +16,12 @@ use crate::upgrade::sources;
 Examples:
   pushback upgrade diff --from knowledge/v2.20 --to knowledge/v2.21     models that you write
   pushback upgrade diff --from git:v2.20:deploy --to deploy             manifests, without a model
-  pushback upgrade diff --from app:shop --to deploy --cluster kube      what is live, and what would become of it
+  pushback upgrade diff --from app:shop --to deploy --cluster kube      a live app as the old side
   pushback upgrade diff --from v2.20.yaml --to v2.21.yaml --format json
   pushback upgrade diff --from old.yaml --to new.yaml --breaking --format markdown --output diff.md
   pushback upgrade diff --from old.yaml --to new.yaml --fail-on warning
 
-Exits with 10 where a change is as bad as --fail-on says.")]
+Exit codes: 0 done, 1 wrong input, 10 a change is as bad as --fail-on says.")]
 pub struct UpgradeDiffArgs {
     #[command(flatten)]
     sides: SidesArgs,
@@ -54,7 +54,7 @@ struct Report<'a> {
 /// The releases cannot be read.
 pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, CommandError> {
     let UpgradeDiffArgs { sides, matching, definitions, breaking, shown, fail_on } = arguments;
-    let path = shown.path()?;
+    let (path, format) = shown.place()?;
     let (old, new) = sides.read(global).await?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
@@ -64,7 +64,7 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ende
     if breaking {
         diff.keep_from(Severity::Breaking);
     }
-    let text = match shown.format {
+    let text = match format {
         ReportFormat::Table => release_text::table(&diff),
         ReportFormat::Markdown => release_markdown::text(&diff),
         format @ (ReportFormat::Json | ReportFormat::Yaml) => {

@@ -45,7 +45,7 @@ fn who_is_bound_no_more_loses_rights() {
     let group = json!({"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "admins"});
     let both = binding("web", json!([subject("a"), group]));
     assert_eq!(
-        told(&[both.clone()], &[binding("web", json!([subject("b"), subject("a")]))]),
+        told(std::slice::from_ref(&both), &[binding("web", json!([subject("b"), subject("a")]))]),
         [
             "warning PermissionsNarrowed RoleBinding/web subjects: no longer bound to the role: Group admins",
             "info PermissionsWidened RoleBinding/web subjects: bound to the role from now on: ServiceAccount n/b",
@@ -53,9 +53,9 @@ fn who_is_bound_no_more_loses_rights() {
     );
     // The order, and a namespace that is left out, mean nothing.
     let implied = binding("web", json!([group, {"kind": "ServiceAccount", "name": "a"}]));
-    assert_eq!(told(&[both.clone()], &[implied]), [""; 0]);
+    assert_eq!(told(std::slice::from_ref(&both), &[implied]), [""; 0]);
     assert_eq!(
-        told(&[both.clone()], &[binding("other", json!([subject("a"), group]))]),
+        told(std::slice::from_ref(&both), &[binding("other", json!([subject("a"), group]))]),
         [
             "breaking SpecChanged RoleBinding/web roleRef: binds Role other instead of Role web, which cannot be: the API server refuses the update, it must be deleted and made anew"
         ]
@@ -251,11 +251,11 @@ fn a_definition_that_comes_or_goes_is_told_once() {
     });
     let map = object("v1", "ConfigMap", json!({}));
     assert_eq!(
-        told(&[map.clone(), definition.clone()], &[map.clone()]),
+        told(&[map.clone(), definition.clone()], std::slice::from_ref(&map)),
         ["breaking CRDRemoved carts.shop.example: the definition is gone, and all objects of kind Cart with it"]
     );
     assert_eq!(
-        told(&[map.clone()], &[map.clone(), definition.clone()]),
+        told(std::slice::from_ref(&map), &[map.clone(), definition.clone()]),
         ["info CRDAdded carts.shop.example: a definition of kind Cart"]
     );
     // A model that names the definition without holding it says what it can.
