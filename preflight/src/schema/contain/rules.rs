@@ -36,7 +36,7 @@ impl<'s> Judge<'s> {
         let before: BTreeSet<(String, bool)> = old.rules.iter().filter_map(identity).collect();
         let is_open =
             |rule: &&CelRule| !identity(rule).is_some_and(|it| before.contains(&it)) && !holds(rule, old, new);
-        let open: Vec<&CelRule> = new.rules.iter().filter(is_open).collect();
+        let mut open: Vec<&CelRule> = new.rules.iter().filter(is_open).collect();
         if open.is_empty() {
             return Proof::Safe;
         }
@@ -44,9 +44,27 @@ impl<'s> Judge<'s> {
         if self.search(lifted(&suspect.steps, Formula::anything())) == Outcome::Empty {
             return Proof::Safe;
         }
+        let look = self.opinion(suspect);
+        let mut left = Vec::new();
+        for rule in open {
+            match self.refused(suspect, rule) {
+                Some(Outcome::Empty) => continue,
+                Some(Outcome::Found(object)) => match look(&object) {
+                    Confirmed::Damaged(damage) if damage.keyword == suspect.keyword => {
+                        return breaking(object, damage, &look);
+                    }
+                    _ => {}
+                },
+                _ => {}
+            }
+            left.push(rule);
+        }
+        open = left;
+        if open.is_empty() {
+            return Proof::Safe;
+        }
         let programs: Vec<Program> = open.iter().filter_map(|rule| Program::of(rule).ok()).collect();
         let unconditional: Vec<Program> = programs.iter().filter(|rule| !rule.uses_old_self()).cloned().collect();
-        let look = self.opinion(suspect);
         let mut undecided = None;
         let mut worth = REPAIRED;
         for formula in std::iter::once(Formula::anything()).chain(combinations(&unconditional, old)) {
@@ -197,7 +215,7 @@ fn known(path: &[&str], old: &Schema, new: &Schema) -> Option<Known> {
     }
 }
 
-fn node_at<'s>(schema: &'s Schema, steps: &[Step<'s>]) -> Option<&'s Schema> {
+pub(super) fn node_at<'s>(schema: &'s Schema, steps: &[Step<'s>]) -> Option<&'s Schema> {
     steps.iter().try_fold(schema, |node, step| match step {
         Step::Field(name) => node.properties.get(*name).or_else(|| free_values(node)),
         Step::Other(_) => free_values(node),
