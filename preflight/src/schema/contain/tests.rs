@@ -56,7 +56,7 @@ fn verdicts() {
         (string(), schema!("type": "integer"), "breaking type"),
         (schema!("type": "integer"), schema!("type": "number"), "safe"),
         (schema!("type": "number"), schema!("type": "integer"), "breaking type"),
-        (schema!("type": "number", "enum": [1, 2]), schema!("type": "integer", "enum": [1, 2]), "safe"),
+        (schema!("type": "number", "enum": [1, 2]), schema!("type": "integer", "enum": [1, 2]), "breaking type"),
         (string(), schema!("x-kubernetes-int-or-string": true), "safe"),
         (schema!("x-kubernetes-int-or-string": true), string(), "breaking type"),
         (
