@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Operator, SECRET};
 use crate::kill_points::killed_once;
 use crate::support::case::show;
-use crate::support::proxy::{Fault, FaultProxy, writes};
+use crate::support::proxy::{Fault, FaultProxy, Matching, Request, Verb, writes};
 use crate::support::pushback::Ran;
 use crate::support::running::Running;
 use crate::support::{TestCase, cases, rounds, wait_until};
@@ -47,6 +47,11 @@ pub(super) fn moments(number: usize) -> Vec<Moment> {
     if rounds(0, 1) > 0 { MOMENTS.into() } else { vec![MOMENTS[number % MOMENTS.len()]] }
 }
 
+/// How often a run renews its lock is its machine's to say.
+fn renews_a_lock(request: &Request) -> bool {
+    request.verb == Verb::Patch && request.resource == "leases"
+}
+
 impl Operator {
     pub(super) fn recover(&self) -> Ran {
         let arguments = self.recovery();
@@ -59,16 +64,21 @@ impl Operator {
 
     /// Kills a run at its write of this number; false where it has come to its end before.
     pub(super) fn killed(&self, arguments: &[String], number: usize, moment: Moment) -> bool {
+        self.killed_at(arguments, || writes().that(|request| !renews_a_lock(request)).nth(number), moment)
+    }
+
+    /// Kills a run at a write; false where it has come to its end before.
+    pub(super) fn killed_at(&self, arguments: &[String], at: impl Fn() -> Matching, moment: Moment) -> bool {
         let proxy = FaultProxy::start(self.cluster.kubeconfig_path());
         if moment == Moment::Unsent {
             let (sender, receiver) = mpsc::channel();
-            proxy.before(writes().nth(number), move |_| {
+            proxy.before(at(), move |_| {
                 let _ = sender.send(());
             });
-            proxy.on(writes().nth(number), Fault::stall());
+            proxy.on(at(), Fault::stall());
             return killed_once(&proxy, &self.place, arguments, || receiver.try_recv().is_ok());
         }
-        let mut reached = proxy.end_after(writes().nth(number), moment == Moment::Heard);
+        let mut reached = proxy.end_after(at(), moment == Moment::Heard);
         killed_once(&proxy, &self.place, arguments, || reached.try_recv().is_ok())
     }
 

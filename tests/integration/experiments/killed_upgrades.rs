@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::Operator;
-use super::killed::{Moment, moments};
+use super::killed::moments;
 use crate::support::bookkeeping::{Bookkeeping, owned};
 use crate::support::case::show;
+use crate::support::proxy::{Matching, Verb, matching};
 use crate::support::{TestCase, cases, rounds};
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -110,6 +111,16 @@ fn an_upgrade_killed_at_any_write_leaves_no_injection_and_a_true_record() {
     let arguments = operator.upgrade_arguments();
     let step = if rounds(0, 1) > 0 { 1 } else { STEP };
     let mut phases = BTreeMap::<String, usize>::new();
+    // In the middle of the deploy, whatever the numbers of its writes are.
+    let middle: [fn() -> Matching; 2] =
+        [|| matching(Verb::Apply, "deployments").nth(1), || matching(Verb::Delete, "services").nth(1)];
+    for (turn, at) in middle.into_iter().enumerate() {
+        for moment in moments(turn) {
+            assert!(operator.killed_at(&arguments, at, moment), "the deploy makes no such write");
+            look(&operator, &format!("deploy killed at its write {turn}, {moment:?}"), &old, &new, &mut phases);
+        }
+    }
+    assert_eq!(phases.get("done"), None, "half a deploy is not done: {phases:?}");
     let mut number = 1;
     loop {
         let mut came_so_far = false;
@@ -119,29 +130,26 @@ fn an_upgrade_killed_at_any_write_leaves_no_injection_and_a_true_record() {
                 continue;
             }
             came_so_far = true;
-            look(&operator, number, moment, &old, &new, &mut phases);
+            look(&operator, &format!("killed at write {number}, {moment:?}"), &old, &new, &mut phases);
         }
         if !came_so_far {
             break;
         }
         number += step;
     }
-    assert!(phases.len() > 1, "no run was killed in the deploy: {phases:?}");
     show(&format!("upgrades killed at every {step}. of {number} writes; phase of the app's record then: {phases:?}"));
 }
 
 fn look(
     operator: &Operator,
-    number: usize,
-    moment: Moment,
+    point: &str,
     old: &BTreeMap<String, Value>,
     new: &BTreeMap<String, Value>,
     phases: &mut BTreeMap<String, usize>,
 ) {
-    let point = format!("upgrade killed at write {number}, {moment:?}");
     operator.recover().expect(0);
     assert_eq!(marked(&operator.contents()), Vec::<&String>::new(), "{point}");
-    operator.assert_nothing_left(&point);
+    operator.assert_nothing_left(point);
     let record = operator.record();
     let live = operator.owned();
     let unknown: Vec<&String> = live.keys().filter(|key| !record.inventory.contains_key(*key)).collect();
@@ -155,11 +163,11 @@ fn look(
     }
     *phases.entry(record.phase).or_default() += 1;
     operator.apply("new").expect(0);
-    operator.assert_as_deployed(new, &point);
+    operator.assert_as_deployed(new, point);
     operator.record().assert_settled(operator.cluster.api(), &operator.namespace, &operator.owned());
-    operator.assert_quiet("new", &point);
+    operator.assert_quiet("new", point);
     operator.apply("operator").expect(0);
-    operator.assert_as_deployed(old, &point);
+    operator.assert_as_deployed(old, point);
 }
 
 impl Operator {
