@@ -3,11 +3,13 @@
 
 mod admits;
 mod branches;
+mod claims;
 mod confirm;
 mod defaults;
 mod demands;
 mod embedded;
 mod formula;
+mod implied;
 mod list;
 mod listed;
 mod minimise;
@@ -221,7 +223,10 @@ impl<'s> Judge<'s> {
     }
 
     /// Looks for an old object that is like this.
-    fn search(&mut self, formula: Formula<'s>) -> Outcome {
+    fn search<'f>(&mut self, formula: Formula<'f>) -> Outcome
+    where
+        's: 'f,
+    {
         self.solver.search(vec![
             Formula::Obeys(self.before, Role::Stored(Place::Root)),
             Formula::Obeys(self.envelope, Role::Branch(None)),
@@ -263,6 +268,17 @@ impl<'s> Judge<'s> {
             }
             Confirmed::NotAccepted(place, keyword) if keyword == "x-kubernetes-validations" => {
                 let reason = Confirmed::NotAccepted(place.clone(), keyword);
+                // What is about a default is about objects before they have it, of which rules say nothing.
+                let told = (suspect.keyword != "default").then(|| self.with_rules(steps, formula)).flatten();
+                match told {
+                    Some(Outcome::Empty) => return Proof::Safe,
+                    Some(Outcome::Found(object)) => {
+                        if let Confirmed::Damaged(damage) = look(&object) {
+                            return breaking(object, damage, &look);
+                        }
+                    }
+                    _ => {}
+                }
                 let refused = Refused { object, place };
                 self.satisfying(suspect, steps, formula, refused).unwrap_or_else(|| disagreed(suspect, &reason))
             }

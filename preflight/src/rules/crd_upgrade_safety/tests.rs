@@ -209,7 +209,6 @@ fn karpenter_moves_its_storage_version_and_drops_its_webhook() {
     x-kubernetes-validations Breaking Error: version "v1", field "^.spec.nodeClassRef.group": CEL rules added or changed: ["self != ''"]
     x-kubernetes-validations Breaking Error: version "v1", field "^.spec.nodeClassRef.kind": CEL rules added or changed: ["self != ''"]
     x-kubernetes-validations Breaking Error: version "v1", field "^.spec.nodeClassRef.name": CEL rules added or changed: ["self != ''"]
-    x-kubernetes-validations Unknown Error: unable to determine if change to existing field is safe: v1 ^.spec.requirements (x-kubernetes-validations)
     "#);
 }
 

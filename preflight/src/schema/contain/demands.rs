@@ -182,6 +182,9 @@ impl<'s> Demands<'s> {
                 self.must_be(Types::ARRAY);
                 self.list.repeated.push(unique);
             }
+            // Told at once, before the choices that are open are tried one by one.
+            Formula::Has(name, _) if self.object.lacks.contains(&name) => self.contradict(),
+            Formula::Lacks(name) if self.object.has.contains_key(&name) => self.contradict(),
             Formula::Has(name, inner) => {
                 self.must_be(Types::OBJECT);
                 self.object.has.entry(name).or_default().push(*inner);

@@ -39,7 +39,7 @@ impl<'s> Judge<'s> {
             let known = identity(rule).is_some_and(|it| before.contains(&it)) && !is_retyped(rule, old, new);
             !known && !holds(rule, old, new)
         };
-        let open: Vec<&CelRule> = new.rules.iter().filter(is_open).collect();
+        let mut open: Vec<&CelRule> = new.rules.iter().filter(is_open).collect();
         if open.is_empty() {
             return Proof::Safe;
         }
@@ -47,9 +47,27 @@ impl<'s> Judge<'s> {
         if self.search(lifted(&suspect.steps, Formula::anything())) == Outcome::Empty {
             return Proof::Safe;
         }
+        let look = self.opinion(suspect);
+        let mut left = Vec::new();
+        for rule in open {
+            match self.refused(suspect, rule) {
+                Some(Outcome::Empty) => continue,
+                Some(Outcome::Found(object)) => match look(&object) {
+                    Confirmed::Damaged(damage) if damage.keyword == suspect.keyword => {
+                        return breaking(object, damage, &look);
+                    }
+                    _ => {}
+                },
+                _ => {}
+            }
+            left.push(rule);
+        }
+        open = left;
+        if open.is_empty() {
+            return Proof::Safe;
+        }
         let programs: Vec<Program> = open.iter().filter_map(|rule| Program::of(rule).ok()).collect();
         let unconditional: Vec<Program> = programs.iter().filter(|rule| !rule.uses_old_self()).cloned().collect();
-        let look = self.opinion(suspect);
         let mut undecided = None;
         let mut worth = REPAIRED;
         for formula in std::iter::once(Formula::anything()).chain(combinations(&unconditional, old)) {

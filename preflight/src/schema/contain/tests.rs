@@ -1,6 +1,7 @@
 //! Verdicts on pairs of schemas of one field, each with its reason; witnesses are checked by the pipeline before they
 //! are told, so that a row that is breaking has one.
 
+mod implied;
 mod search;
 
 use serde_json::{Value, json};
