@@ -2,6 +2,7 @@
 //! injection is left, the app's record is true, and the same deploy again finishes it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::killed::{Moment, moments};
 use crate::support::bookkeeping::{Bookkeeping, owned};
 use crate::support::case::show;
 use crate::support::proxy::{Matching, Verb, matching};
-use crate::support::{TestCase, cases, rounds};
+use crate::support::{TestCase, cases, rounds, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
@@ -229,7 +230,9 @@ fn what_was_read_in_a_version_that_the_upgrade_ends_is_taken_back_in_another() {
     let arguments = operator.upgrade_arguments();
     let killed = operator.killed_at(&arguments, || matching(Verb::Delete, "services").nth(1), Moment::Heard);
     assert!(killed, "the deploy deletes a Service");
-    assert_eq!(api.get(&format!("/apis/{group}/v1")).status, 404, "the version is served");
+    wait_until("the version is not served", Duration::from_secs(60), || {
+        (api.get(&format!("/apis/{group}/v1")).status == 404).then_some(())
+    });
     operator.recover().expect(0);
     operator.assert_nothing_left("recovered");
     let after = operator.contents();
