@@ -4,6 +4,7 @@
 mod digest;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
@@ -124,7 +125,7 @@ pub struct Schema {
     pub nullable: bool,
     /// `format`
     pub format: Option<String>,
-    /// `default`; `Some(Null)` where it is written as null.
+    /// `default`; null is none.
     pub default: Option<Value>,
     /// `enum`, in its order.
     pub enumeration: Option<Vec<Value>>,
@@ -253,6 +254,51 @@ impl Schema {
         self.digest = digest::of(self);
     }
 
+    /// The schema as conversion from another version meets it: fields are dropped by it, and nothing is validated. What is
+    /// as in `source` stays as it is.
+    #[must_use]
+    pub fn without_demands(&self, source: &Self) -> Self {
+        static NOTHING: LazyLock<Schema> = LazyLock::new(Schema::default);
+        if self.digest == source.digest {
+            return self.clone();
+        }
+        let below = |schema: &Self, source: Option<&Self>| schema.without_demands(source.unwrap_or(&NOTHING));
+        let field = |name: &str| source.properties.get(name).or_else(|| source.additional_schema());
+        let is_typed = (self.kind, self.int_or_string) == (source.kind, source.int_or_string);
+        let mut schema = Self {
+            kind: self.kind.filter(|_| is_typed),
+            int_or_string: self.int_or_string && is_typed,
+            properties: self.properties.iter().map(|(name, own)| (name.clone(), below(own, field(name)))).collect(),
+            additional: self.additional.as_ref().map(|additional| match additional {
+                Additional::Schema(values) => Additional::Schema(Box::new(below(values, source.additional_schema()))),
+                other => other.clone(),
+            }),
+            items: self.items.as_deref().map(|items| Box::new(below(items, source.items.as_deref()))),
+            nullable: self.nullable,
+            default: self.default.clone(),
+            preserve_unknown: self.preserve_unknown,
+            embedded_resource: self.embedded_resource,
+            defaulted: self.defaulted.clone(),
+            list_type: source.list_type,
+            list_map_keys: source.list_map_keys.clone(),
+            map_type: source.map_type,
+            ..Self::default()
+        };
+        schema.digest = digest::of(&schema);
+        schema
+    }
+
+    /// Where a list preserves unknown fields, so do its items, whatever they say themselves.
+    fn open_as_item(&mut self) {
+        if !self.preserve_unknown && matches!(self.kind, None | Some(Type::Object | Type::Array)) {
+            self.preserve_unknown = true;
+            if let Some(items) = &mut self.items {
+                items.open_as_item();
+            }
+            self.digest = digest::of(self);
+        }
+    }
+
     fn read(value: &Value, depth: usize) -> Self {
         let mut schema = Self::default();
         match value {
@@ -267,6 +313,9 @@ impl Schema {
             }
             Value::Object(_) => schema.cannot_read("nested too deeply", value),
             _ => schema.cannot_read("schema", value),
+        }
+        if let Some(items) = schema.items.as_mut().filter(|_| schema.preserve_unknown) {
+            items.open_as_item();
         }
         let defaulted = schema.properties.iter().filter(|(_, property)| property.default.is_some());
         schema.defaulted = defaulted.map(|(name, _)| name.clone()).collect();
@@ -298,7 +347,8 @@ impl Schema {
             "type" => self.kind = Some(Type::of(value.as_str()?)?),
             "nullable" => self.nullable = value.as_bool()?,
             "format" => self.format = Some(value.as_str()?.to_owned()).filter(|format| !format.is_empty()),
-            "default" => self.default = Some(value.clone()),
+            // A default of null is none.
+            "default" => self.default = Some(value.clone()).filter(|default| !default.is_null()),
             "enum" => self.enumeration = Some(value.as_array()?.clone()).filter(|values| !values.is_empty()),
             "minimum" => self.minimum = Some(limit("exclusiveMinimum")?),
             "maximum" => self.maximum = Some(limit("exclusiveMaximum")?),
@@ -418,7 +468,7 @@ mod tests {
             (json!({"required": ["a", "b"]}), json!({"required": ["b", "a", "a"]})),
             (json!({"enum": ["a", "b"]}), json!({"enum": ["b", "a"]})),
             (json!({"minimum": 1}), json!({"minimum": 1.0, "exclusiveMinimum": false})),
-            (json!({"nullable": false, "pattern": ""}), json!({})),
+            (json!({"nullable": false, "pattern": "", "default": null}), json!({})),
             (
                 json!({"default": {"a": 1, "b": [{"c": 1, "d": 2}]}}),
                 json!({"default": {"b": [{"d": 2, "c": 1}], "a": 1}}),
@@ -437,7 +487,7 @@ mod tests {
     fn every_keyword_changes_the_digest() {
         let plain = Schema::of(&json!({})).digest;
         let keywords = json!({
-            "type": "string", "nullable": true, "format": "date", "default": null, "enum": ["a"], "minimum": 1,
+            "type": "string", "nullable": true, "format": "date", "default": "a", "enum": ["a"], "minimum": 1,
             "maximum": 1, "multipleOf": 2, "pattern": "a", "minLength": 1, "maxLength": 1, "minItems": 1, "maxItems": 1,
             "minProperties": 1, "maxProperties": 1, "uniqueItems": true, "required": ["a"], "properties": {"a": {}},
             "additionalProperties": true, "items": {}, "allOf": [{}], "anyOf": [{}], "oneOf": [{}], "not": {},
