@@ -174,7 +174,7 @@ fn conversion_is_told_with_what_is_lost_between_versions() {
     // Converted by a webhook before, a field that only one version has is lost from now on.
     let mut converted = new.clone();
     converted["spec"]["conversion"] = json!({"strategy": "Webhook"});
-    assert_eq!(lines(&converted, &new), ["warning ConversionChanged . breaking"]);
+    assert_eq!(lines(&converted, &new), ["breaking ConversionChanged . breaking"]);
 }
 
 #[test]
