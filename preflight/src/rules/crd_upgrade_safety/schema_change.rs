@@ -111,7 +111,7 @@ fn finding(upgrade: &Upgrade<'_>, version: &str, difference: Difference, profile
         message.push_str(" (proved to affect no object; the published list refuses it)");
     }
     let mut finding = placed(upgrade, version, &difference, difference.keyword, verdict, message);
-    if difference.keyword == "defaultOfNewField" {
+    if difference.keyword == "defaultOfNewField" && difference.proof == Proof::Safe {
         finding.effect = Some("altered".to_owned());
         finding.blocks = Some("read".to_owned());
     }
