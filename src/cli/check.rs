@@ -22,7 +22,7 @@ Examples:
   pushback check -f git:v2:deploy --cluster git:v1:deploy    two releases
   pushback check -a shop -f shop/ --report json=report.json
 
-Exits with 10 where apply would be refused.")]
+Exit codes: 0 nothing stands against it, 1 wrong input, 10 apply would be refused, 13 no cluster.")]
 pub struct CheckArgs {
     #[command(flatten)]
     app: OptionalAppArgs,

@@ -6,7 +6,7 @@ use clap_complete::Shell;
 
 /// Print a shell's completion script.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  source <(pushback completion bash)")]
+#[command(after_help = "Example:\n  source <(pushback completion bash)\n\nExit codes: 0 printed, 1 no such shell.")]
 pub struct CompletionArgs {
     /// Shell
     shell: Shell,

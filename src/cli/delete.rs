@@ -25,7 +25,10 @@ Examples:
   pushback delete -a shop
   pushback delete -a shop --yes --wait=false
 
-Objects whose delete-strategy is orphan stay. An app that does not exist is no error.")]
+Objects whose delete-strategy is orphan stay. An app that does not exist is no error.
+
+Exit codes: 0 done, 1 wrong input, 10 refused before anything was deleted, 12 another run holds the
+app, 13 no cluster, 20 partly deleted, 21 a deletion has failed, 22 waiting timed out.")]
 pub struct DeleteArgs {
     #[command(flatten)]
     app: AppArgs,

@@ -21,7 +21,10 @@ Examples:
   pushback diff -a shop -f shop/ --diff-exit-status
   pushback diff -f new.yaml --cluster file:old.yaml   two files
 
-What the server refuses is shown too, and exits with 10. The preflight rules are run by `pushback check`.")]
+What the server refuses is shown too. The preflight rules are run by `pushback check`.
+
+Exit codes: 0 done, 1 wrong input, 10 the server would refuse it, 13 no cluster; with
+--diff-exit-status 2 no changes, 3 changes.")]
 pub struct DiffCommandArgs {
     #[command(flatten)]
     pub(super) app: OptionalAppArgs,

@@ -19,7 +19,12 @@ use crate::report::table::Table;
 
 /// Show an app.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  pushback inspect -a shop\n  pushback inspect -a shop --tree --status")]
+#[command(after_help = "\
+Examples:
+  pushback inspect -a shop
+  pushback inspect -a shop --tree --status
+
+Exit codes: 0 shown, 1 no such app or wrong input, 13 no cluster.")]
 pub struct InspectArgs {
     #[command(flatten)]
     app: AppArgs,

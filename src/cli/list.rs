@@ -15,7 +15,12 @@ use crate::report::table::Table;
 
 /// List apps.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  pushback list\n  pushback list -A -o json")]
+#[command(after_help = "\
+Examples:
+  pushback list
+  pushback list -A -o json
+
+Exit codes: 0 listed, 1 wrong input, 13 no cluster.")]
 pub struct ListArgs {
     #[command(flatten)]
     namespace: NamespaceArgs,

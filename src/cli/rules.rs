@@ -9,7 +9,12 @@ use crate::report::table::Table;
 
 /// List the preflight rules, or explain one.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  pushback rules\n  pushback rules CRDUpgradeSafety")]
+#[command(after_help = "\
+Examples:
+  pushback rules
+  pushback rules CRDUpgradeSafety
+
+Exit codes: 0 shown, 1 no such rule.")]
 pub struct RulesArgs {
     /// Rule to explain
     name: Option<String>,

@@ -10,7 +10,7 @@ pub mod simulate;
 pub mod validate;
 pub mod validate_version;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
@@ -130,9 +130,9 @@ pub fn both<T>(one: Result<T, Vec<InputError>>, other: Result<T, Vec<InputError>
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Report")]
 pub struct ShownArgs {
-    /// Format of what is printed
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: ReportFormat,
+    /// Format of what is printed [default: what the ending of --output says (.json, .yaml, .md), else table]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<ReportFormat>,
     /// Write it to this file instead of standard output
     #[arg(long, short = 'o', value_name = "PATH",
           value_parser = PathBufValueParser::new().map(OutputArgument::Path))]
@@ -152,13 +152,27 @@ pub enum ReportFormat {
     Markdown,
 }
 
+impl ReportFormat {
+    /// What the ending of a file's name says.
+    fn of_file(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "json" => Some(Self::Json),
+            "yaml" | "yml" => Some(Self::Yaml),
+            "md" => Some(Self::Markdown),
+            _ => None,
+        }
+    }
+}
+
 impl ShownArgs {
-    /// Where it goes; standard output where nothing is said.
+    /// Where it goes, standard output where nothing is said, and in which format.
     ///
     /// # Errors
     /// A format was given where the path belongs.
-    pub fn path(&self) -> Result<Option<PathBuf>, CommandError> {
-        output_path(self.output.as_ref())
+    pub fn place(&self) -> Result<(Option<PathBuf>, ReportFormat), CommandError> {
+        let path = output_path(self.output.as_ref())?;
+        let format = self.format.or_else(|| ReportFormat::of_file(path.as_deref()?)).unwrap_or(ReportFormat::Table);
+        Ok((path, format))
     }
 }
 

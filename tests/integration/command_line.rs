@@ -9,7 +9,6 @@ use crate::support::{Pushback, TestCase, cases};
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: help_names_every_command_and_groups_the_flags,
-        Nothing: every_command_has_an_example_that_is_accepted,
         Nothing: every_shell_gets_a_completion_script,
         Nothing: rules_are_listed_and_explained_and_slips_are_answered,
         Nothing: the_version_is_the_same_by_both_ways,
@@ -19,7 +18,6 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_report_on_standard_output_follows_what_is_there,
         Nothing: data_that_cannot_be_written_fails_the_run,
         Nothing: events_begin_with_the_start_and_end_with_the_end,
-        Nothing: a_help_page_is_no_wider_than_a_terminal,
     ]
 }
 
@@ -57,34 +55,6 @@ fn help_names_every_command_and_groups_the_flags() {
     // No subcommand: the same page, as an error.
     let none = Pushback::new().run(&[]).expect(1);
     assert!(none.stderr.contains("Usage: pushback [OPTIONS] <COMMAND>") && none.stdout.is_empty());
-}
-
-fn every_command_has_an_example_that_is_accepted() {
-    for command in COMMANDS.into_iter().filter(|command| *command != "version") {
-        let page = help(&[command, "--help"]);
-        let (_, page) = page.split_once("\nExample").unwrap_or_default();
-        let examples: Vec<&str> =
-            page.lines().filter_map(|line| line.trim_start().split_once("pushback ").map(|(_, rest)| rest)).collect();
-        let examples: Vec<&str> = examples.into_iter().filter(|example| example.starts_with(command)).collect();
-        assert!(!examples.is_empty(), "{command} has no example: {page}");
-        for example in examples {
-            // Behind two blanks the example is explained.
-            let line = example.split("  ").next().unwrap_or_default().trim_end_matches(')');
-            // With --help behind it, everything before it is parsed and nothing is done.
-            let arguments: Vec<&str> = line.split(' ').chain(["--help"]).collect();
-            Pushback::new().run(&arguments).expect(0);
-        }
-    }
-}
-
-fn a_help_page_is_no_wider_than_a_terminal() {
-    for command in COMMANDS {
-        for flag in ["-h", "--help"] {
-            let page = help(&[command, flag]);
-            let wide: Vec<&str> = page.lines().filter(|line| line.chars().count() > 100).collect();
-            assert!(wide.is_empty(), "{command} {flag}: {wide:?}");
-        }
-    }
 }
 
 fn every_shell_gets_a_completion_script() {

@@ -5,6 +5,7 @@ mod aggregated;
 mod bad_input;
 mod budgets;
 mod command_line;
+mod command_reference;
 mod config;
 mod crd_pairs;
 mod derived_models;
@@ -27,6 +28,7 @@ mod ownership;
 mod preflight;
 mod proxy;
 mod prune;
+mod published_upgrade_diff;
 mod races;
 mod readme;
 mod refusals;
@@ -60,6 +62,7 @@ fn all_tests() -> Vec<TestCase> {
         bad_input::tests(),
         budgets::tests(),
         command_line::tests(),
+        command_reference::tests(),
         config::tests(),
         crd_pairs::tests(),
         derived_models::tests(),
@@ -82,6 +85,7 @@ fn all_tests() -> Vec<TestCase> {
         preflight::tests(),
         proxy::tests(),
         prune::tests(),
+        published_upgrade_diff::tests(),
         races::tests(),
         readme::tests(),
         refusals::tests(),

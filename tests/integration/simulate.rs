@@ -42,7 +42,7 @@ fn files(place: &Pushback, folder: &str) -> BTreeSet<String> {
     entries.map(|entry| entry.expect("it is there").file_name().into_string().expect("it is there")).collect()
 }
 
-fn yaml(path: impl AsRef<Path>) -> Value {
+pub(crate) fn yaml(path: impl AsRef<Path>) -> Value {
     let path = path.as_ref();
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -74,7 +74,7 @@ fn every_experiment_for_a_real_upgrade_is_valid_and_ready() {
 }
 
 /// What an experiment does, without what may be said in other words.
-fn substance(experiment: &Value) -> Value {
+pub(crate) fn substance(experiment: &Value) -> Value {
     let spec = &experiment["spec"];
     let annotations = &experiment["metadata"]["annotations"];
     let annotation = |key: &str| annotations[format!("chaos.operatorchaos.io/{key}")].clone();
@@ -103,8 +103,13 @@ fn the_published_examples_are_what_is_generated() {
     for file in ["webhook-added-llmisvc-validator.yaml", "dependency-added-modelregistry.yaml", "suite-manifest.yaml"] {
         assert!(files.contains(file), "{file}: {files:?}");
     }
-    let ours = substance(&yaml(place.directory().join("suite/webhook-added-llmisvc-validator.yaml")));
-    assert_eq!(ours, substance(&yaml(data("experiments/llmisvc-webhook-added.yaml"))));
+    for (file, published) in [
+        ("webhook-added-llmisvc-validator.yaml", "llmisvc-webhook-added.yaml"),
+        ("crd-breaking-storage-removed.yaml", "storage-field-removed.yaml"),
+    ] {
+        let ours = substance(&yaml(place.directory().join("suite").join(file)));
+        assert_eq!(ours, substance(&yaml(data(&format!("experiments/{published}")))), "{file}");
+    }
     let valid = place.run(&["upgrade", "validate", &data("experiments")]).expect(0);
     assert_eq!(valid.stdout, "2 experiments are valid\n");
     place.run(&["upgrade", "validate", "suite"]).expect(0);

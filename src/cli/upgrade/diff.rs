@@ -22,7 +22,7 @@ Examples:
   pushback upgrade diff --from old.yaml --to new.yaml --breaking --format markdown --output diff.md
   pushback upgrade diff --from old.yaml --to new.yaml --fail-on warning
 
-Exits with 10 where a change is as bad as --fail-on says.")]
+Exit codes: 0 done, 1 wrong input, 10 a change is as bad as --fail-on says.")]
 pub struct UpgradeDiffArgs {
     #[command(flatten)]
     sides: SidesArgs,
@@ -62,7 +62,7 @@ struct Report<'a> {
 /// The releases cannot be read.
 pub fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, CommandError> {
     let UpgradeDiffArgs { sides, matching, breaking, shown, fail_on } = arguments;
-    let path = shown.path()?;
+    let (path, format) = shown.place()?;
     let (old, new) = sides.read()?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
@@ -76,7 +76,7 @@ pub fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, Com
     if breaking {
         diff.keep_from(Severity::Breaking);
     }
-    let text = match shown.format {
+    let text = match format {
         ReportFormat::Table => release_text::table(&diff),
         ReportFormat::Markdown => release_markdown::text(&diff),
         format @ (ReportFormat::Json | ReportFormat::Yaml) => {

@@ -14,15 +14,16 @@ use crate::upgrade::sources::Side;
 /// Say every difference between the CustomResourceDefinitions of two releases.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Severity is that of published lists; OBJECTS is the verdict of rule CRDUpgradeSafety: whether an object that was fine
-before, or a client, suffers.
+Severity is that of published lists; OBJECTS is the verdict of rule CRDUpgradeSafety: whether
+an object that was fine before, or a client, suffers.
 
 Examples:
   pushback upgrade diff-crds --old crds/v2.20 --new crds/v2.21
-  pushback upgrade diff-crds --old git:v2.20:config/crd --new config/crd --format json --output schema-diff.json
-  kustomize build config/crd | pushback upgrade diff-crds --old git:main:config/crd --new - --fail-on warning
+  pushback upgrade diff-crds --old git:v2.20:config/crd --new config/crd --output schema-diff.json
+  kustomize build config/crd | pushback upgrade diff-crds --old git:main:config/crd --new -
+  pushback upgrade diff-crds --old old.yaml --new new.yaml --fail-on warning
 
-Exits with 10 where a change is as bad as --fail-on says.")]
+Exit codes: 0 done, 1 wrong input, 10 a change is as bad as --fail-on says.")]
 pub struct DiffCrdsArgs {
     #[command(flatten)]
     sides: SidesArgs,
@@ -48,14 +49,14 @@ enum RequiredWithDefault {
 /// The definitions cannot be read, or the two sides are of different ones.
 pub fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<Ended, CommandError> {
     let DiffCrdsArgs { sides, required_with_default, shown, fail_on } = arguments;
-    let path = shown.path()?;
+    let (path, format) = shown.place()?;
     let (old, new) = sides.read()?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
     comparable(&old, &new, [&sides.from, &sides.to])?;
     let options = Options { required_with_default_warns: required_with_default == RequiredWithDefault::Warning };
     let diff = DefinitionsDiff::of(definitions::compare(&old.definitions(), &new.definitions(), options));
-    let text = match shown.format {
+    let text = match format {
         ReportFormat::Table => definitions_text::table(&diff),
         ReportFormat::Markdown => definitions_text::markdown(&diff),
         format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&diff, format)?,

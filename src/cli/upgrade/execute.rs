@@ -50,8 +50,8 @@ Examples:
 Before anything is injected, what is needed to take it back is written to the cluster. What a killed
 run has left is taken back by `pushback upgrade recover`.
 
-Exit codes: 0 all resilient or skipped, 1 wrong input, 12 another run is at work there, 13 no cluster,
-20 something could not be taken back, 21 not resilient.")]
+Exit codes: 0 all resilient or skipped, 1 wrong input, 12 another run is at work there,
+13 no cluster, 20 something could not be taken back, 21 not resilient.")]
 pub struct RunArgs {
     /// Experiments: files or folders, read recursively
     #[arg(value_name = "PATH", required = true)]
@@ -196,7 +196,8 @@ pub async fn run(global: &GlobalArgs, arguments: RunArgs) -> ExitCode {
         let Given { experiments, switched_off } = experiments::read(&suite)?;
         let off = |(experiment, reason)| Outcome { reason, ..blank(&experiment) };
         let left_out = switched_off.into_iter().map(off).collect();
-        let shown = Shown { path: shown.path()?, format: shown.format };
+        let (path, format) = shown.place()?;
+        let shown = Shown { path, format };
         execute_all(global, run, experiments, left_out, dry_run, &execute, &shown).await
     })
     .await

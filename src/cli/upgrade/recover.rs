@@ -27,8 +27,9 @@ Examples:
   pushback upgrade recover
   pushback upgrade recover --allow-namespace backup-system --yes
 
-By the journals that runs write before they inject. A field gets its old value if it still has the one
-that was injected; what somebody has changed since is left and named. Doing it twice does nothing.
+By the journals that runs write before they inject. A field gets its old value if it still has
+the one that was injected; what somebody has changed since is left and named. Doing it twice
+does nothing.
 
 Exit codes: 0 nothing is left, 12 a run is at work there, 13 no cluster, 20 something could not be
 taken back.")]

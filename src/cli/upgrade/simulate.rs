@@ -28,16 +28,20 @@ use crate::upgrade::{sources, suite_folder};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  pushback upgrade simulate --from knowledge/v2.20 --to knowledge/v2.21 --output experiments/upgrade-suite
+  pushback upgrade simulate --from knowledge/v2.20 --to knowledge/v2.21 --output upgrade-suite
   pushback upgrade simulate --from knowledge/v2.20 --to knowledge/v2.21 --dry-run
-  pushback upgrade simulate --from git:v1:deploy --to deploy --output suite --export chaos-mesh --export krkn
-  pushback upgrade simulate --from knowledge/v2.20 --to knowledge/v2.21 --component kserve-controller-manager --dry-run
+  pushback upgrade simulate --from git:v1:deploy --to deploy --output suite --export chaos-mesh
+  pushback upgrade simulate --from old --to new --component kserve-controller-manager --dry-run
 
   pushback upgrade simulate --from old --to new --execute --allow-namespace backup-system --yes
   pushback upgrade simulate --recover
 
-Without --execute nothing is injected: the suite is written for `kubectl apply` or another runner. suite-manifest.yaml lists the
-experiments in their order, what each needs before it can run, and the changes that people must look at.")]
+Without --execute nothing is injected: the suite is written for `kubectl apply` or another runner.
+suite-manifest.yaml lists the experiments in their order, what each needs before it can run, and the
+changes that people must look at.
+
+Exit codes: 0 written, 1 wrong input; with --execute those of `pushback upgrade run`, with --recover
+those of `pushback upgrade recover`.")]
 pub struct SimulateArgs {
     #[command(flatten)]
     sides: SimulatedSidesArgs,

@@ -20,8 +20,10 @@ Examples:
   pushback upgrade validate my-experiment.yaml another.yaml
   helm template chaos | pushback upgrade validate -
 
-Every experiment is held against all demands at once: those on its text, and those that the original's runner makes
-only when it runs. Exits with 1 where one is not met.")]
+Every experiment is held against all demands at once: those on its text, and those that the
+original's runner makes only when it runs.
+
+Exit codes: 0 all are valid, 1 a demand is not met, or the input cannot be read.")]
 pub struct ValidateArgs {
     /// Experiments: files, folders (read recursively), git:REF:PATH, https URLs, or - for standard input
     #[arg(value_name = "PATH", required = true)]

@@ -18,7 +18,7 @@ Examples:
   pushback upgrade validate-version knowledge/v2.21
   pushback upgrade validate-version knowledge/odh-v2.10 --format json
 
-Exits with 1 where something is missing or contradicts itself.")]
+Exit codes: 0 complete, 1 something is missing or contradicts itself.")]
 pub struct ValidateVersionArgs {
     /// Folder with the models of one version, and their definitions in crds/; git:REF:PATH too [alias: --knowledge-dir]
     #[arg(value_name = "DIR", required_unless_present = "knowledge_dir")]
@@ -44,13 +44,13 @@ struct Report<'a> {
 /// # Errors
 /// It is no folder, or a file in it cannot be read at all.
 pub fn run(global: &GlobalArgs, arguments: ValidateVersionArgs) -> Result<Ended, CommandError> {
-    let path = arguments.shown.path()?;
+    let (path, format) = arguments.shown.place()?;
     let directory = arguments.directory.or(arguments.knowledge_dir).unwrap_or_default();
     let (folder, warnings) = sources::versioned(&directory)?;
     warn(global, &warnings);
     let checks = versioned::check(&folder);
     let valid = checks.iter().all(|check| check.problems.is_empty());
-    let text = match arguments.shown.format {
+    let text = match format {
         ReportFormat::Table => versioned_text::table(&directory, &checks),
         ReportFormat::Markdown => versioned_text::markdown(&directory, &checks),
         format @ (ReportFormat::Json | ReportFormat::Yaml) => {

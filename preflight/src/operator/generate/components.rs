@@ -23,7 +23,8 @@ const OWN_FINALIZER: &str = "chaos.operatorchaos.io/block";
 const EXTERNAL: &str = "external:";
 
 impl<'a> Generation<'a> {
-    /// The new component, and all that it brings along.
+    /// The new component, and the resources that it brings along. Its webhooks, finalizers and dependencies are changes of
+    /// their own.
     pub(super) fn component_added(&mut self, subject: &Subject<'_, 'a>) {
         let Some(place) = subject.new else { return };
         let origin = subject.origin();
@@ -37,33 +38,22 @@ impl<'a> Generation<'a> {
             )),
             None => self.review(origin.clone(), "", NO_PODS),
         }
-        let webhooks: Vec<&Webhook> = place.component.webhooks.iter().collect();
-        let webhooks =
-            webhooks.into_iter().filter(|webhook| !self.old.webhooks.contains(&(&webhook.kind, &webhook.name)));
-        let webhooks: Vec<&Webhook> = webhooks.collect();
-        for webhook in &webhooks {
-            self.webhook(typed(&origin, ChangeType::WebhookAdded), place, webhook, webhooks.len() > 1);
-        }
-        for finalizer in &place.component.finalizers {
-            if !self.old.finalizers.contains(finalizer.as_str()) {
-                self.finalizer(typed(&origin, ChangeType::FinalizerAdded), place, finalizer);
-            }
-        }
-        for dependency in &place.component.dependencies {
-            self.dependency(typed(&origin, ChangeType::DependencyAdded), place, dependency);
-        }
         for resource in &place.component.resources {
             if !self.old.objects.contains(&resource.object.key()) {
-                self.resource_of_new_component(typed(&origin, ChangeType::ResourceAdded), place, resource);
+                let origin = Origin { change_type: ChangeType::ResourceAdded.name(), ..origin.clone() };
+                self.resource_of_new_component(origin, place, resource);
             }
         }
     }
 
     pub(super) fn component_removed(&mut self, subject: &Subject<'_, 'a>) {
-        let resources = subject.old.map_or(0, |place| place.component.resources.len());
+        let resources = match subject.old.map_or(0, |place| place.component.resources.len()) {
+            1 => "resource".to_owned(),
+            count => format!("{count} resources"),
+        };
         let reason = format!(
-            "no experiment tests what is gone: after the upgrade, see that the operator cleaned up the {resources} \
-             resources that the component managed"
+            "no experiment tests what is gone: after the upgrade, see that the operator cleaned up the {resources} that \
+             the component managed"
         );
         self.review(subject.origin(), "", reason);
     }
@@ -284,11 +274,6 @@ pub(super) fn instance_note(kind: &str, namespace: &str) -> String {
 /// The kind of object that holds such webhooks.
 fn configuration_kind(kind: &str) -> &'static str {
     if kind == "mutating" { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" }
-}
-
-/// The same change, as what it brings along.
-fn typed(origin: &Origin, change_type: ChangeType) -> Origin {
-    Origin { change_type: change_type.name(), ..origin.clone() }
 }
 
 /// The name that was added to a list.

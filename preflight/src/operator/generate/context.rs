@@ -35,26 +35,15 @@ pub(super) struct Index<'a> {
     release: &'a Release,
     components: BTreeMap<(&'a str, &'a str), Place<'a>>,
     pub(super) objects: BTreeSet<ObjectKey>,
-    pub(super) webhooks: BTreeSet<(&'a str, &'a str)>,
-    pub(super) finalizers: BTreeSet<&'a str>,
 }
 
 impl<'a> Index<'a> {
     pub(super) fn of(release: &'a Release) -> Self {
-        let mut index = Self {
-            release,
-            components: BTreeMap::new(),
-            objects: BTreeSet::new(),
-            webhooks: BTreeSet::new(),
-            finalizers: BTreeSet::new(),
-        };
+        let mut index = Self { release, components: BTreeMap::new(), objects: BTreeSet::new() };
         for operator in &release.operators {
             for component in &operator.components {
                 index.components.entry((&operator.name, &component.name)).or_insert(Place { operator, component });
                 index.objects.extend(component.resources.iter().map(|resource| resource.object.key()));
-                let webhooks = component.webhooks.iter();
-                index.webhooks.extend(webhooks.map(|webhook| (webhook.kind.as_str(), webhook.name.as_str())));
-                index.finalizers.extend(component.finalizers.iter().map(String::as_str));
             }
         }
         index

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::object::ObjectRef;
+use crate::operator::compare::{Options as CompareOptions, compare};
 use crate::operator::difference::{Severity, WebhookSummary};
 use crate::operator::experiment::{Experiment, validate};
 use crate::operator::model::{Component, Definition, Operator, Recovery, Resource, Webhook, WebhookDetails};
@@ -185,10 +186,10 @@ fn a_new_component_brings_webhooks_finalizers_dependencies_and_configuration() {
     cart.dependencies = vec!["db".to_owned()];
     cart.resources.push(resource("v1", "ConfigMap", "cart-settings", &[]));
     cart.resources.push(resource("v1", "Service", "cart", &[("a", "b")]));
-    let added = row("cart", MatchType::Added, None, vec![change(ChangeType::ComponentAdded)]);
-    let diff = ReleaseDiff { component_changes: vec![added], ..ReleaseDiff::default() };
-    let new = release("2.21", vec![cart, component("db")]);
-    let suite = generate(&release("2.20", vec![component("db")]), &new, &diff, &Options::default());
+    let (old, new) = (release("2.20", vec![component("db")]), release("2.21", vec![cart, component("db")]));
+    // Each is told as a change of its own, and tested once.
+    let diff = compare(&old, &new, CompareOptions::default());
+    let suite = generate(&old, &new, &diff, &Options::default());
     let files: Vec<&str> = suite.experiments.iter().map(|entry| entry.file.as_str()).collect();
     assert_eq!(
         files,
@@ -212,7 +213,7 @@ fn a_component_that_is_gone_is_for_people() {
     assert_eq!(
         shown(&suite),
         [
-            "review : no experiment tests what is gone: after the upgrade, see that the operator cleaned up the 1 resources \
+            "review : no experiment tests what is gone: after the upgrade, see that the operator cleaned up the resource \
          that the component managed",
         ]
     );

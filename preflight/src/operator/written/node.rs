@@ -119,8 +119,8 @@ impl<'a> Node<'a> {
             Value::String(text) => text.clone(),
             scalar @ (Value::Bool(_) | Value::Number(_)) => {
                 let found = format!("expected text, found {}", describe(scalar));
-                // Of `2.10` only 2.1 is left to show.
-                let hint = if scalar.is_f64() {
+                // Of `2.10` only 2.1 is left to show, and of `n` only false.
+                let hint = if scalar.is_f64() || scalar.is_boolean() {
                     "write it in quotes".to_owned()
                 } else {
                     format!("write it in quotes: \"{scalar}\"")
