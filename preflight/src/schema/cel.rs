@@ -4,6 +4,7 @@
 //! The reading and evaluation are own work because both must be bounded: rules come from files, and the `cel` crate
 //! overflows the stack on deep ones and cannot be stopped. Values also know the schema, as they do on the server.
 
+mod claims;
 mod evaluate;
 mod hints;
 mod lexer;
@@ -24,6 +25,7 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
+pub use self::claims::{Claim, FieldPath, Order, Term};
 use self::evaluate::{Evaluator, Stop};
 pub use self::hints::{Hint, Hints, Step};
 pub use self::partial::Known;
@@ -158,6 +160,13 @@ impl Program {
     #[must_use]
     pub fn decide(&self, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<bool> {
         if self.uses_old_self() { None } else { partial::decide(&self.root, known) }
+    }
+
+    /// What the rule claims of the value that has its node at the end of `below`. Claims about transitions are about
+    /// nothing that an object holds, so that there are none; nor where the server may give up the whole rule.
+    #[must_use]
+    pub fn claim(&self, below: &[String]) -> Option<Claim> {
+        if self.uses_old_self() || self.root.has_macro("sortBy") { None } else { claims::claim(&self.root, below) }
     }
 
     /// What the rule looks at, for those who look for objects that violate it.

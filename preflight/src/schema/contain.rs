@@ -3,15 +3,20 @@
 
 mod admits;
 mod branches;
+mod claims;
 mod confirm;
 mod defaults;
 mod demands;
+mod embedded;
 mod formula;
+mod implied;
 mod list;
+mod listed;
 mod minimise;
 mod number;
 mod object;
 mod probe;
+mod retyped;
 mod rules;
 mod solve;
 mod text;
@@ -225,7 +230,10 @@ impl<'s> Judge<'s> {
     }
 
     /// Looks for an old object that is like this.
-    fn search(&mut self, formula: Formula<'s>) -> Outcome {
+    fn search<'f>(&mut self, formula: Formula<'f>) -> Outcome
+    where
+        's: 'f,
+    {
         self.solver.search(vec![
             Formula::Obeys(self.before, Role::Stored(Place::Root)),
             Formula::Obeys(self.envelope, Role::Branch(None)),
@@ -244,14 +252,40 @@ impl<'s> Judge<'s> {
         }
     }
 
+    /// Whether anything is asked of a whole node on the way to a field.
+    fn is_asked_around(&self, steps: &[Step<'s>]) -> bool {
+        (0..steps.len()).filter_map(|length| rules::node_at(self.after, &steps[..length])).any(|node| {
+            let combined = [&node.all_of, &node.any_of, &node.one_of].into_iter().any(|branches| !branches.is_empty());
+            combined || node.not.is_some() || node.enumeration.is_some() || !node.rules.is_empty()
+        })
+    }
+
     /// The second opinion has to agree before an object is told.
     fn confirmed(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>, object: Value) -> Proof {
         let look = self.opinion(suspect);
         match look(&object) {
             Confirmed::Damaged(damage) => breaking(object, damage, &look),
-            Confirmed::Unharmed if suspect.keyword == "default" => Proof::Safe,
+            // Another object may hold the larger default against what is asked of the nodes around it.
+            Confirmed::Unharmed if suspect.keyword == "default" => {
+                if suspect.old.is_some() && suspect.new.is_some() && self.is_asked_around(&suspect.steps) {
+                    unknown(suspect.keyword)
+                } else {
+                    Proof::Safe
+                }
+            }
             Confirmed::NotAccepted(place, keyword) if keyword == "x-kubernetes-validations" => {
                 let reason = Confirmed::NotAccepted(place.clone(), keyword);
+                // What is about a default is about objects before they have it, of which rules say nothing.
+                let told = (suspect.keyword != "default").then(|| self.with_rules(steps, formula)).flatten();
+                match told {
+                    Some(Outcome::Empty) => return Proof::Safe,
+                    Some(Outcome::Found(object)) => {
+                        if let Confirmed::Damaged(damage) = look(&object) {
+                            return breaking(object, damage, &look);
+                        }
+                    }
+                    _ => {}
+                }
                 let refused = Refused { object, place };
                 self.satisfying(suspect, steps, formula, refused).unwrap_or_else(|| disagreed(suspect, &reason))
             }

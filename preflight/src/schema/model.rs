@@ -127,7 +127,7 @@ pub struct Schema {
     pub nullable: bool,
     /// `format`
     pub format: Option<String>,
-    /// `default`; `Some(Null)` where it is written as null.
+    /// `default`; null is none.
     pub default: Option<Value>,
     /// `enum`, in its order.
     pub enumeration: Option<Vec<Value>>,
@@ -256,6 +256,17 @@ impl Schema {
         self.digest = digest::of(self);
     }
 
+    /// Where a list preserves unknown fields, so do its items, whatever they say themselves.
+    fn open_as_item(&mut self) {
+        if !self.preserve_unknown && matches!(self.kind, None | Some(Type::Object | Type::Array)) {
+            self.preserve_unknown = true;
+            if let Some(items) = &mut self.items {
+                items.open_as_item();
+            }
+            self.digest = digest::of(self);
+        }
+    }
+
     fn read(value: &Value, depth: usize) -> Self {
         let mut schema = Self::default();
         match value {
@@ -270,6 +281,9 @@ impl Schema {
             }
             Value::Object(_) => schema.cannot_read("nested too deeply", value),
             _ => schema.cannot_read("schema", value),
+        }
+        if let Some(items) = schema.items.as_mut().filter(|_| schema.preserve_unknown) {
+            items.open_as_item();
         }
         let defaulted = schema.properties.iter().filter(|(_, property)| property.default.is_some());
         schema.defaulted = defaulted.map(|(name, _)| name.clone()).collect();
@@ -301,7 +315,8 @@ impl Schema {
             "type" => self.kind = Some(Type::of(value.as_str()?)?),
             "nullable" => self.nullable = value.as_bool()?,
             "format" => self.format = Some(value.as_str()?.to_owned()).filter(|format| !format.is_empty()),
-            "default" => self.default = Some(value.clone()),
+            // A default of null is none.
+            "default" => self.default = Some(value.clone()).filter(|default| !default.is_null()),
             "enum" => self.enumeration = Some(value.as_array()?.clone()).filter(|values| !values.is_empty()),
             "minimum" => self.minimum = Some(limit("exclusiveMinimum")?),
             "maximum" => self.maximum = Some(limit("exclusiveMaximum")?),
@@ -421,7 +436,7 @@ mod tests {
             (json!({"required": ["a", "b"]}), json!({"required": ["b", "a", "a"]})),
             (json!({"enum": ["a", "b"]}), json!({"enum": ["b", "a"]})),
             (json!({"minimum": 1}), json!({"minimum": 1.0, "exclusiveMinimum": false})),
-            (json!({"nullable": false, "pattern": ""}), json!({})),
+            (json!({"nullable": false, "pattern": "", "default": null}), json!({})),
             (
                 json!({"default": {"a": 1, "b": [{"c": 1, "d": 2}]}}),
                 json!({"default": {"b": [{"d": 2, "c": 1}], "a": 1}}),
@@ -440,7 +455,7 @@ mod tests {
     fn every_keyword_changes_the_digest() {
         let plain = Schema::of(&json!({})).digest;
         let keywords = json!({
-            "type": "string", "nullable": true, "format": "date", "default": null, "enum": ["a"], "minimum": 1,
+            "type": "string", "nullable": true, "format": "date", "default": "a", "enum": ["a"], "minimum": 1,
             "maximum": 1, "multipleOf": 2, "pattern": "a", "minLength": 1, "maxLength": 1, "minItems": 1, "maxItems": 1,
             "minProperties": 1, "maxProperties": 1, "uniqueItems": true, "required": ["a"], "properties": {"a": {}},
             "additionalProperties": true, "items": {}, "allOf": [{}], "anyOf": [{}], "oneOf": [{}], "not": {},

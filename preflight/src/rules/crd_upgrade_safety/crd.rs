@@ -57,11 +57,7 @@ impl<'a> Crd<'a> {
     pub(crate) fn of(value: &'a Value) -> Self {
         let null = &Value::Null;
         let spec = value.get("spec").unwrap_or(null);
-        let common = Common {
-            schema: spec.pointer("/validation/openAPIV3Schema"),
-            subresources: spec.get("subresources"),
-            printer_columns: spec.get("additionalPrinterColumns"),
-        };
+        let common = Common::of(value, spec);
         let mut versions: Vec<Version<'a>> = list(spec.get("versions"))
             .filter(|version| version.get("name").is_some_and(Value::is_string))
             .map(|version| Version::of(version, &common))
@@ -159,11 +155,25 @@ impl<'a> Crd<'a> {
     }
 }
 
-/// What `v1beta1` gives for all versions at once.
+/// What `v1beta1` gives for all versions at once; in `v1` the server drops it.
+#[derive(Default)]
 struct Common<'a> {
     schema: Option<&'a Value>,
     subresources: Option<&'a Value>,
     printer_columns: Option<&'a Value>,
+}
+
+impl<'a> Common<'a> {
+    fn of(definition: &'a Value, spec: &'a Value) -> Self {
+        if definition.text("/apiVersion") == "apiextensions.k8s.io/v1" {
+            return Self::default();
+        }
+        Self {
+            schema: spec.pointer("/validation/openAPIV3Schema"),
+            subresources: spec.get("subresources"),
+            printer_columns: spec.get("additionalPrinterColumns"),
+        }
+    }
 }
 
 impl<'a> Version<'a> {

@@ -47,7 +47,10 @@ pub(super) fn check(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut 
         }
         let key = |difference: &Difference| (difference.path.clone(), difference.keyword);
         let old: BTreeSet<(Vec<SchemaStep>, &str)> = before
-            .map(|(source, target)| compare(&source, &target, upgrade.server).iter().map(key).collect())
+            .map(|(source, target)| {
+                let differences = compare(&source, &target, upgrade.server);
+                differences.iter().filter(|difference| difference.proof != Proof::Safe).map(key).collect()
+            })
             .unwrap_or_default();
         let differences = compare(&source, &target, upgrade.server);
         let fresh: Vec<&Difference> = differences.iter().filter(|it| !old.contains(&key(it))).collect();

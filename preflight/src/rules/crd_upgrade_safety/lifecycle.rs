@@ -68,10 +68,7 @@ pub(super) fn versions(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mu
                 let finding = upgrade.finding_in("servedVersionRemoval", Verdict::Breaking, old.name, &[], message);
                 findings.push(given_up(upgrade, old, settings.choice(&["versions", "removed"]), finding));
             }
-            None => {
-                let message = format!("version \"{}\" removed; it was neither served nor listed as stored", old.name);
-                findings.push(upgrade.finding_in("unservedVersionRemoval", Verdict::Change, old.name, &[], message));
-            }
+            None => findings.push(unserved_removed(upgrade, old.name)),
             Some(new) if old.served && !new.served => {
                 let message = format!("version \"{}\" is no longer served", old.name);
                 let finding =
@@ -91,6 +88,21 @@ pub(super) fn versions(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mu
             Some(_) => {}
         }
     }
+}
+
+/// A version that nobody uses; whether something is stored in it only a status tells.
+fn unserved_removed(upgrade: &Upgrade<'_>, name: &str) -> Finding {
+    const CHECK: &str = "unservedVersionRemoval";
+    if upgrade.old.knows_stored_versions() {
+        let message = format!("version \"{name}\" removed; it was neither served nor listed as stored");
+        return upgrade.finding_in(CHECK, Verdict::Change, name, &[], message);
+    }
+    let message = format!(
+        "unable to determine if objects are stored in version \"{name}\", which is removed: the old definition has no status"
+    );
+    upgrade.finding_in(CHECK, Verdict::Unknown, name, &[], message).remedy(format!(
+        "judge against the live definition, or make sure that status.storedVersions does not list \"{name}\""
+    ))
 }
 
 /// A version that clients can no longer use: announced by a deprecation, or settled by the settings, it warns.
@@ -174,13 +186,17 @@ fn preserve_unknown_fields(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
     if !upgrade.old.preserves_unknown_fields() || upgrade.new.preserves_unknown_fields() {
         return;
     }
-    let open = |version: &Version<'_>| {
+    let stored = upgrade.old.stored_versions();
+    let meets = |version: &&Version<'_>| version.served || stored.contains(&version.name);
+    let versions = || upgrade.new.versions.iter().filter(meets);
+    let witness = versions().find_map(|version| witness_of_pruning(upgrade, version));
+    let is_open = |version: &Version<'_>| {
         let flag = version.schema.and_then(|schema| schema.get("x-kubernetes-preserve-unknown-fields"));
         flag == Some(&Value::Bool(true))
     };
-    let Some(version) = upgrade.new.versions.iter().find(|version| version.served && !open(version)) else {
+    if witness.is_none() && versions().all(is_open) {
         return;
-    };
+    }
     let keys = ["spec", "preserveUnknownFields"];
     let message = "fields that no schema names are no longer kept".to_owned();
     let mut finding = upgrade
@@ -190,7 +206,7 @@ fn preserve_unknown_fields(upgrade: &Upgrade<'_>, findings: &mut Vec<Finding>) {
             "name every field in the schemas, or set `x-kubernetes-preserve-unknown-fields: true` where they are open",
         );
     finding.effect = Some("pruned".to_owned());
-    finding.witness = witness_of_pruning(upgrade, version);
+    finding.witness = witness;
     findings.push(finding);
 }
 

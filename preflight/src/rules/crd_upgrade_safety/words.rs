@@ -89,6 +89,9 @@ fn change(difference: &Difference) -> String {
         "minimum" | "minLength" | "minItems" | "minProperties" | "maximum" | "maxLength" | "maxItems"
         | "maxProperties" => bound(keyword, old, new),
         "x-kubernetes-validations" => match (old, new) {
+            (Some(old), Some(new)) if old == new => {
+                format!("CEL rules see values of another type: {}", short(new))
+            }
             (_, Some(new)) => format!("CEL rules added or changed: {}", short(new)),
             _ => format!("CEL rules removed: {}", shown(old)),
         },

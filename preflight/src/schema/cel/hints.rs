@@ -28,6 +28,8 @@ pub struct Hint {
     pub sizes: Vec<i64>,
     /// Whether it asks if there is one.
     pub presence: bool,
+    /// Whether it reads the value.
+    pub read: bool,
 }
 
 /// What a rule looks at.
@@ -50,7 +52,7 @@ pub(super) fn collect(node: &Node) -> Hints {
 
 fn walk<'n>(node: &'n Node, names: &mut Names<'n>, hints: &mut Hints) {
     if let Some(path) = path_of(node, names) {
-        hints.paths.entry(path).or_default();
+        hints.paths.entry(path).or_default().read = true;
     }
     match &node.expression {
         Expression::Has { operand, field } => {

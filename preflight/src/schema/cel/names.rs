@@ -30,7 +30,6 @@ fn is_kept(word: &str) -> bool {
 }
 
 /// The name of a field as a rule writes it; `None` where rules cannot name it.
-#[cfg(test)]
 pub(super) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
         return None;

@@ -10,6 +10,12 @@ pub(super) struct Node {
     pub(super) height: usize,
 }
 
+/// What names stand for where a node is written.
+struct Names<'n> {
+    this: &'n str,
+    bound: Vec<&'n str>,
+}
+
 /// What a node is.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expression {
@@ -97,15 +103,27 @@ impl Node {
         }
     }
 
+    /// Whether the macro stands anywhere in it.
+    pub(super) fn has_macro(&self, name: &str) -> bool {
+        let mut found = matches!(&self.expression, Expression::Macro { function, .. } if *function == name);
+        self.expression.for_each_child(|child| found = found || child.has_macro(name));
+        found
+    }
+
     /// The text with one spelling for what means the same: blanks, quotes, needless parentheses and the names of bound
     /// variables do not matter.
     pub(super) fn canonical(&self) -> String {
+        self.canonical_where("self", &[])
+    }
+
+    /// The same, with another text for `self`, where these names are bound.
+    pub(super) fn canonical_where(&self, this: &str, bound: &[&str]) -> String {
         let mut text = String::new();
-        self.write(&mut text, &mut Vec::new());
+        self.write(&mut text, &mut Names { this, bound: bound.to_vec() });
         text
     }
 
-    fn write<'n>(&'n self, text: &mut String, bound: &mut Vec<&'n str>) {
+    fn write<'n>(&'n self, text: &mut String, names: &mut Names<'n>) {
         match &self.expression {
             Expression::Null => text.push_str("null"),
             Expression::Bool(value) => push(text, value),
@@ -117,65 +135,65 @@ impl Node {
             Expression::Double(value) => text.push_str(&format!("{value:?}")),
             Expression::String(value) => text.push_str(&format!("{value:?}")),
             Expression::Bytes(value) => text.push_str(&format!("b{value:?}")),
-            Expression::Name(name) => match bound.iter().rposition(|variable| variable == name) {
+            Expression::Name(name) => match names.bound.iter().rposition(|variable| variable == name) {
                 Some(position) => text.push_str(&format!("${position}")),
-                None => text.push_str(name),
+                None => text.push_str(if name == "self" { names.this } else { name }),
             },
             Expression::Select { operand, field, optional } => {
-                operand.write(text, bound);
+                operand.write(text, names);
                 text.push_str(if *optional { ".?" } else { "." });
                 text.push_str(field);
             }
             Expression::Has { operand, field } => {
                 text.push_str("has(");
-                operand.write(text, bound);
+                operand.write(text, names);
                 text.push('.');
                 text.push_str(field);
                 text.push(')');
             }
             Expression::Index { operand, index, optional } => {
-                operand.write(text, bound);
+                operand.write(text, names);
                 text.push_str(if *optional { "[?" } else { "[" });
-                index.write(text, bound);
+                index.write(text, names);
                 text.push(']');
             }
             Expression::Call { function, target, arguments } => {
                 if let Some(target) = target {
-                    target.write(text, bound);
+                    target.write(text, names);
                     text.push('.');
                 }
                 text.push_str(function);
-                write_all(text, bound, "(", ", ", ")", arguments);
+                write_all(text, names, "(", ", ", ")", arguments);
             }
             Expression::Unary { operator, operand } => {
                 text.push_str(operator);
                 text.push('(');
-                operand.write(text, bound);
+                operand.write(text, names);
                 text.push(')');
             }
             Expression::Binary { operator, left, right } => {
                 text.push('(');
-                left.write(text, bound);
+                left.write(text, names);
                 text.push_str(&format!(" {operator} "));
-                right.write(text, bound);
+                right.write(text, names);
                 text.push(')');
             }
-            Expression::And(operands) => write_all(text, bound, "(", " && ", ")", operands),
-            Expression::Or(operands) => write_all(text, bound, "(", " || ", ")", operands),
+            Expression::And(operands) => write_all(text, names, "(", " && ", ")", operands),
+            Expression::Or(operands) => write_all(text, names, "(", " || ", ")", operands),
             Expression::Conditional { condition, then, otherwise } => {
                 text.push('(');
-                condition.write(text, bound);
+                condition.write(text, names);
                 text.push_str(" ? ");
-                then.write(text, bound);
+                then.write(text, names);
                 text.push_str(" : ");
-                otherwise.write(text, bound);
+                otherwise.write(text, names);
                 text.push(')');
             }
             Expression::List(items) => {
                 text.push('[');
                 for (optional, item) in items {
                     text.push_str(if *optional { "?" } else { "" });
-                    item.write(text, bound);
+                    item.write(text, names);
                     text.push(',');
                 }
                 text.push(']');
@@ -184,20 +202,20 @@ impl Node {
                 text.push('{');
                 for (optional, key, value) in entries {
                     text.push_str(if *optional { "?" } else { "" });
-                    key.write(text, bound);
+                    key.write(text, names);
                     text.push(':');
-                    value.write(text, bound);
+                    value.write(text, names);
                     text.push(',');
                 }
                 text.push('}');
             }
             Expression::Macro { function, range, variables, bodies } => {
-                range.write(text, bound);
+                range.write(text, names);
                 text.push_str(&format!(".{function}/{}", variables.len()));
-                let outside = bound.len();
-                bound.extend(variables.iter().map(String::as_str));
-                write_all(text, bound, "(", ", ", ")", bodies);
-                bound.truncate(outside);
+                let outside = names.bound.len();
+                names.bound.extend(variables.iter().map(String::as_str));
+                write_all(text, names, "(", ", ", ")", bodies);
+                names.bound.truncate(outside);
             }
         }
     }
@@ -208,18 +226,11 @@ fn push(text: &mut String, value: impl std::fmt::Display) {
     let _ = write!(text, "{value}");
 }
 
-fn write_all<'n>(
-    text: &mut String,
-    bound: &mut Vec<&'n str>,
-    open: &str,
-    between: &str,
-    close: &str,
-    nodes: &'n [Node],
-) {
+fn write_all<'n>(text: &mut String, names: &mut Names<'n>, open: &str, between: &str, close: &str, nodes: &'n [Node]) {
     text.push_str(open);
     for (position, node) in nodes.iter().enumerate() {
         text.push_str(if position > 0 { between } else { "" });
-        node.write(text, bound);
+        node.write(text, names);
     }
     text.push_str(close);
 }

@@ -4,29 +4,17 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::formula::{
     Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, free_values, types_of, ways_to_break, ways_to_damage,
 };
+use super::listed::Listed;
 use super::number::Numbers;
 use super::text::Texts;
 use super::values::ValueSet;
 use crate::schema::model::{Schema, Window};
-
-/// What every embedded resource has.
-static EMBEDDED: LazyLock<Schema> = LazyLock::new(|| {
-    Schema::of(&json!({
-        "required": ["apiVersion", "kind"],
-        "properties": {
-            "apiVersion": {"type": "string", "minLength": 1, "pattern": "^v1$"},
-            "kind": {"type": "string", "minLength": 1, "pattern": "^[A-Z][a-z]*$"},
-            "metadata": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-        },
-    }))
-});
 
 /// The demands on one value.
 #[derive(Clone, Debug)]
@@ -153,6 +141,14 @@ impl<'s> Demands<'s> {
             Formula::Types(types) => self.must_be(types),
             Formula::Is(values) => self.be_one_of(&values),
             Formula::IsNot(values) => self.not_values.push(values),
+            Formula::IsUnlisted(listed) => {
+                self.not_values.push(listed.values);
+                self.number.never_cut_to.push(listed.whole);
+            }
+            Formula::IsCutTo(whole) => {
+                self.must_be(Types::FRACTION);
+                self.number.cut_to.push(whole);
+            }
             Formula::IsBelow(limit) => {
                 self.must_be(Types::NUMBER);
                 self.number.most(limit);
@@ -186,6 +182,9 @@ impl<'s> Demands<'s> {
                 self.must_be(Types::ARRAY);
                 self.list.repeated.push(unique);
             }
+            // Told at once, before the choices that are open are tried one by one.
+            Formula::Has(name, _) if self.object.lacks.contains(&name) => self.contradict(),
+            Formula::Lacks(name) if self.object.has.contains_key(&name) => self.contradict(),
             Formula::Has(name, inner) => {
                 self.must_be(Types::OBJECT);
                 self.object.has.entry(name).or_default().push(*inner);
@@ -221,8 +220,16 @@ impl<'s> Demands<'s> {
         }
     }
 
+    /// An element of an enum.
+    fn be_listed(&mut self, listed: Listed) {
+        if self.types.has(Types::FRACTION) && !listed.whole.is_empty() {
+            self.choose(vec![Formula::Is(listed.values), Formula::IsCutTo(listed.whole)]);
+        } else {
+            self.be_one_of(&listed.values);
+        }
+    }
+
     fn be_one_of(&mut self, values: &Rc<Vec<Value>>) {
-        // The server never takes null for an element of an enum.
         let known = self.values.as_ref().map(|known| ValueSet::of(known.iter()));
         let both = |value: &&Value| known.as_ref().is_none_or(|known| known.contains(value));
         self.values = Some(Rc::new(values.iter().filter(both).cloned().collect()));
@@ -242,8 +249,7 @@ impl<'s> Demands<'s> {
     fn obey(&mut self, schema: &'s Schema, role: Role<'s>) {
         self.must_be(types_of(schema, role));
         if let Some(values) = &schema.enumeration {
-            let values = values.iter().filter(|value| !value.is_null()).cloned().collect();
-            self.be_one_of(&Rc::new(values));
+            self.be_listed(Listed::of(values));
         }
         let bounds = [schema.minimum.map(|it| it.value), schema.maximum.map(|it| it.value), schema.multiple_of];
         if bounds.into_iter().flatten().any(|bound| !super::number::can_hold(schema, bound)) {
@@ -290,7 +296,7 @@ impl<'s> Demands<'s> {
         }
         self.obey_fields(schema, role);
         if schema.embedded_resource && matches!(role, Role::Stored(_)) {
-            self.obey(&EMBEDDED, Role::Branch(None));
+            self.choose(super::embedded::is_resource());
         }
         for inner in &schema.all_of {
             self.combined(Formula::Obeys(inner, branch));

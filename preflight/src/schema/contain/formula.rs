@@ -2,11 +2,13 @@
 //! Formulas are taken apart by the solver only as far as a search needs them.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use super::listed::Listed;
 use super::number::can_hold;
 use crate::schema::model::{Additional, Limit, ListType, Schema, Type, Window};
 
@@ -144,6 +146,10 @@ pub(super) enum Formula<'s> {
     Is(Rc<Vec<Value>>),
     /// It is none of the values.
     IsNot(Rc<Vec<Value>>),
+    /// It is no element of the enum.
+    IsUnlisted(Listed),
+    /// It is a fraction that is one of these numbers when it is cut to a whole one.
+    IsCutTo(Rc<BTreeSet<i64>>),
     /// It is a number below (or at, where not exclusive) the limit.
     IsBelow(Limit),
     /// It is a number above (or at) the limit.
@@ -283,7 +289,7 @@ pub(super) fn filled_in(role: Role<'_>) -> i64 {
 fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
     let mut ways = Vec::new();
     if let Some(values) = &schema.enumeration {
-        ways.push(Formula::IsNot(Rc::new(values.clone())));
+        ways.push(Formula::IsUnlisted(Listed::of(values)));
     }
     ways.extend(schema.minimum.map(|limit| below(schema, limit)));
     ways.extend(schema.maximum.map(|limit| above(schema, limit)));
@@ -377,8 +383,7 @@ pub(super) fn ways_to_damage(schema: &Schema, place: Place) -> Vec<Formula<'_>> 
         ways.push(Formula::HasItem(Box::new(Formula::Damaged(items, Place::Item))));
     }
     if schema.embedded_resource {
-        ways.push(Formula::lacks("apiVersion"));
-        ways.push(Formula::lacks("kind"));
+        ways.extend(super::embedded::ways_to_be_none());
     }
     ways
 }

@@ -131,14 +131,11 @@ fn definition(schema: &Value) -> Value {
 }
 
 /// Quirks of the server that no schema means, and that verdicts leave out: a list where text of a known format is
-/// expected, a fraction that is within one part in a thousand million of a whole number, and one that is taken for the
-/// whole number of an enum below it.
+/// expected, and a fraction that is within one part in a thousand million of a whole number.
 fn is_quirk(object: &Value, schema: &Schema) -> bool {
     match object {
         Value::Number(number) => {
-            let fraction = number.as_f64().is_some_and(|float| float.fract() != 0.0);
-            let near = number.as_f64().is_some_and(|float| (float - float.round()).abs() < 1e-6);
-            fraction && (near || schema.enumeration.is_some())
+            number.as_f64().is_some_and(|float| float.fract() != 0.0 && (float - float.round()).abs() < 1e-6)
         }
         Value::Array(items) => {
             schema.format.is_some()

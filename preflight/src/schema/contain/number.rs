@@ -1,5 +1,8 @@
 //! Numbers: an interval in 64-bit floating point, multiples and what is none; an example, or the proof that there is none.
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use serde_json::{Number, Value};
 
 use super::formula::Types;
@@ -17,6 +20,10 @@ pub(super) struct Numbers {
     high: Option<Limit>,
     pub(super) multiples: Vec<f64>,
     pub(super) not_multiples: Vec<f64>,
+    /// What a fraction is when it is cut to a whole number: one of each of these,
+    pub(super) cut_to: Vec<Rc<BTreeSet<i64>>>,
+    /// and none of these.
+    pub(super) never_cut_to: Vec<Rc<BTreeSet<i64>>>,
 }
 
 impl Numbers {
@@ -51,8 +58,39 @@ impl Numbers {
     /// Whether a number meets the demands.
     pub(super) fn admits(&self, number: &Number) -> bool {
         self.is_within(number)
+            && self.is_cut_well(number)
             && self.multiples.iter().all(|factor| is_multiple(number, *factor))
             && !self.not_multiples.iter().any(|factor| is_multiple(number, *factor))
+    }
+
+    fn is_cut_well(&self, number: &Number) -> bool {
+        if number.is_i64() || (self.cut_to.is_empty() && self.never_cut_to.is_empty()) {
+            return true;
+        }
+        let cut = number.as_f64().map(as_whole).and_then(|whole| i64::try_from(whole).ok());
+        let is_in = |whole: &Rc<BTreeSet<i64>>| cut.is_some_and(|cut| whole.contains(&cut));
+        self.cut_to.iter().all(is_in) && !self.never_cut_to.iter().any(is_in)
+    }
+
+    /// The whole numbers that a fraction within the bounds may be cut to; `None` where they are too many to be listed.
+    fn cuts(&self, low: f64, high: f64) -> Option<Vec<i64>> {
+        // Bounds that are whole are no fractions themselves.
+        let first = if low < 0.0 { (low + 1.0).floor() } else { low.floor() };
+        let last = if high > 0.0 { (high - 1.0).ceil() } else { high.ceil() };
+        let is_allowed = |cut: &i64| {
+            let is_in = |whole: &Rc<BTreeSet<i64>>| whole.contains(cut);
+            self.cut_to.iter().all(is_in) && !self.never_cut_to.iter().any(is_in)
+        };
+        let range = (as_whole(first), as_whole(last));
+        if let Some(listed) = self.cut_to.first() {
+            let within = |cut: &&i64| (range.0..=range.1).contains(&i128::from(**cut));
+            return Some(listed.iter().filter(within).copied().filter(is_allowed).collect());
+        }
+        let listed: usize = self.never_cut_to.iter().map(|whole| whole.len()).sum();
+        if listed == 0 || range.1 - range.0 >= listed as i128 {
+            return None;
+        }
+        Some((range.0..=range.1).filter_map(|cut| i64::try_from(cut).ok()).filter(is_allowed).collect())
     }
 
     /// A number of the type that meets the demands and is none of `except`.
@@ -108,6 +146,16 @@ impl Numbers {
         let middle = low / 2.0 + high / 2.0;
         let start = low.max(0.0).min(high);
         let mut candidates = vec![0.5, -0.5, 1.5, 0.25, start + 0.5, start - 0.5, low, high, middle];
+        if let Some(cuts) = self.cuts(low, high) {
+            if cuts.is_empty() {
+                return Outcome::Empty;
+            }
+            #[expect(clippy::cast_precision_loss, reason = "a candidate; it is tried")]
+            for cut in cuts.iter().take(CANDIDATES).map(|cut| *cut as f64) {
+                let (from, to) = (if cut > 0.0 { cut } else { cut - 1.0 }, if cut < 0.0 { cut } else { cut + 1.0 });
+                candidates.push(from.max(low) / 2.0 + to.min(high) / 2.0);
+            }
+        }
         for factor in &self.multiples {
             let nearest = (start / factor).round();
             candidates.extend((-64..=64).map(|offset| (nearest + f64::from(offset)) * factor));

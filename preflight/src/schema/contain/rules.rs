@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::confirm::{self, Confirmed};
 use super::formula::{Formula, free_values};
 use super::probe::{COMBINATIONS, Demand, combinations, joined};
+use super::retyped::is_retyped;
 use super::solve::{Outcome, size_of};
 use super::walk::{Step, Suspect};
 use super::{Judge, Proof, breaking, lifted};
@@ -34,9 +35,11 @@ impl<'s> Judge<'s> {
             return super::unknown(suspect.keyword);
         };
         let before: BTreeSet<(String, bool)> = old.rules.iter().filter_map(identity).collect();
-        let is_open =
-            |rule: &&CelRule| !identity(rule).is_some_and(|it| before.contains(&it)) && !holds(rule, old, new);
-        let open: Vec<&CelRule> = new.rules.iter().filter(is_open).collect();
+        let is_open = |rule: &&CelRule| {
+            let known = identity(rule).is_some_and(|it| before.contains(&it)) && !is_retyped(rule, old, new);
+            !known && !holds(rule, old, new)
+        };
+        let mut open: Vec<&CelRule> = new.rules.iter().filter(is_open).collect();
         if open.is_empty() {
             return Proof::Safe;
         }
@@ -44,9 +47,27 @@ impl<'s> Judge<'s> {
         if self.search(lifted(&suspect.steps, Formula::anything())) == Outcome::Empty {
             return Proof::Safe;
         }
+        let look = self.opinion(suspect);
+        let mut left = Vec::new();
+        for rule in open {
+            match self.refused(suspect, rule) {
+                Some(Outcome::Empty) => continue,
+                Some(Outcome::Found(object)) => match look(&object) {
+                    Confirmed::Damaged(damage) if damage.keyword == suspect.keyword => {
+                        return breaking(object, damage, &look);
+                    }
+                    _ => {}
+                },
+                _ => {}
+            }
+            left.push(rule);
+        }
+        open = left;
+        if open.is_empty() {
+            return Proof::Safe;
+        }
         let programs: Vec<Program> = open.iter().filter_map(|rule| Program::of(rule).ok()).collect();
         let unconditional: Vec<Program> = programs.iter().filter(|rule| !rule.uses_old_self()).cloned().collect();
-        let look = self.opinion(suspect);
         let mut undecided = None;
         let mut worth = REPAIRED;
         for formula in std::iter::once(Formula::anything()).chain(combinations(&unconditional, old)) {
@@ -179,11 +200,16 @@ fn holds(rule: &CelRule, old: &Schema, new: &Schema) -> bool {
 }
 
 /// What is certain of a field of every old object under the new schema.
-fn known(path: &[&str], old: &Schema, new: &Schema) -> Option<Known> {
+fn known<'s>(path: &[&str], old: &'s Schema, new: &'s Schema) -> Option<Known> {
     let (name, parents) = path.split_last()?;
     let mut nodes = Some((old, new));
     for parent in parents {
-        nodes = nodes.and_then(|(old, new)| Some((old.properties.get(*parent)?, new.properties.get(*parent)?)));
+        // A default of the parent may bring the field.
+        let plain = |(old, new): (&'s Schema, &'s Schema)| {
+            let new = new.properties.get(*parent).filter(|node| node.default.is_none())?;
+            Some((old.properties.get(*parent)?, new))
+        };
+        nodes = nodes.and_then(plain);
     }
     let (old, new) = nodes?;
     if old.properties.contains_key(*name) || old.keeps_unknown() {
@@ -197,7 +223,7 @@ fn known(path: &[&str], old: &Schema, new: &Schema) -> Option<Known> {
     }
 }
 
-fn node_at<'s>(schema: &'s Schema, steps: &[Step<'s>]) -> Option<&'s Schema> {
+pub(super) fn node_at<'s>(schema: &'s Schema, steps: &[Step<'s>]) -> Option<&'s Schema> {
     steps.iter().try_fold(schema, |node, step| match step {
         Step::Field(name) => node.properties.get(*name).or_else(|| free_values(node)),
         Step::Other(_) => free_values(node),

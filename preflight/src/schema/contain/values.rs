@@ -1,14 +1,14 @@
-//! Values that are equal as JSON, one by one and in sets: 1 and 1.0 are the same number, and the order of fields does not
-//! matter.
+//! Values that are equal as JSON, one by one and in sets: 1 and 1.0 are the same number, every digit of a whole number
+//! counts, and the order of fields does not matter.
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// Equal as JSON.
 pub(super) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Number(one), Value::Number(other)) => digits(one) == digits(other),
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
@@ -33,11 +33,20 @@ impl ValueSet {
     }
 }
 
+/// A number in one spelling. Whole ones keep all their digits, of which a float would lose the last.
+fn digits(number: &Number) -> String {
+    match (number.as_i64(), number.as_f64()) {
+        (Some(whole), _) => whole.to_string(),
+        // Adding zero makes one of its two signs.
+        (None, Some(float)) => (float + 0.0).to_string(),
+        (None, None) => number.to_string(),
+    }
+}
+
 /// The same text for the same value, and for no other.
 pub(super) fn key(value: &Value) -> String {
     match value {
-        // Adding zero makes one of its two signs.
-        Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), |float| (float + 0.0).to_string()),
+        Value::Number(number) => digits(number),
         Value::Array(items) => format!("[{}]", items.iter().map(key).collect::<Vec<_>>().join(",")),
         Value::Object(fields) => {
             let mut fields: Vec<String> =
@@ -65,6 +74,9 @@ mod tests {
             json!(u64::MAX),
             json!(i64::MAX),
             json!(i64::MAX - 1),
+            json!(9_007_199_254_740_992_i64),
+            json!(9_007_199_254_740_992.0),
+            json!(9_007_199_254_740_993_i64),
             json!(1.5),
             json!("1"),
             json!("[1]"),
@@ -85,5 +97,12 @@ mod tests {
                 assert_eq!(set.contains(other), same(one, other), "{one} {other}");
             }
         }
+    }
+
+    #[test]
+    fn whole_numbers_differ_in_every_digit() {
+        assert!(!same(&json!(9_007_199_254_740_992_i64), &json!(9_007_199_254_740_993_i64)));
+        assert!(same(&json!(9_007_199_254_740_992_i64), &json!(9_007_199_254_740_992.0)));
+        assert!(same(&json!(1), &json!(1.0)));
     }
 }

@@ -11,6 +11,8 @@ use super::defaults::{defaults_of, gains};
 use super::formula::{
     Formula, Place, Role, Types, Unique, above, below, combinator_ways, free_values, no_multiple, types_of,
 };
+use super::listed::Listed;
+use super::retyped::is_retyped;
 use super::values::ValueSet;
 use crate::schema::model::{Additional, CelRule, Limit, Schema, Window};
 
@@ -181,10 +183,10 @@ impl<'s> Walk<'s> {
         let Node { old, new, .. } = at;
         if !same_values(old.enumeration.as_deref(), new.enumeration.as_deref()) {
             let list = |schema: &Schema| schema.enumeration.clone().map(Value::Array);
-            let question = new.enumeration.as_ref().map_or(Question::Harmless, |values| {
-                let values = values.iter().filter(|value| !value.is_null()).cloned().collect();
-                Question::Exists(Formula::IsNot(std::rc::Rc::new(values)))
-            });
+            let question = new
+                .enumeration
+                .as_ref()
+                .map_or(Question::Harmless, |values| Question::Exists(Formula::IsUnlisted(Listed::of(values))));
             self.note("enum", list(old), list(new), question);
         } else if new.enumeration.is_some() && gains(Some(old), new) {
             // What is filled in makes another value of one that was listed.
@@ -279,7 +281,15 @@ impl<'s> Walk<'s> {
                 is.clone().map_or(Question::Undecidable, |unique| Question::Exists(Formula::HasRepeated(unique)));
             self.note("x-kubernetes-list-type", word(old), word(new), question);
         } else if was != is {
-            let question = is.map_or(Question::Harmless, |unique| Question::Exists(Formula::HasRepeated(unique)));
+            let these: BTreeSet<&String> = old.list_map_keys.iter().collect();
+            let question = match is {
+                Some(unique) if !these.iter().all(|key| new.list_map_keys.contains(key)) => {
+                    Question::Exists(Formula::HasRepeated(unique))
+                }
+                // More keys refuse nothing, and who owns an item in server-side apply changes.
+                Some(_) if new.list_map_keys.iter().any(|key| !these.contains(key)) => Question::Undecidable,
+                _ => Question::Harmless,
+            };
             self.note("x-kubernetes-list-map-keys", keys(old), keys(new), question);
         }
         if old.unique_items != new.unique_items {
@@ -337,10 +347,15 @@ impl<'s> Walk<'s> {
             these.iter().filter(|rule| !known.contains(&identity(rule))).map(|rule| &*rule.rule).collect()
         };
         let (added, removed) = (only_in(&new.rules, &old.rules), only_in(&old.rules, &new.rules));
+        let list = |rules: &[&str]| (!rules.is_empty()).then(|| json!(rules));
         if added.is_empty() && removed.is_empty() {
+            let retyped = new.rules.iter().filter(|rule| is_retyped(rule, old, new));
+            let rules = list(&retyped.map(|rule| &*rule.rule).collect::<Vec<_>>());
+            if rules.is_some() {
+                self.note("x-kubernetes-validations", rules.clone(), rules, Question::Rules);
+            }
             return;
         }
-        let list = |rules: &[&str]| (!rules.is_empty()).then(|| json!(rules));
         let question = if added.is_empty() { Question::Harmless } else { Question::Rules };
         self.note("x-kubernetes-validations", list(&removed), list(&added), question);
     }
@@ -353,7 +368,7 @@ impl<'s> Walk<'s> {
         }
         if old.embedded_resource != new.embedded_resource {
             let formula = if new.embedded_resource {
-                Formula::Any(vec![Formula::lacks("apiVersion"), Formula::lacks("kind")])
+                Formula::Any(super::embedded::ways_to_be_none())
             } else {
                 // What the server knew of a resource is a field like any other now.
                 let lost = BUILT_IN.iter().filter_map(|name| match child(new, name) {
@@ -418,6 +433,12 @@ impl<'s> Walk<'s> {
         for (name, after) in new.properties.iter().filter(|(name, _)| !old.properties.contains_key(*name)) {
             let built_in = (place == Place::Root || old.embedded_resource) && BUILT_IN.contains(&name.as_str());
             if let Some(before) = free_values(old) {
+                if before.digest == after.digest && after.default.is_some() {
+                    // A default below `additionalProperties` made no key; this one does.
+                    self.steps.push(Step::Field(name));
+                    self.note("default", None, after.default.clone(), Question::Default(Formula::lacks(name)));
+                    self.steps.pop();
+                }
                 self.field(at, name, before, after);
             } else if built_in || place == Place::Metadata {
                 self.field(at, name, &ANYTHING, after);

@@ -130,7 +130,7 @@ impl Shaper {
         match value {
             Value::Object(map) => map.retain(|key, value| {
                 let Some(Some(schema)) = child(schema, key) else { return true };
-                if value.is_null() && !schema.nullable && default_of(schema).is_none() {
+                if value.is_null() && !schema.nullable && schema.default.is_none() {
                     let path = self.at(key.as_str().into());
                     self.admission.dropped_nulls.push(path);
                     return false;
@@ -184,7 +184,7 @@ impl Shaper {
             Value::Object(map) => {
                 for (name, property) in schema.defaulted_properties() {
                     let is_wanted = map.get(name).is_none_or(|value| value.is_null() && !property.nullable);
-                    if let Some(default) = default_of(property).filter(|_| is_wanted) {
+                    if let Some(default) = property.default.as_ref().filter(|_| is_wanted) {
                         let path = self.at(name.into());
                         self.admission.defaulted.push(path);
                         map.insert(name.to_owned(), decoded_default(default, property));
@@ -212,16 +212,11 @@ impl Shaper {
     }
 
     fn default_null(&mut self, value: &mut Value, schema: &Schema) {
-        if let Some(default) = default_of(schema).filter(|_| value.is_null() && !schema.nullable) {
+        if let Some(default) = schema.default.as_ref().filter(|_| value.is_null() && !schema.nullable) {
             self.admission.defaulted.push(self.path.clone());
             *value = decoded_default(default, schema);
         }
     }
-}
-
-/// A default of null is none.
-pub(super) fn default_of(schema: &Schema) -> Option<&Value> {
-    schema.default.as_ref().filter(|default| !default.is_null())
 }
 
 /// What pruning does to a default that a definition brings, and what metadata in it is refused.

@@ -1,0 +1,425 @@
+//! A rule taken apart for those who prove: what it claims of fields, one by one, under `and`, `or` and `not`. What has no
+//! plain meaning stays a text, which is still the same claim wherever it stands.
+
+use std::borrow::Cow;
+
+use serde_json::{Value as Json, json};
+
+use super::names::{escape, unescape};
+use super::syntax::{Expression, Node};
+use crate::schema::Schema;
+
+/// Names of fields, each below the one before it. The first is below what the claims are about.
+pub type FieldPath = Vec<String>;
+
+/// What a rule claims. Each is true, false or an error, as the rule is on the server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claim {
+    /// The same of every object.
+    Constant(bool),
+    /// True where all are, and false where one is, whatever else fails.
+    All(Vec<Claim>),
+    /// True where one is, whatever else fails, and false where all are.
+    Any(Vec<Claim>),
+    /// The opposite.
+    Not(Box<Claim>),
+    /// The second where the first is true, and the third where it is false.
+    If(Box<[Claim; 3]>),
+    /// `has(path)`
+    Present(FieldPath),
+    /// A comparison with a literal.
+    Compared(Term, Order, Json),
+    /// A comparison of `size()` with a number.
+    Counted(Term, Order, i64),
+    /// A comparison of two terms.
+    Related(Term, Order, Term),
+    /// The text matches the pattern of the schema.
+    Matches(Term, Box<Schema>),
+    /// Whether all items of a list are like this, or (where not `all`) some are. The paths inside are below the item.
+    Each {
+        /// The list.
+        range: Term,
+        /// `all`, and not `exists`.
+        all: bool,
+        /// Of one item.
+        body: Box<Claim>,
+        /// All of it as text.
+        text: String,
+    },
+    /// The literal is an item of a list, or a key of a map.
+    Contains(Term, Json),
+    /// A truth value.
+    True(Term),
+}
+
+/// Something that a rule speaks about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Term {
+    /// Where it is a field, or what the claims are about.
+    pub path: Option<FieldPath>,
+    /// In one spelling; the same text is the same value in one object.
+    pub text: String,
+}
+
+/// How two values compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// `==`
+    Equal,
+    /// `!=`
+    Unequal,
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Greater,
+    /// `>=`
+    AtLeast,
+}
+
+impl Order {
+    fn of(operator: &str) -> Option<Self> {
+        Some(match operator {
+            "==" => Self::Equal,
+            "!=" => Self::Unequal,
+            "<" => Self::Less,
+            "<=" => Self::AtMost,
+            ">" => Self::Greater,
+            ">=" => Self::AtLeast,
+            _ => return None,
+        })
+    }
+
+    /// The same with the sides exchanged.
+    #[must_use]
+    pub fn flipped(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::AtMost => Self::AtLeast,
+            Self::Greater => Self::Less,
+            Self::AtLeast => Self::AtMost,
+            other => other,
+        }
+    }
+
+    /// True wherever this is false.
+    #[must_use]
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Equal => Self::Unequal,
+            Self::Unequal => Self::Equal,
+            Self::Less => Self::AtLeast,
+            Self::AtMost => Self::Greater,
+            Self::Greater => Self::AtMost,
+            Self::AtLeast => Self::Less,
+        }
+    }
+
+    /// Whether two numbers compare so.
+    #[must_use]
+    pub fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::Unequal => left != right,
+            Self::Less => left < right,
+            Self::AtMost => left <= right,
+            Self::Greater => left > right,
+            Self::AtLeast => left >= right,
+        }
+    }
+}
+
+/// What the rule at the end of `below` claims of the value above; `None` where rules cannot name the way.
+pub(super) fn claim(node: &Node, below: &[String]) -> Option<Claim> {
+    let this = below_text("self", below)?;
+    Some(Reader { root: "self", below, this: &this, bound: &[] }.claim(node))
+}
+
+/// A path as a rule writes it.
+fn below_text(root: &str, path: &[String]) -> Option<String> {
+    path.iter().try_fold(root.to_owned(), |text, name| Some(format!("{text}.{}", escape(name)?)))
+}
+
+/// Reads claims about one value: an object, or an item of a list.
+struct Reader<'r> {
+    /// The variable that stands for it.
+    root: &'r str,
+    /// Where `root` is below what the paths begin with.
+    below: &'r [String],
+    /// What `self` is written as.
+    this: &'r str,
+    /// Names of macros around, outermost first; the last is `root`, where there are any.
+    bound: &'r [&'r str],
+}
+
+impl Reader<'_> {
+    fn claim(&self, node: &Node) -> Claim {
+        let all = |nodes: &[Node]| nodes.iter().map(|node| self.claim(node)).collect();
+        match &node.expression {
+            Expression::Bool(value) => Claim::Constant(*value),
+            Expression::And(parts) => Claim::All(all(parts)),
+            Expression::Or(parts) => Claim::Any(all(parts)),
+            Expression::Unary { operator: "!", operand } => Claim::Not(Box::new(self.claim(operand))),
+            Expression::Conditional { condition, then, otherwise } => {
+                Claim::If(Box::new([self.claim(condition), self.claim(then), self.claim(otherwise)]))
+            }
+            Expression::Has { operand, field } => match (self.path(operand), unescape(field)) {
+                (Some(mut path), Some(field)) => {
+                    path.push(field);
+                    Claim::Present(path)
+                }
+                _ => self.truth(node),
+            },
+            Expression::Binary { operator: "in", left, right } => self.contained(node, left, right),
+            Expression::Binary { operator, left, right } => match Order::of(operator) {
+                Some(order) => self.compared(left, order, right),
+                None => self.truth(node),
+            },
+            Expression::Call { function, target, arguments } => {
+                self.called(function, target.as_deref(), arguments).unwrap_or_else(|| self.truth(node))
+            }
+            Expression::Macro { function, range, variables, bodies } => {
+                match (*function, variables.as_slice(), bodies.as_slice()) {
+                    ("all" | "exists", [variable], [body]) => {
+                        self.each(node, *function == "all", range, variable, body)
+                    }
+                    _ => self.truth(node),
+                }
+            }
+            _ => self.truth(node),
+        }
+    }
+
+    fn each(&self, node: &Node, all: bool, range: &Node, variable: &str, body: &Node) -> Claim {
+        let bound: Vec<&str> = self.bound.iter().copied().chain([variable]).collect();
+        let inner = Reader { root: variable, below: &[], this: self.this, bound: &bound };
+        let body = Box::new(inner.claim(body));
+        Claim::Each { range: self.term(range), all, body, text: self.text(node) }
+    }
+
+    fn contained(&self, node: &Node, left: &Node, right: &Node) -> Claim {
+        if let Expression::List(items) = &right.expression
+            && items.iter().all(|(optional, item)| !optional && literal(item).is_some())
+        {
+            let each = items.iter().map(|(_, item)| self.compared(left, Order::Equal, item));
+            return if items.is_empty() { Claim::Constant(false) } else { Claim::Any(each.collect()) };
+        }
+        match literal(left) {
+            Some(literal) => Claim::Contains(self.term(right), literal),
+            None => self.truth(node),
+        }
+    }
+
+    fn compared(&self, left: &Node, order: Order, right: &Node) -> Claim {
+        match (literal(left), literal(right)) {
+            (Some(one), Some(other)) => constant(&one, order, &other)
+                .map_or_else(|| Claim::Related(self.term(left), order, self.term(right)), Claim::Constant),
+            (Some(literal), None) => self.with_literal(right, order.flipped(), literal),
+            (None, Some(literal)) => self.with_literal(left, order, literal),
+            (None, None) if is_truth(left) || is_truth(right) => {
+                let (one, other) = (self.claim(left), self.claim(right));
+                match order {
+                    Order::Equal => same(one, other),
+                    Order::Unequal => Claim::Not(Box::new(same(one, other))),
+                    _ => Claim::Related(self.term(left), order, self.term(right)),
+                }
+            }
+            (None, None) => Claim::Related(self.term(left), order, self.term(right)),
+        }
+    }
+
+    fn with_literal(&self, node: &Node, order: Order, literal: Json) -> Claim {
+        if let (Some(value), true) = (literal.as_bool(), matches!(order, Order::Equal | Order::Unequal))
+            && is_truth(node)
+        {
+            let claim = self.claim(node);
+            return if value == (order == Order::Equal) { claim } else { Claim::Not(Box::new(claim)) };
+        }
+        if let Some(measured) = measured(node)
+            && let Some(count) = literal.as_i64()
+        {
+            return Claim::Counted(self.term(measured), order, count);
+        }
+        // What is taken where there is no such field is a literal too.
+        if let Expression::Call { function, target: Some(target), arguments } = &node.expression
+            && let ("orValue", [otherwise]) = (function.as_str(), arguments.as_slice())
+            && let (Some(path), Some(otherwise)) =
+                (self.optional_path(target), literal_of_same_type(otherwise, &literal))
+            && let Some(otherwise) = constant(&otherwise, order, &literal)
+        {
+            let there = Claim::Compared(self.field(&path), order, literal);
+            return Claim::If(Box::new([presence(&path), there, Claim::Constant(otherwise)]));
+        }
+        Claim::Compared(self.term(node), order, literal)
+    }
+
+    fn called(&self, function: &str, target: Option<&Node>, arguments: &[Node]) -> Option<Claim> {
+        let (target, rest) = match (target, arguments) {
+            (Some(target), rest) => (target, rest),
+            (None, [target, rest @ ..]) if function == "matches" => (target, rest),
+            _ => return None,
+        };
+        let text = |node: &Node| match &node.expression {
+            Expression::String(text) => Some(text.clone()),
+            _ => None,
+        };
+        let pattern = match (function, rest) {
+            ("matches", [pattern]) => text(pattern)?,
+            ("startsWith", [start]) => format!("^{}", quoted(&text(start)?)?),
+            ("endsWith", [end]) => format!("{}$", quoted(&text(end)?)?),
+            ("contains", [part]) => quoted(&text(part)?)?.into_owned(),
+            ("hasValue", []) => return self.optional_path(target).map(|path| presence(&path)),
+            ("orValue", [otherwise]) => {
+                let Expression::Bool(otherwise) = otherwise.expression else { return None };
+                let path = self.optional_path(target)?;
+                let parts = [presence(&path), Claim::True(self.field(&path)), Claim::Constant(otherwise)];
+                return Some(Claim::If(Box::new(parts)));
+            }
+            _ => return None,
+        };
+        // No pattern is none at all in a schema.
+        let pattern = if pattern.is_empty() { "^".to_owned() } else { pattern };
+        Some(Claim::Matches(self.term(target), Box::new(Schema::of(&json!({"pattern": pattern})))))
+    }
+
+    fn truth(&self, node: &Node) -> Claim {
+        Claim::True(self.term(node))
+    }
+
+    fn text(&self, node: &Node) -> String {
+        node.canonical_where(self.this, self.bound)
+    }
+
+    fn field(&self, path: &[String]) -> Term {
+        // Only what has no plain meaning goes by its text; another one for the same field costs a proof at most.
+        Term { text: format!("{}.?{path:?}", self.this), path: Some(path.to_vec()) }
+    }
+
+    fn term(&self, node: &Node) -> Term {
+        Term { path: self.path(node), text: self.text(node) }
+    }
+
+    fn path(&self, node: &Node) -> Option<FieldPath> {
+        match &node.expression {
+            Expression::Name(name) if name == self.root => Some(self.below.to_vec()),
+            Expression::Select { operand, field, optional: false } => {
+                let mut path = self.path(operand)?;
+                path.push(unescape(field)?);
+                Some(path)
+            }
+            _ => None,
+        }
+    }
+
+    /// The path of `root.?a.?b`; only where each step is optional, so that nothing in it fails.
+    fn optional_path(&self, node: &Node) -> Option<FieldPath> {
+        match &node.expression {
+            Expression::Select { operand, field, optional: true } => {
+                let mut path = match &operand.expression {
+                    Expression::Name(name) if name == self.root => self.below.to_vec(),
+                    _ => self.optional_path(operand)?,
+                };
+                path.push(unescape(field)?);
+                Some(path)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// That the last field is there, and false, not an error, where one before it is not.
+fn presence(path: &[String]) -> Claim {
+    Claim::All((1..=path.len()).map(|length| Claim::Present(path[..length].to_vec())).collect())
+}
+
+fn same(one: Claim, other: Claim) -> Claim {
+    let not = |claim: &Claim| Claim::Not(Box::new(claim.clone()));
+    let neither = Claim::All(vec![not(&one), not(&other)]);
+    Claim::Any(vec![Claim::All(vec![one, other]), neither])
+}
+
+/// Whether an expression gives a truth value, as far as it shows.
+fn is_truth(node: &Node) -> bool {
+    match &node.expression {
+        Expression::Bool(_) | Expression::And(_) | Expression::Or(_) | Expression::Has { .. } => true,
+        Expression::Unary { operator, .. } => *operator == "!",
+        Expression::Binary { operator, .. } => *operator == "in" || Order::of(operator).is_some(),
+        Expression::Macro { function, .. } => matches!(*function, "all" | "exists" | "exists_one"),
+        Expression::Call { function, .. } => {
+            matches!(function.as_str(), "matches" | "startsWith" | "endsWith" | "contains" | "hasValue")
+        }
+        _ => false,
+    }
+}
+
+/// A text, truth value or number.
+fn literal(node: &Node) -> Option<Json> {
+    Some(match &node.expression {
+        Expression::Bool(value) => (*value).into(),
+        Expression::Int(value) => (*value).into(),
+        Expression::Double(value) => (*value).into(),
+        Expression::String(value) => value.as_str().into(),
+        Expression::Unary { operator: "-", operand } => match operand.expression {
+            Expression::Int(value) => value.checked_neg()?.into(),
+            Expression::Double(value) => (-value).into(),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+fn literal_of_same_type(node: &Node, other: &Json) -> Option<Json> {
+    literal(node).filter(|literal| std::mem::discriminant(literal) == std::mem::discriminant(other))
+}
+
+/// How two literals of one type compare.
+fn constant(one: &Json, order: Order, other: &Json) -> Option<bool> {
+    match (one, other, order) {
+        (Json::String(_), Json::String(_), Order::Equal) | (Json::Bool(_), Json::Bool(_), Order::Equal) => {
+            Some(one == other)
+        }
+        (Json::String(_), Json::String(_), Order::Unequal) | (Json::Bool(_), Json::Bool(_), Order::Unequal) => {
+            Some(one != other)
+        }
+        (Json::Number(one), Json::Number(other), _) => {
+            let (one, other) = (one.as_f64()?, other.as_f64()?);
+            // Beyond this, floats no longer tell whole numbers apart.
+            (one.abs() < 9e15 && other.abs() < 9e15).then(|| order.holds(one, other))
+        }
+        _ => None,
+    }
+}
+
+/// What the size is taken of.
+fn measured(node: &Node) -> Option<&Node> {
+    match &node.expression {
+        Expression::Call { function, target, arguments } if function == "size" => {
+            match (target, arguments.as_slice()) {
+                (Some(target), []) => Some(target),
+                (None, [only]) => Some(only),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// A pattern for just this text; `None` where that is not certain.
+fn quoted(text: &str) -> Option<Cow<'_, str>> {
+    if text.chars().any(char::is_control) {
+        return None;
+    }
+    let is_plain = |letter: char| letter.is_alphanumeric() || !letter.is_ascii() || letter == ' ';
+    if text.chars().all(is_plain) {
+        return Some(text.into());
+    }
+    let mut pattern = String::new();
+    for letter in text.chars() {
+        if !is_plain(letter) {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    Some(pattern.into())
+}

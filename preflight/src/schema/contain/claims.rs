@@ -1,0 +1,597 @@
+//! Rules as formulas: what an object holds of which an old rule is true, and of which a new one is not. A formula here
+//! lets in at least those objects, so that none at all is the proof that there is none.
+//!
+//! A claim about a field of a plain type becomes a demand on the field. Any other is held by its text: it is the same
+//! value in one object wherever it stands, and two demands on one value may contradict each other.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::formula::{Formula, Role, Types, Unique};
+use crate::schema::cel::{Claim, Order, Term};
+use crate::schema::model::{Limit, Schema, Type, Window};
+
+/// Ways to hold all claims of one question that are looked at.
+const MOST_WAYS: usize = 200;
+/// Steps that it may take to look for them.
+const MOST_STEPS: usize = 5_000;
+/// How deep lists in lists are looked into.
+const MOST_DEPTH: usize = 4;
+
+/// What is asked of a claim; it may also be an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    True,
+    False,
+    NotTrue,
+    NotFalse,
+}
+
+impl Asked {
+    fn negated(self) -> Self {
+        match self {
+            Self::True => Self::False,
+            Self::False => Self::True,
+            Self::NotTrue => Self::NotFalse,
+            Self::NotFalse => Self::NotTrue,
+        }
+    }
+
+    /// Whether an error will do.
+    fn or_error(self) -> bool {
+        matches!(self, Self::NotTrue | Self::NotFalse)
+    }
+
+    /// Whether it is asked to hold, errors apart.
+    fn positive(self) -> bool {
+        matches!(self, Self::True | Self::NotFalse)
+    }
+}
+
+/// The value that claims are about, as the schemas describe it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scene<'s> {
+    /// The node whose rules are read.
+    pub(super) schema: &'s Schema,
+    /// The node on the other side: what only one of them fills in makes another value of a field.
+    pub(super) other: &'s Schema,
+    /// Whether texts mean the same as before.
+    pub(super) stable: bool,
+}
+
+/// Demands on one value under `and` and `or`.
+#[derive(Clone, Debug)]
+pub(super) enum Logic<'f> {
+    All(Vec<Logic<'f>>),
+    Any(Vec<Logic<'f>>),
+    Plain(Formula<'f>),
+    /// Something that is known by its text only.
+    Held(String, Test),
+    /// Of the items of the list at this path, some are like this, or all.
+    Items {
+        path: &'f [String],
+        some: bool,
+        inner: Box<Logic<'f>>,
+    },
+}
+
+/// A demand on a value that is known by its text: whether it compares so with a number, or is an error.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Test {
+    order: Order,
+    number: f64,
+    holds: bool,
+    or_error: bool,
+    range: Range,
+}
+
+/// What numbers a value can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Range {
+    Whole,
+    Real,
+    /// Not-a-number too, with which no comparison but `!=` is true.
+    Any,
+}
+
+impl<'s> Scene<'s> {
+    /// What an object is like of which the claim is as asked.
+    pub(super) fn logic<'f>(&self, claim: &'f Claim, asked: Asked) -> Logic<'f> {
+        let each = |claims: &'f [Claim]| claims.iter().map(|claim| self.logic(claim, asked)).collect();
+        match (claim, asked) {
+            (Claim::Constant(value), _) => {
+                if *value == asked.positive() {
+                    Logic::anything()
+                } else {
+                    Logic::nothing()
+                }
+            }
+            (Claim::Not(inner), _) => self.logic(inner, asked.negated()),
+            (Claim::All(claims), Asked::True | Asked::NotFalse)
+            | (Claim::Any(claims), Asked::False | Asked::NotTrue) => Logic::All(each(claims)),
+            (Claim::All(claims), _) | (Claim::Any(claims), _) => Logic::Any(each(claims)),
+            (Claim::If(parts), _) => {
+                let [condition, then, otherwise] = &**parts;
+                let pair = |first: Logic<'f>, second| vec![first, self.logic(second, asked)];
+                if asked.or_error() {
+                    let first = pair(self.logic(condition, Asked::NotTrue), then);
+                    let second = pair(self.logic(condition, Asked::NotFalse), otherwise);
+                    Logic::All(vec![Logic::Any(first), Logic::Any(second)])
+                } else {
+                    let first = pair(self.logic(condition, Asked::True), then);
+                    let second = pair(self.logic(condition, Asked::False), otherwise);
+                    Logic::Any(vec![Logic::All(first), Logic::All(second)])
+                }
+            }
+            (Claim::Present(path), _) => self.present(path, asked),
+            (Claim::True(term), _) => self.is_true(term, asked),
+            (Claim::Compared(term, order, literal), _) => self.compared(term, *order, literal, asked),
+            (Claim::Counted(term, order, count), _) => self.counted(term, *order, *count, asked),
+            (Claim::Related(left, order, right), _) => self.related(left, *order, right, asked),
+            (Claim::Matches(term, pattern), _) => self.matches(term, pattern, asked),
+            (Claim::Each { range, all, body, text }, _) => self.each(range, *all, body, text, asked),
+            (Claim::Contains(term, literal), _) => self.contains(term, literal, asked),
+        }
+    }
+
+    /// The node at a path, where the rules see there what was stored. A field that is filled in is another one.
+    fn node(&self, path: &[String]) -> Option<&'s Schema> {
+        let mut other = Some(self.other);
+        path.iter().try_fold(self.schema, |node, name| {
+            let field = node.properties.get(name)?;
+            let same = |there: &Schema| there.default == field.default && there.nullable == field.nullable;
+            let there = other.and_then(|other| other.properties.get(name));
+            if field.default.is_some() && !there.is_some_and(same) {
+                return None;
+            }
+            other = there;
+            // Another version of the same object has another one.
+            (name != "apiVersion").then_some(field)
+        })
+    }
+
+    /// The node of a term that is a field.
+    fn field(&self, term: &'_ Term) -> Option<&'s Schema> {
+        self.node(term.path.as_ref()?)
+    }
+
+    fn held<'f>(&self, text: &str, order: Order, number: f64, range: Range, asked: Asked) -> Logic<'f> {
+        // What a text means now says nothing about what it meant before.
+        let text = if self.stable { text.to_owned() } else { format!("now: {text}") };
+        Logic::Held(text, Test { order, number, holds: asked.positive(), or_error: asked.or_error(), range })
+    }
+
+    fn truth<'f>(&self, text: &str, asked: Asked) -> Logic<'f> {
+        self.held(text, Order::Equal, 1.0, Range::Real, asked)
+    }
+
+    fn present<'f>(&self, path: &'f [String], asked: Asked) -> Logic<'f> {
+        let Some((_, parents)) = path.split_last().filter(|_| self.node(path).is_some()) else {
+            return self.truth(&format!("has {path:?}"), asked);
+        };
+        match asked {
+            Asked::True => Logic::Plain(at(path, Formula::anything())),
+            Asked::NotTrue => Logic::Plain(self.absent(path)),
+            Asked::False => Logic::Plain(Formula::All(vec![at(parents, Formula::anything()), self.absent(path)])),
+            Asked::NotFalse => {
+                Logic::Any(vec![Logic::Plain(at(path, Formula::anything())), Logic::Plain(self.absent(parents))])
+            }
+        }
+    }
+
+    /// That one of the fields of a path is not there, or null, which is the same to rules.
+    pub(super) fn absent<'f>(&self, path: &[String]) -> Formula<'f> {
+        let mut sides = [Some(self.schema), Some(self.other)];
+        let mut ways = Vec::new();
+        for (index, name) in path.iter().enumerate() {
+            sides = sides.map(|side| side.and_then(|node| node.properties.get(name)));
+            ways.push(at(&path[..index], Formula::lacks(name)));
+            if sides.iter().any(|side| side.is_none_or(|node| node.nullable)) {
+                ways.push(at(&path[..index], Formula::has(name, Formula::Types(Types::NULL))));
+            }
+        }
+        Formula::Any(ways)
+    }
+
+    /// A demand on a field that is there, or, where an error will do, is not.
+    fn plain<'f>(&self, path: &'f [String], [yes, no]: [Formula<'f>; 2], asked: Asked) -> Logic<'f> {
+        let there = Logic::Plain(at(path, if asked.positive() { yes } else { no }));
+        if asked.or_error() { Logic::Any(vec![there, Logic::Plain(self.absent(path))]) } else { there }
+    }
+
+    fn is_true<'f>(&self, term: &'f Term, asked: Asked) -> Logic<'f> {
+        match (self.field(term), &term.path) {
+            (Some(node), Some(path)) if plain_type(node) == Some(Type::Boolean) => {
+                self.plain(path, [is(true.into()), is(false.into())], asked)
+            }
+            _ => self.truth(&term.text, asked),
+        }
+    }
+
+    fn compared<'f>(&self, term: &'f Term, order: Order, literal: &'f Value, asked: Asked) -> Logic<'f> {
+        let kind = self.field(term).and_then(plain_type);
+        let range = match kind {
+            Some(Type::Integer) => Range::Whole,
+            Some(_) => Range::Real,
+            None => Range::Any,
+        };
+        let is_number = matches!(kind, Some(Type::Integer | Type::Number));
+        // Beyond this, floats no longer tell whole numbers apart.
+        let number = literal.as_f64().filter(|number| number.abs() < 9e15);
+        let ways = match (kind, literal, number) {
+            (Some(Type::String), Value::String(_), _) | (Some(Type::Boolean), Value::Bool(_), _) => {
+                same(order, literal)
+            }
+            // Of bounds that are not whole the search makes what the server makes of those in schemas.
+            (Some(_), _, Some(number)) if is_number && number.fract() == 0.0 => {
+                Some([ordered(order, number), ordered(order.opposite(), number)])
+            }
+            _ => None,
+        };
+        match (ways, &term.path, number) {
+            (Some(ways), Some(path), _) => self.plain(path, ways, asked),
+            (_, _, Some(number)) => self.held(&term.text, order, number, range, asked),
+            _ => match order {
+                Order::Equal | Order::Unequal => {
+                    let asked = if order == Order::Equal { asked } else { asked.negated() };
+                    self.truth(&format!("{} == {literal}", term.text), asked)
+                }
+                _ => self.truth(&format!("{} {order:?} {literal}", term.text), asked),
+            },
+        }
+    }
+
+    fn counted<'f>(&self, term: &'f Term, order: Order, count: i64, asked: Asked) -> Logic<'f> {
+        let node = self.field(term);
+        let is_counted = match node.and_then(plain_type) {
+            Some(Type::String | Type::Array) => true,
+            Some(Type::Object) => node.is_some_and(|node| node.additional_schema().is_some()),
+            _ => false,
+        };
+        match (node.and_then(plain_type), &term.path) {
+            (Some(kind), Some(path)) if is_counted => {
+                let ways = [sized(kind, order, count), sized(kind, order.opposite(), count)];
+                self.plain(path, ways, asked)
+            }
+            #[expect(clippy::cast_precision_loss, reason = "only how counts compare matters, and none is so large")]
+            _ => self.held(&format!("size {}", term.text), order, count as f64, Range::Whole, asked),
+        }
+    }
+
+    fn related<'f>(&self, left: &'f Term, order: Order, right: &'f Term, asked: Asked) -> Logic<'f> {
+        let ((left, right), order) =
+            if left.text <= right.text { ((left, right), order) } else { ((right, left), order.flipped()) };
+        let text = format!("{} against {}", left.text, right.text);
+        let fields = [left, right].map(|term| self.field(term).and_then(plain_type).and(term.path.as_deref()));
+        let [Some(one), Some(other)] = fields else { return self.held(&text, order, 0.0, Range::Any, asked) };
+        // Two fields that are there compare without error; the server has looked at their types.
+        let certain = if asked.positive() { Asked::True } else { Asked::False };
+        let both = [one, other].map(|path| Logic::Plain(at(path, Formula::anything())));
+        let compared =
+            Logic::All(both.into_iter().chain([self.held(&text, order, 0.0, Range::Real, certain)]).collect());
+        if asked.or_error() {
+            Logic::Any(vec![compared, Logic::Plain(self.absent(one)), Logic::Plain(self.absent(other))])
+        } else {
+            compared
+        }
+    }
+
+    fn matches<'f>(&self, term: &'f Term, pattern: &'f Schema, asked: Asked) -> Logic<'f> {
+        let text = pattern.pattern.as_deref().unwrap_or_default();
+        match (self.field(term).and_then(plain_type), &term.path) {
+            (Some(Type::String), Some(path)) => {
+                self.plain(path, [Formula::Obeys(pattern, Role::Branch(None)), Formula::IsNoMatch(text)], asked)
+            }
+            _ => self.truth(&format!("{} ~ {text}", term.text), asked),
+        }
+    }
+
+    fn each<'f>(&self, range: &'f Term, all: bool, body: &'f Claim, text: &str, asked: Asked) -> Logic<'f> {
+        let (Some(items), Some(path)) = (self.items(range), &range.path) else { return self.truth(text, asked) };
+        // One that is false makes `all` false, and one that is true `exists` true, whatever the others are.
+        let inner = Box::new(items.logic(body, asked));
+        let some = Logic::Items { path, some: all != asked.positive(), inner };
+        let there = Logic::All(vec![Logic::Plain(at(path, Formula::anything())), some]);
+        if asked.or_error() { Logic::Any(vec![there, Logic::Plain(self.absent(path))]) } else { there }
+    }
+
+    /// The items of a list.
+    fn items(&self, range: &Term) -> Option<Self> {
+        let schema = self.field(range).filter(|node| plain_type(node) == Some(Type::Array))?.items.as_deref()?;
+        let list = range.path.as_ref()?.iter().try_fold(self.other, |node, name| node.properties.get(name));
+        // Where there is no list on the other side, it has no items either.
+        let other = list.and_then(|list| list.items.as_deref()).unwrap_or(schema);
+        // Rules see null as a value of its own there.
+        (!schema.nullable && schema.kind.is_some()).then_some(Self { schema, other, stable: self.stable })
+    }
+
+    fn contains<'f>(&self, term: &'f Term, literal: &'f Value, asked: Asked) -> Logic<'f> {
+        let node = self.field(term);
+        if let (Some(items), Some(path)) = (self.items(term), &term.path) {
+            let ways = match (plain_type(items.schema), literal) {
+                (Some(Type::String), Value::String(_)) | (Some(Type::Boolean), Value::Bool(_)) => {
+                    same(Order::Equal, literal)
+                }
+                (Some(Type::Integer), Value::Number(number)) if number.is_i64() => same(Order::Equal, literal),
+                _ => None,
+            };
+            if let Some([yes, no]) = ways {
+                let inner = Box::new(Logic::Plain(if asked.positive() { yes } else { no }));
+                let items = Logic::Items { path, some: asked.positive(), inner };
+                let there = Logic::All(vec![Logic::Plain(at(path, Formula::anything())), items]);
+                return if asked.or_error() { Logic::Any(vec![there, Logic::Plain(self.absent(path))]) } else { there };
+            }
+        }
+        if let (Some(node), Some(path), Value::String(key)) = (node, &term.path, literal)
+            && plain_type(node) == Some(Type::Object)
+            && node.additional_schema().is_some_and(|values| !values.nullable)
+        {
+            return self.plain(path, [Formula::has(key, Formula::anything()), Formula::lacks(key)], asked);
+        }
+        self.truth(&format!("{literal} in {}", term.text), asked)
+    }
+}
+
+/// The type of a node whose values rules see as they are: not as times, bytes or one of several types.
+fn plain_type(node: &Schema) -> Option<Type> {
+    let seen_as_other = node.kind == Some(Type::String) && node.format.as_deref().is_some_and(is_seen_as_other);
+    if node.int_or_string || seen_as_other { None } else { node.kind }
+}
+
+fn is_seen_as_other(format: &str) -> bool {
+    matches!(format.replace('-', "").as_str(), "byte" | "date" | "datetime" | "duration")
+}
+
+/// Whether every rule sees the same in an object under both nodes: the same types, and nothing that is filled in.
+pub(super) fn is_stable(old: &Schema, new: &Schema) -> bool {
+    let seen = |schema: &Schema| {
+        let format = schema.format.clone().filter(|format| is_seen_as_other(format));
+        (schema.kind, schema.int_or_string, schema.preserve_unknown, schema.embedded_resource, schema.nullable, format)
+    };
+    if old.digest == new.digest {
+        return true;
+    }
+    let fields = new.properties.iter().all(|(name, field)| match old.properties.get(name) {
+        Some(before) => before.default == field.default && is_stable(before, field),
+        None => field.default.is_none() && !old.keeps_unknown(),
+    });
+    let inner = |one: Option<&Schema>, other: Option<&Schema>| match (one, other) {
+        (Some(one), Some(other)) => is_stable(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    fields
+        && seen(old) == seen(new)
+        && Unique::of(old) == Unique::of(new)
+        && old.properties.keys().all(|name| new.properties.contains_key(name))
+        && inner(old.items.as_deref(), new.items.as_deref())
+        && old.additional.is_some() == new.additional.is_some()
+        && inner(old.additional_schema(), new.additional_schema())
+}
+
+/// A value at a path, which is there and not null.
+pub(super) fn at<'f>(path: &[String], formula: Formula<'f>) -> Formula<'f> {
+    path.iter()
+        .rev()
+        .fold(formula, |inner, name| Formula::has(name, Formula::All(vec![Formula::Types(Types::NULL.not()), inner])))
+}
+
+fn is<'f>(value: Value) -> Formula<'f> {
+    Formula::Is(Rc::new(vec![value]))
+}
+
+/// Equal to the literal and not, or the other way round.
+fn same<'f>(order: Order, literal: &Value) -> Option<[Formula<'f>; 2]> {
+    let not = Formula::IsNot(Rc::new(vec![literal.clone()]));
+    match order {
+        Order::Equal => Some([is(literal.clone()), not]),
+        Order::Unequal => Some([not, is(literal.clone())]),
+        _ => None,
+    }
+}
+
+/// A number that compares so.
+fn ordered<'f>(order: Order, number: f64) -> Formula<'f> {
+    let below = |exclusive| Formula::IsBelow(Limit { value: number, exclusive });
+    let above = |exclusive| Formula::IsAbove(Limit { value: number, exclusive });
+    match order {
+        Order::Equal => Formula::All(vec![below(false), above(false)]),
+        Order::Unequal => Formula::Any(vec![below(true), above(true)]),
+        Order::Less => below(true),
+        Order::AtMost => below(false),
+        Order::Greater => above(true),
+        Order::AtLeast => above(false),
+    }
+}
+
+/// A text, list or map whose size compares so.
+fn sized<'f>(kind: Type, order: Order, count: i64) -> Formula<'f> {
+    let least = |count: i64| match kind {
+        _ if count <= 0 => Formula::anything(),
+        Type::Object => Formula::HasAtLeast(count),
+        Type::Array => Formula::HasCountOutside(Window { least: None, most: Some(count - 1) }),
+        _ => Formula::IsOfLengthOutside(Window { least: None, most: Some(count - 1) }),
+    };
+    let most = |count: i64| match kind {
+        _ if count < 0 => Formula::Any(Vec::new()),
+        Type::Object => Formula::HasAtMost(count),
+        Type::Array => Formula::HasCountOutside(Window { least: Some(count.saturating_add(1)), most: None }),
+        _ => Formula::IsOfLengthOutside(Window { least: Some(count.saturating_add(1)), most: None }),
+    };
+    let (before, after) = (count.saturating_sub(1), count.saturating_add(1));
+    match order {
+        Order::Equal => Formula::All(vec![least(count), most(count)]),
+        Order::Unequal => Formula::Any(vec![most(before), least(after)]),
+        Order::Less => most(before),
+        Order::AtMost => most(count),
+        Order::Greater => least(after),
+        Order::AtLeast => least(count),
+    }
+}
+
+impl<'f> Logic<'f> {
+    pub(super) fn anything() -> Self {
+        Self::All(Vec::new())
+    }
+
+    fn nothing() -> Self {
+        Self::Any(Vec::new())
+    }
+
+    /// As a formula, where it is about fields alone.
+    fn plain(&self) -> Option<Formula<'f>> {
+        let each = |parts: &[Self]| parts.iter().map(Self::plain).collect::<Option<Vec<_>>>();
+        match self {
+            Self::Plain(formula) => Some(formula.clone()),
+            Self::All(parts) => each(parts).map(Formula::All),
+            Self::Any(parts) => each(parts).map(Formula::Any),
+            Self::Held(..) | Self::Items { .. } => None,
+        }
+    }
+
+    /// What it looks at: the first fields of paths, and texts.
+    pub(super) fn subjects(&self, into: &mut std::collections::BTreeSet<String>) {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().for_each(|part| part.subjects(into)),
+            Self::Plain(formula) => formula_subjects(formula, &mut String::new(), into),
+            Self::Held(text, _) => {
+                into.insert(text.clone());
+            }
+            Self::Items { path, .. } => {
+                into.insert(path.iter().fold(String::new(), |text, name| format!("{text}/{name}")));
+            }
+        }
+    }
+
+    /// A formula that every value meets which meets this; `None` where it takes too long to find one. No ways at all are
+    /// the proof that there is no such value.
+    pub(super) fn formula(self) -> Option<Formula<'f>> {
+        formula_of(self, &mut Budget { ways: MOST_WAYS, steps: MOST_STEPS }, 0)
+    }
+}
+
+fn formula_subjects(formula: &Formula<'_>, path: &mut String, into: &mut std::collections::BTreeSet<String>) {
+    match formula {
+        Formula::All(inner) | Formula::Any(inner) => {
+            inner.iter().for_each(|formula| formula_subjects(formula, path, into));
+        }
+        Formula::Has(name, inner) => {
+            let length = path.len();
+            path.push('/');
+            path.push_str(name);
+            into.insert(path.clone());
+            formula_subjects(inner, path, into);
+            path.truncate(length);
+        }
+        Formula::Lacks(name) => {
+            into.insert(format!("{path}/{name}"));
+        }
+        _ => {
+            into.insert(path.clone());
+        }
+    }
+}
+
+struct Budget {
+    ways: usize,
+    steps: usize,
+}
+
+/// One way to meet some logic, as far as it is chosen.
+#[derive(Clone, Default)]
+struct Way<'f> {
+    formulas: Vec<Formula<'f>>,
+    held: BTreeMap<String, Vec<Test>>,
+    /// By list: what some item is like, each, and what all are.
+    items: BTreeMap<&'f [String], [Vec<Logic<'f>>; 2]>,
+}
+
+fn formula_of<'f>(logic: Logic<'f>, budget: &mut Budget, depth: usize) -> Option<Formula<'f>> {
+    let mut found = Vec::new();
+    ways(vec![logic], Way::default(), &mut found, budget, depth)?;
+    Some(Formula::Any(found))
+}
+
+/// All ways without a contradiction that shows.
+fn ways<'f>(
+    mut open: Vec<Logic<'f>>,
+    mut way: Way<'f>,
+    found: &mut Vec<Formula<'f>>,
+    budget: &mut Budget,
+    depth: usize,
+) -> Option<()> {
+    budget.steps = budget.steps.checked_sub(1)?;
+    let mut choices = Vec::new();
+    while let Some(logic) = open.pop() {
+        match logic {
+            Logic::All(parts) => open.extend(parts),
+            Logic::Plain(formula) => way.formulas.push(formula),
+            Logic::Held(text, test) => {
+                let tests = way.held.entry(text).or_default();
+                tests.push(test);
+                if !can_hold(tests) {
+                    return Some(());
+                }
+            }
+            Logic::Items { path, some, inner } => {
+                let [wanted, always] = way.items.entry(path).or_default();
+                if some { wanted.push(*inner) } else { always.push(*inner) }
+            }
+            Logic::Any(parts) if parts.len() == 1 => open.extend(parts),
+            Logic::Any(parts) => match Logic::Any(parts.clone()).plain() {
+                Some(formula) => way.formulas.push(formula),
+                None => choices.push(parts),
+            },
+        }
+    }
+    let Some(choice) = choices.pop() else {
+        budget.ways = budget.ways.checked_sub(1)?;
+        found.extend(settled(way, budget, depth)?);
+        return Some(());
+    };
+    let rest: Vec<Logic<'f>> = choices.into_iter().map(Logic::Any).collect();
+    for part in choice {
+        let open = rest.iter().cloned().chain([part]).collect();
+        ways(open, way.clone(), found, budget, depth)?;
+    }
+    Some(())
+}
+
+/// The formula of a way in which everything is chosen; nothing where lists contradict themselves.
+#[expect(clippy::option_option, reason = "nothing to be found is not the same as no answer")]
+fn settled<'f>(way: Way<'f>, budget: &mut Budget, depth: usize) -> Option<Option<Formula<'f>>> {
+    let mut formulas = way.formulas;
+    for (path, [wanted, always]) in way.items {
+        if depth == MOST_DEPTH {
+            continue;
+        }
+        for some in wanted {
+            // What all items are like, this one is like too.
+            let item = Logic::All(always.iter().cloned().chain([some]).collect());
+            match formula_of(item, budget, depth + 1)? {
+                Formula::Any(ways) if ways.is_empty() => return Some(None),
+                item => formulas.push(at(path, Formula::HasItem(Box::new(item)))),
+            }
+        }
+    }
+    Some(Some(Formula::All(formulas)))
+}
+
+/// Whether some value, or an error, passes all tests. It is enough to try the numbers they name and some between and
+/// beyond them.
+fn can_hold(tests: &[Test]) -> bool {
+    if tests.iter().all(|test| test.or_error) {
+        return true;
+    }
+    let mut numbers: Vec<f64> = tests.iter().map(|test| test.number).collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    let is = |range: Range| tests.iter().any(|test| test.range == range);
+    let whole = is(Range::Whole) && numbers.iter().all(|number| number.fract() == 0.0);
+    let between = numbers.windows(2).map(|pair| pair[0] / 2.0 + pair[1] / 2.0).filter(|_| !whole);
+    let beside = numbers.iter().flat_map(|number| [number - 1.0, number + 1.0]);
+    let no_number = std::iter::once(f64::NAN).filter(|_| !is(Range::Whole) && !is(Range::Real));
+    let mut samples = numbers.iter().copied().chain(between).chain(beside).chain(no_number);
+    samples.any(|sample| tests.iter().all(|test| test.order.holds(sample, test.number) == test.holds))
+}

@@ -1,0 +1,132 @@
+//! What rules say together: whether the old ones and the old schema imply a new one, and what they leave of the objects
+//! that another difference would harm.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use serde_json::json;
+
+use super::claims::{Asked, Logic, Scene, at, is_stable};
+use super::formula::{Formula, Types};
+use super::rules::node_at;
+use super::solve::Outcome;
+use super::walk::{Step, Suspect};
+use super::{Judge, lifted};
+use crate::schema::cel::{Claim, FieldPath, Program};
+use crate::schema::model::{CelRule, Schema};
+
+/// A node that is no longer described.
+static NOTHING: LazyLock<Schema> = LazyLock::new(|| Schema::of(&json!({})));
+
+impl<'s> Judge<'s> {
+    /// An old object that a new rule does not let through. An empty outcome is the proof that there is none; a found one is
+    /// a guess, as not all that a rule says is in the formula. `None` where nothing can be said.
+    pub(super) fn refused(&mut self, suspect: &Suspect<'s>, rule: &CelRule) -> Option<Outcome> {
+        let steps = &suspect.steps;
+        // From here on there are fields only, so that every rule on the way can be read as one about the same object.
+        let mut start = steps.iter().rposition(|step| !matches!(step, Step::Field(_))).map_or(0, |last| last + 1);
+        let has_rules =
+            |length: usize| node_at(self.before, &steps[..length]).is_some_and(|node| !node.rules.is_empty());
+        start += (start..steps.len()).take_while(|length| !has_rules(*length)).count();
+        let below = names(&steps[start..]);
+        let (old, new) = (node_at(self.before, &steps[..start])?, node_at(self.after, &steps[..start])?);
+        let claim = Program::shared(rule).ok()?.claim(&below)?;
+        let stable = self.old.version == self.new.version && is_stable(old, new);
+        let broken = Scene { schema: new, other: old, stable }.logic(&claim, Asked::NotTrue);
+        let known = claims_on_the_way(old, &below);
+        let scene = Scene { schema: old, other: new, stable: true };
+        let mut subjects = BTreeSet::new();
+        broken.subjects(&mut subjects);
+        let mut all = vec![Logic::Plain(at(&below, Formula::anything())), broken];
+        for (path, claim) in &known {
+            let obeyed = scene.logic(claim, Asked::True);
+            let mut others = BTreeSet::new();
+            obeyed.subjects(&mut others);
+            if subjects.is_disjoint(&others) {
+                continue;
+            }
+            // A rule is about what is there.
+            let obeyed = match below.starts_with(path) {
+                true => obeyed,
+                false => Logic::Any(vec![Logic::Plain(scene.absent(path)), obeyed]),
+            };
+            all.push(obeyed);
+        }
+        let formula = Logic::All(all).formula()?;
+        Some(self.search(lifted(&steps[..start], formula)))
+    }
+
+    /// An old object with what the formula asks for at the end of the steps, as far as old rules let it in; `None` where they
+    /// say nothing about it.
+    pub(super) fn with_rules(&mut self, steps: &[Step<'s>], formula: &Formula<'s>) -> Option<Outcome> {
+        let nodes: Vec<&Schema> =
+            (0..=steps.len()).map(|length| node_at(self.before, &steps[..length])).collect::<Option<_>>()?;
+        let after: Vec<Option<&Schema>> =
+            (0..=steps.len()).map(|length| node_at(self.after, &steps[..length])).collect();
+        let known: Vec<Vec<(FieldPath, Claim)>> = nodes
+            .iter()
+            .enumerate()
+            .map(
+                |(length, node)| {
+                    if length == steps.len() { claims_on_the_way(node, &[]) } else { claims_of(node, &[]) }
+                },
+            )
+            .collect();
+        if known.iter().all(Vec::is_empty) {
+            return None;
+        }
+        let obeyed = |length: usize| -> Vec<Formula<'_>> {
+            let scene = Scene { schema: nodes[length], other: after[length].unwrap_or(&NOTHING), stable: true };
+            let each = known[length].iter().filter_map(|(path, claim)| {
+                let obeyed = scene.logic(claim, Asked::True);
+                Logic::Any(vec![Logic::Plain(scene.absent(path)), obeyed]).formula()
+            });
+            each.collect()
+        };
+        // No rule is asked of null.
+        let end = Formula::Any(vec![Formula::Types(Types::NULL), Formula::All(obeyed(steps.len()))]);
+        let mut all = Formula::All(vec![formula.clone(), end]);
+        for (length, step) in steps.iter().enumerate().rev() {
+            let below = step.around(all);
+            all = Formula::All(obeyed(length).into_iter().chain([below]).collect());
+        }
+        Some(self.search(all))
+    }
+}
+
+fn names(steps: &[Step<'_>]) -> FieldPath {
+    let name = |step: &Step<'_>| match step {
+        Step::Field(name) => Some((*name).to_owned()),
+        _ => None,
+    };
+    steps.iter().filter_map(name).collect()
+}
+
+/// What the rules of a node claim of the value that has it at the end of the path.
+fn claims_of(node: &Schema, path: &[String]) -> Vec<(FieldPath, Claim)> {
+    let claims = node.rules.iter().filter_map(|rule| Program::shared(rule).ok()?.claim(path));
+    claims.map(|claim| (path.to_vec(), claim)).collect()
+}
+
+/// The claims of all rules from a node to the end of the path, and of the fields below.
+fn claims_on_the_way(node: &Schema, path: &[String]) -> Vec<(FieldPath, Claim)> {
+    let mut found = Vec::new();
+    let mut node = node;
+    for (length, name) in path.iter().enumerate() {
+        found.extend(claims_of(node, &path[..length]));
+        match node.properties.get(name) {
+            Some(field) => node = field,
+            None => return found,
+        }
+    }
+    let mut open = vec![(node, path.to_vec())];
+    while let Some((node, path)) = open.pop() {
+        found.extend(claims_of(node, &path));
+        open.extend(
+            node.properties
+                .iter()
+                .map(|(name, field)| (field, path.iter().cloned().chain([name.clone()]).collect::<Vec<_>>())),
+        );
+    }
+    found
+}
