@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use pushback_preflight::facts::{ClusterFacts, ClusterSide, Facts};
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::rule::Judgement;
+use pushback_preflight::rules::upgrade_diff::{self, Compared};
 use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
@@ -14,6 +15,17 @@ use pushback_preflight::{Answer, Need};
 
 use crate::cluster::{Cluster, Kinds};
 use crate::plan::Plan;
+
+/// What a run of the rules leaves.
+#[derive(Debug)]
+pub struct Ran {
+    /// What they came to.
+    pub report: RunReport,
+    /// The facts that they had.
+    pub facts: Facts,
+    /// What UpgradeDiff has compared.
+    pub compared: Option<Compared>,
+}
 
 /// Runs the selected rules over a plan. `answers` are facts that are known already.
 ///
@@ -26,7 +38,7 @@ pub async fn run(
     answers: BTreeMap<Need, Answer>,
     waivers: &[Waiver],
     today: &str,
-) -> (RunReport, Facts) {
+) -> Ran {
     let server = cluster.capabilities().server;
     let version = cluster.version().await.ok().flatten().map(|version| (version.major, version.minor));
     let cluster_facts = ClusterFacts {
@@ -45,5 +57,7 @@ pub async fn run(
         session.answer(answers);
     }
     let refused = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
-    session.finish(refused, waivers, today)
+    let compared = upgrade_diff::compared(session.take_memory(upgrade_diff::NAME));
+    let (report, facts) = session.finish(refused, waivers, today);
+    Ran { report, facts, compared }
 }

@@ -96,7 +96,7 @@ pub fn main() -> ExitCode {
             Command::Rules(arguments) => run::simple(&global, rules::run(&global, &arguments)),
             Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
             Command::SimulateUpgrade(arguments) => upgrade::simulate::run(&global, arguments).await,
-            Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments),
+            Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments).await,
             Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),
             Command::Version => run::simple(&global, version::run()),
             Command::Completion(arguments) => run::simple(&global, completion::run(&arguments)),

@@ -6,6 +6,7 @@ pub mod journal;
 pub mod judge;
 pub mod lock;
 pub mod outcome;
+pub mod owners;
 pub mod place;
 pub mod probe;
 pub mod recover;

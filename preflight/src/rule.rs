@@ -158,6 +158,12 @@ impl Memory {
         }
     }
 
+    /// What was remembered, for whoever goes on with it after the run.
+    #[must_use]
+    pub fn into<T: 'static>(self) -> Option<T> {
+        self.0?.downcast().ok().map(|kept| *kept)
+    }
+
     /// What is remembered.
     #[must_use]
     pub fn get<T: 'static>(&self) -> Option<&T> {

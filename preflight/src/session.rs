@@ -109,6 +109,12 @@ impl Session {
         &self.facts
     }
 
+    /// What a rule has worked out, which is forgotten here; nothing where no such rule runs.
+    pub fn take_memory(&mut self, rule: &str) -> Memory {
+        let run = self.runs.iter_mut().find(|run| run.selected.rule.meta().name == rule);
+        run.map(|run| std::mem::take(&mut run.memory)).unwrap_or_default()
+    }
+
     /// Closes the run. `server` is what the API server refused or could not say in dry-runs; `today` is the day
     /// that waivers are judged by, `YYYY-MM-DD`. A rule that has not judged yet is `unable`.
     #[must_use]

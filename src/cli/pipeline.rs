@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::operator::generate;
-use pushback_preflight::rules::upgrade_diff;
+use pushback_preflight::rules::upgrade_diff::{self, Compared};
 use pushback_preflight::selection::Selection;
 use pushback_preflight::waiver::Waiver;
 use pushback_preflight::{Answer, Facts, Finding, Need};
@@ -24,7 +24,7 @@ use super::signals;
 use crate::app::lock;
 use crate::app::record::{AppError, AppName, Observed, observe};
 use crate::apply::engine::Stop;
-use crate::check;
+use crate::check::{self, Ran};
 use crate::cluster::{Cluster, ClusterError, Kinds};
 use crate::config::Config;
 use crate::exit::ExitCode;
@@ -407,7 +407,7 @@ pub async fn judge(
         run.warn("preflight-off", "no preflight rule runs: they are switched off");
     }
     run.planning("running preflight");
-    let (report, facts) = check::run(
+    let Ran { report, facts, compared } = check::run(
         &*setup.cluster,
         &setup.kinds,
         plan,
@@ -423,7 +423,9 @@ pub async fn judge(
         rules: report.rules.iter().map(rule_line).collect(),
         elapsed: run.elapsed().saturating_sub(started).into(),
     });
-    write_experiments(setup, &facts)?;
+    if let Some(compared) = compared {
+        write_experiments(setup, &compared)?;
+    }
     if let Some(path) = &preflight.facts_out {
         write_facts(path, facts, &setup.config)?;
     }
@@ -432,11 +434,9 @@ pub async fn judge(
 }
 
 /// Writes the experiments that test the upgrade, where rule UpgradeDiff is told to, refused or not.
-fn write_experiments(setup: &Setup, facts: &Facts) -> Result<(), CommandError> {
+fn write_experiments(setup: &Setup, compared: &Compared) -> Result<(), CommandError> {
     for selected in setup.selection.rules.iter().filter(|selected| selected.rule.meta().name == upgrade_diff::NAME) {
         let Some(folder) = upgrade_diff::experiments_folder(&selected.settings) else { continue };
-        // Without its model, the rule has refused already.
-        let Ok(Some(compared)) = upgrade_diff::compare(facts, &selected.settings) else { continue };
         let suite = generate::generate(&compared.old, &compared.new, &compared.diff, &generate::Options::default());
         suite_folder::write(Path::new(folder), &suite).map_err(|error| CommandError::usage(error.to_string()))?;
     }

@@ -4,6 +4,7 @@ pub mod diff;
 pub mod diff_crds;
 pub mod execute;
 pub mod experiments;
+pub mod live;
 pub mod model;
 pub mod recover;
 pub mod simulate;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use pushback_preflight::operator::Severity;
+use pushback_preflight::operator::{Severity, compare, definitions, matching};
 use serde::Serialize;
 
 use super::arguments::{GlobalArgs, Output as OutputArgument};
@@ -58,10 +59,10 @@ enum UpgradeCommand {
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     match arguments.command {
-        UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments)),
+        UpgradeCommand::Diff(arguments) => ended(global, diff::run(global, arguments).await),
         UpgradeCommand::Simulate(arguments) => simulate::run(global, arguments).await,
         UpgradeCommand::Validate(arguments) => ended(global, validate::run(global, &arguments)),
-        UpgradeCommand::DiffCrds(arguments) => diff_crds(global, arguments),
+        UpgradeCommand::DiffCrds(arguments) => diff_crds(global, arguments).await,
         UpgradeCommand::ValidateVersion(arguments) => validate_version(global, arguments),
         UpgradeCommand::Model(arguments) => ended(global, model::run(global, arguments).await),
         UpgradeCommand::Run(arguments) => execute::run(global, arguments).await,
@@ -70,8 +71,8 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
 }
 
 /// Runs `diff-crds`, which is a command of its own too.
-pub fn diff_crds(global: &GlobalArgs, arguments: diff_crds::DiffCrdsArgs) -> ExitCode {
-    ended(global, diff_crds::run(global, arguments))
+pub async fn diff_crds(global: &GlobalArgs, arguments: diff_crds::DiffCrdsArgs) -> ExitCode {
+    ended(global, diff_crds::run(global, arguments).await)
 }
 
 /// `upgrade validate-version`, which is also published as a command of its own.
@@ -83,11 +84,11 @@ pub fn validate_version(global: &GlobalArgs, arguments: validate_version::Valida
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Releases")]
 pub struct SidesArgs {
-    /// Old release: a folder (read recursively), a file, git:REF:PATH, an https URL, or - for standard input; can be
-    /// given more than once [aliases: --old, --source, --source-crds]
+    /// Old release: a folder (read recursively), a file, git:REF:PATH, an https URL, - for standard input, or
+    /// app:NAME for a live app; can be given more than once [aliases: --old, --source, --source-crds]
     #[arg(long, aliases = ["old", "source", "source-crds"], value_name = "PATH", required = true)]
     pub from: Vec<String>,
-    /// New release [aliases: --new, --target, --target-crds]
+    /// New release, as --from [aliases: --new, --target, --target-crds]
     #[arg(long, aliases = ["new", "target", "target-crds"], value_name = "PATH", required = true)]
     pub to: Vec<String>,
     /// Allow http URLs
@@ -99,8 +100,8 @@ impl SidesArgs {
     /// Reads both sides.
     ///
     /// # Errors
-    /// Everything that is wrong with them, at once.
-    pub fn read(&self) -> Result<(Side, Side), CommandError> {
+    /// Everything that is wrong with them, at once; a live app cannot be read.
+    pub async fn read(&self, global: &GlobalArgs) -> Result<(Side, Side), CommandError> {
         let standard_input = |inputs: &[String]| inputs.iter().any(|input| input == "-" || input == "/dev/stdin");
         if standard_input(&self.from) && standard_input(&self.to) {
             return Err(CommandError::usage_with_hint(
@@ -108,7 +109,18 @@ impl SidesArgs {
                 "give one of them as a file, a folder or git:REF:PATH",
             ));
         }
-        both(sources::read(&self.from, self.allow_http), sources::read(&self.to, self.allow_http))
+        let ([old_files, old_apps], [new_files, new_apps]) = (live::split(&self.from), live::split(&self.to));
+        let read = |files: &[String], apps: &[String]| match (files, apps) {
+            ([], [_, ..]) => Ok(Side::default()),
+            (files, _) => sources::read(files, self.allow_http),
+        };
+        let (mut old, mut new) = both(read(&old_files, &old_apps), read(&new_files, &new_apps))?;
+        for (apps, side) in [(&old_apps, &mut old), (&new_apps, &mut new)] {
+            for app in apps {
+                live::add(global, app, side).await?;
+            }
+        }
+        Ok((old, new))
     }
 }
 
@@ -123,6 +135,63 @@ pub fn both<T>(one: Result<T, Vec<InputError>>, other: Result<T, Vec<InputError>
             let errors = one.err().into_iter().chain(other.err()).flatten().collect::<Vec<_>>();
             Err(CommandError::from(errors))
         }
+    }
+}
+
+/// How components are recognised.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Comparison")]
+pub struct MatchingArgs {
+    /// How components that have another name are recognised: by the published formula alone, or only where a fact in
+    /// common guards against chance [default: published for models, guarded where one is derived from manifests]
+    #[arg(long, value_name = "HOW")]
+    pub matching: Option<Matching>,
+}
+
+/// Ways of pairing by likeness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Matching {
+    /// The formula alone.
+    Published,
+    /// The formula, and a fact in common.
+    Guarded,
+}
+
+/// How definitions are compared.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Comparison")]
+pub struct DefinitionsArgs {
+    /// How bad a field is that becomes required and has a default, which the server fills in
+    #[arg(long, value_name = "SEVERITY", default_value = "breaking")]
+    pub required_with_default: RequiredWithDefault,
+}
+
+/// What a required field with a default may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RequiredWithDefault {
+    /// As any required field.
+    Breaking,
+    /// A warning.
+    Warning,
+}
+
+impl DefinitionsArgs {
+    /// What the comparison takes.
+    #[must_use]
+    pub fn options(&self) -> definitions::Options {
+        definitions::Options { required_with_default_warns: self.required_with_default == RequiredWithDefault::Warning }
+    }
+}
+
+impl MatchingArgs {
+    /// What the comparison takes.
+    #[must_use]
+    pub fn options(&self, definitions: &DefinitionsArgs) -> compare::Options {
+        let matching = self.matching.map(|matching| match matching {
+            Matching::Published => matching::Matching::Published,
+            Matching::Guarded => matching::Matching::Guarded,
+        });
+        compare::Options { matching, definitions: definitions.options() }
     }
 }
 

@@ -8,6 +8,7 @@ use pushback_preflight::{ObjectExt, ObjectRef};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::owners;
 use super::place::Place;
 use crate::cluster::{Address, ClusterError, ErrorKind, Kinds};
 
@@ -100,6 +101,9 @@ pub struct Step {
     pub target: Target,
     /// What becomes of it.
     pub change: Change,
+    /// Whose the fields were, as entries of `managedFields`: taken back, they are theirs again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<Value>,
 }
 
 /// What becomes of an object.
@@ -165,6 +169,19 @@ impl fmt::Debug for FieldChange {
 }
 
 impl Step {
+    /// A change that takes nobody's fields.
+    #[must_use]
+    pub fn new(target: Target, change: Change) -> Self {
+        Self { target, change, owners: Vec::new() }
+    }
+
+    /// A deletion, with everything that brings the object back as it was.
+    #[must_use]
+    pub fn deletion(live: &Value) -> Self {
+        let (target, change) = (Target::of(live), Change::Deleted(recreatable(live)));
+        Self { target, change, owners: owners::of_object(live) }
+    }
+
     /// A change of fields, each to its new value; without what is as wanted already. `None` where nothing is left.
     #[must_use]
     pub fn fields(live: &Value, wanted: Vec<(Place, Option<Value>)>) -> Option<Self> {
@@ -176,7 +193,11 @@ impl Step {
                 (before != after).then_some(FieldChange { place, before, after, made_parents })
             })
             .collect();
-        (!changes.is_empty()).then(|| Self { target: Target::of(live), change: Change::Fields(changes) })
+        if changes.is_empty() {
+            return None;
+        }
+        let owners = owners::of_places(live, changes.iter().map(|field| &field.place));
+        Some(Self { target: Target::of(live), change: Change::Fields(changes), owners })
     }
 
     /// Whether its journal holds what only readers of Secrets may see. What a whole object or a custom resource says

@@ -41,6 +41,12 @@ impl Place {
         parts.iter().all(|part| *part != Part::Key(String::new())).then_some(Self(parts))
     }
 
+    /// The way.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.0
+    }
+
     /// The first key; empty where the place is the object itself.
     #[must_use]
     pub fn root(&self) -> &str {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::change::{Change, FieldChange, Step};
 use super::inject::{guarded, mark_place};
 use super::journal::MARK;
+use super::owners;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds};
 
 /// How often a write is tried that others get in between of.
@@ -101,9 +102,19 @@ impl Reverting<'_> {
         let target = &self.step.target;
         for _ in 0..LOOKS {
             let Some(found) = live else {
-                self.cluster.create(&self.address, body, false).await?;
+                let mut body = body.clone();
+                if let Some(annotations) = body.metadata_map_mut("annotations") {
+                    annotations.insert(MARK.to_owned(), self.mark.into());
+                }
+                let created = self.cluster.create(&self.address, &body, false).await?.object;
+                self.give_all_back(&created).await?;
                 return Ok(Reverted::Restored);
             };
+            if found.uid() != target.uid && found.annotation(MARK) == Some(self.mark) {
+                // Created by a run that was killed before it could say whose it is.
+                self.give_all_back(&found).await?;
+                return Ok(Reverted::Restored);
+            }
             if found.uid() != target.uid {
                 // Its controller was faster.
                 return Ok(Reverted::Nothing);
@@ -121,7 +132,14 @@ impl Reverting<'_> {
         ))
     }
 
-    async fn restore(&self, live: &Value) -> Result<Reverted, ClusterError> {
+    /// An object that was created again is its managers', and no longer marked.
+    async fn give_all_back(&self, created: &Value) -> Result<(), ClusterError> {
+        let mut operations: Vec<Value> = mark_place().remove(created, 0).into_iter().collect();
+        operations.extend(owners::give_all_back(&self.step.owners));
+        self.cluster.patch(&self.address, &guarded(created, operations), false).await.map(drop)
+    }
+
+    async fn restore(&self, live: &Arc<Value>) -> Result<Reverted, ClusterError> {
         let target = &self.step.target;
         if live.uid() != target.uid {
             return Ok(Reverted::Left(format!("{target} is another object of that name")));
@@ -145,11 +163,20 @@ impl Reverting<'_> {
             Change::Created(_) | Change::Deleted(_) | Change::Killed => Vec::new(),
         };
         let restores = !operations.is_empty();
-        if is_marked {
-            operations.extend(mark_place().remove(live, 0));
+        let mut live = Arc::clone(live);
+        if operations.iter().any(|operation| operation["op"] == "add") {
+            // A patch makes its sender the owner of what it sets: whose it is can be said only once it is there. The
+            // mark stays until then.
+            live = self.cluster.patch(&self.address, &guarded(&live, operations), false).await?.object;
+            operations = Vec::new();
+        }
+        operations.extend(mark_place().remove(&live, 0).filter(|_| is_marked));
+        if let Change::Fields(fields) = &self.step.change {
+            let places = fields.iter().map(|field| &field.place);
+            operations.extend(owners::give_back(&live, places, &self.step.owners));
         }
         if !operations.is_empty() {
-            self.cluster.patch(&self.address, &guarded(live, operations), false).await?;
+            self.cluster.patch(&self.address, &guarded(&live, operations), false).await?;
         }
         if left.is_empty() {
             Ok(if restores { Reverted::Restored } else { Reverted::Nothing })
@@ -185,7 +212,9 @@ fn operation(field: &FieldChange, live: &Value, left: &mut Vec<String>) -> Optio
     if current == field.before.as_ref() {
         return None;
     }
-    if current != field.after.as_ref() {
+    // With the value of the experiment it may be somebody else's all the same: of who has applied it since.
+    let is_taken = current.is_some() && owners::is_taken(live, &field.place);
+    if current != field.after.as_ref() || is_taken {
         left.push(field.place.to_string());
         return None;
     }

@@ -10,7 +10,6 @@ use pushback_preflight::operator::versioned::Folder;
 use pushback_preflight::operator::written::{self, Document, ModelError};
 use pushback_preflight::operator::{Definition, Release};
 use pushback_preflight::operator::{mixed, overlay};
-use serde_json::Value;
 
 use crate::manifest::collect::{self, LoadOptions};
 use crate::manifest::{Input, InputError, InputWarning, Manifest};
@@ -28,6 +27,8 @@ pub struct Side {
     pub named: String,
     /// The same, one by one.
     inputs: Vec<String>,
+    /// What is known of the live app that it is.
+    naming: Naming,
 }
 
 /// Reads the sources of one side: models, and manifests of any kind.
@@ -37,10 +38,17 @@ pub struct Side {
 pub fn read(inputs: &[String], allow_http: bool) -> Result<Side, Vec<InputError>> {
     let options = LoadOptions { models: true, allow_http, ..LoadOptions::default() };
     let Input { manifests, models, warnings, .. } = collect::load(inputs, &options)?;
-    Ok(Side { models, manifests, warnings, named: inputs.join(", "), inputs: inputs.to_vec() })
+    let naming = Naming::default();
+    Ok(Side { models, manifests, warnings, named: inputs.join(", "), inputs: inputs.to_vec(), naming })
 }
 
 impl Side {
+    /// Says which live app its manifests are.
+    pub fn name_as(&mut self, input: &str, naming: Naming) {
+        self.named = [std::mem::take(&mut self.named).as_str(), input].map(str::trim).join(" ").trim().to_owned();
+        self.naming = naming;
+    }
+
     /// Its CustomResourceDefinitions.
     #[must_use]
     pub fn definitions(&self) -> Vec<Definition> {
@@ -106,10 +114,11 @@ impl Side {
 /// # Errors
 /// What is wrong with the models of either.
 pub fn releases(old: &Side, new: &Side) -> Result<(Release, Release), Vec<InputError>> {
+    let live = if old.naming.app.is_empty() { &new.naming } else { &old.naming };
     let named_like = |other: &Result<Release, Vec<InputError>>| {
         let operators = other.as_ref().map(|release| release.operators.as_slice()).unwrap_or_default();
-        let app = if let [operator] = operators { operator.name.clone() } else { String::new() };
-        Naming { app, ..Naming::default() }
+        let app = if let [operator] = operators { operator.name.clone() } else { live.app.clone() };
+        Naming { app, ..live.clone() }
     };
     let (mut before, mut after) = match (old.is_written(), new.is_written()) {
         (true, true) => (old.written(), new.written()),
@@ -160,13 +169,6 @@ impl Naming {
         let Self { app, namespace, counterpart } = self.clone();
         Settings { app, namespace, version, counterpart }
     }
-}
-
-/// The model of an app as it runs.
-#[must_use]
-pub fn derived_of_live<'a>(objects: impl Iterator<Item = &'a Arc<Value>>, naming: &Naming) -> Release {
-    let given: Vec<Given> = objects.map(|value| Given { value: Arc::clone(value), positions: None }).collect();
-    derive::derive(&given, &naming.settings(String::new()))
 }
 
 /// The version that a source is named after, as `releases/v1.2.3/install.yaml`, `git:v1.2.3:deploy` or

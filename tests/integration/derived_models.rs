@@ -8,7 +8,7 @@ use crate::support::{Pushback, Ran, TestCase, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
-        Nothing: an_upgrade_of_ingress_nginx_is_new_images_and_nothing_else,
+        Nothing: an_upgrade_of_ingress_nginx_shows_what_it_does,
         Nothing: an_upgrade_of_an_operator_with_a_definition_shows_what_it_does,
         Nothing: a_printed_model_is_the_release_that_it_came_from,
         Nothing: a_live_app_has_the_model_of_its_manifests,
@@ -52,17 +52,27 @@ fn component(model: &str, name: &str) -> Value {
     components.into_iter().find(|component| component["name"] == name).unwrap_or_else(|| panic!("{model}")).clone()
 }
 
-fn an_upgrade_of_ingress_nginx_is_new_images_and_nothing_else() {
+fn an_upgrade_of_ingress_nginx_shows_what_it_does() {
     let report = diff(&Pushback::new(), &ingress("1.11.3"), &ingress("1.15.1"));
     assert_eq!((&report["sourceVersion"], &report["targetVersion"]), (&"1.11.3".into(), &"1.15.1".into()));
     let containers = "spec.template.spec.containers";
     assert_eq!(
         changes(&report),
         [
+            "ingress-nginx/ingress-nginx-controller info SpecChanged ConfigMap/ingress-nginx-controller data"
+                .to_owned(),
+            format!(
+                "ingress-nginx/ingress-nginx-controller info SpecChanged Deployment/ingress-nginx-controller \
+                 {containers}.controller.args"
+            ),
             format!(
                 "ingress-nginx/ingress-nginx-controller info ImageChanged Deployment/ingress-nginx-controller \
                  {containers}.controller.image"
             ),
+            "ingress-nginx/ingress-nginx-shared warning SpecChanged Job/ingress-nginx-admission-create spec.template"
+                .to_owned(),
+            "ingress-nginx/ingress-nginx-shared warning SpecChanged Job/ingress-nginx-admission-patch spec.template"
+                .to_owned(),
             format!(
                 "ingress-nginx/ingress-nginx-shared info ImageChanged Job/ingress-nginx-admission-create \
                  {containers}.create.image"

@@ -17,8 +17,10 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: the_table_and_the_markdown_say_the_same,
         Nothing: every_spelling_and_every_kind_of_source_tells_the_same,
         Nothing: the_exit_code_is_what_fail_on_says,
+        Nothing: a_proof_gates_where_the_published_lists_are_silent,
         Nothing: a_required_field_with_a_default_is_what_the_user_says,
         Nothing: wrong_input_is_told,
+        Nothing: channels_of_a_release_are_compared_one_by_one,
         Nothing: releases_of_projects_are_told,
     ]
 }
@@ -231,6 +233,19 @@ fn the_exit_code_is_what_fail_on_says() {
     }
 }
 
+fn a_proof_gates_where_the_published_lists_are_silent() {
+    let pushback = Pushback::new();
+    let old = std::fs::read_to_string(example("default", "old")).expect("a fixture");
+    let limited =
+        |minimum: i64| old.replace("type: integer", &format!("type: integer\n                minimum: {minimum}"));
+    pushback.write("old.yaml", limited(0)).write("new.yaml", limited(1)).write("wider.yaml", limited(-1));
+    let told_of = |new: &str, code| {
+        told(&pushback.run(&["diff-crds", "--old", "old.yaml", "--new", new, "--format", "json"]).expect(code).json())
+    };
+    assert_eq!(told_of("new.yaml", 10), ["breaking ConstraintChanged spec.replicas breaking"]);
+    assert_eq!(told_of("wider.yaml", 0), ["info ConstraintChanged spec.replicas safe"]);
+}
+
 fn a_required_field_with_a_default_is_what_the_user_says() {
     let pushback = Pushback::new();
     let old = std::fs::read_to_string(example("default", "old")).expect("a fixture");
@@ -292,6 +307,61 @@ fn folders(path: &Path) -> Vec<PathBuf> {
     folders
 }
 
+/// Files that are named `CHANNEL_…`, as the two channels of Gateway API, which have definitions of the same names, are
+/// compared channel by channel. Channels that one side alone has are left out.
+fn channels(pushback: &Pushback, (old, new): &(PathBuf, PathBuf)) -> Vec<(PathBuf, PathBuf)> {
+    let by_channel = |folder: &Path| -> BTreeMap<String, Vec<PathBuf>> {
+        let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for path in std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let channel = name.split_once('_').map_or("", |(channel, _)| channel);
+            found.entry(channel.to_owned()).or_default().push(path);
+        }
+        found
+    };
+    let (before, mut after) = (by_channel(old), by_channel(new));
+    if before.keys().chain(after.keys()).all(String::is_empty) {
+        return vec![(old.clone(), new.clone())];
+    }
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let copied = |side: &Path, channel: &str, files: &[PathBuf]| {
+        let project = side.parent().map(name).unwrap_or_default();
+        let folder = pushback.directory().join(format!("{project}-{channel}/{}", name(side)));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for file in files {
+            std::fs::copy(file, folder.join(name(file))).expect("a copy");
+        }
+        folder
+    };
+    let both = before.into_iter().filter_map(|(channel, files)| {
+        let others = after.remove(&channel)?;
+        Some((copied(old, &channel, &files), copied(new, &channel, &others)))
+    });
+    both.collect()
+}
+
+fn channels_of_a_release_are_compared_one_by_one() {
+    let pushback = Pushback::new();
+    let (old, new) = (pushback.directory().join("p/v1"), pushback.directory().join("p/v2"));
+    for side in ["v1", "v2"] {
+        for channel in ["exp", "std"] {
+            pushback.write(&format!("p/{side}/{channel}_a.yaml"), channel);
+        }
+    }
+    pushback.write("p/v2/new_a.yaml", "new");
+    let pairs = channels(&pushback, &(old.clone(), new.clone()));
+    let files = |folder: &Path| std::fs::read_dir(folder).expect("a folder").count();
+    let told: Vec<(bool, usize, usize)> = pairs
+        .iter()
+        .map(|(old, new)| (old.join("exp_a.yaml").exists() && new.join("exp_a.yaml").exists(), files(old), files(new)))
+        .collect();
+    assert_eq!(told, [(true, 1, 1), (false, 1, 1)], "{pairs:?}");
+    // Files without channels stay where they are.
+    pushback.write("q/v1/a.yaml", "a").write("q/v2/a.yaml", "a");
+    let plain = (pushback.directory().join("q/v1"), pushback.directory().join("q/v2"));
+    assert_eq!(channels(&pushback, &plain), [plain]);
+}
+
 fn releases_of_projects_are_told() {
     let pushback = Pushback::new();
     let pairs: Vec<(PathBuf, PathBuf)> = match std::env::var_os("PUSHBACK_CRDS") {
@@ -306,6 +376,7 @@ fn releases_of_projects_are_told() {
             vec![(crds.join("karpenter-0.37.7-nodeclaims.json"), crds.join("karpenter-1.0.9-nodeclaims.json"))]
         }
     };
+    let pairs: Vec<(PathBuf, PathBuf)> = pairs.iter().flat_map(|pair| channels(&pushback, pair)).collect();
     assert_ne!(pairs, []);
     for (old, new) in pairs {
         let (from, to) = (old.display().to_string(), new.display().to_string());

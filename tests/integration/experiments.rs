@@ -1,27 +1,34 @@
 //! Experiments that really run: an operator is deployed, each type of injection is made and taken back, and whatever
 //! was there before is there again. Killed at any write, they are taken back by the next run.
 
+mod foreign;
 mod killed;
+mod killed_upgrades;
 mod upgraded;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::pushback::{Pushback, Ran};
+use crate::support::proxy::{FaultProxy, writes};
+use crate::support::pushback::{Pushback, Ran, finish};
 use crate::support::webhook::{Verdict, Webhook};
 use crate::support::{TestCase, TestCluster, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     [
         cases![
-            Controllers: every_type_is_made_taken_back_and_judged,
+            Controllers: every_type_is_made_taken_back_and_judged_and_the_next_deploy_is_quiet,
             Controllers: a_dry_run_writes_nothing,
             Controllers: what_may_not_be_injected_is_skipped_and_says_why,
         ],
+        foreign::tests(),
         killed::tests(),
+        killed_upgrades::tests(),
         upgraded::tests(),
+        webhooks::tests(),
     ]
     .concat()
 }
@@ -47,9 +54,41 @@ impl Operator {
         let webhook = Webhook::start(&[], |_| Verdict::Allow);
         place.write("operator/more.yaml", more(&namespace, &webhook));
         let operator = Self { cluster, namespace, place, webhook };
-        let apply = ["apply", "-a", "backup", "-n", &operator.namespace, "--yes", "-f", "operator"];
-        operator.place.run(&apply).expect(0);
+        operator.apply("operator").expect(0);
+        for object in theirs(&operator.namespace) {
+            operator.cluster.api().apply(&object).ok();
+        }
+        let finalizer = json!({"metadata": {"finalizers": ["example.com/theirs"]}});
+        operator.cluster.api().merge_patch(&operator.backup(), &finalizer).ok();
+        wait_until("the operator is ready", Duration::from_secs(60), || operator.is_ready().then_some(()));
         operator
+    }
+
+    fn deployment(folder: &str, namespace: &str) -> [String; 8] {
+        ["apply", "-a", "backup", "-n", namespace, "--yes", "-f", folder].map(str::to_owned)
+    }
+
+    fn apply(&self, folder: &str) -> Ran {
+        let arguments = Self::deployment(folder, &self.namespace);
+        self.place.run(&arguments.each_ref().map(String::as_str))
+    }
+
+    /// Path of the custom resource.
+    fn backup(&self) -> String {
+        let namespace = &self.namespace;
+        format!("/apis/{namespace}.example.com/v1alpha1/namespaces/{namespace}/backups/nightly")
+    }
+
+    /// The next deploy of the same finds nothing to do, takes nothing over, and writes nothing.
+    fn assert_quiet(&self, folder: &str, point: &str) {
+        let proxy = FaultProxy::start(self.cluster.kubeconfig_path());
+        let arguments = Self::deployment(folder, &self.namespace);
+        let arguments = [&arguments.each_ref().map(String::as_str)[..], &["--output", "json"]].concat();
+        let mut command = self.place.command(&arguments);
+        command.env("KUBECONFIG", proxy.kubeconfig());
+        let ran = finish(command, b"").expect(0);
+        assert_eq!(ran.end()["outcome"], "unchanged", "{point}: {}", ran.stdout);
+        assert_eq!(proxy.count(&writes()), 0, "{point}: {:?}", proxy.counts());
     }
 
     /// Cluster-wide names are this test's own.
@@ -85,9 +124,14 @@ impl Operator {
                     continue;
                 }
                 object.as_object_mut().expect("an object").remove("status");
+                let managers = managers(&object);
                 let metadata = object["metadata"].as_object_mut().expect("metadata");
-                for field in ["resourceVersion", "managedFields", "generation", "uid", "creationTimestamp"] {
-                    metadata.remove(field);
+                metadata.insert("managedFields".to_owned(), managers);
+                // Nobody writes what is somebody else's, not even to leave it as it is.
+                if name != "theirs" || path.ends_with("resourcequotas") {
+                    for field in ["resourceVersion", "generation", "uid", "creationTimestamp"] {
+                        metadata.remove(field);
+                    }
                 }
                 found.insert(format!("{path}/{name}"), object);
             }
@@ -159,7 +203,7 @@ impl Operator {
     }
 
     /// At least one of every type that is executed.
-    fn experiments(&self) -> Vec<Value> {
+    fn experiments(&self) -> [Value; 15] {
         let namespace = &self.namespace;
         let group = format!("{namespace}.example.com/v1alpha1");
         let selector = format!("app.kubernetes.io/name={namespace}-operator");
@@ -214,7 +258,12 @@ impl Operator {
             ("quota", "QuotaExhaustion", "high", json!({"quotaName": "full", "pods": "0"})),
         ]
         .map(|(name, kind, danger, parameters)| self.experiment(name, kind, danger, &parameters))
-        .into()
+    }
+
+    /// One of them, by its name.
+    fn experiment_named(&self, name: &str) -> Value {
+        let found = self.experiments().into_iter().find(|experiment| experiment["metadata"]["name"] == name);
+        found.unwrap_or_else(|| panic!("no experiment {name}"))
     }
 }
 
@@ -222,6 +271,9 @@ impl Drop for Operator {
     fn drop(&mut self) {
         // Neither is the namespace's, and a definition more makes every discovery longer.
         let namespace = &self.namespace;
+        let unblocked = json!({"metadata": {"finalizers": null}});
+        let merge = Some("application/merge-patch+json");
+        drop(self.cluster.api().request("PATCH", &self.backup(), merge, Some(&unblocked)));
         for path in [
             format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{namespace}"),
             format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/backups.{namespace}.example.com"),
@@ -252,12 +304,40 @@ fn more(namespace: &str, webhook: &Webhook) -> String {
     objects.map(|object| object.to_string()).join("\n---\n")
 }
 
+/// What other people have in the namespace.
+fn theirs(namespace: &str) -> [Value; 4] {
+    let metadata = json!({"namespace": namespace, "name": "theirs",
+        "labels": {"app.kubernetes.io/managed-by": "somebody", "kapp.k14s.io/app": "another"}});
+    let rbac = "rbac.authorization.k8s.io";
+    [
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"mode": "theirs"}}),
+        json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": {"configmaps": "500"}}}),
+        json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata,
+            "spec": {"podSelector": {"matchLabels": {"app": "theirs"}}, "policyTypes": ["Ingress"]}}),
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": format!("{namespace}-operator-leader")},
+            "subjects": [{"kind": "User", "apiGroup": rbac, "name": "somebody"}]}),
+    ]
+}
+
+/// Whose the fields of an object are; status is its controllers'.
+fn managers(object: &Value) -> Value {
+    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let mut entries: Vec<Value> = entries.filter(|entry| entry["subresource"].is_null()).cloned().collect();
+    for entry in &mut entries {
+        entry.as_object_mut().expect("an entry").remove("time");
+    }
+    entries.sort_by_key(|entry| format!("{} {} {}", entry["manager"], entry["operation"], entry["apiVersion"]));
+    entries.into()
+}
+
 /// What no journal that is not a Secret, no output and no report may show.
 const SECRET: &str = "sesame-open-4711";
 
-fn every_type_is_made_taken_back_and_judged() {
+fn every_type_is_made_taken_back_and_judged_and_the_next_deploy_is_quiet() {
     let operator = Operator::deploy();
     let before = operator.contents();
+    operator.assert_quiet("operator", "deployed");
     let mut verdicts = BTreeMap::new();
     for experiment in operator.experiments() {
         let file = operator.write(&experiment);
@@ -268,6 +348,7 @@ fn every_type_is_made_taken_back_and_judged() {
         assert!(outcome["changes"].as_array().is_some_and(|changes| !changes.is_empty()), "{outcome}");
         assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{name}");
         operator.assert_as(&before, &name);
+        operator.assert_quiet("operator", &name);
         verdicts.insert(name, outcome["verdict"].as_str().expect("a verdict").to_owned());
     }
     let expected = [
@@ -297,18 +378,18 @@ fn every_type_is_made_taken_back_and_judged() {
 
 fn a_dry_run_writes_nothing() {
     let operator = Operator::deploy();
-    let proxy = crate::support::proxy::FaultProxy::start(operator.cluster.kubeconfig_path());
+    let proxy = FaultProxy::start(operator.cluster.kubeconfig_path());
     for experiment in operator.experiments() {
         let file = operator.write(&experiment);
         let mut arguments = operator.arguments(&file);
         arguments.push("--dry-run".to_owned());
         let mut command = operator.place.command(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         command.env("KUBECONFIG", proxy.kubeconfig());
-        let ran = crate::support::pushback::finish(command, b"").expect(0);
+        let ran = finish(command, b"").expect(0);
         let reason = ran.json()["experiments"][0]["reason"].as_str().expect("a reason").to_owned();
         assert_eq!(reason, "dry run: it would be made", "{file}");
     }
-    assert_eq!(proxy.count(&crate::support::proxy::writes()), 0, "{:?}", proxy.counts());
+    assert_eq!(proxy.count(&writes()), 0, "{:?}", proxy.counts());
 }
 
 fn what_may_not_be_injected_is_skipped_and_says_why() {

@@ -101,6 +101,16 @@ pub(crate) fn killed(
 ) -> Option<FaultProxy> {
     let proxy = FaultProxy::start(cluster.kubeconfig_path());
     let mut reached = proxy.end_after(at, answered);
+    killed_once(&proxy, place, arguments, || reached.try_recv().is_ok()).then_some(proxy)
+}
+
+/// Starts a run behind a proxy and kills it once it is there; false where it came to its end.
+pub(crate) fn killed_once(
+    proxy: &FaultProxy,
+    place: &Pushback,
+    arguments: &[String],
+    mut is_there: impl FnMut() -> bool,
+) -> bool {
     let mut child = place
         .command(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
         .env("KUBECONFIG", proxy.kubeconfig())
@@ -110,7 +120,7 @@ pub(crate) fn killed(
         .spawn()
         .expect("the binary starts");
     let ended = wait_until("the run is at its point or its end", Duration::from_secs(180), || {
-        if reached.try_recv().is_ok() {
+        if is_there() {
             return Some(None);
         }
         child.try_wait().expect("it runs or has ended").map(Some)
@@ -118,10 +128,10 @@ pub(crate) fn killed(
     let Some(status) = ended else {
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
-        return Some(proxy);
+        return true;
     };
     assert!(status.success(), "{status}");
-    None
+    false
 }
 
 /// One round: an app in a namespace of its own, a run that is killed, and the same command again.

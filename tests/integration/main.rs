@@ -16,6 +16,7 @@ mod examples;
 mod experiments;
 mod failures;
 mod field_conflicts;
+mod gates;
 mod harness;
 mod hostile;
 mod kapp;
@@ -73,6 +74,7 @@ fn all_tests() -> Vec<TestCase> {
         experiments::tests(),
         failures::tests(),
         field_conflicts::tests(),
+        gates::tests(),
         harness::tests(),
         hostile::tests(),
         kapp::tests(),

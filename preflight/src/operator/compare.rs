@@ -1,10 +1,14 @@
 //! Compares two releases: pairs their components and says what changed in each, with a severity on every change.
 
 mod alike;
+mod bindings;
 mod context;
+mod fixed;
 mod lists;
+mod manifests;
 mod owned_definitions;
 mod permissions;
+mod pods;
 mod resources;
 mod spec;
 #[cfg(test)]

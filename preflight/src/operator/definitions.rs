@@ -92,6 +92,7 @@ fn changed(before: &Definition, after: &Definition, options: Options, changes: &
         return;
     }
     verdict::judge(&mut drafts, &upgrade.findings());
+    verdict::raise(&mut drafts);
     changes.extend(drafts.into_iter().map(|draft| draft.finish(before, Some(after))));
 }
 

@@ -269,7 +269,7 @@ impl<'a> Parts<'a> {
             Some(workload) => workload.expected_spec(self.scaled.contains(&at)),
             None if object.is("", "Service") => workload::expected_service(&object.value),
             None if object.is("batch", "Job") => workload::expected_job(&object.value),
-            None => serde_json::Map::new(),
+            None => workload::expected_limits(&object.reference, &object.value),
         };
         Resource {
             object: object.reference.clone(),

@@ -173,6 +173,7 @@ pub enum ChangeType {
     SpecChanged,
     ImageChanged,
     PermissionsNarrowed,
+    PermissionsWidened,
     WebhookAdded,
     WebhookRemoved,
     WebhookModified,

@@ -101,6 +101,7 @@ impl<'a> Generation<'a> {
                 self.resource_left(subject);
             }
             ChangeType::WebhookAdded => self.webhook_added(subject),
+            ChangeType::WebhookRemoved => self.webhook_removed(subject),
             ChangeType::FinalizerAdded => self.finalizer_added(subject),
             ChangeType::DependencyAdded => self.dependency_added(subject),
             _ => {}

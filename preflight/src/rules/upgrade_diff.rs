@@ -79,12 +79,18 @@ fn model_need(settings: &Settings) -> Option<Need> {
     Some(Need::Models { path: model_path(settings)?.to_owned() })
 }
 
+/// What the rule has compared, out of its memory; `None` where it did not: nothing is live, or its model is missing.
+#[must_use]
+pub fn compared(memory: Memory) -> Option<Compared> {
+    memory.into::<Result<Option<Compared>, String>>()?.ok()?
+}
+
 /// Compares the live side of a change set with what it becomes. `None` where nothing is live: a first deployment is no
 /// upgrade.
 ///
 /// # Errors
 /// The model could not be had; why.
-pub fn compare(facts: &Facts, settings: &Settings) -> Result<Option<Compared>, String> {
+fn compare(facts: &Facts, settings: &Settings) -> Result<Option<Compared>, String> {
     let changes = &facts.changes.changes;
     if changes.iter().all(|change| change.live.is_none()) {
         return Ok(None);
@@ -126,12 +132,12 @@ impl Rule for UpgradeDiff {
         model_need(settings).into_iter().collect()
     }
 
-    fn check(&self, facts: &Facts, settings: &Settings, _memory: &mut Memory) -> Checked {
+    fn check(&self, facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
         let mut judgement = Judgement::default();
-        match compare(facts, settings) {
-            Ok(Some(compared)) => judgement.findings = Judge { facts, settings, compared: &compared }.findings(),
+        match memory.keep(|| compare(facts, settings)) {
+            Ok(Some(compared)) => judgement.findings = Judge { facts, settings, compared }.findings(),
             Ok(None) => {}
-            Err(reason) => judgement.unable.push(reason),
+            Err(reason) => judgement.unable.push(reason.clone()),
         }
         Checked::Done(judgement)
     }

@@ -5,6 +5,7 @@ mod digest;
 mod properties;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
@@ -254,6 +255,40 @@ impl Schema {
             self.preserve_unknown = true;
         }
         self.digest = digest::of(self);
+    }
+
+    /// The schema as conversion from another version meets it: fields are dropped by it, and nothing is validated. What is
+    /// as in `source` stays as it is.
+    #[must_use]
+    pub fn without_demands(&self, source: &Self) -> Self {
+        static NOTHING: LazyLock<Schema> = LazyLock::new(Schema::default);
+        if self.digest == source.digest {
+            return self.clone();
+        }
+        let below = |schema: &Self, source: Option<&Self>| schema.without_demands(source.unwrap_or(&NOTHING));
+        let field = |name: &str| source.properties.get(name).or_else(|| source.additional_schema());
+        let is_typed = (self.kind, self.int_or_string) == (source.kind, source.int_or_string);
+        let mut schema = Self {
+            kind: self.kind.filter(|_| is_typed),
+            int_or_string: self.int_or_string && is_typed,
+            properties: self.properties.iter().map(|(name, own)| (name.clone(), below(own, field(name)))).collect(),
+            additional: self.additional.as_ref().map(|additional| match additional {
+                Additional::Schema(values) => Additional::Schema(Box::new(below(values, source.additional_schema()))),
+                other => other.clone(),
+            }),
+            items: self.items.as_deref().map(|items| Box::new(below(items, source.items.as_deref()))),
+            nullable: self.nullable,
+            default: self.default.clone(),
+            preserve_unknown: self.preserve_unknown,
+            embedded_resource: self.embedded_resource,
+            defaulted: self.defaulted.clone(),
+            list_type: source.list_type,
+            list_map_keys: source.list_map_keys.clone(),
+            map_type: source.map_type,
+            ..Self::default()
+        };
+        schema.digest = digest::of(&schema);
+        schema
     }
 
     /// Where a list preserves unknown fields, so do its items, whatever they say themselves.

@@ -1,12 +1,10 @@
 //! `pushback upgrade diff`: what changed between two releases.
 
-use clap::{Args, ValueEnum};
-use pushback_preflight::operator::compare::{self, Options};
-use pushback_preflight::operator::matching;
-use pushback_preflight::operator::{ReleaseDiff, Severity};
+use clap::Args;
+use pushback_preflight::operator::{ReleaseDiff, Severity, compare};
 use serde::Serialize;
 
-use super::{Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
+use super::{DefinitionsArgs, Ended, FailOn, MatchingArgs, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::error::CommandError;
 use crate::report::{release_markdown, release_text};
@@ -18,6 +16,7 @@ use crate::upgrade::sources;
 Examples:
   pushback upgrade diff --from knowledge/v2.20 --to knowledge/v2.21     models that you write
   pushback upgrade diff --from git:v2.20:deploy --to deploy             manifests, without a model
+  pushback upgrade diff --from app:shop --to deploy --cluster kube      a live app as the old side
   pushback upgrade diff --from v2.20.yaml --to v2.21.yaml --format json
   pushback upgrade diff --from old.yaml --to new.yaml --breaking --format markdown --output diff.md
   pushback upgrade diff --from old.yaml --to new.yaml --fail-on warning
@@ -26,10 +25,10 @@ Exit codes: 0 done, 1 wrong input, 10 a change is as bad as --fail-on says.")]
 pub struct UpgradeDiffArgs {
     #[command(flatten)]
     sides: SidesArgs,
-    /// How components that have another name are recognised: by the published formula alone, or only where a fact in
-    /// common guards against chance [default: published for models, guarded where one is derived from manifests]
-    #[arg(long, value_name = "HOW", help_heading = "Comparison")]
-    matching: Option<Matching>,
+    #[command(flatten)]
+    matching: MatchingArgs,
+    #[command(flatten)]
+    definitions: DefinitionsArgs,
     /// List breaking changes only; the counts stay those of all
     #[arg(long, help_heading = "Comparison")]
     breaking: bool,
@@ -38,13 +37,6 @@ pub struct UpgradeDiffArgs {
     /// Exit with 10 where a change is at least this bad
     #[arg(long, value_name = "SEVERITY", default_value = "breaking", help_heading = "Report")]
     fail_on: FailOn,
-}
-
-/// Ways of pairing by likeness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Matching {
-    Published,
-    Guarded,
 }
 
 /// The report for programs.
@@ -60,18 +52,14 @@ struct Report<'a> {
 ///
 /// # Errors
 /// The releases cannot be read.
-pub fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, CommandError> {
-    let UpgradeDiffArgs { sides, matching, breaking, shown, fail_on } = arguments;
+pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, CommandError> {
+    let UpgradeDiffArgs { sides, matching, definitions, breaking, shown, fail_on } = arguments;
     let (path, format) = shown.place()?;
-    let (old, new) = sides.read()?;
+    let (old, new) = sides.read(global).await?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
     let (old, new) = sources::releases(&old, &new)?;
-    let matching = matching.map(|matching| match matching {
-        Matching::Published => matching::Matching::Published,
-        Matching::Guarded => matching::Matching::Guarded,
-    });
-    let mut diff = compare::compare(&old, &new, Options { matching, ..Options::default() });
+    let mut diff = compare::compare(&old, &new, matching.options(&definitions));
     let code = fail_on.code(diff.worst());
     if breaking {
         diff.keep_from(Severity::Breaking);

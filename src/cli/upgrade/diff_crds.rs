@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use clap::{Args, ValueEnum};
-use pushback_preflight::operator::definitions::{self, DefinitionsDiff, Options};
+use clap::Args;
+use pushback_preflight::operator::definitions::{self, DefinitionsDiff};
 
-use super::{Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
+use super::{DefinitionsArgs, Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::error::CommandError;
 use crate::report::definitions_text;
@@ -27,9 +27,8 @@ Exit codes: 0 done, 1 wrong input, 10 a change is as bad as --fail-on says.")]
 pub struct DiffCrdsArgs {
     #[command(flatten)]
     sides: SidesArgs,
-    /// How bad a field is that becomes required and has a default, which the server fills in
-    #[arg(long, value_name = "SEVERITY", default_value = "breaking")]
-    required_with_default: RequiredWithDefault,
+    #[command(flatten)]
+    definitions: DefinitionsArgs,
     #[command(flatten)]
     shown: ShownArgs,
     /// Exit with 10 where a change is at least this bad
@@ -37,25 +36,18 @@ pub struct DiffCrdsArgs {
     fail_on: FailOn,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum RequiredWithDefault {
-    Breaking,
-    Warning,
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// The definitions cannot be read, or the two sides are of different ones.
-pub fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<Ended, CommandError> {
-    let DiffCrdsArgs { sides, required_with_default, shown, fail_on } = arguments;
+pub async fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<Ended, CommandError> {
+    let DiffCrdsArgs { sides, definitions: how, shown, fail_on } = arguments;
     let (path, format) = shown.place()?;
-    let (old, new) = sides.read()?;
+    let (old, new) = sides.read(global).await?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
     comparable(&old, &new, [&sides.from, &sides.to])?;
-    let options = Options { required_with_default_warns: required_with_default == RequiredWithDefault::Warning };
-    let diff = DefinitionsDiff::of(definitions::compare(&old.definitions(), &new.definitions(), options));
+    let diff = DefinitionsDiff::of(definitions::compare(&old.definitions(), &new.definitions(), how.options()));
     let text = match format {
         ReportFormat::Table => definitions_text::table(&diff),
         ReportFormat::Markdown => definitions_text::markdown(&diff),

@@ -4,16 +4,15 @@ use std::path::PathBuf;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
-use pushback_preflight::operator::{Release, print};
+use pushback_preflight::operator::derive::{self, Given, Settings};
+use pushback_preflight::operator::print;
 use serde_json::Value;
 
+use super::live::{self, LiveApp};
 use super::{Ended, output_path, warn};
-use crate::app::record::observe;
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output as OutputArgument, app_name};
 use crate::cli::error::CommandError;
-use crate::cli::pipeline::reach_quietly;
 use crate::exit::ExitCode;
-use crate::plan::live;
 use crate::upgrade::sources;
 
 /// Work with operator models.
@@ -71,7 +70,11 @@ pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<Ended, Com
     let ModelCommand::Derive(DeriveArgs { files, app, namespace, allow_http, output }) = arguments.command;
     let path: Option<PathBuf> = output_path(output.as_ref())?;
     let release = match app {
-        Some(app) if files.is_empty() => of_live_app(global, &app, &namespace).await?,
+        Some(app) if files.is_empty() => {
+            let LiveApp { objects, namespace } = live::read(global, &app, &namespace).await?;
+            let given = objects.into_iter().map(|value| Given { value, positions: None }).collect::<Vec<_>>();
+            derive::derive(&given, &Settings { app, namespace, ..Settings::default() })
+        }
         app => {
             let side = sources::read(&files, allow_http)?;
             warn(global, &side.warnings);
@@ -89,28 +92,6 @@ pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<Ended, Com
         text.push_str(&yaml(&document)?);
     }
     Ok(Ended { text, path, code: ExitCode::Success })
-}
-
-/// The model of an app as it runs.
-async fn of_live_app(global: &GlobalArgs, app: &str, namespace: &NamespaceArgs) -> Result<Release, CommandError> {
-    let (cluster, kinds, namespaces) = reach_quietly(global, namespace).await?;
-    let observed = observe(&*cluster, &namespaces.app(app)).await?;
-    if observed.record.is_none() {
-        return Err(CommandError::usage_with_hint(
-            format!("app {} does not exist in namespace {}", observed.app.name, observed.app.namespace),
-            "`pushback list -A` shows all apps",
-        ));
-    }
-    let live = live::read(&*cluster, &kinds, &observed, &[]).await?;
-    if let Some(((group, kind), reason)) = live.unreadable.iter().next() {
-        let kind = if group.is_empty() { kind.clone() } else { format!("{kind}.{group}") };
-        return Err(CommandError::usage_with_hint(
-            format!("objects of kind {kind} cannot be read, so the model would lack them: {reason}"),
-            "derive it from the manifests instead: -f",
-        ));
-    }
-    let naming = sources::Naming { app: app.to_owned(), namespace: namespaces.objects, ..sources::Naming::default() };
-    Ok(sources::derived_of_live(live.objects.values(), &naming))
 }
 
 fn yaml(document: &Value) -> Result<String, CommandError> {

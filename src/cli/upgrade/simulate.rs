@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use pushback_preflight::operator::compare::{self, Options as CompareOptions};
+use pushback_preflight::operator::compare;
 use pushback_preflight::operator::export::{self, Tool};
 use pushback_preflight::operator::generate::{self, Options};
 use pushback_preflight::operator::suite::{Suite, SuiteExperiment};
@@ -13,7 +13,7 @@ use pushback_preflight::suggest;
 
 use super::execute::{ExecuteArgs, Shown, execute_all};
 use super::recover::RecoverArgs;
-use super::{Ended, ReportFormat, SidesArgs, data_text, ended, output_path, warn};
+use super::{DefinitionsArgs, Ended, MatchingArgs, ReportFormat, SidesArgs, data_text, ended, output_path, warn};
 use crate::cli::arguments::{GlobalArgs, Output};
 use crate::cli::error::CommandError;
 use crate::cli::run::{Run, complete};
@@ -45,6 +45,10 @@ those of `pushback upgrade recover`.")]
 pub struct SimulateArgs {
     #[command(flatten)]
     sides: SimulatedSidesArgs,
+    #[command(flatten)]
+    matching: MatchingArgs,
+    #[command(flatten)]
+    definitions: DefinitionsArgs,
     /// Folder for the suite: written as a whole or not at all; one that holds other files than a suite is refused
     #[arg(long, short = 'o', value_name = "DIR", required_unless_present_any = ["dry_run", "execute", "recover"],
           value_parser = PathBufValueParser::new().map(Output::Path))]
@@ -76,11 +80,11 @@ pub struct SimulateArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Releases")]
 struct SimulatedSidesArgs {
-    /// Old release: a folder (read recursively), a file, git:REF:PATH, an https URL, or - for standard input; can be
-    /// given more than once [aliases: --old, --source]
+    /// Old release: a folder (read recursively), a file, git:REF:PATH, an https URL, - for standard input, or
+    /// app:NAME for a live app; can be given more than once [aliases: --old, --source]
     #[arg(long, aliases = ["old", "source"], value_name = "PATH", required_unless_present = "recover")]
     from: Vec<String>,
-    /// New release [aliases: --new, --target]
+    /// New release, as --from [aliases: --new, --target]
     #[arg(long, aliases = ["new", "target"], value_name = "PATH", required_unless_present = "recover")]
     to: Vec<String>,
     /// Allow http URLs
@@ -114,12 +118,12 @@ pub async fn run(global: &GlobalArgs, arguments: SimulateArgs) -> ExitCode {
         return super::recover::run(global, RecoverArgs { allow_namespace, lock }).await;
     }
     if !execute {
-        return ended(global, simulate(global, arguments).map(|(_, ended)| ended));
+        return ended(global, simulate(global, arguments).await.map(|(_, ended)| ended));
     }
     let (executing, dry_run) = (arguments.executing.clone(), arguments.dry_run);
     let shown = Shown { path: None, format: arguments.format.unwrap_or(ReportFormat::Table) };
     complete(global, Run::start_for_report(global), async |run| {
-        let (suite, _) = simulate(global, arguments)?;
+        let (suite, _) = simulate(global, arguments).await?;
         let (ready, open): (Vec<_>, Vec<_>) = suite.experiments.into_iter().partition(SuiteExperiment::is_enabled);
         let left_out = open.iter().map(|entry| {
             let needs: Vec<&str> = entry.needs.iter().filter(|need| need.is_open()).map(|need| need.as_str()).collect();
@@ -137,15 +141,15 @@ pub async fn run(global: &GlobalArgs, arguments: SimulateArgs) -> ExitCode {
 ///
 /// # Errors
 /// The releases cannot be read, or the suite cannot be written.
-fn simulate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<(Suite, Ended), CommandError> {
-    let SimulateArgs { sides, output, dry_run, component, export, format, .. } = arguments;
+async fn simulate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<(Suite, Ended), CommandError> {
+    let SimulateArgs { sides, matching, definitions, output, dry_run, component, export, format, .. } = arguments;
     let folder = output_path(output.as_ref())?;
     let SimulatedSidesArgs { from, to, allow_http } = sides;
-    let (old, new) = SidesArgs { from, to, allow_http }.read()?;
+    let (old, new) = SidesArgs { from, to, allow_http }.read(global).await?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
     let (old, new) = sources::releases(&old, &new)?;
-    let diff = compare::compare(&old, &new, CompareOptions::default());
+    let diff = compare::compare(&old, &new, matching.options(&definitions));
     let components = known_components(component, &old, &new)?;
     let suite = suite(&old, &new, &diff, components, &export);
     if dry_run && format.is_none() {

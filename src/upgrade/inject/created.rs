@@ -47,5 +47,5 @@ pub(super) fn quota(planning: &Planning<'_>) -> Result<Planned, Refusal> {
 
 fn creation(body: Value) -> Planned {
     let target = Target::of(&body);
-    Planned { steps: vec![Step { target, change: Change::Created(body) }], ..Planned::default() }
+    Planned { steps: vec![Step::new(target, Change::Created(body))], ..Planned::default() }
 }

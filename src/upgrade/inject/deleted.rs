@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::super::change::{Change, Step, Target, recreatable};
+use super::super::change::Step;
 use super::existing;
 use super::planning::{Planned, Planning, Refusal, allow_object};
 use crate::cluster::{Address, ListQuery, list_all};
@@ -42,8 +42,7 @@ async fn deletion(planning: &Planning<'_>, address: &Address) -> Result<Planned,
     let live = existing(planning.cluster, address).await?;
     allow_object(&live)?;
     irretrievable(planning, address, &live).await?;
-    let step = Step { target: Target::of(&live), change: Change::Deleted(recreatable(&live)) };
-    Ok(Planned { steps: vec![step], heals: true, ..Planned::default() })
+    Ok(Planned { steps: vec![Step::deletion(&live)], heals: true, ..Planned::default() })
 }
 
 /// Refuses an object with which something goes that its body does not bring back.

@@ -79,7 +79,7 @@ pub(super) async fn finalizer(planning: &Planning<'_>) -> Result<Planned, Refusa
         // Taken back, it would be missing.
         return Err(Refusal::Impossible(format!("{address} has finalizer {name} already: it could not be told apart")));
     }
-    let step = Step { target: Target::of(&live), change: Change::Finalizer(name.to_owned()) };
+    let step = Step::new(Target::of(&live), Change::Finalizer(name.to_owned()));
     Ok(Planned { steps: vec![step], ..Planned::default() })
 }
 

@@ -31,7 +31,7 @@ pub(super) async fn kill(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let asked = experiment.injection.parameters.get("count").and_then(|count| count.parse().ok());
     let count = asked.unwrap_or(experiment.injection.count).min(experiment.blast_radius.max_pods_affected);
     candidates.truncate(usize::try_from(count.max(1)).unwrap_or(1));
-    let steps = candidates.into_iter().map(|pod| Step { target: Target::of(pod), change: Change::Killed }).collect();
+    let steps = candidates.into_iter().map(|pod| Step::new(Target::of(pod), Change::Killed)).collect();
     Ok(Planned { steps, heals: true, ..Planned::default() })
 }
 

@@ -1,7 +1,6 @@
 //! Runs of experiments that are killed, interrupted or interfered with, and what is taken back afterwards.
 
-use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -9,15 +8,19 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{Operator, SECRET};
-use crate::kill_points::killed;
-use crate::support::proxy::writes;
+use crate::kill_points::killed_once;
+use crate::support::case::show;
+use crate::support::proxy::{Fault, FaultProxy, Matching, Request, Verb, writes};
 use crate::support::pushback::Ran;
 use crate::support::running::Running;
 use crate::support::{TestCase, cases, rounds, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
-        Controllers: a_run_killed_at_any_write_of_any_type_is_taken_back,
+        Controllers: fields_that_a_run_killed_at_any_write_has_changed_get_their_values_and_owners_back,
+        Controllers: objects_that_a_run_killed_at_any_write_has_made_or_deleted_are_gone_or_there_again,
+        Controllers: a_recovery_killed_at_any_write_is_finished_by_the_next,
+        Controllers: a_journal_that_is_cut_short_is_named_and_kept_and_the_others_are_taken_back,
         Controllers: a_signal_takes_back_what_is_injected_and_nobody_else_may_before,
         Controllers: what_somebody_has_changed_since_is_left_and_named,
         Controllers: nothing_runs_before_a_killed_run_is_taken_back,
@@ -26,12 +29,91 @@ pub(crate) fn tests() -> Vec<TestCase> {
     ]
 }
 
+/// When a process ends that is at a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// The server has not seen it.
+    Unsent,
+    /// The server has done it, and the answer is lost.
+    Unheard,
+    /// The answer has come, and nothing after it was sent.
+    Heard,
+}
+
+pub(super) const MOMENTS: [Moment; 3] = [Moment::Unsent, Moment::Unheard, Moment::Heard];
+
+/// Every write of a run, with the moments at which a run is killed there: one, taken in turns, or in a full run all.
+pub(super) fn moments(number: usize) -> Vec<Moment> {
+    if rounds(0, 1) > 0 { MOMENTS.into() } else { vec![MOMENTS[number % MOMENTS.len()]] }
+}
+
+/// How often a run renews its lock is its machine's to say.
+fn renews_a_lock(request: &Request) -> bool {
+    request.verb == Verb::Patch && request.resource == "leases"
+}
+
 impl Operator {
-    fn recover(&self) -> Ran {
-        self.place.run(&["upgrade", "recover", "--allow-namespace", &self.namespace, "--yes"])
+    pub(super) fn recover(&self) -> Ran {
+        let arguments = self.recovery();
+        self.place.run(&arguments.each_ref().map(String::as_str))
     }
 
-    fn journals(&self) -> Vec<Value> {
+    fn recovery(&self) -> [String; 5] {
+        ["upgrade", "recover", "--allow-namespace", &self.namespace, "--yes"].map(str::to_owned)
+    }
+
+    /// Kills a run at its write of this number; false where it has come to its end before.
+    pub(super) fn killed(&self, arguments: &[String], number: usize, moment: Moment) -> bool {
+        self.killed_at(arguments, || writes().that(|request| !renews_a_lock(request)).nth(number), moment)
+    }
+
+    /// Kills a run at a write; false where it has come to its end before.
+    pub(super) fn killed_at(&self, arguments: &[String], at: impl Fn() -> Matching, moment: Moment) -> bool {
+        let proxy = FaultProxy::start(self.cluster.kubeconfig_path());
+        if moment == Moment::Unsent {
+            let (sender, receiver) = mpsc::channel();
+            proxy.before(at(), move |_| {
+                let _ = sender.send(());
+            });
+            proxy.on(at(), Fault::stall());
+            return killed_once(&proxy, &self.place, arguments, || receiver.try_recv().is_ok());
+        }
+        let mut reached = proxy.end_after(at(), moment == Moment::Heard);
+        killed_once(&proxy, &self.place, arguments, || reached.try_recv().is_ok())
+    }
+
+    /// Kills runs at all their writes, one after the other, and looks each time. How many there were.
+    pub(super) fn killed_everywhere(
+        &self,
+        arguments: &[String],
+        turn: usize,
+        mut look: impl FnMut(usize, Moment),
+    ) -> usize {
+        let mut points = 0;
+        for number in 1.. {
+            let before = points;
+            for moment in moments(number + turn) {
+                // Nothing is sent after the last answer: then the run has come to its end.
+                let moment = match moment {
+                    _ if self.killed(arguments, number, moment) => moment,
+                    Moment::Heard if self.killed(arguments, number, Moment::Unheard) => Moment::Unheard,
+                    _ => continue,
+                };
+                look(number, moment);
+                points += 1;
+            }
+            if points == before {
+                break;
+            }
+        }
+        points
+    }
+
+    pub(super) fn assert_nothing_left(&self, point: &str) {
+        assert_eq!(self.recover().expect(0).stdout, "Nothing is left to take back.\n", "{point}");
+    }
+
+    pub(super) fn journals(&self) -> Vec<Value> {
         let list = |kind: &str| {
             let path =
                 format!("/api/v1/namespaces/{}/{kind}?labelSelector=pushback.dev/experiment=journal", self.namespace);
@@ -41,42 +123,115 @@ impl Operator {
     }
 
     /// Kills a run once its injection has been answered.
-    fn kill_after_injection(&self, experiment: &Value) {
+    pub(super) fn kill_after_injection(&self, experiment: &Value) {
         let file = self.write(experiment);
-        let journal = killed(self.cluster, &self.place, &self.arguments(&file), writes().nth(3), true);
-        assert!(journal.is_some(), "the run has ended");
+        assert!(self.killed(&self.arguments(&file), 3, Moment::Heard), "the run has ended");
         assert_eq!(self.journals().len(), 1);
     }
 }
 
-/// After the lock, the journal, the injection, the taking back, the end of the journal and of the lock: each time it is
-/// killed once the server has done what it asked, whether or not the run has heard of it.
-fn a_run_killed_at_any_write_of_any_type_is_taken_back() {
+/// At the lock, the journal, the injection, the taking back, the end of the journal and of the lock.
+fn kill_everywhere(is_meant: fn(&str) -> bool) {
+    let operator = Operator::deploy();
+    let mut before = operator.contents();
+    show("| type | experiment | verdict | killed at | recovered | all else untouched | next deploy quiet |");
+    for (turn, experiment) in operator.experiments().iter().enumerate() {
+        let kind = experiment["spec"]["injection"]["type"].as_str().expect("a type");
+        if !is_meant(kind) {
+            continue;
+        }
+        let file = operator.write(experiment);
+        let arguments = [operator.arguments(&file), vec!["--report=json=report.json".to_owned()]].concat();
+        let mut deployed = 0;
+        let points = operator.killed_everywhere(&arguments, turn, |number, moment| {
+            let point = format!("{file} killed at write {number}, {moment:?}");
+            operator.recover().expect(0);
+            operator.assert_as(&before, &point);
+            operator.assert_nothing_left(&point);
+            // The injection is there from the third write on.
+            if number == 3 || rounds(0, 1) > 0 {
+                operator.assert_quiet("operator", &point);
+                deployed += 1;
+                before = operator.contents();
+            }
+        });
+        assert!(points > 4, "{file} has more than {points} writes");
+        operator.assert_as(&before, &file);
+        let verdict = operator.place.read_json("report.json")["experiments"][0]["verdict"].clone();
+        let name = file.trim_end_matches(".yaml");
+        let verdict = verdict.as_str().unwrap_or_default();
+        show(&format!("| {kind} | {name} | {verdict} | {points} | {points} | {points} | {deployed} |"));
+    }
+}
+
+fn makes_or_deletes(kind: &str) -> bool {
+    ["PodKill", "NetworkPartition", "QuotaExhaustion", "ResourceDeletion", "SecretDeletion"].contains(&kind)
+}
+
+fn fields_that_a_run_killed_at_any_write_has_changed_get_their_values_and_owners_back() {
+    kill_everywhere(|kind| !makes_or_deletes(kind));
+}
+
+fn objects_that_a_run_killed_at_any_write_has_made_or_deleted_are_gone_or_there_again() {
+    kill_everywhere(makes_or_deletes);
+}
+
+fn a_recovery_killed_at_any_write_is_finished_by_the_next() {
     let operator = Operator::deploy();
     let before = operator.contents();
-    let mut points = BTreeMap::new();
-    for experiment in operator.experiments() {
-        let file = operator.write(&experiment);
+    let mut points = Vec::new();
+    for (turn, name) in ["drift", "partition", "delete", "finalizer"].into_iter().enumerate() {
+        let experiment = operator.experiment_named(name);
         let mut number = 1;
-        for answered in [false, true].into_iter().take(rounds(1, 2)) {
-            number = 1;
-            while let Some(proxy) =
-                killed(operator.cluster, &operator.place, &operator.arguments(&file), writes().nth(number), answered)
-            {
-                drop(proxy);
-                let point = format!("{file} killed at write {number}, answered: {answered}");
+        loop {
+            let mut killed = false;
+            for moment in moments(number + turn) {
+                operator.kill_after_injection(&experiment);
+                let point = format!("{name}: recovery killed at write {number}, {moment:?}");
+                killed |= operator.killed(&operator.recovery(), number, moment);
                 operator.recover().expect(0);
                 operator.assert_as(&before, &point);
-                assert_eq!(operator.recover().expect(0).stdout, "Nothing is left to take back.\n", "{point}");
-                // A lock that is all that was left goes with the next run.
-                number += 1;
+                operator.assert_nothing_left(&point);
             }
-            operator.assert_as(&before, &file);
+            if !killed {
+                break;
+            }
+            number += 1;
         }
-        assert!(number > 4, "{file} has more than {number} writes");
-        points.insert(file, number - 1);
+        assert!(number > 3, "{name}: {number}");
+        points.push(format!("{name} {}", number - 1));
     }
-    let _ = writeln!(std::io::stderr(), "experiments killed at each of these many writes: {points:?}");
+    show(&format!("recovery killed at writes: {}", points.join(", ")));
+}
+
+/// One request writes a journal, so that it is there whole or not at all; whatever else has come over it, nothing is
+/// made of it.
+fn a_journal_that_is_cut_short_is_named_and_kept_and_the_others_are_taken_back() {
+    let operator = Operator::deploy();
+    let before = operator.contents();
+    operator.kill_after_injection(&operator.experiment_named("drift"));
+    let text = operator.journals()[0]["data"]["journal"].as_str().expect("a journal").to_owned();
+    let collection = format!("/api/v1/namespaces/{}/configmaps", operator.namespace);
+    let lengths = [0, 1, text.len() / 2, text.len() - 1];
+    for length in lengths {
+        let torn = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": format!("pushback-experiment-torn-{length}"),
+                "labels": {"pushback.dev/experiment": "journal"}},
+            "data": {"journal": text[..length]}});
+        operator.cluster.api().post(&collection, &torn).ok();
+    }
+    for round in ["first", "second"] {
+        let ran = operator.recover().expect(20);
+        assert!(ran.stdout.contains("it is damaged at line 1"), "{}", ran.stdout);
+        assert_eq!(operator.journals().len(), lengths.len(), "{round}");
+        let taken_back = ran.stdout.contains("data.mode of ConfigMap");
+        assert_eq!(taken_back, round == "first", "{}", ran.stdout);
+    }
+    for length in lengths {
+        operator.cluster.api().delete(&format!("{collection}/pushback-experiment-torn-{length}")).ok();
+    }
+    operator.assert_as(&before, "cut short");
+    operator.assert_nothing_left("cut short");
 }
 
 fn a_signal_takes_back_what_is_injected_and_nobody_else_may_before() {
@@ -91,7 +246,8 @@ fn a_signal_takes_back_what_is_injected_and_nobody_else_may_before() {
     let run = Running::start(operator.place.command(&arguments));
     let policies = format!("/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies", operator.namespace);
     wait_until("it is injected", Duration::from_secs(60), || {
-        (!operator.cluster.api().list(&policies).is_empty()).then_some(())
+        // One is somebody else's.
+        (operator.cluster.api().list(&policies).len() > 1).then_some(())
     });
     let impatient = ["--allow-namespace", &operator.namespace, "--yes", "--lock-wait", "0s"];
     operator.place.run(&[&["upgrade", "recover"][..], &impatient].concat()).expect(12);

@@ -29,7 +29,7 @@ impl Operator {
     }
 
     /// The new release: another image, no Service, and whatever else becomes of the definition.
-    fn release(&self, definition: impl Fn(String) -> String) {
+    pub(super) fn release(&self, definition: impl Fn(String) -> String) {
         for file in ["crd.yaml", "operator.yaml", "backup.yaml", "more.yaml"] {
             let text = self.place.read(&format!("operator/{file}"));
             let text = match file {

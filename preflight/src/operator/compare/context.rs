@@ -52,6 +52,9 @@ pub(super) struct Context<'a> {
     new_blind: &'a BTreeSet<FactClass>,
     before: Owners<'a>,
     after: Owners<'a>,
+    /// Definitions of the old side alone, and of the new side alone, where they are compared.
+    removed_definitions: BTreeSet<&'a str>,
+    added_definitions: BTreeSet<&'a str>,
     /// Namespaces that the old side owns as objects and the new one does not.
     pub(super) removed_namespaces: BTreeSet<&'a str>,
     /// Namespaces that the old side has something in and the new one has not.
@@ -60,8 +63,16 @@ pub(super) struct Context<'a> {
 
 impl<'a> Context<'a> {
     pub(super) fn new(old: &'a Release, new: &'a Release, guarded: bool) -> Self {
+        let are_blind = [old, new].iter().any(|release| release.unobserved.contains(&FactClass::Definitions));
+        let defined = |release: &'a Release| -> BTreeSet<&'a str> {
+            let compared = release.definitions.iter().filter(|_| !are_blind);
+            compared.map(|definition| definition.name.as_str()).collect()
+        };
+        let (were_defined, are_defined) = (defined(old), defined(new));
         Self {
             guarded,
+            removed_definitions: were_defined.difference(&are_defined).copied().collect(),
+            added_definitions: are_defined.difference(&were_defined).copied().collect(),
             derived: old.origin == Origin::Derived && new.origin == Origin::Derived,
             old_blind: &old.unobserved,
             new_blind: &new.unobserved,
@@ -83,6 +94,17 @@ impl<'a> Context<'a> {
     /// Classes that one side alone is blind to, and whether that is the old one.
     pub(super) fn one_sided(&self) -> impl Iterator<Item = (FactClass, bool)> {
         self.old_blind.symmetric_difference(self.new_blind).map(|class| (*class, self.old_blind.contains(class)))
+    }
+
+    /// Whether an object is a definition that is gone or new, which is told of it as such.
+    pub(super) fn is_told_as_definition(&self, object: &ObjectRef) -> bool {
+        let (of_group, name) = (object.group == "apiextensions.k8s.io", object.name.as_str());
+        of_group && (self.removed_definitions.contains(name) || self.added_definitions.contains(name))
+    }
+
+    /// Whether the old side has an object that the new one has not.
+    pub(super) fn is_gone(&self, key: &ObjectKey) -> bool {
+        self.before.resources.contains_key(key) && !self.after.resources.contains_key(key)
     }
 
     /// Components but `new` that have an object of the old side now: one that took it over, and one that always had it.

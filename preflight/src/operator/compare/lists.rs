@@ -79,6 +79,10 @@ pub(super) fn controller(context: &Context<'_>, old: &Component, new: &Component
         return;
     }
     let change = if context.derived {
+        // Told of the containers already; what only prepares the pods is not.
+        if changes.iter().any(|change| change.change_type == ChangeType::ImageChanged) {
+            return;
+        }
         let message = format!("images come from {} instead of {}", new.controller, old.controller);
         Change::new(ChangeType::ImageChanged, Severity::Info, "controller", message)
     } else {

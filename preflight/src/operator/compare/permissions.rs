@@ -1,4 +1,4 @@
-//! Permissions that a Role or ClusterRole granted and grants no more, rule by rule as the authorizer reads them.
+//! Permissions that one Role or ClusterRole grants and another does not, rule by rule as the authorizer reads them.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ const MAX_STEPS: usize = 2_000_000;
 /// Permissions that a message names.
 const SHOWN: usize = 3;
 
-/// What is gone.
+/// Permissions that one role has over another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Lost {
+pub(super) struct Surplus {
     /// `get pods`, `update deployments.apps`, sorted.
     pub(super) permissions: BTreeSet<String>,
     /// There were too many to look at all.
     is_cut: bool,
 }
 
-impl Lost {
+impl Surplus {
     pub(super) fn shown(&self) -> String {
         let some: Vec<&str> = self.permissions.iter().take(SHOWN).map(String::as_str).collect();
         let rest = self.permissions.len().saturating_sub(SHOWN);
@@ -34,34 +34,33 @@ impl Lost {
     }
 }
 
-/// What the old role granted and the new one does not; `None` where nothing is gone, or either is no role.
-pub(super) fn narrowed(old: Option<&Value>, new: Option<&Value>) -> Option<Lost> {
-    let (old, new) = (old?, new?);
+/// What `role` grants and `other` does not; `None` where that is nothing, or either is no role.
+pub(super) fn surplus(role: &Value, other: &Value) -> Option<Surplus> {
     let is_role = |value: &Value| {
         matches!(value.text("/kind"), "Role" | "ClusterRole")
             && value.text("/apiVersion").starts_with("rbac.authorization.k8s.io/")
     };
     // What an aggregation collects is not written in it.
-    if !is_role(old) || !is_role(new) || new.get("aggregationRule").is_some_and(Value::is_object) {
+    if !is_role(role) || !is_role(other) || other.get("aggregationRule").is_some_and(Value::is_object) {
         return None;
     }
-    let rules: Vec<Rule<'_>> = rules(new).collect();
-    let mut lost = Lost { permissions: BTreeSet::new(), is_cut: false };
+    let others: Vec<Rule<'_>> = rules(other).collect();
+    let mut surplus = Surplus { permissions: BTreeSet::new(), is_cut: false };
     let (mut looked, mut steps) = (0, 0);
-    for before in self::rules(old) {
-        for permission in before.permissions() {
+    for rule in rules(role) {
+        for permission in rule.permissions() {
             looked += 1;
-            steps += rules.iter().map(Rule::size).sum::<usize>();
+            steps += others.iter().map(Rule::size).sum::<usize>();
             if looked > MAX_PERMISSIONS || steps > MAX_STEPS {
-                lost.is_cut = true;
-                return (!lost.permissions.is_empty()).then_some(lost);
+                surplus.is_cut = true;
+                return (!surplus.permissions.is_empty()).then_some(surplus);
             }
-            if !rules.iter().any(|rule| rule.covers(&permission)) {
-                lost.permissions.insert(permission.title());
+            if !others.iter().any(|rule| rule.covers(&permission)) {
+                surplus.permissions.insert(permission.title());
             }
         }
     }
-    (!lost.permissions.is_empty()).then_some(lost)
+    (!surplus.permissions.is_empty()).then_some(surplus)
 }
 
 fn rules(role: &Value) -> impl Iterator<Item = Rule<'_>> {

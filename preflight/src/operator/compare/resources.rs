@@ -1,5 +1,5 @@
 //! What changed in the managed resources of a component: pairs them, then looks at namespace, API version, labels,
-//! selector, owner, expected spec, images and permissions.
+//! selector, owner, expected spec, images and what else their manifests show.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::super::difference::{Change, ChangeType, Severity};
 use super::super::matching::{self, jaccard, tokens};
 use super::super::model::{Component, FactClass, Resource};
 use super::context::{Context, Owner};
-use super::{permissions, spec};
+use super::{manifests, spec};
 
 /// How alike the label keys of two resources must be to be one that was renamed; what rounding adds does not decide.
 const LABELS_ALIKE: f64 = 0.6 - 1e-9;
@@ -37,12 +37,11 @@ pub(super) fn compare(
     for &(before, after) in &pairing.pairs {
         paired(context, &old.resources[before], &new.resources[after], changes);
     }
-    for &index in &pairing.removed {
-        changes.push(removed(context, new_owner, &old.resources[index]));
-    }
-    for &index in &pairing.added {
-        changes.extend(added(context, old_owner, &new.resources[index]));
-    }
+    let is_untold = |resource: &&Resource| !context.is_told_as_definition(&resource.object);
+    let gone = pairing.removed.iter().map(|&index| &old.resources[index]).filter(is_untold);
+    changes.extend(gone.map(|resource| removed(context, new_owner, resource)));
+    let fresh = pairing.added.iter().map(|&index| &new.resources[index]).filter(is_untold);
+    changes.extend(fresh.filter_map(|resource| added(context, old_owner, resource)));
     tell_namesakes_apart(&[&old.resources, &new.resources], &mut changes[first..]);
 }
 
@@ -162,12 +161,9 @@ fn paired(context: &Context<'_>, before: &Resource, after: &Resource, changes: &
             changes.push(change(kind, severity, after, &found.path, message).values(found.old, found.new));
         }
     }
-    if let Some(lost) = permissions::narrowed(before.manifest.as_deref(), after.manifest.as_deref()) {
-        let message = format!("permissions are gone that the old release had: {}", lost.shown());
-        changes.push(
-            change(ChangeType::PermissionsNarrowed, Severity::Warning, after, "rules", message)
-                .values(Some(json!(lost.permissions)), None),
-        );
+    for found in manifests::differences(context, before, after) {
+        changes
+            .push(change(found.kind, found.severity, after, &found.field, found.message).values(found.old, found.new));
     }
 }
 
@@ -180,7 +176,25 @@ fn labels(context: &Context<'_>, before: &Resource, after: &Resource, changes: &
     } else {
         (Severity::Info, "")
     };
-    for (key, old, new) in differing(&before.labels, &after.labels) {
+    let differing = differing(&before.labels, &after.labels);
+    // Of manifests they select nothing, and are told together.
+    if context.derived && differing.len() > 1 {
+        let shown = |labels: &BTreeMap<String, String>| -> BTreeMap<String, Value> {
+            labels.iter().map(|(key, value)| (key.clone(), json!(value))).collect()
+        };
+        let all = manifests::names("labels", "label", "labels", &shown(&before.labels), &shown(&after.labels));
+        let values = |labels: &BTreeMap<String, String>| {
+            let own = differing.iter().filter_map(|(key, ..)| Some(((*key).to_owned(), json!(labels.get(*key)?))));
+            let own: serde_json::Map<String, Value> = own.collect();
+            (!own.is_empty()).then_some(Value::Object(own))
+        };
+        changes.extend(all.map(|found| {
+            change(ChangeType::LabelChanged, Severity::Info, after, "labels", found.message)
+                .values(values(&before.labels), values(&after.labels))
+        }));
+        return;
+    }
+    for (key, old, new) in differing {
         let message = match (old, new) {
             (Some(old), Some(new)) => format!("label {key} changed from {old:?} to {new:?}{tail}"),
             (Some(_), None) => format!("label {key} removed{tail}"),

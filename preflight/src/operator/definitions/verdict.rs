@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::draft::{Claim, Draft};
 use crate::finding::{Finding, Verdict};
-use crate::operator::difference::{ChangeType, CrdVerdict};
+use crate::operator::difference::{ChangeType, CrdVerdict, Severity};
 use crate::rules::crd_upgrade_safety::words::field_path;
 
 /// Gives every change the worst of what is said about it.
@@ -29,6 +29,36 @@ pub(super) fn judge(drafts: &mut [Draft], findings: &[Finding]) {
             worsen(&mut drafts[draft], &findings[found]);
         }
     }
+}
+
+/// A kind of change that the published lists do not class is as bad as what is proved of it. What they class keeps its
+/// class, and a guess beside the change that it explains is no second one.
+pub(super) fn raise(drafts: &mut [Draft]) {
+    let is_open = |draft: &&mut Draft| !is_classed(draft.change_type) && draft.verdict == CrdVerdict::Breaking;
+    for draft in drafts.iter_mut().filter(is_open) {
+        draft.severity = Severity::Breaking;
+    }
+}
+
+/// Whether the severity of a kind of change is published.
+fn is_classed(change_type: ChangeType) -> bool {
+    use ChangeType::{
+        ApiVersionRemoved, DefaultChanged, EnumValueAdded, EnumValueRemoved, FieldAdded, FieldRemoved, FieldRenamed,
+        RequiredAdded, RequiredRemoved, TypeChanged,
+    };
+    matches!(
+        change_type,
+        FieldRemoved
+            | FieldRenamed
+            | TypeChanged
+            | RequiredAdded
+            | EnumValueRemoved
+            | ApiVersionRemoved
+            | DefaultChanged
+            | FieldAdded
+            | EnumValueAdded
+            | RequiredRemoved
+    )
 }
 
 fn verdict(finding: &Finding) -> CrdVerdict {

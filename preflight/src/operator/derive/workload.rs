@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::objects::{Object, is_stamp, list, texts};
-use crate::object::ObjectExt;
+use crate::object::{ObjectExt, ObjectRef};
 
 /// An object that runs pods.
 #[derive(Debug)]
@@ -237,6 +237,21 @@ pub(super) fn expected_service(value: &Value) -> Map<String, Value> {
     let ports: Vec<Value> = list(value.pointer("/spec/ports")).map(expected_port).collect();
     if !ports.is_empty() {
         expected.insert("ports".to_owned(), Value::Array(ports));
+    }
+    expected
+}
+
+/// How many pods an autoscaler may run, and how many may be taken away at once.
+pub(super) fn expected_limits(object: &ObjectRef, value: &Value) -> Map<String, Value> {
+    let fields = match (object.group.as_str(), object.kind.as_str()) {
+        ("autoscaling", "HorizontalPodAutoscaler") => ["minReplicas", "maxReplicas"],
+        ("policy", "PodDisruptionBudget") => ["minAvailable", "maxUnavailable"],
+        _ => return Map::new(),
+    };
+    let given = fields.into_iter().filter_map(|field| Some((field.to_owned(), value.get("spec")?.get(field)?.clone())));
+    let mut expected: Map<String, Value> = given.collect();
+    if object.kind == "HorizontalPodAutoscaler" {
+        expected.entry("minReplicas").or_insert(json!(1));
     }
     expected
 }

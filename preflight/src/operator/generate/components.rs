@@ -119,6 +119,17 @@ impl<'a> Generation<'a> {
         self.webhook(subject.origin(), place, webhook, several);
     }
 
+    /// What it did cannot be missed by an experiment: who counted on it, people know.
+    pub(super) fn webhook_removed(&mut self, subject: &Subject<'_, 'a>) {
+        let Some(webhook) = &subject.change.webhook else { return };
+        let lost = match webhook.kind.as_str() {
+            "validating" => "what it refused is accepted: see that something else checks it",
+            "mutating" => "what it filled in is missing: see that manifests and clients give it",
+            _ => "objects are no longer converted: see that they are stored in a version that stays",
+        };
+        self.review(subject.origin(), &webhook.name, format!("the {} webhook is gone, and {lost}", webhook.kind));
+    }
+
     fn webhook(&mut self, origin: Origin, place: Place<'a>, webhook: &Webhook, several: bool) {
         let what = match webhook.kind.as_str() {
             "validating" => "validator",

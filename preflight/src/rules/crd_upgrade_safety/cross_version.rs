@@ -9,6 +9,7 @@ use super::words;
 use crate::finding::{Finding, Verdict};
 use crate::rule::Settings;
 use crate::schema::contain::{Difference, Effect, Proof, SchemaStep, compare};
+use crate::schema::pipeline::Resource;
 
 /// A way that an object takes between two versions.
 type Way<'a> = (&'a str, &'a str);
@@ -48,17 +49,23 @@ pub(super) fn check(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut 
         let key = |difference: &Difference| (difference.path.clone(), difference.keyword);
         let old: BTreeSet<(Vec<SchemaStep>, &str)> = before
             .map(|(source, target)| {
-                let differences = compare(&source, &target, upgrade.server);
+                let differences = converted(upgrade, &source, &target);
                 differences.iter().filter(|difference| difference.proof != Proof::Safe).map(key).collect()
             })
             .unwrap_or_default();
-        let differences = compare(&source, &target, upgrade.server);
-        let fresh: Vec<&Difference> = differences.iter().filter(|it| !old.contains(&key(it))).collect();
-        findings.extend(fresh.iter().filter_map(|difference| loss(upgrade, way, difference)));
+        let differences = converted(upgrade, &source, &target);
+        let fresh = differences.iter().filter(|it| !old.contains(&key(it)));
+        findings.extend(fresh.filter_map(|difference| loss(upgrade, way, difference)));
         if !known {
-            findings.extend(rejections(upgrade, way, &fresh));
+            findings.extend(rejections(upgrade, way, used, &compare(&source, &target, upgrade.server)));
         }
     }
+}
+
+/// What conversion drops: nothing is validated on the way, whatever the other version demands of a write.
+fn converted(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -> Vec<Difference> {
+    let schema = target.schema.without_demands(source.schema);
+    compare(source, &Resource { schema: &schema, ..*target }, upgrade.server)
 }
 
 /// Every way between versions: clients write in a served version, objects are stored in the storage version, and are read
@@ -88,7 +95,7 @@ fn loss(upgrade: &Upgrade<'_>, (from, to): Way<'_>, difference: &Difference) -> 
             );
             (Verdict::Breaking, message)
         }
-        Proof::Unknown { keyword, .. } if difference.keyword == "existingFieldRemoval" => {
+        Proof::Unknown { keyword, .. } if difference.keyword != "default" => {
             let message = format!(
                 "unable to determine if field \"{path}\" of version \"{from}\" can hold anything that is lost in version \
                  \"{to}\" ({keyword})"
@@ -110,23 +117,42 @@ fn loss(upgrade: &Upgrade<'_>, (from, to): Way<'_>, difference: &Difference) -> 
     )))
 }
 
-/// One line for all that is valid in one version and not in the other: it takes a write in the other to be refused.
-fn rejections(upgrade: &Upgrade<'_>, (from, to): Way<'_>, differences: &[&Difference]) -> Option<Finding> {
+/// One line for all that is valid in one version and not in the other: it takes a write in the other to be refused. What
+/// the defaults of the storage version change, they change on every read.
+fn rejections(upgrade: &Upgrade<'_>, (from, to): Way<'_>, used: Use, differences: &[Difference]) -> Option<Finding> {
     let served = upgrade.new.version(to).is_some_and(|version| version.served);
-    let mut rejected = differences.iter().filter(
-        |difference| matches!(&difference.proof, Proof::Breaking { damage, .. } if damage.effect != Effect::Pruned),
-    );
-    let first = rejected.next().filter(|_| served)?;
-    let more = match rejected.count() {
-        0 => String::new(),
-        count => format!(" and {count} more"),
+    let effect = |difference: &&Difference| match &difference.proof {
+        Proof::Breaking { damage, .. } => Some(damage.effect),
+        _ => None,
     };
-    let message = format!(
-        "an object of version \"{from}\" may be refused or changed when it is written in version \"{to}\": {} ({}){more}",
-        words::rooted(&first.path),
-        first.keyword
-    );
-    let mut finding = upgrade.finding_in("crossVersionRejection", Verdict::Change, to, &["schema"], message);
+    let altered = differences.iter().find(|it| used == Use::Stored && effect(it) == Some(Effect::Altered));
+    let mut harmed =
+        differences.iter().filter(|it| effect(it).is_some_and(|effect| effect != Effect::Pruned) && served);
+    let (first, verdict, message) = match (altered, harmed.next()) {
+        (Some(first), _) => {
+            let message = format!(
+                "unable to determine if objects of version \"{from}\" may change: they are stored in version \"{to}\", which \
+                 has other defaults: {} ({})",
+                words::rooted(&first.path),
+                first.keyword
+            );
+            (first, Verdict::Unknown, message)
+        }
+        (None, Some(first)) => {
+            let more = match harmed.count() {
+                0 => String::new(),
+                count => format!(" and {count} more"),
+            };
+            let message = format!(
+                "an object of version \"{from}\" may be refused or changed when it is written in version \"{to}\": {} ({}){more}",
+                words::rooted(&first.path),
+                first.keyword
+            );
+            (first, Verdict::Change, message)
+        }
+        (None, None) => return None,
+    };
+    let mut finding = upgrade.finding_in("crossVersionRejection", verdict, to, &["schema"], message);
     if let Proof::Breaking { witness, .. } = &first.proof {
         finding.witness = Some(witness.clone());
     }

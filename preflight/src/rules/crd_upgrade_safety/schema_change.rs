@@ -18,8 +18,8 @@ pub(super) fn check(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mut V
     let stored = upgrade.old.stored_versions();
     for old in &upgrade.old.versions {
         let Some(new) = upgrade.new.version(old.name) else { continue };
-        // What nobody is served and nothing is stored in can change as it likes.
-        if new.served || stored.contains(&old.name) {
+        // What nobody is served and nothing is stored in can change as it likes; without a status nobody knows.
+        if new.served || stored.contains(&old.name) || !upgrade.old.knows_stored_versions() {
             version(upgrade, old.name, profile, findings);
             if with_descriptions {
                 descriptions(upgrade, old.name, (old.schema, new.schema), findings);
@@ -42,6 +42,9 @@ fn version(upgrade: &Upgrade<'_>, name: &str, profile: Profile, findings: &mut V
         // but nothing is validated.
         differences.retain(|difference| !is_of_writes(difference));
     }
+    if !is_served && !upgrade.old.stored_versions().contains(&name) {
+        differences.iter_mut().for_each(perhaps_stored);
+    }
     for difference in &differences {
         findings.extend(finding(upgrade, name, difference, profile));
     }
@@ -54,6 +57,16 @@ fn version(upgrade: &Upgrade<'_>, name: &str, profile: Profile, findings: &mut V
                 findings.push(for_readers(upgrade, name, forward, found));
             }
         }
+    }
+}
+
+/// What breaks objects that are stored in a version breaks none where there are none.
+fn perhaps_stored(difference: &mut Difference) {
+    if matches!(difference.proof, Proof::Breaking { .. }) {
+        difference.proof = Proof::Unknown {
+            keyword: difference.keyword.to_owned(),
+            reason: Some("whether objects are stored in this version is not known without a status".to_owned()),
+        };
     }
 }
 

@@ -170,7 +170,9 @@ fn a_permission_less_is_told_with_its_place() {
         ];
         run(changes, &config, &[], vec![])
     };
-    assert_eq!(narrowed(&["*"], json!({"failOn": "warning"})).findings, [], "more is not less");
+    let more = narrowed(&["*"], json!({"failOn": "warning"}));
+    assert_eq!(more.outcome, Outcome::Passed, "more is not less");
+    assert_eq!(more.findings.iter().map(|it| it.check.as_str()).collect::<Vec<_>>(), ["PermissionsWidened"]);
     assert_eq!(narrowed(&["get"], json!({})).outcome, Outcome::Passed);
     let report = narrowed(&["get"], json!({"failOn": "warning"}));
     assert_eq!(report.outcome, Outcome::Refused);
@@ -252,4 +254,25 @@ fn a_model_outweighs_what_is_derived() {
     let answers = vec![(Need::Models { path: "models".into() }, Answer::Models { documents: vec![document] })];
     let report = run(vec![change(Some(&shop), Some(&shop))], &config, &[], answers);
     assert!(told(&report).iter().any(|line| line.contains("DependencyAdded")), "{:#?}", told(&report));
+}
+
+#[test]
+fn what_was_compared_is_there_for_who_goes_on_with_it() {
+    let (old, new) = (deployment("a:1", "shop"), deployment("a:2", "shop"));
+    let compared_of = |live: Option<&Value>| {
+        let nothing = json!({});
+        let selection = select(None, Some(&[ConfigRule { name: NAME, config: &nothing }])).expect("valid");
+        let changes = ChangeSet { app: "shop".into(), changes: vec![change(live, Some(&new))], ..ChangeSet::default() };
+        let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
+        assert!(session.needs().is_empty());
+        (compared(session.take_memory(NAME)), compared(session.take_memory("CRDUpgradeSafety")))
+    };
+    let (found, none) = compared_of(Some(&old));
+    let types: Vec<ChangeType> = found
+        .iter()
+        .flat_map(|found| found.diff.component_changes.iter().flat_map(|row| &row.changes))
+        .map(|change| change.change_type)
+        .collect();
+    assert_eq!((types, none.is_none()), (vec![ChangeType::ImageChanged], true));
+    assert!(compared_of(None).0.is_none(), "a first deployment is no upgrade");
 }

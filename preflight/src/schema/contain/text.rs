@@ -18,7 +18,7 @@ const STEPS: u64 = 2_000_000;
 const SAMPLES: usize = 48;
 
 /// Texts that formats which are not regular are tried with; many formats have one that is good and one that is bad.
-const PROBES: [&str; 40] = [
+const PROBES: [&str; 43] = [
     "a",
     "",
     " ",
@@ -35,6 +35,8 @@ const PROBES: [&str; 40] = [
     "example.com",
     "127.0.0.1",
     "::1",
+    "::ffff:127.0.0.1",
+    "0000:0000:0000:0000:0000:ffff:127.100.100.100",
     "10.0.0.0/8",
     "2001:db8::/32",
     "1h",
@@ -44,6 +46,7 @@ const PROBES: [&str; 40] = [
     "2024-01-31T10:00:00Z",
     "2024-13-31",
     "00:00:5e:00:53:01",
+    "02:00:5e:10:00:00:00:01",
     "#ff0000",
     "rgb(255,0,0)",
     "aGVsbG8=",
@@ -72,7 +75,7 @@ fn implied(format: &str) -> Option<&'static Pattern> {
             ("datetime", "^[0-9]{4}-[0-9]{2}-[0-9]{2}.{9,}$"),
             ("uri", "^(.|\\s)+$"),
             ("hostname", "^.+$"),
-            ("duration", "^.+$"),
+            ("duration", "^(.|\\s)+$"),
         ];
         known.into_iter().filter_map(|(format, pattern)| Some((format, Pattern::parse(pattern).ok()?))).collect()
     });

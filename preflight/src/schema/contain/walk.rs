@@ -541,7 +541,10 @@ impl<'s> Walk<'s> {
                 self.note("items", None, kind_of(after), Question::Exists(damaged));
             }
             (Some(before), None) => {
-                self.note("items", kind_of(before), None, Question::Harmless);
+                // What no schema describes is emptied, item by item.
+                let emptied = Formula::HasItem(Box::new(Formula::HasAtLeast(1)));
+                let question = if at.new.keeps_unknown() { Question::Harmless } else { Question::Exists(emptied) };
+                self.note("items", kind_of(before), None, question);
                 self.lose_defaults(vec![Step::Item], before);
             }
             (None, None) => {}

@@ -20,55 +20,55 @@ fn a_bound_that_tightens_warns_and_one_that_widens_informs() {
         (
             text("minLength", json!(1)),
             text("minLength", json!(3)),
-            "warning minLength spec.f breaking",
+            "breaking minLength spec.f breaking",
             "info minLength spec.f safe",
         ),
         (
             text("maxLength", json!(9)),
             text("maxLength", json!(3)),
-            "warning maxLength spec.f breaking",
+            "breaking maxLength spec.f breaking",
             "info maxLength spec.f safe",
         ),
         (
             number("minimum", json!(1)),
             number("minimum", json!(3)),
-            "warning minimum spec.f breaking",
+            "breaking minimum spec.f breaking",
             "info minimum spec.f safe",
         ),
         (
             number("maximum", json!(9)),
             number("maximum", json!(3)),
-            "warning maximum spec.f breaking",
+            "breaking maximum spec.f breaking",
             "info maximum spec.f safe",
         ),
         (
             number("multipleOf", json!(2)),
             number("multipleOf", json!(6)),
-            "warning multipleOf spec.f breaking",
+            "breaking multipleOf spec.f breaking",
             "info multipleOf spec.f safe",
         ),
         (
             list("minItems", json!(1)),
             list("minItems", json!(2)),
-            "warning minItems spec.f breaking",
+            "breaking minItems spec.f breaking",
             "info minItems spec.f safe",
         ),
         (
             list("maxItems", json!(9)),
             list("maxItems", json!(2)),
-            "warning maxItems spec.f breaking",
+            "breaking maxItems spec.f breaking",
             "info maxItems spec.f safe",
         ),
         (
             map("minProperties", json!(1)),
             map("minProperties", json!(2)),
-            "warning minProperties spec.f breaking",
+            "breaking minProperties spec.f breaking",
             "info minProperties spec.f safe",
         ),
         (
             map("maxProperties", json!(9)),
             map("maxProperties", json!(2)),
-            "warning maxProperties spec.f breaking",
+            "breaking maxProperties spec.f breaking",
             "info maxProperties spec.f safe",
         ),
     ]);
@@ -84,34 +84,34 @@ fn a_bound_that_comes_warns_and_one_that_goes_informs() {
         (
             plain("string"),
             with("string", "minLength", json!(1)),
-            "warning minLength spec.f breaking",
+            "breaking minLength spec.f breaking",
             "info minLength spec.f safe",
         ),
         (
             plain("string"),
             with("string", "pattern", json!("^a")),
-            "warning pattern spec.f breaking",
+            "breaking pattern spec.f breaking",
             "info pattern spec.f safe",
         ),
         (
             plain("string"),
             with("string", "format", json!("date")),
-            "warning format spec.f breaking",
+            "breaking format spec.f breaking",
             "info format spec.f safe",
         ),
         (
             plain("number"),
             with("number", "minimum", json!(0)),
-            "warning minimum spec.f breaking",
+            "breaking minimum spec.f breaking",
             "info minimum spec.f safe",
         ),
         (
             plain("number"),
             with("number", "multipleOf", json!(2)),
-            "warning multipleOf spec.f breaking",
+            "breaking multipleOf spec.f breaking",
             "info multipleOf spec.f safe",
         ),
-        (list, set, "warning uniqueItems spec.f breaking", "info uniqueItems spec.f safe"),
+        (list, set, "breaking uniqueItems spec.f breaking", "info uniqueItems spec.f safe"),
     ]);
 }
 
@@ -123,19 +123,19 @@ fn what_cannot_be_compared_warns_in_both_directions() {
             text("pattern", "^a+$"),
             text("pattern", "^a*$"),
             "warning pattern spec.f safe",
-            "warning pattern spec.f breaking",
+            "breaking pattern spec.f breaking",
         ),
         (
             text("format", "date"),
             text("format", "date-time"),
-            "warning format spec.f breaking",
-            "warning format spec.f breaking",
+            "breaking format spec.f breaking",
+            "breaking format spec.f breaking",
         ),
         (
             json!({"type": "integer", "multipleOf": 2}),
             json!({"type": "integer", "multipleOf": 3}),
-            "warning multipleOf spec.f breaking",
-            "warning multipleOf spec.f breaking",
+            "breaking multipleOf spec.f breaking",
+            "breaking multipleOf spec.f breaking",
         ),
     ]);
 }
@@ -148,17 +148,17 @@ fn an_exclusive_bound_is_told_apart_from_one_that_moves() {
         (
             limit(1, false),
             limit(1, true),
-            "warning exclusiveMinimum spec.f breaking",
+            "breaking exclusiveMinimum spec.f breaking",
             "info exclusiveMinimum spec.f safe",
         ),
-        (limit(1, false), limit(5, true), "warning minimum spec.f breaking", "info minimum spec.f safe"),
+        (limit(1, false), limit(5, true), "breaking minimum spec.f breaking", "info minimum spec.f safe"),
     ]);
     let most =
         |value: i64, exclusive: bool| json!({"type": "integer", "maximum": value, "exclusiveMaximum": exclusive});
     rows(&[(
         most(5, false),
         most(5, true),
-        "warning exclusiveMaximum spec.f breaking",
+        "breaking exclusiveMaximum spec.f breaking",
         "info exclusiveMaximum spec.f safe",
     )]);
 }
@@ -168,7 +168,7 @@ fn null_is_a_value_that_is_allowed_or_not() {
     rows(&[(
         json!({"type": "string", "nullable": true}),
         json!({"type": "string"}),
-        "warning nullable spec.f breaking",
+        "breaking nullable spec.f breaking",
         "info nullable spec.f safe",
     )]);
 }
@@ -181,12 +181,12 @@ fn branches_widen_or_narrow_as_their_combinator_does() {
     };
     let not = |pattern: &str| json!({"type": "string", "not": {"pattern": pattern}});
     rows(&[
-        (with("allOf", &[1]), with("allOf", &[1, 2]), "warning allOf spec.f breaking", "info allOf spec.f safe"),
+        (with("allOf", &[1]), with("allOf", &[1, 2]), "breaking allOf spec.f breaking", "info allOf spec.f safe"),
         (with("anyOf", &[2]), with("anyOf", &[2, 5]), "info anyOf spec.f safe", "warning anyOf spec.f safe"),
-        (with("oneOf", &[2]), with("oneOf", &[2, 5]), "warning oneOf spec.f breaking", "warning oneOf spec.f safe"),
-        (json!({"type": "string"}), with("anyOf", &[2]), "warning anyOf spec.f breaking", "info anyOf spec.f safe"),
-        (json!({"type": "string"}), not("^a"), "warning not spec.f breaking", "info not spec.f safe"),
-        (not("^a"), not("^b"), "warning not spec.f breaking", "warning not spec.f breaking"),
+        (with("oneOf", &[2]), with("oneOf", &[2, 5]), "breaking oneOf spec.f breaking", "warning oneOf spec.f safe"),
+        (json!({"type": "string"}), with("anyOf", &[2]), "breaking anyOf spec.f breaking", "info anyOf spec.f safe"),
+        (json!({"type": "string"}), not("^a"), "breaking not spec.f breaking", "info not spec.f safe"),
+        (not("^a"), not("^b"), "breaking not spec.f breaking", "breaking not spec.f breaking"),
     ]);
     let (one, other) = (with("oneOf", &[1, 2]), with("oneOf", &[2, 1]));
     expect(&with_field(&one), &with_field(&other), &[], &[]);
@@ -202,7 +202,7 @@ fn each_cel_rule_is_a_change_of_its_own() {
     expect(
         &old,
         &new,
-        &["info x-kubernetes-validations spec.f safe", "warning x-kubernetes-validations spec.f breaking"],
+        &["info x-kubernetes-validations spec.f safe", "breaking x-kubernetes-validations spec.f breaking"],
         &["warning x-kubernetes-validations spec.f unknown", "info x-kubernetes-validations spec.f safe"],
     );
     let details: Vec<String> = changes(&old, &new).into_iter().map(|change| change.detail).collect();
@@ -222,14 +222,14 @@ fn how_the_server_treats_a_field_is_told() {
         (
             list("atomic"),
             list("set"),
-            "warning x-kubernetes-list-type spec.f breaking",
+            "breaking x-kubernetes-list-type spec.f breaking",
             "warning x-kubernetes-list-type spec.f unknown",
         ),
         (
             keyed("a"),
             keyed("b"),
-            "warning x-kubernetes-list-map-keys spec.f breaking",
-            "warning x-kubernetes-list-map-keys spec.f breaking",
+            "breaking x-kubernetes-list-map-keys spec.f breaking",
+            "breaking x-kubernetes-list-map-keys spec.f breaking",
         ),
         (
             map("granular"),
@@ -259,7 +259,7 @@ fn a_resource_within_a_resource_is_told() {
     rows(&[(
         field(false),
         field(true),
-        &format!("warning {keyword} spec.f breaking"),
+        &format!("breaking {keyword} spec.f breaking"),
         &format!("warning {keyword} spec.f safe"),
     )]);
 }

@@ -195,7 +195,7 @@ fn free_keys_are_a_field_too() {
         &with_field(&map),
         &with_field(&any),
         &["warning additionalProperties spec.f safe"],
-        &["warning additionalProperties spec.f breaking"],
+        &["breaking additionalProperties spec.f breaking"],
     );
 }
 
@@ -277,7 +277,7 @@ fn what_every_resource_has_is_no_field_that_goes() {
     let mut named = old.clone();
     named.pointer_mut(root).expect("a map")["metadata"]["properties"] =
         json!({"name": {"type": "string", "maxLength": 9}});
-    expect(&old, &named, &["warning maxLength metadata.name breaking"], &["info maxLength metadata.name safe"]);
+    expect(&old, &named, &["breaking maxLength metadata.name breaking"], &["info maxLength metadata.name safe"]);
 }
 
 #[test]

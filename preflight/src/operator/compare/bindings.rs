@@ -1,0 +1,95 @@
+//! Who is bound to a role, and to which one. An account that is no longer bound loses rights that nothing else tells.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::super::difference::{ChangeType, Severity};
+use super::super::model::Resource;
+use super::context::Context;
+use super::manifests::Found;
+use crate::object::{ObjectExt, ObjectKey};
+
+pub(super) fn differences(
+    context: &Context<'_>,
+    before: &Resource,
+    after: &Resource,
+    (old, new): (&Value, &Value),
+) -> Vec<Found> {
+    let is_binding = |resource: &Resource| {
+        resource.object.group == "rbac.authorization.k8s.io"
+            && matches!(resource.object.kind.as_str(), "RoleBinding" | "ClusterRoleBinding")
+    };
+    if !is_binding(before) || !is_binding(after) {
+        return Vec::new();
+    }
+    let mut found: Vec<Found> = role(before, after, (old, new)).into_iter().collect();
+    let (was, is) = (subjects(before, old), subjects(after, new));
+    // Of an account that is gone itself nobody asks for its rights.
+    let lost = was.difference(&is).filter(|subject| !subject.account().is_some_and(|key| context.is_gone(&key)));
+    let lost: Vec<String> = lost.map(Subject::title).collect();
+    if !lost.is_empty() {
+        let message = format!("no longer bound to the role: {}", lost.join(", "));
+        let narrowed = Found::new(Severity::Warning, "subjects", message).kind(ChangeType::PermissionsNarrowed);
+        found.push(narrowed.values(Some(json!(lost)), None));
+    }
+    let gained: Vec<String> = is.difference(&was).map(Subject::title).collect();
+    if !gained.is_empty() {
+        let message = format!("bound to the role from now on: {}", gained.join(", "));
+        let widened = Found::new(Severity::Info, "subjects", message).kind(ChangeType::PermissionsWidened);
+        found.push(widened.values(None, Some(json!(gained))));
+    }
+    found
+}
+
+/// The role that is bound.
+fn role(before: &Resource, after: &Resource, (old, new): (&Value, &Value)) -> Option<Found> {
+    let title = |value: &Value| format!("{} {}", value.text("/roleRef/kind"), value.text("/roleRef/name"));
+    let (was, is) = (title(old), title(new));
+    if was == is {
+        return None;
+    }
+    let (severity, tail) = if before.object.key() == after.object.key() {
+        (Severity::Breaking, ", which cannot be: the API server refuses the update, it must be deleted and made anew")
+    } else {
+        (Severity::Warning, "")
+    };
+    let message = format!("binds {is} instead of {was}{tail}");
+    Some(Found::new(severity, "roleRef", message).values(Some(json!(was)), Some(json!(is))))
+}
+
+/// An account, user or group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Subject {
+    kind: String,
+    namespace: String,
+    name: String,
+}
+
+impl Subject {
+    fn title(&self) -> String {
+        let Self { kind, namespace, name } = self;
+        if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
+    }
+
+    /// The ServiceAccount that it is.
+    fn account(&self) -> Option<ObjectKey> {
+        let Self { kind, namespace, name } = self.clone();
+        (kind == "ServiceAccount").then(|| ObjectKey { group: String::new(), kind, namespace, name })
+    }
+}
+
+fn subjects(binding: &Resource, manifest: &Value) -> BTreeSet<Subject> {
+    let listed = manifest.get("subjects").and_then(Value::as_array).into_iter().flatten();
+    let subjects = listed.map(|subject| {
+        let kind = subject.text("/kind").to_owned();
+        let namespace = match (kind.as_str(), subject.text("/namespace")) {
+            ("ServiceAccount", "") => binding.object.namespace.clone(),
+            ("ServiceAccount", namespace) => namespace.to_owned(),
+            // Users and groups have none.
+            _ => String::new(),
+        };
+        Subject { kind, namespace, name: subject.text("/name").to_owned() }
+    });
+    subjects.collect()
+}

@@ -1,0 +1,115 @@
+//! Fields that the API server lets nobody change: an update is refused, and the object must be made anew. Selectors and
+//! the roles of bindings are told where they are compared.
+
+use serde_json::{Map, Value, json};
+
+use super::super::difference::Severity;
+use super::manifests::Found;
+use crate::object::{ObjectExt, split_api_version};
+
+const REFUSED: &str = "which cannot be: the API server refuses the update, it must be deleted and made anew";
+
+/// Of the same object. `has_new_pods`: what is known of its pod template differs.
+pub(super) fn differences(old: &Value, new: &Value, has_new_pods: bool) -> Vec<Found> {
+    match (split_api_version(new.text("/apiVersion")).0, new.text("/kind")) {
+        ("apps", "StatefulSet") => stateful_set(old, new),
+        ("batch", "Job") if has_new_pods => job(old).into_iter().collect(),
+        ("", "Service") => service(old, new).into_iter().collect(),
+        ("", "PersistentVolumeClaim") => claim("spec", &old["spec"], &new["spec"]),
+        ("", "ConfigMap") => configuration(old, new).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn changed(field: &str, old: Value, new: Value) -> Found {
+    let message = format!("changed from {} to {}, {REFUSED}", shown(&old), shown(&new));
+    Found::new(Severity::Breaking, field, message).values(Some(old), Some(new))
+}
+
+fn shown(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), |text| if text.is_empty() { "none".to_owned() } else { text.to_owned() })
+}
+
+fn stateful_set(old: &Value, new: &Value) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (field, default) in [("serviceName", ""), ("podManagementPolicy", "OrderedReady")] {
+        let text = |object: &Value| match object.text(&format!("/spec/{field}")) {
+            "" => default.to_owned(),
+            text => text.to_owned(),
+        };
+        let (was, is) = (text(old), text(new));
+        if was != is {
+            found.push(changed(&format!("spec.{field}"), was.into(), is.into()));
+        }
+    }
+    let templates = |object: &Value| -> Map<String, Value> {
+        let listed = object.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array).into_iter().flatten();
+        listed.map(|template| (template.name().to_owned(), template["spec"].clone())).collect()
+    };
+    let (was, is) = (templates(old), templates(new));
+    let path = "spec.volumeClaimTemplates";
+    for (name, before) in &was {
+        match is.get(name) {
+            Some(after) => found.extend(claim(&format!("{path}.{name}"), before, after)),
+            None => found.push(
+                Found::new(Severity::Breaking, format!("{path}.{name}"), format!("template removed, {REFUSED}"))
+                    .values(Some(json!(name)), None),
+            ),
+        }
+    }
+    for name in is.keys().filter(|name| !was.contains_key(*name)) {
+        let message = format!("template added, {REFUSED}");
+        let added = Found::new(Severity::Breaking, format!("{path}.{name}"), message);
+        found.push(added.values(None, Some(json!(name))));
+    }
+    found
+}
+
+/// What the API server would fill in is not held against what a manifest leaves out. A claim may grow; a template may not.
+fn claim(path: &str, old: &Value, new: &Value) -> Vec<Found> {
+    let is_template = path != "spec";
+    let mut found = Vec::new();
+    for field in ["storageClassName", "accessModes", "volumeMode"] {
+        if let (Some(was), Some(is)) = (old.get(field), new.get(field))
+            && was != is
+        {
+            found.push(changed(&format!("{path}.{field}"), was.clone(), is.clone()));
+        }
+    }
+    let size = |claim: &Value| claim.pointer("/resources/requests/storage").map(shown);
+    if let (Some(was), Some(is), true) = (size(old), size(new), is_template)
+        && was != is
+    {
+        found.push(changed(&format!("{path}.resources.requests.storage"), was.into(), is.into()));
+    }
+    found
+}
+
+/// A Job that ends and is cleaned up, or that a tool makes anew each time, is no matter.
+fn job(old: &Value) -> Option<Found> {
+    let goes = old.pointer("/spec/ttlSecondsAfterFinished").is_some()
+        || old.annotation("helm.sh/hook").is_some()
+        || old.annotation("kapp.k14s.io/update-strategy").is_some();
+    let message = "the pod template of a Job cannot be changed: as long as the old one is there, the update is refused";
+    (!goes).then(|| Found::new(Severity::Warning, "spec.template", message))
+}
+
+/// An address that is there stays, unless it is asked to go.
+fn service(old: &Value, new: &Value) -> Option<Found> {
+    let address = |service: &Value| service.text("/spec/clusterIP").to_owned();
+    let has_address = |service: &Value| service.text("/spec/type") != "ExternalName";
+    let (was, is) = (address(old), address(new));
+    let differs = has_address(old) && has_address(new) && !is.is_empty() && was != is;
+    // Another address than a live one's, or than one that is written; none where there surely is one.
+    (differs && (is == "None" || !was.is_empty())).then(|| changed("spec.clusterIP", was.into(), is.into()))
+}
+
+fn configuration(old: &Value, new: &Value) -> Option<Found> {
+    // A versioned name has another number.
+    let is_fixed = old.get("immutable") == Some(&Value::Bool(true)) && old.name() == new.name();
+    let differs = ["data", "binaryData"].into_iter().any(|field| old.get(field) != new.get(field));
+    let message = format!("the ConfigMap is immutable and has other data, {REFUSED}");
+    (is_fixed && differs).then(|| Found::new(Severity::Breaking, "data", message))
+}

@@ -1,0 +1,150 @@
+//! What changed in how the pods of a workload are started: their arguments, variables and volumes. A release changes much
+//! of it, so that it is for information, but for volumes with data.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::super::difference::Severity;
+use super::manifests::{Found, names};
+use crate::object::ObjectExt;
+
+/// Sources of volumes whose data outlive a pod.
+const DATA: [&str; 11] = [
+    "awsElasticBlockStore",
+    "azureDisk",
+    "azureFile",
+    "cephfs",
+    "csi",
+    "ephemeral",
+    "gcePersistentDisk",
+    "hostPath",
+    "iscsi",
+    "nfs",
+    "persistentVolumeClaim",
+];
+
+pub(super) fn differences(old: &Value, new: &Value) -> Vec<Found> {
+    let (Some((path, before)), Some((_, after))) = (pod_spec(old), pod_spec(new)) else { return Vec::new() };
+    let mut found = Vec::new();
+    for field in ["initContainers", "containers"] {
+        let (was, is) = (named(before.get(field)), named(after.get(field)));
+        if field == "initContainers" {
+            let only_names =
+                |items: &BTreeMap<String, Value>| items.keys().map(|key| (key.clone(), Value::Null)).collect();
+            let path = format!("{path}.{field}");
+            found.extend(names(&path, "init container", "init containers", &only_names(&was), &only_names(&is)));
+        }
+        for (name, before) in &was {
+            if let Some(after) = is.get(name) {
+                container(&format!("{path}.{field}.{name}"), before, after, &mut found);
+            }
+        }
+    }
+    volumes(&format!("{path}.volumes"), before, after, &mut found);
+    found
+}
+
+/// The pods that an object makes, and where it says so.
+fn pod_spec(object: &Value) -> Option<(&'static str, &Value)> {
+    let (path, pointer) = match object.text("/kind") {
+        "CronJob" => ("spec.jobTemplate.spec.template.spec", "/spec/jobTemplate/spec/template/spec"),
+        _ => ("spec.template.spec", "/spec/template/spec"),
+    };
+    let spec = object.pointer(pointer)?;
+    spec.get("containers")?.is_array().then_some((path, spec))
+}
+
+fn named(list: Option<&Value>) -> BTreeMap<String, Value> {
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.map(|item| (item.text("/name").to_owned(), item.clone())).collect()
+}
+
+fn container(path: &str, before: &Value, after: &Value, found: &mut Vec<Found>) {
+    let (was, is) = (Arguments::of(before), Arguments::of(after));
+    let flags = names(&format!("{path}.args"), "argument", "arguments", &was.flags, &is.flags);
+    // What is no flag may be anything, a password too.
+    let words = || Found::new(Severity::Info, format!("{path}.args"), "command or arguments changed");
+    found.extend(flags.or_else(|| (was.words != is.words).then(words)));
+    let variables = |container: &Value| {
+        let mut variables = named(container.get("env"));
+        for source in container.get("envFrom").and_then(Value::as_array).into_iter().flatten() {
+            let (map, secret) = (source.text("/configMapRef/name"), source.text("/secretRef/name"));
+            let title =
+                if map.is_empty() { format!("all of Secret {secret}") } else { format!("all of ConfigMap {map}") };
+            variables.insert(title, source.clone());
+        }
+        variables
+    };
+    found.extend(names(&format!("{path}.env"), "variable", "variables", &variables(before), &variables(after)));
+}
+
+/// What a container is started with. The order of flags means nothing.
+struct Arguments<'a> {
+    /// `--level` with all that it is given.
+    flags: BTreeMap<String, Value>,
+    words: Vec<&'a str>,
+}
+
+impl<'a> Arguments<'a> {
+    fn of(container: &'a Value) -> Self {
+        let mut given: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        let mut words = Vec::new();
+        let all = ["command", "args"].into_iter().filter_map(|field| container.get(field)?.as_array()).flatten();
+        for argument in all.filter_map(Value::as_str) {
+            match flag(argument) {
+                Some((name, value)) => {
+                    given.entry(name.to_owned()).or_default().insert(value);
+                }
+                None => words.push(argument),
+            }
+        }
+        Self { flags: given.into_iter().map(|(name, values)| (name, json!(values))).collect(), words }
+    }
+}
+
+/// `--level=info`, `-level=info`, `--quiet`; `-psecret` is none that can be shown.
+fn flag(argument: &str) -> Option<(&str, &str)> {
+    let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
+    let is_word = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    let is_long = name.strip_prefix("--").is_some_and(is_word);
+    let is_given = name != argument && name.strip_prefix('-').is_some_and(is_word);
+    (is_long || is_given).then_some((name, value))
+}
+
+fn volumes(path: &str, before: &Value, after: &Value, found: &mut Vec<Found>) {
+    let (was, is) = (named(before.get("volumes")), named(after.get("volumes")));
+    let all: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+    for name in all {
+        let (old, new) = (was.get(name).map(source), is.get(name).map(source));
+        if old == new {
+            continue;
+        }
+        let loses_data = old.as_ref().is_some_and(|(kind, _)| DATA.contains(kind));
+        let title = |(kind, name): &(&str, &str)| format!("{kind} {name}").trim_end().to_owned();
+        let message = match (&old, &new) {
+            (Some(old), Some(new)) => format!("volume is {} instead of {}", title(new), title(old)),
+            (Some(old), None) => format!("volume removed, was {}", title(old)),
+            (None, Some(new)) => format!("volume added: {}", title(new)),
+            (None, None) => continue,
+        };
+        let severity = if loses_data { Severity::Warning } else { Severity::Info };
+        let value = |side: &Option<(&str, &str)>| side.as_ref().map(|side| json!(title(side)));
+        found.push(Found::new(severity, format!("{path}.{name}"), message).values(value(&old), value(&new)));
+    }
+}
+
+/// Kind and name of what a volume holds; without the number of a versioned name.
+fn source(volume: &Value) -> (&str, &str) {
+    let fields = volume.as_object().into_iter().flatten();
+    let Some((kind, source)) = fields.into_iter().find(|(key, _)| *key != "name") else { return ("emptyDir", "") };
+    let paths = ["/name", "/secretName", "/claimName", "/path", "/driver", "/server", "/pdName", "/volumeID"];
+    let name = paths.into_iter().map(|path| source.text(path)).find(|name| !name.is_empty()).unwrap_or_default();
+    let base = match name.rsplit_once("-ver-") {
+        Some((base, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => base,
+        _ => name,
+    };
+    (kind, base)
+}

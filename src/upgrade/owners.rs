@@ -1,0 +1,237 @@
+//! Whose the fields are that an experiment changes. A patch makes what it sets its sender's; taken back, a field has to be
+//! its manager's again: what an apply has lost without a word, it neither prunes nor recognizes later.
+
+use serde_json::{Map, Value, json};
+
+use super::place::{Part, Place};
+use crate::cluster::FIELD_MANAGER;
+use crate::plan::fields::{self, Element, FieldSet, ManagerEntry, Owner};
+
+/// The entries of `managedFields` that own these places, and nothing else of them. What subresources have written is
+/// left to those who write it.
+#[must_use]
+pub fn of_places<'p>(live: &Value, places: impl Iterator<Item = &'p Place>) -> Vec<Value> {
+    let paths: Vec<Vec<Element>> = places.map(path).collect();
+    let owning = |entry: ManagerEntry| {
+        let nothing = FieldSet::default();
+        let fields = paths.iter().fold(nothing, |owned, path| owned.union(&owned_at(&entry.fields, path)));
+        (!fields.is_empty()).then(|| ManagerEntry { fields, ..entry }.to_value())
+    };
+    entries(live).into_iter().filter_map(owning).collect()
+}
+
+/// All entries of `managedFields`, those of subresources left out.
+#[must_use]
+pub fn of_object(live: &Value) -> Vec<Value> {
+    entries(live).iter().map(ManagerEntry::to_value).collect()
+}
+
+/// Whether somebody owns a field that an experiment has set: our patches took it from everybody, so whoever has it has
+/// taken it since, with the very value of the experiment.
+#[must_use]
+pub fn is_taken(live: &Value, place: &Place) -> bool {
+    let path = path(place);
+    // Of a map that is set as a whole, others keep the parts that are as before.
+    let is_one = |set: &FieldSet| set.is_member() && set.children().next().is_none();
+    let entries = entries(live);
+    let mut others = entries.iter().filter(|entry| !is_of_patches(&entry.owner));
+    others.any(|entry| entry.fields.below(&path).is_some_and(is_one))
+}
+
+/// The operation that gives these fields back: what our patches own of them now goes to the managers that owned it
+/// `before`, and is nobody's where it was nobody's, such as a default. What somebody has taken since stays theirs. `None`
+/// where nothing is to be given.
+#[must_use]
+pub fn give_back<'p>(live: &Value, places: impl Iterator<Item = &'p Place>, before: &[Value]) -> Option<Value> {
+    let mut now = fields::managers(live).ok()?;
+    let (own, former): (Vec<ManagerEntry>, Vec<ManagerEntry>) =
+        parsed(before).into_iter().partition(|entry| is_of_patches(&entry.owner));
+    let ours = &now.iter().find(|entry| is_of_patches(&entry.owner))?.fields;
+    let nothing = FieldSet::default();
+    let taken = places.fold(nothing, |taken, place| taken.union(&owned_at(ours, &path(place))));
+    let taken = own.iter().fold(taken, |taken, entry| taken.difference(&entry.fields));
+    if taken.is_empty() {
+        return None;
+    }
+    for entry in now.iter_mut().filter(|entry| is_of_patches(&entry.owner)) {
+        entry.fields = entry.fields.difference(&taken);
+    }
+    for former in former {
+        let fields = former.fields.intersection(&taken);
+        match now.iter_mut().find(|entry| is_same(&entry.owner, &former.owner)) {
+            // In another version the paths may be others.
+            Some(entry) if entry.owner.api_version == former.owner.api_version => {
+                entry.fields = entry.fields.union(&fields);
+            }
+            Some(_) => {}
+            None => now.push(ManagerEntry { owner: former.owner, fields }),
+        }
+    }
+    now.retain(|entry| !entry.fields.is_empty());
+    Some(replacement(&now.iter().map(ManagerEntry::to_value).collect::<Vec<Value>>()))
+}
+
+/// The operation that gives an object that was created again all its managers; `None` where it had none.
+#[must_use]
+pub fn give_all_back(before: &[Value]) -> Option<Value> {
+    (!before.is_empty()).then(|| replacement(before))
+}
+
+fn replacement(entries: &[Value]) -> Value {
+    json!({"op": "add", "path": "/metadata/managedFields", "value": entries})
+}
+
+/// What cannot be understood is nobody's: it is left as the server has it.
+fn entries(live: &Value) -> Vec<ManagerEntry> {
+    let mut entries = fields::managers(live).unwrap_or_default();
+    entries.retain(|entry| entry.owner.subresource.is_empty());
+    entries
+}
+
+fn parsed(before: &[Value]) -> Vec<ManagerEntry> {
+    entries(&json!({"metadata": {"managedFields": before}}))
+}
+
+/// What of a set is at a path: what continues it, or a field above it that is owned as one.
+fn owned_at(set: &FieldSet, path: &[Element]) -> FieldSet {
+    let mut owned = set.difference(&set.without(path));
+    let is_whole = |set: &FieldSet| set.is_member() && set.children().next().is_none();
+    let above = (1..path.len()).map(|length| &path[..length]);
+    if let Some(whole) = above.into_iter().find(|path| set.below(path).is_some_and(is_whole)) {
+        owned.insert(whole);
+    }
+    owned
+}
+
+fn path(place: &Place) -> Vec<Element> {
+    let element = |part: &Part| match part {
+        Part::Key(key) => Element::field(key),
+        Part::Named(name) => Element::key(&Map::from_iter([("name".to_owned(), name.as_str().into())])),
+    };
+    place.parts().iter().map(element).collect()
+}
+
+fn is_of_patches(owner: &Owner) -> bool {
+    owner.manager == FIELD_MANAGER && owner.operation == "Update" && owner.subresource.is_empty()
+}
+
+/// As the server tells managers apart: one that applies is one in every version.
+fn is_same(one: &Owner, other: &Owner) -> bool {
+    let is_applier = one.operation == "Apply";
+    (&one.manager, &one.operation, &one.subresource) == (&other.manager, &other.operation, &other.subresource)
+        && (is_applier || one.api_version == other.api_version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "v1", "time": "2026-11-21T12:00:00Z",
+            "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    fn object(entries: &[Value]) -> Value {
+        json!({"metadata": {"managedFields": entries}})
+    }
+
+    fn mode() -> Place {
+        Place::keys(["data", "mode"])
+    }
+
+    #[test]
+    fn a_field_is_its_managers_again_and_what_else_has_changed_stays() {
+        let applied = json!({"f:data": {"f:level": {}, "f:mode": {}}});
+        let before = of_places(&object(&[entry("pushback", "Apply", &applied)]), [mode()].iter());
+        assert_eq!(before, [entry("pushback", "Apply", &json!({"f:data": {"f:mode": {}}}))]);
+        let mark =
+            json!({"f:metadata": {"f:annotations": {"f:pushback.dev/experiment": {}}}, "f:data": {"f:mode": {}}});
+        let now = object(&[
+            entry("pushback", "Apply", &json!({"f:data": {"f:level": {}}})),
+            entry("kubectl-edit", "Update", &json!({"f:data": {"f:more": {}}})),
+            entry("pushback", "Update", &mark),
+        ]);
+        let operation = give_back(&now, [mode()].iter(), &before).expect("there is something to give");
+        assert_eq!(operation["path"], "/metadata/managedFields");
+        let given = operation["value"].as_array().expect("entries");
+        assert_eq!(given[0], entry("pushback", "Apply", &applied));
+        assert_eq!(given[1], entry("kubectl-edit", "Update", &json!({"f:data": {"f:more": {}}})));
+        let left = json!({"f:metadata": {"f:annotations": {"f:pushback.dev/experiment": {}}}});
+        assert_eq!(given[2], entry("pushback", "Update", &left));
+    }
+
+    #[test]
+    fn a_manager_that_had_nothing_else_is_there_again() {
+        let applied = json!({"f:subjects": {}});
+        let before = of_places(&object(&[entry("helm", "Update", &applied)]), [Place::keys(["subjects"])].iter());
+        let now = object(&[entry("pushback", "Update", &applied)]);
+        let operation = give_back(&now, [Place::keys(["subjects"])].iter(), &before).expect("something to give");
+        assert_eq!(operation["value"], json!([entry("helm", "Update", &applied)]));
+    }
+
+    #[test]
+    fn what_somebody_has_taken_since_is_not_given_to_another() {
+        let field = json!({"f:data": {"f:mode": {}}});
+        let before = of_places(&object(&[entry("pushback", "Apply", &field)]), [mode()].iter());
+        let now =
+            object(&[entry("kubectl", "Apply", &field), entry("pushback", "Update", &json!({"f:data": {"f:x": {}}}))]);
+        assert_eq!(give_back(&now, [mode()].iter(), &before), None);
+        assert!(is_taken(&now, &mode()));
+        let untaken = object(&[
+            entry("kubectl", "Update", &json!({"f:data": {".": {}, "f:level": {}}})),
+            entry("pushback", "Update", &field),
+        ]);
+        assert!(!is_taken(&untaken, &mode()));
+    }
+
+    #[test]
+    fn what_was_nobodys_is_nobodys_again() {
+        let default = json!({"f:spec": {"f:keep": {}}});
+        let place = Place::keys(["spec", "keep"]);
+        let applied = entry("pushback", "Apply", &json!({"f:spec": {"f:schedule": {}}}));
+        let before = of_places(&object(std::slice::from_ref(&applied)), [place.clone()].iter());
+        assert_eq!(before, Vec::<Value>::new());
+        let now = object(&[applied.clone(), entry("pushback", "Update", &default)]);
+        let operation = give_back(&now, [place.clone()].iter(), &before).expect("there is something to give");
+        assert_eq!(operation["value"], json!([applied]));
+        // What our patches owned before they still own.
+        let before = [entry("pushback", "Update", &default)];
+        assert_eq!(give_back(&now, [place].iter(), &before), None);
+    }
+
+    #[test]
+    fn a_map_that_is_owned_as_one_comes_back_as_one() {
+        let place = Place::keys(["spec", "options", "mode"]);
+        let whole = json!({"f:spec": {"f:options": {}}});
+        let before = of_places(&object(&[entry("pushback", "Apply", &whole)]), [place.clone()].iter());
+        let now = object(&[entry("pushback", "Update", &whole)]);
+        let operation = give_back(&now, [place].iter(), &before).expect("there is something to give");
+        assert_eq!(operation["value"], json!([entry("pushback", "Apply", &whole)]));
+    }
+
+    #[test]
+    fn elements_of_lists_are_found_by_their_name_and_status_is_its_writers() {
+        let named = Part::Named("two".to_owned());
+        let place = Place::new(vec![Part::Key("webhooks".to_owned()), named, Part::Key("failurePolicy".to_owned())]);
+        let fields = json!({"f:webhooks": {"k:{\"name\":\"two\"}": {".": {}, "f:failurePolicy": {}, "f:name": {}}}});
+        let mut status = entry("manager", "Update", &fields);
+        status["subresource"] = json!("status");
+        let before = of_places(&object(&[entry("pushback", "Apply", &fields), status]), [place].iter());
+        let only = json!({"f:webhooks": {"k:{\"name\":\"two\"}": {"f:failurePolicy": {}}}});
+        assert_eq!(before, [entry("pushback", "Apply", &only)]);
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_left_as_it_is() {
+        let broken = entry("pushback", "Update", &json!({"x:": {}}));
+        assert_eq!(
+            give_back(
+                &object(std::slice::from_ref(&broken)),
+                [mode()].iter(),
+                &[entry("a", "Apply", &json!({"f:data": {}}))]
+            ),
+            None
+        );
+        assert_eq!(of_places(&object(&[broken]), [mode()].iter()), Vec::<Value>::new());
+    }
+}
