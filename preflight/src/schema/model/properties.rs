@@ -1,6 +1,8 @@
 //! The named schemas below a node, in the order of their names. A definition has thousands of such nodes, most of them with
 //! a few names: each takes the room of what it holds, and no more.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::Schema;
@@ -65,6 +67,13 @@ impl Properties {
 
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Schema> {
         self.0.iter_mut().map(|(_, schema)| schema)
+    }
+}
+
+/// Of two schemas with one name, the last counts.
+impl FromIterator<(String, Schema)> for Properties {
+    fn from_iter<I: IntoIterator<Item = (String, Schema)>>(schemas: I) -> Self {
+        Self(schemas.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
     }
 }
 
