@@ -74,6 +74,13 @@ fn to_the_second(time: &str) -> String {
     }
 }
 
+/// Whether a run is at work, or was killed: what the record says of its last change is of the one before. kapp knows
+/// nothing of it, and where it has written since, neither do we.
+fn is_under_way(record: &Value, spec: &Value) -> bool {
+    let own: Value = serde_json::from_str(record.text("/data/pushback")).unwrap_or(Value::Null);
+    own.text("/lastChangeName") == spec.text("/lastChangeName") && matches!(own.text("/phase"), "applying" | "deleting")
+}
+
 fn app(record: &Value) -> Value {
     let spec: Value = serde_json::from_str(record.text("/data/spec")).unwrap_or(Value::Null);
     json!({
@@ -81,8 +88,28 @@ fn app(record: &Value) -> Value {
         "name": record.name().strip_suffix(".apps.k14s.io").unwrap_or(record.name()),
         "label": spec.text("/labelValue"),
         "namespaces": spec.pointer("/lastChange/namespaces"),
-        "successful": spec.pointer("/lastChange/successful"),
+        "successful": spec.pointer("/lastChange/successful").filter(|_| !is_under_way(record, &spec)),
         "startedAt": spec.pointer("/lastChange/startedAt"),
         "finishedAt": spec.pointer("/lastChange/finishedAt"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_has_not_come_to_its_end_is_no_success() {
+        let record = |phase: &str, change: &str| {
+            let spec = json!({"lastChangeName": "app-change-1", "lastChange": {"successful": true}});
+            let own = json!({"phase": phase, "lastChangeName": change});
+            json!({"metadata": {"name": "app"}, "data": {"spec": spec.to_string(), "pushback": own.to_string()}})
+        };
+        for phase in ["applying", "deleting"] {
+            assert_eq!(app(&record(phase, "app-change-1"))["successful"], Value::Null, "{phase}");
+        }
+        assert_eq!(app(&record("done", "app-change-1"))["successful"], true);
+        // kapp has been here since.
+        assert_eq!(app(&record("applying", "app-change-0"))["successful"], true);
+    }
 }

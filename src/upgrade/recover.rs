@@ -152,6 +152,7 @@ async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left) -> Recover
             match revert(cluster, kinds, step, &stored.mark, Asked::ByAnother).await {
                 Ok(Reverted::Restored) => recovered.done.push(format!("{what}: taken back")),
                 Ok(Reverted::Nothing) => recovered.done.push(format!("{what}: is as before")),
+                Ok(Reverted::Replaced) => recovered.done.push(format!("{what}: another one is in its place")),
                 Ok(Reverted::Left(why)) => recovered.left.push(why),
                 Err(error) => recovered.failed.push(format!("{what}: {error}")),
             }

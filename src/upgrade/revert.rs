@@ -26,6 +26,8 @@ pub enum Reverted {
     Restored,
     /// Nothing was to do: it was never made, or somebody has put it right.
     Nothing,
+    /// Another object is in the place of the one that was deleted, its controller's or somebody else's: it stays.
+    Replaced,
     /// Somebody has changed the object since, and it is left as it is; in words without values.
     Left(String),
 }
@@ -103,6 +105,8 @@ impl Reverting<'_> {
         for _ in 0..LOOKS {
             let Some(found) = live else {
                 let mut body = body.clone();
+                // An upgrade may have ended the version in which it was read.
+                body["apiVersion"] = json!(self.address.kind.api_version());
                 if let Some(annotations) = body.metadata_map_mut("annotations") {
                     annotations.insert(MARK.to_owned(), self.mark.into());
                 }
@@ -116,8 +120,7 @@ impl Reverting<'_> {
                 return Ok(Reverted::Restored);
             }
             if found.uid() != target.uid {
-                // Its controller was faster.
-                return Ok(Reverted::Nothing);
+                return Ok(Reverted::Replaced);
             }
             if !found.is_terminating() {
                 self.overtake(&found).await?;

@@ -266,7 +266,7 @@ impl<'s> Judge<'s> {
         match look(&object) {
             Confirmed::Damaged(damage) => breaking(object, damage, &look),
             // Another object may hold the larger default against what is asked of the nodes around it.
-            Confirmed::Unharmed if suspect.keyword == "default" => {
+            Confirmed::Unharmed if ["default", "defaultOfNewField"].contains(&suspect.keyword) => {
                 if suspect.old.is_some() && suspect.new.is_some() && self.is_asked_around(&suspect.steps) {
                     unknown(suspect.keyword)
                 } else {

@@ -101,7 +101,7 @@ fn what_somebody_has_put_beside_an_injection_stays() {
     let before = operator.contents();
     let api = operator.cluster.api();
     let webhooks = format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{namespace}");
-    let beside = json!({"metadata": {"labels": {"theirs": "1"}, "annotations": {"theirs": "1"}}});
+    let beside = json!({"metadata": {"labels": {"theirs": "1", "app.kubernetes.io/managed-by": "somebody"}, "annotations": {"theirs": "1"}}});
     let blocked = json!({"metadata": {"finalizers": ["example.com/theirs", "chaos.operatorchaos.io/block",
         "example.com/more"], "labels": {"theirs": "1"}, "annotations": {"theirs": "1"}}});
     let cases = [
@@ -112,7 +112,8 @@ fn what_somebody_has_put_beside_an_injection_stays() {
         ("finalizer", operator.backup(), &blocked),
     ];
     for (experiment, path, change) in cases {
-        let unlabelled = json!({"metadata": {"labels": {"theirs": null}, "annotations": {"theirs": null}}});
+        let labels = json!({"theirs": null, "app.kubernetes.io/managed-by": null});
+        let unlabelled = json!({"metadata": {"labels": labels, "annotations": {"theirs": null}}});
         let said = operator.interfered(experiment, || drop(api.merge_patch(&path, change).ok()));
         assert!(said.ends_with(": taken back\n"), "{said}");
         let live = api.get(&path).ok();
@@ -154,7 +155,7 @@ fn what_somebody_has_put_in_the_place_of_an_object_stays() {
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": namespace, "name": "metrics"},
         "spec": {"ports": [{"port": 9999}]}});
     let said = operator.interfered("delete", || drop(api.apply(&service).ok()));
-    assert!(said.ends_with(": is as before\n"), "{said}");
+    assert!(said.ends_with(": another one is in its place\n"), "{said}");
     assert_eq!(api.get(&path).ok()["spec"]["ports"][0]["port"], 9999);
 
     // A ConfigMap that was made anew, with the mark that the experiment's had.

@@ -2,20 +2,22 @@
 //! injection is left, the app's record is true, and the same deploy again finishes it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Operator;
-use super::killed::moments;
+use super::killed::{Moment, moments};
 use crate::support::bookkeeping::{Bookkeeping, owned};
 use crate::support::case::show;
 use crate::support::proxy::{Matching, Verb, matching};
-use crate::support::{TestCase, cases, rounds};
+use crate::support::{TestCase, cases, rounds, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Controllers: an_upgrade_killed_at_any_write_leaves_no_injection_and_a_true_record,
         Controllers: what_the_new_release_has_made_of_a_field_stays,
+        Controllers: what_was_read_in_a_version_that_the_upgrade_ends_is_taken_back_in_another,
     ]
 }
 
@@ -161,6 +163,10 @@ fn look(
         let deployed = operator.deployed();
         assert!(deployed == *old || deployed == *new, "{point}: neither release: {deployed:#?}");
     }
+    if record.phase == "applying" {
+        let listed = operator.place.run(&["list", "-n", &operator.namespace]).expect(0).stdout;
+        assert!(listed.contains("unfinished"), "{point}: {listed}");
+    }
     *phases.entry(record.phase).or_default() += 1;
     operator.apply("new").expect(0);
     operator.assert_as_deployed(new, point);
@@ -200,4 +206,41 @@ fn what_the_new_release_has_made_of_a_field_stays() {
     assert_eq!(settings["data"]["mode"], "chaos-drift");
     assert_eq!(marked(&operator.contents()), Vec::<&String>::new());
     operator.assert_quiet("new", "upgraded");
+}
+
+fn what_was_read_in_a_version_that_the_upgrade_ends_is_taken_back_in_another() {
+    let operator = Operator::deploy();
+    let namespace = &operator.namespace;
+    let (group, api) = (format!("{namespace}.example.com"), operator.cluster.api());
+    let second = json!({"apiVersion": format!("{group}/v1"), "kind": "Backup", "spec": {"claimName": "second",
+        "schedule": "0 0 * * *", "keep": 5}, "metadata": {"namespace": namespace, "name": "second"}});
+    api.apply(&second).ok();
+    let before = operator.contents();
+    let in_v1 = |name: &str, kind: &str, more: Value| {
+        let mut parameters = json!({"apiVersion": format!("{group}/v1"), "kind": "Backup"});
+        parameters.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        let mut experiment = operator.experiment(name, kind, "high", &parameters);
+        experiment["metadata"]["annotations"] = json!({"chaos.operatorchaos.io/phase": "pre-upgrade"});
+        operator.place.write(&format!("suite/{name}.yaml"), experiment.to_string());
+    };
+    in_v1("mutate", "CRDMutation", json!({"name": "nightly", "field": "keep", "value": "3"}));
+    in_v1("delete", "ResourceDeletion", json!({"name": "second", "namespace": namespace}));
+    // The second version of the two is not stored, and can go.
+    operator.release(|text| text[..text.find("    - name: v1\n").expect("a second version")].to_owned());
+    let arguments = operator.upgrade_arguments();
+    let killed = operator.killed_at(&arguments, || matching(Verb::Delete, "services").nth(1), Moment::Heard);
+    assert!(killed, "the deploy deletes a Service");
+    wait_until("the version is not served", Duration::from_secs(60), || {
+        (api.get(&format!("/apis/{group}/v1")).status == 404).then_some(())
+    });
+    operator.recover().expect(0);
+    operator.assert_nothing_left("recovered");
+    let after = operator.contents();
+    for (path, object) in before.iter().filter(|(path, _)| path.contains("/backups/")) {
+        let mut expected = object.clone();
+        // What was owned in the version that is gone is nobody's.
+        expected["metadata"]["managedFields"] = after[path]["metadata"]["managedFields"].clone();
+        assert_eq!(after.get(path), Some(&expected), "{path}");
+    }
+    assert_eq!(marked(&after), Vec::<&String>::new());
 }

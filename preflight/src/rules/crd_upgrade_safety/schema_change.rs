@@ -109,7 +109,7 @@ fn finding(upgrade: &Upgrade<'_>, version: &str, difference: &Difference, profil
         finding.blocks = Some(blocks(upgrade, version, witness, damage).to_owned());
         finding.witness = Some(witness.clone());
     }
-    if difference.keyword == "defaultOfNewField" {
+    if difference.keyword == "defaultOfNewField" && difference.proof == Proof::Safe {
         finding.effect = Some("altered".to_owned());
         finding.blocks = Some("read".to_owned());
     }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::walk::{Step, child};
-use crate::schema::model::Schema;
+use crate::schema::model::{ListType, Schema};
 
 /// Whether objects get a default from the new node, or from one below it, that they did not get before.
 pub(super) fn gains(old: Option<&Schema>, new: &Schema) -> bool {
@@ -19,6 +19,22 @@ pub(super) fn gains(old: Option<&Schema>, new: &Schema) -> bool {
     fields
         || new.additional_schema().is_some_and(|after| gains(old.and_then(Schema::additional_schema), after))
         || new.items.as_deref().is_some_and(|after| gains(old.and_then(|old| old.items.as_deref()), after))
+}
+
+/// Whether the defaults below a node can make its own default another one than the node lets in.
+pub(super) fn counts_defaults(node: &Schema) -> bool {
+    fn asks(node: &Schema) -> bool {
+        let combined = !node.all_of.is_empty() || !node.any_of.is_empty() || !node.one_of.is_empty();
+        combined
+            || node.not.is_some()
+            || node.enumeration.is_some()
+            || node.property_count.most.is_some()
+            || !node.rules.is_empty()
+            || matches!(node.list_type, Some(ListType::Set | ListType::Map))
+            || node.children().any(asks)
+    }
+    let below = node.properties.values().chain(node.items.as_deref()).chain(node.additional_schema());
+    asks(node) && below.into_iter().any(|field| field.default.is_some() || gains(None, field))
 }
 
 /// A default that a node gives to one of its fields.

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::branches::{after, digests_of, number_of};
-use super::defaults::{defaults_of, gains};
+use super::defaults::{counts_defaults, defaults_of, gains};
 use super::formula::{
     Formula, Place, Role, Types, Unique, above, below, combinator_ways, free_values, no_multiple, types_of,
 };
@@ -450,7 +450,13 @@ impl<'s> Walk<'s> {
                 } else {
                     self.note("fieldAdded", None, kind_of(after), Question::Harmless);
                     if after.default.is_some() {
-                        self.note("defaultOfNewField", None, after.default.clone(), Question::Harmless);
+                        // Every object gets it, with the defaults below in it: the server looks at it without them.
+                        let question = if counts_defaults(after) {
+                            Question::Default(Formula::anything())
+                        } else {
+                            Question::Harmless
+                        };
+                        self.note("defaultOfNewField", None, after.default.clone(), question);
                     }
                 }
                 self.steps.pop();
