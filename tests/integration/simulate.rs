@@ -1,15 +1,17 @@
 //! Suites of experiments for upgrades: generated from real releases, valid by our validator and for a real API server, and
-//! written so that nothing of anybody else is lost.
+//! written so that nothing of anybody else is lost. `accepted` posts all of them to an API server.
+
+mod accepted;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Pushback, TestCase, TestCluster, cases};
+use crate::support::{Pushback, TestCase, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    cases![
+    let cases = cases![
         Nothing: every_experiment_for_a_real_upgrade_is_valid_and_ready,
         Nothing: the_published_examples_are_what_is_generated,
         Nothing: two_suites_for_the_same_releases_are_the_same_bytes,
@@ -18,8 +20,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: exports_lie_beside_the_suite,
         Nothing: wrong_arguments_are_answered,
         Nothing: wrong_experiments_are_refused_with_their_places,
-        ApiServer: every_generated_experiment_is_accepted_by_an_api_server,
-    ]
+    ];
+    [cases, accepted::tests()].concat()
 }
 
 fn data(path: &str) -> String {
@@ -216,43 +218,4 @@ fn wrong_experiments_are_refused_with_their_places() {
     ] {
         assert!(refused.stderr.contains(line), "{line}\n{}", refused.stderr);
     }
-}
-
-fn every_generated_experiment_is_accepted_by_an_api_server() {
-    let cluster = TestCluster::shared();
-    let place = Pushback::new();
-    let definition = yaml(data("chaos-experiment-crd.yaml"));
-    cluster.api().apply(&definition).ok();
-    let collection =
-        |namespace: &str| format!("/apis/chaos.operatorchaos.io/v1alpha1/namespaces/{namespace}/chaosexperiments");
-    crate::support::wait_until("experiments are served", std::time::Duration::from_secs(30), || {
-        (cluster.api().get(&collection("default")).status == 200).then_some(())
-    });
-    let mut count = 0;
-    let mut kinds = BTreeSet::new();
-    for (index, (from, to)) in [REAL, SEED].into_iter().enumerate() {
-        let folder = format!("suite{index}");
-        simulate(&place, from, to, &["--output", &folder]);
-        for file in files(&place, &folder).iter().filter(|file| *file != "suite-manifest.yaml") {
-            let experiment = yaml(place.directory().join(format!("{folder}/{file}")));
-            let namespace = experiment["metadata"]["namespace"].as_str().expect("it is there");
-            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-            cluster.api().apply(&object).ok();
-            // Strict: a field that the definition does not know would be refused, not dropped.
-            let path = format!("{}?fieldValidation=Strict", collection(namespace));
-            let stored = cluster.api().post(&path, &experiment).ok();
-            for field in ["tier", "target", "steadyState", "hypothesis", "blastRadius"] {
-                assert_eq!(stored["spec"][field], experiment["spec"][field], "{file}: {field}");
-            }
-            kinds.insert(stored["spec"]["injection"]["type"].as_str().expect("it is there").to_owned());
-            count += 1;
-        }
-    }
-    assert!(count >= 38, "{count}");
-    for kind in ["PodKill", "NetworkPartition", "ConfigDrift", "WebhookDisrupt", "RBACRevoke"] {
-        assert!(kinds.contains(kind), "{kind}: {kinds:?}");
-    }
-    cluster
-        .api()
-        .delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/chaosexperiments.chaos.operatorchaos.io");
 }

@@ -12,6 +12,7 @@ mod formula;
 mod implied;
 mod list;
 mod listed;
+mod logic;
 mod minimise;
 mod number;
 mod object;

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::aim;
 use super::components::{UPGRADE_TTL, group_of, instance_note};
 use super::context::{Index, Place};
 use super::draft::{Draft, Injected};
@@ -149,7 +150,10 @@ impl<'a> Generation<'a> {
             let before = kind.schema(&change.version)?;
             let now = after.and_then(|after| after.schema(&change.version));
             let is_removed = is_whole && change.change_type == ChangeType::FieldRemoved;
-            with_room(|| value_for(before, now.filter(|_| !is_removed), &reached))
+            with_room(|| match now.filter(|_| !is_removed) {
+                Some(now) if !is_whole => value_inside(before, now, &reached, change),
+                now => value_for(before, now, &reached),
+            })
         });
         let value = if is_absence { Some(Value::Null) } else { searched };
         let instance = self.instance(&self.old, old, kind, &change.version, Some(&reached));
@@ -321,4 +325,12 @@ fn value_for(before: &Value, after: Option<&Value>, path: &[&str]) -> Option<Val
     let at =
         |schema| path.iter().try_fold(schema, |schema: &Value, key| schema.get("properties")?.get(key)).map(Schema::of);
     contain::harmed_value(&at(before)?, after.and_then(at).as_ref())
+}
+
+/// A value for the node that a path leads to, which shows what changed somewhere in it.
+fn value_inside(before: &Value, now: &Value, path: &[&str], change: &DefinitionChange) -> Option<Value> {
+    let at = |schema| path.iter().try_fold(schema, |schema: &Value, key| schema.get("properties")?.get(key));
+    let steps = aim::steps(&change.path)?;
+    let (old, new) = aim::one_change(at(before)?, at(now)?, steps.get(path.len()..)?, change.change_type)?;
+    contain::harmed_value(&Schema::of(&old), Some(&Schema::of(&new)))
 }

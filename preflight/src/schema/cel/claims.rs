@@ -5,8 +5,10 @@ use std::borrow::Cow;
 
 use serde_json::{Value as Json, json};
 
+use super::libraries::quantity::exact_nanos;
 use super::names::{escape, unescape};
 use super::syntax::{Expression, Node};
+use super::time::duration;
 use crate::schema::Schema;
 
 /// Names of fields, each below the one before it. The first is below what the claims are about.
@@ -31,13 +33,27 @@ pub enum Claim {
     Compared(Term, Order, Json),
     /// A comparison of `size()` with a number.
     Counted(Term, Order, i64),
+    /// How many items of a list are like this compares so with a number.
+    Tallied {
+        /// The list.
+        range: Term,
+        /// Of one item.
+        body: Box<Claim>,
+        /// How it compares.
+        order: Order,
+        /// With what.
+        count: i64,
+        /// The number as text.
+        text: String,
+    },
     /// A comparison of two terms.
     Related(Term, Order, Term),
     /// The text matches the pattern of the schema.
     Matches(Term, Box<Schema>),
-    /// Whether all items of a list are like this, or (where not `all`) some are. The paths inside are below the item.
+    /// Whether all items of a list, or all keys of a map, are like this, or (where not `all`) some are. The paths inside
+    /// are below the item.
     Each {
-        /// The list.
+        /// The list or map.
         range: Term,
         /// `all`, and not `exists`.
         all: bool,
@@ -192,10 +208,13 @@ impl Reader<'_> {
     }
 
     fn each(&self, node: &Node, all: bool, range: &Node, variable: &str, body: &Node) -> Claim {
-        let bound: Vec<&str> = self.bound.iter().copied().chain([variable]).collect();
-        let inner = Reader { root: variable, below: &[], this: self.this, bound: &bound };
-        let body = Box::new(inner.claim(body));
+        let body = Box::new(self.of_item(variable, body));
         Claim::Each { range: self.term(range), all, body, text: self.text(node) }
+    }
+
+    fn of_item(&self, variable: &str, body: &Node) -> Claim {
+        let bound: Vec<&str> = self.bound.iter().copied().chain([variable]).collect();
+        Reader { root: variable, below: &[], this: self.this, bound: &bound }.claim(body)
     }
 
     fn contained(&self, node: &Node, left: &Node, right: &Node) -> Claim {
@@ -212,6 +231,7 @@ impl Reader<'_> {
     }
 
     fn compared(&self, left: &Node, order: Order, right: &Node) -> Claim {
+        let literal = |node| literal(node).or_else(|| measure(node));
         match (literal(left), literal(right)) {
             (Some(one), Some(other)) => constant(&one, order, &other)
                 .map_or_else(|| Claim::Related(self.term(left), order, self.term(right)), Claim::Constant),
@@ -239,6 +259,13 @@ impl Reader<'_> {
         if let Some(measured) = measured(node)
             && let Some(count) = literal.as_i64()
         {
+            if let Expression::Macro { function: "filter", range, variables, bodies } = &measured.expression
+                && let ([variable], [body]) = (variables.as_slice(), bodies.as_slice())
+            {
+                let body = Box::new(self.of_item(variable, body));
+                let text = format!("size {}", self.text(measured));
+                return Claim::Tallied { range: self.term(range), body, order, count, text };
+            }
             return Claim::Counted(self.term(measured), order, count);
         }
         // What is taken where there is no such field is a literal too.
@@ -260,10 +287,14 @@ impl Reader<'_> {
             (None, [target, rest @ ..]) if function == "matches" => (target, rest),
             _ => return None,
         };
-        let text = |node: &Node| match &node.expression {
-            Expression::String(text) => Some(text.clone()),
+        let compared = match function {
+            "isLessThan" => Some(Order::Less),
+            "isGreaterThan" => Some(Order::Greater),
             _ => None,
         };
+        if let (Some(order), [other]) = (compared, rest) {
+            return Some(Claim::Compared(self.term(target), order, measure(other)?));
+        }
         let pattern = match (function, rest) {
             ("matches", [pattern]) => text(pattern)?,
             ("startsWith", [start]) => format!("^{}", quoted(&text(start)?)?),
@@ -371,6 +402,26 @@ fn literal(node: &Node) -> Option<Json> {
 
 fn literal_of_same_type(node: &Node, other: &Json) -> Option<Json> {
     literal(node).filter(|literal| std::mem::discriminant(literal) == std::mem::discriminant(other))
+}
+
+fn text(node: &Node) -> Option<String> {
+    match &node.expression {
+        Expression::String(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+/// A duration or quantity that is written down, as a number that compares as it does.
+fn measure(node: &Node) -> Option<Json> {
+    let Expression::Call { function, target: None, arguments } = &node.expression else { return None };
+    let [written] = arguments.as_slice() else { return None };
+    match function.as_str() {
+        #[expect(clippy::cast_precision_loss, reason = "checked to be none")]
+        "duration" => duration(&text(written)?).filter(|nanos| nanos.abs() < 9_000_000_000_000_000).map(|it| it as f64),
+        "quantity" => exact_nanos(&text(written)?),
+        _ => None,
+    }
+    .map(Json::from)
 }
 
 /// How two literals of one type compare.

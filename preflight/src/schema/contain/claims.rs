@@ -4,21 +4,15 @@
 //! A claim about a field of a plain type becomes a demand on the field. Any other is held by its text: it is the same
 //! value in one object wherever it stands, and two demands on one value may contradict each other.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::formula::{Formula, Role, Types, Unique};
+use super::logic::{Logic, Range, Test, at};
 use crate::schema::cel::{Claim, Order, Term};
 use crate::schema::model::{Limit, Schema, Type, Window};
-
-/// Ways to hold all claims of one question that are looked at.
-const MOST_WAYS: usize = 200;
-/// Steps that it may take to look for them.
-const MOST_STEPS: usize = 5_000;
-/// How deep lists in lists are looked into.
-const MOST_DEPTH: usize = 4;
 
 /// What is asked of a claim; it may also be an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,41 +55,6 @@ pub(super) struct Scene<'s> {
     pub(super) stable: bool,
 }
 
-/// Demands on one value under `and` and `or`.
-#[derive(Clone, Debug)]
-pub(super) enum Logic<'f> {
-    All(Vec<Logic<'f>>),
-    Any(Vec<Logic<'f>>),
-    Plain(Formula<'f>),
-    /// Something that is known by its text only.
-    Held(String, Test),
-    /// Of the items of the list at this path, some are like this, or all.
-    Items {
-        path: &'f [String],
-        some: bool,
-        inner: Box<Logic<'f>>,
-    },
-}
-
-/// A demand on a value that is known by its text: whether it compares so with a number, or is an error.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Test {
-    order: Order,
-    number: f64,
-    holds: bool,
-    or_error: bool,
-    range: Range,
-}
-
-/// What numbers a value can be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Range {
-    Whole,
-    Real,
-    /// Not-a-number too, with which no comparison but `!=` is true.
-    Any,
-}
-
 impl<'s> Scene<'s> {
     /// What an object is like of which the claim is as asked.
     pub(super) fn logic<'f>(&self, claim: &'f Claim, asked: Asked) -> Logic<'f> {
@@ -132,6 +91,9 @@ impl<'s> Scene<'s> {
             (Claim::Related(left, order, right), _) => self.related(left, *order, right, asked),
             (Claim::Matches(term, pattern), _) => self.matches(term, pattern, asked),
             (Claim::Each { range, all, body, text }, _) => self.each(range, *all, body, text, asked),
+            (Claim::Tallied { range, body, order, count, text }, _) => {
+                self.tallied(range, body, (*order, *count), text, asked)
+            }
             (Claim::Contains(term, literal), _) => self.contains(term, literal, asked),
         }
     }
@@ -219,13 +181,13 @@ impl<'s> Scene<'s> {
         };
         let is_number = matches!(kind, Some(Type::Integer | Type::Number));
         // Beyond this, floats no longer tell whole numbers apart.
-        let number = literal.as_f64().filter(|number| number.abs() < 9e15);
+        let number = literal.as_f64().filter(|number| number.abs() < 9e15 || literal.is_f64());
         let ways = match (kind, literal, number) {
             (Some(Type::String), Value::String(_), _) | (Some(Type::Boolean), Value::Bool(_), _) => {
                 same(order, literal)
             }
             // Of bounds that are not whole the search makes what the server makes of those in schemas.
-            (Some(_), _, Some(number)) if is_number && number.fract() == 0.0 => {
+            (Some(_), _, Some(number)) if is_number && number.fract() == 0.0 && number.abs() < 9e15 => {
                 Some([ordered(order, number), ordered(order.opposite(), number)])
             }
             _ => None,
@@ -289,12 +251,45 @@ impl<'s> Scene<'s> {
     }
 
     fn each<'f>(&self, range: &'f Term, all: bool, body: &'f Claim, text: &str, asked: Asked) -> Logic<'f> {
-        let (Some(items), Some(path)) = (self.items(range), &range.path) else { return self.truth(text, asked) };
+        let (items, keys) = match (self.items(range), self.keys(range)) {
+            (Some(items), _) => (items, false),
+            (None, Some(keys)) => (keys, true),
+            (None, None) => return self.truth(text, asked),
+        };
+        let Some(path) = &range.path else { return self.truth(text, asked) };
         // One that is false makes `all` false, and one that is true `exists` true, whatever the others are.
         let inner = Box::new(items.logic(body, asked));
-        let some = Logic::Items { path, some: all != asked.positive(), inner };
+        let some = Logic::Items { path, keys, some: all != asked.positive(), inner };
         let there = Logic::All(vec![Logic::Plain(at(path, Formula::anything())), some]);
         if asked.or_error() { Logic::Any(vec![there, Logic::Plain(self.absent(path))]) } else { there }
+    }
+
+    /// How many items are like this: where none at all would not do, there is one of which it is true, or an error.
+    #[expect(clippy::cast_precision_loss, reason = "only how counts compare matters, and none is so large")]
+    fn tallied<'f>(
+        &self,
+        range: &'f Term,
+        body: &'f Claim,
+        (order, count): (Order, i64),
+        text: &str,
+        asked: Asked,
+    ) -> Logic<'f> {
+        let held = self.held(text, order, count as f64, Range::Whole, asked);
+        let (Some(items), Some(path)) = (self.items(range), &range.path) else { return held };
+        if order.holds(0.0, count as f64) == asked.positive() {
+            return held;
+        }
+        let inner = Box::new(items.logic(body, Asked::NotFalse));
+        let some = Logic::Items { path, keys: false, some: true, inner };
+        let there = Logic::All(vec![held, some]);
+        if asked.or_error() { Logic::Any(vec![there, Logic::Plain(self.absent(path))]) } else { there }
+    }
+
+    /// The keys of a map.
+    fn keys(&self, range: &Term) -> Option<Self> {
+        static KEY: LazyLock<Schema> = LazyLock::new(|| Schema::of(&json!({"type": "string"})));
+        let map = self.field(range).filter(|node| plain_type(node) == Some(Type::Object))?;
+        map.additional_schema().is_some().then_some(Self { schema: &KEY, other: &KEY, stable: self.stable })
     }
 
     /// The items of a list.
@@ -319,7 +314,7 @@ impl<'s> Scene<'s> {
             };
             if let Some([yes, no]) = ways {
                 let inner = Box::new(Logic::Plain(if asked.positive() { yes } else { no }));
-                let items = Logic::Items { path, some: asked.positive(), inner };
+                let items = Logic::Items { path, keys: false, some: asked.positive(), inner };
                 let there = Logic::All(vec![Logic::Plain(at(path, Formula::anything())), items]);
                 return if asked.or_error() { Logic::Any(vec![there, Logic::Plain(self.absent(path))]) } else { there };
             }
@@ -368,13 +363,6 @@ pub(super) fn is_stable(old: &Schema, new: &Schema) -> bool {
         && inner(old.items.as_deref(), new.items.as_deref())
         && old.additional.is_some() == new.additional.is_some()
         && inner(old.additional_schema(), new.additional_schema())
-}
-
-/// A value at a path, which is there and not null.
-pub(super) fn at<'f>(path: &[String], formula: Formula<'f>) -> Formula<'f> {
-    path.iter()
-        .rev()
-        .fold(formula, |inner, name| Formula::has(name, Formula::All(vec![Formula::Types(Types::NULL.not()), inner])))
 }
 
 fn is<'f>(value: Value) -> Formula<'f> {
@@ -428,170 +416,4 @@ fn sized<'f>(kind: Type, order: Order, count: i64) -> Formula<'f> {
         Order::Greater => least(after),
         Order::AtLeast => least(count),
     }
-}
-
-impl<'f> Logic<'f> {
-    pub(super) fn anything() -> Self {
-        Self::All(Vec::new())
-    }
-
-    fn nothing() -> Self {
-        Self::Any(Vec::new())
-    }
-
-    /// As a formula, where it is about fields alone.
-    fn plain(&self) -> Option<Formula<'f>> {
-        let each = |parts: &[Self]| parts.iter().map(Self::plain).collect::<Option<Vec<_>>>();
-        match self {
-            Self::Plain(formula) => Some(formula.clone()),
-            Self::All(parts) => each(parts).map(Formula::All),
-            Self::Any(parts) => each(parts).map(Formula::Any),
-            Self::Held(..) | Self::Items { .. } => None,
-        }
-    }
-
-    /// What it looks at: the first fields of paths, and texts.
-    pub(super) fn subjects(&self, into: &mut std::collections::BTreeSet<String>) {
-        match self {
-            Self::All(parts) | Self::Any(parts) => parts.iter().for_each(|part| part.subjects(into)),
-            Self::Plain(formula) => formula_subjects(formula, &mut String::new(), into),
-            Self::Held(text, _) => {
-                into.insert(text.clone());
-            }
-            Self::Items { path, .. } => {
-                into.insert(path.iter().fold(String::new(), |text, name| format!("{text}/{name}")));
-            }
-        }
-    }
-
-    /// A formula that every value meets which meets this; `None` where it takes too long to find one. No ways at all are
-    /// the proof that there is no such value.
-    pub(super) fn formula(self) -> Option<Formula<'f>> {
-        formula_of(self, &mut Budget { ways: MOST_WAYS, steps: MOST_STEPS }, 0)
-    }
-}
-
-fn formula_subjects(formula: &Formula<'_>, path: &mut String, into: &mut std::collections::BTreeSet<String>) {
-    match formula {
-        Formula::All(inner) | Formula::Any(inner) => {
-            inner.iter().for_each(|formula| formula_subjects(formula, path, into));
-        }
-        Formula::Has(name, inner) => {
-            let length = path.len();
-            path.push('/');
-            path.push_str(name);
-            into.insert(path.clone());
-            formula_subjects(inner, path, into);
-            path.truncate(length);
-        }
-        Formula::Lacks(name) => {
-            into.insert(format!("{path}/{name}"));
-        }
-        _ => {
-            into.insert(path.clone());
-        }
-    }
-}
-
-struct Budget {
-    ways: usize,
-    steps: usize,
-}
-
-/// One way to meet some logic, as far as it is chosen.
-#[derive(Clone, Default)]
-struct Way<'f> {
-    formulas: Vec<Formula<'f>>,
-    held: BTreeMap<String, Vec<Test>>,
-    /// By list: what some item is like, each, and what all are.
-    items: BTreeMap<&'f [String], [Vec<Logic<'f>>; 2]>,
-}
-
-fn formula_of<'f>(logic: Logic<'f>, budget: &mut Budget, depth: usize) -> Option<Formula<'f>> {
-    let mut found = Vec::new();
-    ways(vec![logic], Way::default(), &mut found, budget, depth)?;
-    Some(Formula::Any(found))
-}
-
-/// All ways without a contradiction that shows.
-fn ways<'f>(
-    mut open: Vec<Logic<'f>>,
-    mut way: Way<'f>,
-    found: &mut Vec<Formula<'f>>,
-    budget: &mut Budget,
-    depth: usize,
-) -> Option<()> {
-    budget.steps = budget.steps.checked_sub(1)?;
-    let mut choices = Vec::new();
-    while let Some(logic) = open.pop() {
-        match logic {
-            Logic::All(parts) => open.extend(parts),
-            Logic::Plain(formula) => way.formulas.push(formula),
-            Logic::Held(text, test) => {
-                let tests = way.held.entry(text).or_default();
-                tests.push(test);
-                if !can_hold(tests) {
-                    return Some(());
-                }
-            }
-            Logic::Items { path, some, inner } => {
-                let [wanted, always] = way.items.entry(path).or_default();
-                if some { wanted.push(*inner) } else { always.push(*inner) }
-            }
-            Logic::Any(parts) if parts.len() == 1 => open.extend(parts),
-            Logic::Any(parts) => match Logic::Any(parts.clone()).plain() {
-                Some(formula) => way.formulas.push(formula),
-                None => choices.push(parts),
-            },
-        }
-    }
-    let Some(choice) = choices.pop() else {
-        budget.ways = budget.ways.checked_sub(1)?;
-        found.extend(settled(way, budget, depth)?);
-        return Some(());
-    };
-    let rest: Vec<Logic<'f>> = choices.into_iter().map(Logic::Any).collect();
-    for part in choice {
-        let open = rest.iter().cloned().chain([part]).collect();
-        ways(open, way.clone(), found, budget, depth)?;
-    }
-    Some(())
-}
-
-/// The formula of a way in which everything is chosen; nothing where lists contradict themselves.
-#[expect(clippy::option_option, reason = "nothing to be found is not the same as no answer")]
-fn settled<'f>(way: Way<'f>, budget: &mut Budget, depth: usize) -> Option<Option<Formula<'f>>> {
-    let mut formulas = way.formulas;
-    for (path, [wanted, always]) in way.items {
-        if depth == MOST_DEPTH {
-            continue;
-        }
-        for some in wanted {
-            // What all items are like, this one is like too.
-            let item = Logic::All(always.iter().cloned().chain([some]).collect());
-            match formula_of(item, budget, depth + 1)? {
-                Formula::Any(ways) if ways.is_empty() => return Some(None),
-                item => formulas.push(at(path, Formula::HasItem(Box::new(item)))),
-            }
-        }
-    }
-    Some(Some(Formula::All(formulas)))
-}
-
-/// Whether some value, or an error, passes all tests. It is enough to try the numbers they name and some between and
-/// beyond them.
-fn can_hold(tests: &[Test]) -> bool {
-    if tests.iter().all(|test| test.or_error) {
-        return true;
-    }
-    let mut numbers: Vec<f64> = tests.iter().map(|test| test.number).collect();
-    numbers.sort_by(f64::total_cmp);
-    numbers.dedup();
-    let is = |range: Range| tests.iter().any(|test| test.range == range);
-    let whole = is(Range::Whole) && numbers.iter().all(|number| number.fract() == 0.0);
-    let between = numbers.windows(2).map(|pair| pair[0] / 2.0 + pair[1] / 2.0).filter(|_| !whole);
-    let beside = numbers.iter().flat_map(|number| [number - 1.0, number + 1.0]);
-    let no_number = std::iter::once(f64::NAN).filter(|_| !is(Range::Whole) && !is(Range::Real));
-    let mut samples = numbers.iter().copied().chain(between).chain(beside).chain(no_number);
-    samples.any(|sample| tests.iter().all(|test| test.order.holds(sample, test.number) == test.holds))
 }

@@ -6,13 +6,14 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 
-use super::claims::{Asked, Logic, Scene, at, is_stable};
+use super::claims::{Asked, Scene, is_stable};
 use super::formula::{Formula, Types};
+use super::logic::{Logic, at};
 use super::rules::node_at;
 use super::solve::Outcome;
 use super::walk::{Step, Suspect};
 use super::{Judge, lifted};
-use crate::schema::cel::{Claim, FieldPath, Program};
+use crate::schema::cel::{Claim, FieldPath, Program, Term};
 use crate::schema::model::{CelRule, Schema};
 
 /// A node that is no longer described.
@@ -23,6 +24,21 @@ impl<'s> Judge<'s> {
     /// a guess, as not all that a rule says is in the formula. `None` where nothing can be said.
     pub(super) fn refused(&mut self, suspect: &Suspect<'s>, rule: &CelRule) -> Option<Outcome> {
         let steps = &suspect.steps;
+        let outcome = self.refused_at(steps, |below| Program::shared(rule).ok()?.claim(below));
+        // A rule of items is one of their list as well.
+        match steps.iter().rposition(|step| !matches!(step, Step::Field(_))) {
+            Some(item) if matches!(steps[item], Step::Item) && outcome != Some(Outcome::Empty) => {
+                let inner = names(&steps[item + 1..]);
+                let of_list = self.refused_at(&steps[..item], |below| of_each(below, rule, &inner));
+                if of_list == Some(Outcome::Empty) { of_list } else { outcome }
+            }
+            _ => outcome,
+        }
+    }
+
+    /// An old object of which a claim about the value at the end of the steps is not true. `claimed` makes the claim of the
+    /// names from a value above.
+    fn refused_at(&mut self, steps: &[Step<'s>], claimed: impl Fn(&[String]) -> Option<Claim>) -> Option<Outcome> {
         // From here on there are fields only, so that every rule on the way can be read as one about the same object.
         let mut start = steps.iter().rposition(|step| !matches!(step, Step::Field(_))).map_or(0, |last| last + 1);
         let has_rules =
@@ -30,7 +46,7 @@ impl<'s> Judge<'s> {
         start += (start..steps.len()).take_while(|length| !has_rules(*length)).count();
         let below = names(&steps[start..]);
         let (old, new) = (node_at(self.before, &steps[..start])?, node_at(self.after, &steps[..start])?);
-        let claim = Program::shared(rule).ok()?.claim(&below)?;
+        let claim = claimed(&below)?;
         let stable = self.old.version == self.new.version && is_stable(old, new);
         let broken = Scene { schema: new, other: old, stable }.logic(&claim, Asked::NotTrue);
         let known = claims_on_the_way(old, &below);
@@ -52,7 +68,7 @@ impl<'s> Judge<'s> {
             };
             all.push(obeyed);
         }
-        let formula = Logic::All(all).formula()?;
+        let formula = Logic::All(all).formula(&mut self.solver)?;
         Some(self.search(lifted(&steps[..start], formula)))
     }
 
@@ -75,20 +91,20 @@ impl<'s> Judge<'s> {
         if known.iter().all(Vec::is_empty) {
             return None;
         }
-        let obeyed = |length: usize| -> Vec<Formula<'_>> {
+        let mut obeyed = Vec::new();
+        for (length, claims) in known.iter().enumerate() {
             let scene = Scene { schema: nodes[length], other: after[length].unwrap_or(&NOTHING), stable: true };
-            let each = known[length].iter().filter_map(|(path, claim)| {
-                let obeyed = scene.logic(claim, Asked::True);
-                Logic::Any(vec![Logic::Plain(scene.absent(path)), obeyed]).formula()
+            let each = claims.iter().filter_map(|(path, claim)| {
+                let claimed = scene.logic(claim, Asked::True);
+                Logic::Any(vec![Logic::Plain(scene.absent(path)), claimed]).formula(&mut self.solver)
             });
-            each.collect()
-        };
+            obeyed.push(Formula::All(each.collect()));
+        }
         // No rule is asked of null.
-        let end = Formula::Any(vec![Formula::Types(Types::NULL), Formula::All(obeyed(steps.len()))]);
+        let end = Formula::Any(vec![Formula::Types(Types::NULL), obeyed.pop()?]);
         let mut all = Formula::All(vec![formula.clone(), end]);
-        for (length, step) in steps.iter().enumerate().rev() {
-            let below = step.around(all);
-            all = Formula::All(obeyed(length).into_iter().chain([below]).collect());
+        for (step, claimed) in steps.iter().zip(obeyed).rev() {
+            all = Formula::All(vec![claimed, step.around(all)]);
         }
         Some(self.search(all))
     }
@@ -108,7 +124,18 @@ fn claims_of(node: &Schema, path: &[String]) -> Vec<(FieldPath, Claim)> {
     claims.map(|claim| (path.to_vec(), claim)).collect()
 }
 
-/// The claims of all rules from a node to the end of the path, and of the fields below.
+/// What a rule of the items of a list, or of a field in them, claims of the list.
+fn of_each(list: &[String], rule: &CelRule, inner: &[String]) -> Option<Claim> {
+    let claim = Program::shared(rule).ok()?.claim(inner)?;
+    // A rule is about what is there.
+    let absent = (1..=inner.len()).map(|length| Claim::Not(Box::new(Claim::Present(inner[..length].to_vec()))));
+    let body = Claim::Any(absent.chain([claim]).collect());
+    let text = format!("each of {list:?} {inner:?} {}", rule.rule);
+    let range = Term { path: Some(list.to_vec()), text: format!("{list:?}") };
+    Some(Claim::Each { range, all: true, body: Box::new(body), text })
+}
+
+/// The claims of all rules from a node to the end of the path, of the fields below and of their items.
 fn claims_on_the_way(node: &Schema, path: &[String]) -> Vec<(FieldPath, Claim)> {
     let mut found = Vec::new();
     let mut node = node;
@@ -122,6 +149,8 @@ fn claims_on_the_way(node: &Schema, path: &[String]) -> Vec<(FieldPath, Claim)> 
     let mut open = vec![(node, path.to_vec())];
     while let Some((node, path)) = open.pop() {
         found.extend(claims_of(node, &path));
+        let items = node.items.iter().flat_map(|items| &items.rules);
+        found.extend(items.filter_map(|rule| Some((path.clone(), of_each(&path, rule, &[])?))));
         open.extend(
             node.properties
                 .iter()

@@ -110,6 +110,22 @@ fn breaking_changes_of_definitions_are_seeded_before_the_upgrade() {
 }
 
 #[test]
+fn changes_of_one_list_are_each_shown_by_a_value_of_their_own() {
+    let disks = |item: Value| json!({"disks": {"type": "array", "items": {"type": "object", "properties": item}}});
+    let color = |values: &[&str]| json!({"type": "string", "enum": values});
+    let old =
+        disks(json!({"size": {"type": "boolean"}, "name": {"type": "boolean"}, "color": color(&["red", "blue"])}));
+    let new = disks(json!({"name": {"type": "integer"}, "color": color(&["red"])}));
+    let value = |change_type, path| {
+        let suite = redefined(old.clone(), new.clone(), definition_change(change_type, path, "v1"), Some(json!({})));
+        suite.experiments[0].experiment.injection.parameters["value"].clone()
+    };
+    assert_eq!(value(ChangeType::FieldRemoved, "spec.disks[*].size"), r#"[{"size":true}]"#);
+    assert_eq!(value(ChangeType::TypeChanged, "spec.disks[*].name"), r#"[{"name":true}]"#);
+    assert_eq!(value(ChangeType::EnumValueRemoved, "spec.disks[*].color"), r#"[{"color":"blue"}]"#);
+}
+
+#[test]
 fn an_instance_that_is_not_known_has_to_be_named() {
     let change = || definition_change(ChangeType::FieldRemoved, "spec.storage", "v1");
     let old = json!({"storage": {"type": "boolean"}});

@@ -38,6 +38,14 @@ impl Quantity {
     }
 }
 
+/// The nanos of a quantity, where a float holds them exactly.
+pub(in super::super) fn exact_nanos(text: &str) -> Option<f64> {
+    let nanos = parse(text).ok()?.nanos;
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "compared with what it came from")]
+    let (float, back) = (nanos as f64, nanos as f64 as i128);
+    (back == nanos).then_some(float)
+}
+
 /// Why a text is no quantity.
 enum Refusal {
     /// The server does not read it either.

@@ -33,7 +33,7 @@ fn rule(generator: &mut Generator, depth: usize) -> String {
     let text = one_of(generator, &["s", "n.t"]);
     let word = one_of(generator, &["", "x", "xy", "y"]);
     let inner = one_of(generator, &["x > 1", "x <= 2", "x != 0", "x == self.a", "x in [0, 1]", "!(x < 1)"]);
-    match generator.below(17) {
+    match generator.below(20) {
         0..3 => format!("self.{number} {order} {count}"),
         3 => format!("{count} {order} self.{number}"),
         4 => format!("has(self.{})", one_of(generator, &["a", "b", "d", "s", "n", "n.c", "l", "m", "e"])),
@@ -46,6 +46,9 @@ fn rule(generator: &mut Generator, depth: usize) -> String {
         11 => format!("self.l.{}(x, {inner})", one_of(generator, &["all", "exists"])),
         12 => format!("{count} in self.l"),
         13 => one_of(generator, &["'k' in self.m", "self.m.all(k, k == 'k')", "self.e", "self.e == false"]).to_owned(),
+        17 => format!("self.l.filter(x, {inner}).size() {order} {count}"),
+        18 => format!("self.m.all(k, k.startsWith('{word}'))"),
+        19 => format!("self.m.exists(k, k.contains('{word}'))"),
         14 => format!("self.a + self.b {order} {count}"),
         15 => format!("self.?{}.orValue({count}) {order} 2", one_of(generator, &["a", "b", "d"])),
         _ => {
@@ -144,7 +147,7 @@ fn object(generator: &mut Generator) -> Value {
     }
     if generator.chance(60) {
         spec["m"] = json!({});
-        for key in ["k", "o"] {
+        for key in ["k", "x", "yxy"] {
             if generator.chance(50) {
                 spec["m"][key] = json!("v");
             }
