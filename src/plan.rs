@@ -60,7 +60,7 @@ pub struct Planned {
     /// Remarks for people.
     pub notes: Vec<String>,
     /// Digest of the manifest, for the inventory.
-    pub manifest_digest: String,
+    pub manifest_digest: compare::BodyDigest,
     /// Whether it is waited for.
     pub wait: bool,
 }
@@ -234,10 +234,11 @@ impl Plan {
 #[must_use]
 pub fn entry(planned: &Planned, live: &serde_json::Value) -> Entry {
     use pushback_preflight::ObjectExt;
+    let digest = |body| planned.manifest_digest.of(body).to_owned();
     Entry {
         version: planned.change.object.version.clone(),
         uid: live.uid().to_owned(),
-        manifest_digest: planned.manifest_digest.clone(),
+        manifest_digest: planned.change.desired.as_deref().map(digest).unwrap_or_default(),
         live_digest: compare::live_digest(live),
     }
 }

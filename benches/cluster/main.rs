@@ -1,18 +1,23 @@
 //! What runs cost on a real control plane of their own, each beside what plain requests cost in the same run.
-//! `cargo bench --bench cluster -- [PART…] [--rounds N] [--quick]`; parts: `processor`, `definitions` (of the folders in
-//! `PUSHBACK_CRDS=OLD:NEW`), `apps`, `mix`, `custom`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the
+//! `cargo bench --bench cluster -- [PART…] [--rounds N] [--quick]`; parts: `processor`, `releases` (the definitions
+//! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `mix`, `custom`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the
 //! tables into the README and the drawing into `docs/`.
 
 mod app;
 mod chart;
+#[path = "../shared/definitions.rs"]
 mod definitions;
 mod delay;
 mod measure;
+#[path = "../shared/models.rs"]
+mod models;
 #[path = "../shared/objects.rs"]
 mod objects;
 mod parts;
 mod raw;
+mod releases;
 mod round_trips;
+mod split;
 #[path = "../../tests/integration/support"]
 #[expect(dead_code, reason = "the tests use more of their support than this")]
 mod support {
@@ -38,7 +43,7 @@ use std::process::ExitCode;
 use self::parts::Bench;
 
 /// Everything that can be measured by itself, in the order in which it is.
-const PARTS: [&str; 7] = ["processor", "definitions", "apps", "mix", "custom", "round-trips", "curve"];
+const PARTS: [&str; 7] = ["processor", "releases", "apps", "mix", "custom", "round-trips", "curve"];
 
 /// Where the README has the tables.
 const MARKS: (&str, &str) = ("<!-- cargo bench --bench cluster -->\n", "<!-- until here -->");
@@ -71,7 +76,7 @@ fn main() -> ExitCode {
         progress(part);
         let section = match part {
             "processor" => bench.processor(),
-            "definitions" => definitions::table().unwrap_or_default(),
+            "releases" => releases::tables(),
             "apps" => bench.apps(),
             "mix" => bench.mix(),
             "custom" => bench.custom(),

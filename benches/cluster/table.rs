@@ -69,7 +69,7 @@ pub(crate) fn figures(rows: &[(String, String, bool, String)]) -> String {
 }
 
 /// A figure with its target.
-fn beside(figure: &str, target: Option<(bool, String)>) -> String {
+pub(crate) fn beside(figure: &str, target: Option<(bool, String)>) -> String {
     match target {
         None => figure.to_owned(),
         Some((true, most)) => format!("{figure} (≤ {most})"),

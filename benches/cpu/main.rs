@@ -1,6 +1,10 @@
 //! What the processor does: reading YAML, drawing the change graph, comparing, planning, judging definitions, comparing releases.
 //! `cargo bench --bench cpu`; what a control plane has a part in is measured by `--bench cluster`.
 
+#[path = "../shared/definitions.rs"]
+mod definitions;
+#[path = "../shared/models.rs"]
+mod models;
 #[path = "../shared/objects.rs"]
 mod objects;
 mod releases;

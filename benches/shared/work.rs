@@ -31,7 +31,7 @@ fn create(object: &Value) -> Planned {
         after: Vec::new(),
         fields: Vec::new(),
         notes: Vec::new(),
-        manifest_digest: String::new(),
+        manifest_digest: Default::default(),
         wait: true,
     }
 }

@@ -1,5 +1,6 @@
 //! Work on several threads whose outcome does not depend on how many there are: every item by itself, results in order.
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -9,15 +10,27 @@ const MOST: usize = 4;
 /// Does the same to every item, and returns the results in the order of the items. Each thread has a stack of `stack`
 /// bytes, of which only what is used costs anything. A panic of the work is one of the caller.
 pub fn map<T: Sync, R: Send>(items: &[T], stack: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    map_heaviest_first(items, |_| 0, stack, work)
+}
+
+/// As [`map`], where the items differ much in how long they take: none of the heavy ones is left for the end, when the
+/// other threads have nothing more to do.
+pub fn map_heaviest_first<T: Sync, R: Send>(
+    items: &[T],
+    weight: impl Fn(&T) -> usize,
+    stack: usize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|index| Reverse(weight(&items[*index])));
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST).min(items.len());
     let next = AtomicUsize::new(0);
     // Whoever is free takes the next: items differ in size.
     let take = || {
         let mut done = Vec::new();
         loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else { return done };
-            done.push((index, work(item)));
+            let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { return done };
+            done.push((index, work(&items[index])));
         }
     };
     let mut done = thread::scope(|scope| {
@@ -40,6 +53,8 @@ pub fn map<T: Sync, R: Send>(items: &[T], stack: usize, work: impl Fn(&T) -> R +
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     const STACK: usize = 1 << 20;
@@ -51,6 +66,20 @@ mod tests {
         let slow = |item: &u64| (0..(1_000 - item) * 50).fold(*item, |sum, number| sum.wrapping_add(number * number));
         assert_eq!(map(&items, STACK, slow), items.iter().map(slow).collect::<Vec<_>>());
         assert!(map(&[], STACK, slow).is_empty());
+    }
+
+    #[test]
+    fn the_heaviest_come_first_and_the_results_stay_in_order() {
+        let items = [3, 1, 7, 7, 2];
+        let begun = Mutex::new(Vec::new());
+        let one_after_the_other = |item: &usize| {
+            begun.lock().unwrap().push(*item);
+            item * 2
+        };
+        let results = map_heaviest_first(&items, |item| *item, STACK, one_after_the_other);
+        assert_eq!(results, [6, 2, 14, 14, 4]);
+        // The first to begin is one of the two that are taken first, however many threads there are.
+        assert_eq!(begun.lock().unwrap()[0], 7);
     }
 
     #[test]

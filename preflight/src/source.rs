@@ -150,6 +150,12 @@ impl Positions {
         &self.file
     }
 
+    /// How many nodes the document has.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Where the document starts.
     #[must_use]
     pub fn start(&self) -> Position {

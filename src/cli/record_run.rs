@@ -307,7 +307,7 @@ fn final_inventory(plan: &Plan, mut inventory: Inventory, outcome: &Outcome) -> 
             Operation::Delete if *progress == Progress::Done => {
                 inventory.remove(&key);
             }
-            Operation::Noop if !planned.manifest_digest.is_empty() => {
+            Operation::Noop => {
                 // An object that was compared by the server and found equal is known from now on.
                 let known = inventory.get(&key).is_some_and(|entry| !entry.live_digest.is_empty());
                 if let (false, Some(live)) = (known, planned.change.live.as_deref()) {

@@ -1,6 +1,8 @@
 //! Rebase rules: fields of the manifest that take the live object's value, or are left out.
 //! The meaning is kapp's (`docs/config`, "rebaseRules"), except where this page says so.
 
+use std::sync::Arc;
+
 use pushback_preflight::PathSegment;
 use serde_json::{Map, Value};
 
@@ -42,15 +44,14 @@ const SERVER_METADATA: [&str; 8] = [
 /// What the object is; a rule that moved it would change another object.
 const IDENTITY_METADATA: [&str; 3] = ["name", "namespace", "generateName"];
 
-/// Applies all rules in their order. `new` means the manifest as it was before the first of them.
-pub fn rebase_all(rules: &[RebaseRule], desired: &mut Value, live: &Value) -> Vec<Rebased> {
-    let mut manifest = None;
+/// Applies all rules in their order. `new` means the manifest as it was before the first of them. Most objects are
+/// changed by no rule, and are not copied.
+pub fn rebase_all(rules: &[RebaseRule], desired: &mut Arc<Value>, live: &Value) -> Vec<Rebased> {
+    let manifest = Arc::clone(desired);
     let mut rebased = Vec::new();
     for rule in rules.iter().filter(|rule| !rule.paths.is_empty()) {
         if matches_any(&rule.matchers, desired) {
-            // Most objects match no rule, and are not copied.
-            let manifest = manifest.get_or_insert_with(|| desired.clone());
-            rebased.extend(apply(rule, manifest, desired, live));
+            rebased.extend(apply(rule, &manifest, desired, live));
         }
     }
     rebased
@@ -59,11 +60,7 @@ pub fn rebase_all(rules: &[RebaseRule], desired: &mut Value, live: &Value) -> Ve
 /// Applies one rule. Copying takes the first listed source that has a value (null is none); missing maps are made
 /// only where no array index is in the path; a value that is absent everywhere changes nothing.
 /// Array elements are paired by index. A regular expression looks at the keys of all listed sources.
-pub fn rebase(rule: &RebaseRule, desired: &mut Value, live: &Value) -> Vec<Rebased> {
-    rebase_all(std::slice::from_ref(rule), desired, live)
-}
-
-fn apply(rule: &RebaseRule, manifest: &Value, desired: &mut Value, live: &Value) -> Vec<Rebased> {
+fn apply(rule: &RebaseRule, manifest: &Value, desired: &mut Arc<Value>, live: &Value) -> Vec<Rebased> {
     let mut rebased = Vec::new();
     for path in &rule.paths {
         match &rule.action {
@@ -72,7 +69,7 @@ fn apply(rule: &RebaseRule, manifest: &Value, desired: &mut Value, live: &Value)
                 let mut places = resolve(path, desired);
                 places.reverse();
                 for place in places.into_iter().filter(|place| is_free(place)) {
-                    if remove_at(desired, &place).is_some() {
+                    if remove_at(Arc::make_mut(desired), &place).is_some() {
                         rebased.push(Rebased { path: place, from: RebasedFrom::Removed });
                     }
                 }
@@ -94,7 +91,7 @@ fn apply(rule: &RebaseRule, manifest: &Value, desired: &mut Value, live: &Value)
     rebased
 }
 
-fn copy(place: Vec<PathSegment>, desired: &mut Value, sources: &[(RebaseSource, &Value)]) -> Option<Rebased> {
+fn copy(place: Vec<PathSegment>, desired: &mut Arc<Value>, sources: &[(RebaseSource, &Value)]) -> Option<Rebased> {
     if !is_free(&place) && !is_metadata(&place) {
         return None;
     }
@@ -110,7 +107,7 @@ fn copy(place: Vec<PathSegment>, desired: &mut Value, sources: &[(RebaseSource, 
     if source == RebaseSource::New && get(desired, &place) == Some(&value) {
         return None;
     }
-    set_at(desired, &place, value).then_some(Rebased { path: place, from: RebasedFrom::Source(source) })
+    set_at(Arc::make_mut(desired), &place, value).then_some(Rebased { path: place, from: RebasedFrom::Source(source) })
 }
 
 /// The places that a copy rule speaks of. Keys need not be there yet; array elements must be in the manifest.
@@ -210,6 +207,13 @@ mod tests {
             .collect()
     }
 
+    fn rebase(rule: &RebaseRule, desired: &mut Value, live: &Value) -> Vec<Rebased> {
+        let mut rebased = Arc::new(desired.clone());
+        let fields = rebase_all(std::slice::from_ref(rule), &mut rebased, live);
+        *desired = Arc::unwrap_or_clone(rebased);
+        fields
+    }
+
     fn rule(parts: &[&str], action: RebaseAction) -> RebaseRule {
         RebaseRule { paths: vec![path(parts)], action, matchers: vec![Matcher::All] }
     }
@@ -295,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_later_rule_still_copies_the_manifest_as_it_was_written() {
-        let mut desired = json!({"metadata": {"labels": {"mine": "1"}}});
+        let mut desired = Arc::new(json!({"metadata": {"labels": {"mine": "1"}}}));
         let live = json!({"metadata": {"labels": {"theirs": "2"}}});
         let rules = [
             rule(&["metadata", "labels"], RebaseAction::Copy(vec![Existing])),
@@ -303,7 +307,20 @@ mod tests {
             rule(&["metadata", "labels"], RebaseAction::Copy(vec![New])),
         ];
         rebase_all(&rules, &mut desired, &live);
-        assert_eq!(desired, json!({"metadata": {"labels": {"mine": "1"}}}));
+        assert_eq!(*desired, json!({"metadata": {"labels": {"mine": "1"}}}));
+    }
+
+    #[test]
+    fn an_object_that_no_rule_changes_is_not_copied() {
+        let object = Arc::new(json!({"spec": {"type": "ClusterIP"}}));
+        let rules = [
+            rule(&["spec", "type"], RebaseAction::Copy(vec![New, Existing])),
+            rule(&["spec", "clusterIP"], RebaseAction::Copy(vec![Existing])),
+            rule(&["spec", "absent"], RebaseAction::Remove),
+        ];
+        let mut desired = Arc::clone(&object);
+        assert!(rebase_all(&rules, &mut desired, &json!({"spec": {}})).is_empty());
+        assert!(Arc::ptr_eq(&object, &desired));
     }
 
     #[test]

@@ -157,10 +157,15 @@ impl Collector {
     }
 
     fn files(&mut self, files: &[File], limits: &Limits) {
-        let loaded = parallel::map(files, STACK, |file| {
-            let mut spent = Spent::default();
-            yaml::load_next(&file.name, &file.bytes, limits, &mut spent).map(|loaded| (loaded, spent))
-        });
+        let loaded = parallel::map_heaviest_first(
+            files,
+            |file| file.bytes.len(),
+            STACK,
+            |file| {
+                let mut spent = Spent::default();
+                yaml::load_next(&file.name, &file.bytes, limits, &mut spent).map(|loaded| (loaded, spent))
+            },
+        );
         for (file, loaded) in files.iter().zip(loaded) {
             if let Some(path) = &file.path {
                 self.input.sources.note(&file.name, path, &file.bytes);

@@ -73,8 +73,8 @@ impl Sources {
             fs::metadata(path).is_ok_and(|metadata| metadata.is_file()).then(|| fs::read(path).ok()).flatten()?;
         let text = String::from_utf8(bytes).ok().filter(|text| digest(text.as_bytes()) == *expected)?;
         // Lines are counted in another way there.
-        let is_odd = ['\u{feff}', '\u{85}', '\u{2028}', '\u{2029}'].into_iter().any(|odd| text.contains(odd))
-            || text.contains('\r') && text.replace("\r\n", "\n").contains('\r');
+        let odd = || ['\u{feff}', '\u{85}', '\u{2028}', '\u{2029}'].into_iter().any(|odd| text.contains(odd));
+        let is_odd = !text.is_ascii() && odd() || text.contains('\r') && text.replace("\r\n", "\n").contains('\r');
         (!is_odd).then_some(text)
     }
 }

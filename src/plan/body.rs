@@ -1,6 +1,8 @@
 //! From a wanted object to the body that is sent: the app's labels and annotations, rebase rules,
 //! and fields that another controller rightly owns left out.
 
+use std::sync::Arc;
+
 use pushback_preflight::{ObjectExt, ObjectRef, PathSegment};
 use serde_json::{Map, Value};
 
@@ -26,8 +28,8 @@ pub struct Stamp<'a> {
 /// A body, and what was done to it beyond the stamp.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// What is sent.
-    pub value: Value,
+    /// What is sent; the manifest itself where nothing is done to it.
+    pub value: Arc<Value>,
     /// `leaves spec.replicas to kube-controller-manager`.
     pub notes: Vec<String>,
 }
@@ -35,11 +37,11 @@ pub struct Body {
 /// Builds the body for an object that exists (`live`) or not.
 #[must_use]
 pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body {
-    let mut value = desired.value.clone();
+    let mut value = Arc::clone(&desired.value);
     let mut notes = Vec::new();
     stamp_labels(&mut value, desired, live, stamp);
     if desired.strategies.nonce
-        && let Some(annotations) = value.metadata_map_mut("annotations")
+        && let Some(annotations) = Arc::make_mut(&mut value).metadata_map_mut("annotations")
     {
         annotations.insert("kapp.k14s.io/nonce".to_owned(), stamp.nonce.into());
     }
@@ -47,7 +49,7 @@ pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body
         for rebased in rebase::rebase_all(&stamp.config.rebase_rules, &mut value, live) {
             // A value that another manager keeps is left to it: sending it would take the field over.
             if rebased.from == RebasedFrom::Source(RebaseSource::Existing) && owned_by_other(live, &rebased.path) {
-                path::remove_at(&mut value, &rebased.path);
+                path::remove_at(Arc::make_mut(&mut value), &rebased.path);
             }
         }
         leave_to_controllers(&mut value, &desired.object, live, &mut notes);
@@ -55,18 +57,21 @@ pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body
     Body { value, notes }
 }
 
-fn stamp_labels(value: &mut Value, desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) {
+fn stamp_labels(value: &mut Arc<Value>, desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) {
     let config = stamp.config;
     let mut labels: Vec<(String, String)> = config.additional_labels.clone();
     if let Some(label_value) = stamp.label_value {
         labels.push((APP_LABEL.to_owned(), label_value.to_owned()));
         labels.push((ASSOCIATION_LABEL.to_owned(), association(&desired.object.key())));
-        if let Some(annotations) = value.metadata_map_mut("annotations") {
-            annotations.insert(IDENTITY_ANNOTATION.to_owned(), identity(&desired.object).into());
-        }
     }
     if labels.is_empty() {
         return;
+    }
+    let value = Arc::make_mut(value);
+    if stamp.label_value.is_some()
+        && let Some(annotations) = value.metadata_map_mut("annotations")
+    {
+        annotations.insert(IDENTITY_ANNOTATION.to_owned(), identity(&desired.object).into());
     }
     let rules: Vec<&PathRule> = config
         .ownership_label_rules
@@ -178,13 +183,13 @@ fn maps_at(value: &mut Value, path: &[PathPart], make: bool, act: &mut dyn FnMut
 }
 
 /// Leaves out what a controller keeps: replicas of a scaled workload, injected CA bundles, aggregated rules.
-fn leave_to_controllers(value: &mut Value, object: &ObjectRef, live: &Value, notes: &mut Vec<String>) {
+fn leave_to_controllers(value: &mut Arc<Value>, object: &ObjectRef, live: &Value, notes: &mut Vec<String>) {
     for path in controller_paths(object, value) {
         if path::get(value, &path).is_none() {
             continue;
         }
         if let Some(owner) = other_owner(live, &path) {
-            path::remove_at(value, &path);
+            path::remove_at(Arc::make_mut(value), &path);
             notes.push(format!("leaves {} to {owner}", pushback_preflight::source::display_path(&path)));
         }
     }

@@ -88,7 +88,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let forgets = forget(&mut observed, &live, &desired, stamps);
     let take_over = take_over(cluster, &observed, options).await;
     let aggregated = Aggregated::new(cluster, kinds, &desired);
-    let autoscaled = takeover::targets(desired.iter().map(|wanted| &wanted.value));
+    let autoscaled = takeover::targets(desired.iter().map(|wanted| &*wanted.value));
     let masker = Masker::new(&config.diff_mask_rules);
     let context = Context {
         cluster,
@@ -281,7 +281,7 @@ fn planned(wanted: Desired, compared: Compared, kind_changes: bool) -> Planned {
             resource: wanted.kind.plural.clone(),
             namespaced: wanted.kind.namespaced,
             operation: compared.operation,
-            desired: compared.body.or_else(|| Some(Arc::new(wanted.value))),
+            desired: compared.body.or(Some(wanted.value)),
             live: compared.live,
             result: compared.result,
             verification: compared.verification,
@@ -402,7 +402,7 @@ fn prunes(live: &Live, pairs: &[(Desired, Compared)], kinds: &Kinds, stamps: boo
             after: Vec::new(),
             fields: Vec::new(),
             notes,
-            manifest_digest: String::new(),
+            manifest_digest: Default::default(),
             wait: !orphan,
         });
     }

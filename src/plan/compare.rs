@@ -4,7 +4,7 @@ mod continued;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pushback_preflight::{ObjectExt, ObjectKey, Operation, TakenFrom, Verification};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ pub(super) struct Compared {
     pub(super) fields: Vec<FieldChange>,
     pub(super) notes: Vec<String>,
     pub(super) warnings: Vec<String>,
-    pub(super) manifest_digest: String,
+    pub(super) manifest_digest: BodyDigest,
     /// The server's refusal.
     pub(super) refused: Option<ClusterError>,
     /// The server refuses the change, and would take the same object as a new one.
@@ -65,7 +65,7 @@ impl Compared {
             fields: Vec::new(),
             notes: Vec::new(),
             warnings: Vec::new(),
-            manifest_digest: String::new(),
+            manifest_digest: BodyDigest::default(),
             refused: None,
             only_as_new: false,
             after: Vec::new(),
@@ -128,7 +128,7 @@ pub(super) async fn compare(
     compared.notes.extend(conflicts::notes(&compared.taken_from));
     // The rules for masks are the Config's; the cluster knows only of Secrets.
     let live = compared.live.clone();
-    let objects: Vec<&Value> = std::iter::once(&desired.value).chain(live.as_deref()).collect();
+    let objects: Vec<&Value> = std::iter::once(&*desired.value).chain(live.as_deref()).collect();
     for text in compared.notes.iter_mut().chain(&mut compared.warnings) {
         *text = context.masker.hide(&objects, text);
     }
@@ -152,8 +152,7 @@ async fn compare_unmasked(
         let body = body::build(desired, None, context.stamp);
         compared.verification =
             Verification::NotVerified("its CustomResourceDefinition is created by this run".to_owned());
-        compared.manifest_digest = digest(&body.value);
-        compared.body = Some(Arc::new(body.value));
+        compared.body = Some(body.value);
         return Ok(compared);
     }
     if let Some(live) = listed {
@@ -169,8 +168,7 @@ async fn compare_unmasked(
     if aggregated {
         let mut compared = Compared::new(Operation::Create);
         compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
-        compared.manifest_digest = digest(&body.value);
-        compared.body = Some(Arc::new(body.value));
+        compared.body = Some(body.value);
         return Ok(compared);
     }
     let options = ApplyOptions { dry_run: true, force: true, strict: true };
@@ -196,7 +194,6 @@ async fn compare_unmasked(
         return with_live(context, desired, &address, live).await;
     }
     let mut compared = Compared::new(Operation::Create);
-    compared.manifest_digest = digest(&body.value);
     match answer {
         Ok(written) => {
             compared.verification = Verification::Server;
@@ -205,7 +202,7 @@ async fn compare_unmasked(
         }
         Err(error) => compared.refused = Some(error),
     }
-    compared.body = Some(Arc::new(body.value));
+    compared.body = Some(body.value);
     compared.notes = body.notes;
     Ok(compared)
 }
@@ -239,7 +236,6 @@ async fn with_state(
 ) -> Result<Compared, ClusterError> {
     let Body { value: body, notes } = body::build(desired, Some(&live), context.stamp);
     let mut compared = Compared::new(Operation::Noop);
-    compared.manifest_digest = digest(&body);
     compared.notes = notes;
     compared.live = Some(Arc::clone(&live));
     if let (Some(label_value), Some(other)) = (context.stamp.label_value, live.label(APP_LABEL))
@@ -262,34 +258,37 @@ async fn with_state(
     }
     if live.is_terminating() {
         compared.operation = Operation::Create;
-        compared.body = Some(Arc::new(body::build(desired, None, context.stamp).value));
+        compared.body = Some(body::build(desired, None, context.stamp).value);
         compared.verification = Verification::NotVerified("the old object is still being deleted".to_owned());
         return Ok(compared);
     }
     let skipped = desired.strategies.update == UpdateStrategy::Skip
         || (desired.strategies.keep_existing && !is_known(context, desired, &live));
     if skipped || (context.trust_digests && is_unchanged(context, desired, &body, &live, &compared.manifest_digest)) {
-        compared.body = Some(Arc::new(body));
+        compared.body = Some(body);
         return Ok(compared);
     }
     if context.aggregated.serves(context.cluster, &desired.kind).await? {
         compared.fields = diff::diff(&live, &merged(&live, &body), &DiffOptions::default());
         // What the manifest no longer sets shows only in the manifest.
         let known = context.inventory.get(&desired.object.key()).map(|entry| entry.manifest_digest.as_str());
-        let manifest_differs = known.is_some_and(|known| !known.is_empty() && known != compared.manifest_digest);
+        let manifest_differs =
+            known.is_some_and(|known| !known.is_empty() && known != compared.manifest_digest.of(&body));
         if manifest_differs || !compared.fields.is_empty() {
             compared.operation = Operation::Update;
             compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
         }
-        compared.body = Some(Arc::new(body));
+        compared.body = Some(body);
         return Ok(compared);
     }
     let options = ApplyOptions { dry_run: true, force: true, strict: true };
-    let answer = context.cluster.apply(address, &guard(&body, &live), options).await;
+    // In a folder nothing changes between the look and the answer, and the body need not be copied.
+    let guarded = context.cluster.capabilities().server.then(|| guard(&body, &live));
+    let answer = context.cluster.apply(address, guarded.as_ref().unwrap_or(&body), options).await;
     if continued::continue_work(context, address, &live, &body, &answer, desired.strategies.update, &mut compared)
         .await?
     {
-        compared.body = Some(Arc::new(body));
+        compared.body = Some(body);
         return Ok(compared);
     }
     match answer {
@@ -326,7 +325,7 @@ async fn with_state(
             }
         },
     }
-    compared.body = Some(Arc::new(body));
+    compared.body = Some(body);
     Ok(compared)
 }
 
@@ -348,7 +347,7 @@ fn is_known(context: Context<'_>, desired: &Desired, live: &Value) -> bool {
 /// Whether the server would take the object where there is none yet: only then may the old one be deleted. It is asked
 /// with a name that is free.
 async fn can_be_created(context: Context<'_>, desired: &Desired, address: &Address) -> bool {
-    let mut body = body::build(desired, None, context.stamp).value;
+    let mut body = Arc::unwrap_or_clone(body::build(desired, None, context.stamp).value);
     let stem: String = address.name.chars().take(40).collect();
     let mut free = address.clone();
     free.name = format!("{}-{}", stem.trim_end_matches(['-', '.']), &digest(&body)[..8]);
@@ -398,7 +397,13 @@ pub fn only_new(body: &Value) -> Value {
 }
 
 /// Nothing was applied by others, nothing is wanted anew: no request needed.
-fn is_unchanged(context: Context<'_>, desired: &Desired, body: &Value, live: &Value, manifest_digest: &str) -> bool {
+fn is_unchanged(
+    context: Context<'_>,
+    desired: &Desired,
+    body: &Value,
+    live: &Value,
+    manifest_digest: &BodyDigest,
+) -> bool {
     let Some(entry) = context.inventory.get(&desired.object.key()) else { return false };
     if entry.uid != live.uid() || entry.uid.is_empty() || entry.manifest_digest.is_empty() {
         return false;
@@ -418,7 +423,7 @@ fn is_unchanged(context: Context<'_>, desired: &Desired, body: &Value, live: &Va
     {
         return false;
     }
-    if entry.manifest_digest != manifest_digest {
+    if entry.manifest_digest != manifest_digest.of(body) {
         return false;
     }
     if is_secret(live) {
@@ -443,6 +448,17 @@ fn same_secret(owned: &Value, body: &Value) -> bool {
 #[must_use]
 pub fn is_secret(object: &Value) -> bool {
     object.text("/kind") == "Secret" && object.text("/apiVersion") == "v1"
+}
+
+/// The [`digest`] of a body, worked out when it is first asked for: what is only looked at is recorded nowhere.
+#[derive(Clone, Debug, Default)]
+pub struct BodyDigest(OnceLock<String>);
+
+impl BodyDigest {
+    /// The digest; `body` is the same each time.
+    pub fn of(&self, body: &Value) -> &str {
+        self.0.get_or_init(|| digest(body))
+    }
 }
 
 /// Digest of a value, independent of key order: 32 hexadecimal digits. Empty for Secrets.

@@ -19,7 +19,7 @@ pub struct Desired {
     /// As the cluster will know it: namespace filled in or mapped.
     pub object: ObjectRef,
     /// The manifest with its namespace.
-    pub value: Value,
+    pub value: Arc<Value>,
     /// Places in the input.
     pub positions: Arc<Positions>,
     /// The kind that serves it, or will.
@@ -146,7 +146,7 @@ fn one(
             annotations.retain(|key, _| !annotations::is_bookkeeping(key));
         }
     }
-    Ok(Desired { source, object, value, positions, kind, kind_from_set, strategies })
+    Ok(Desired { source, object, value: Arc::new(value), positions, kind, kind_from_set, strategies })
 }
 
 fn place(namespace: &str, placement: &Placement) -> Option<String> {

@@ -130,8 +130,9 @@ pub(crate) fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 fn judge(facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
     let changes = &facts.changes.changes;
-    let Studies(studies) =
-        memory.keep(|| Studies(parallel::map(changes, STACK, |change| Study::of(change, facts, settings))));
+    let size = |change: &Change| change.positions.as_ref().map_or(0, |positions| positions.node_count());
+    let study = |change: &Change| Study::of(change, facts, settings);
+    let Studies(studies) = memory.keep(|| Studies(parallel::map_heaviest_first(changes, size, STACK, study)));
     // Objects are only listed where it matters to somebody.
     let needs: BTreeSet<&Need> =
         studies.iter().flat_map(|study| &study.findings).filter_map(|(_, need)| need.as_ref()).collect();

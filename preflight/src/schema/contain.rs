@@ -135,6 +135,13 @@ pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server)
     (judged.into_iter().map(|(_, difference)| difference).collect(), spent)
 }
 
+/// How many differences two schemas have: what [`compare`] does before it judges the first of them, to be measured alone.
+#[cfg(feature = "testing")]
+#[must_use]
+pub fn count_differences(old: &Schema, new: &Schema) -> usize {
+    walk::suspects(old, new).len()
+}
+
 /// How many rules a schema has, at all its nodes.
 fn rules_of(schema: &Schema) -> u64 {
     schema.rules.len() as u64 + schema.children().map(rules_of).sum::<u64>()

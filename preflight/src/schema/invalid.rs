@@ -54,18 +54,29 @@ impl Found {
     }
 }
 
+/// Maps with so few keys are looked through; most schemas are.
+const FEW: usize = 8;
+
 /// A field; null is none.
 fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
-    value.get(key).filter(|value| !value.is_null())
+    Some(at(value, key)).filter(|value| !value.is_null())
+}
+
+/// What is at a key; null where nothing is.
+fn at<'a>(value: &'a Value, key: &str) -> &'a Value {
+    let Value::Object(map) = value else { return &Value::Null };
+    let found =
+        if map.len() <= FEW { map.iter().find(|(name, _)| *name == key).map(|(_, value)| value) } else { map.get(key) };
+    found.unwrap_or(&Value::Null)
 }
 
 /// A field that is a text, or empty.
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
+    at(value, key).as_str().unwrap_or_default()
 }
 
 fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = (usize, &'a Value)> {
-    value.get(key).and_then(Value::as_array).into_iter().flatten().enumerate()
+    at(value, key).as_array().into_iter().flatten().enumerate()
 }
 
 fn definition_name(found: &mut Found, definition: &Value) {

@@ -2,11 +2,14 @@
 //! what an object may hold, and a digest of that. Texts (`description`, `title`, `example`, `externalDocs`) are left out.
 
 mod digest;
+mod properties;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
+
+pub use properties::Properties;
 
 /// Nodes below this depth are not read; whatever differs there cannot be judged.
 pub const MAX_DEPTH: usize = 128;
@@ -148,7 +151,7 @@ pub struct Schema {
     /// `required`
     pub required: BTreeSet<String>,
     /// `properties`
-    pub properties: BTreeMap<String, Schema>,
+    pub properties: Properties,
     /// `additionalProperties`
     pub additional: Option<Additional>,
     /// `items`
@@ -366,7 +369,7 @@ impl Schema {
             "uniqueItems" => self.unique_items = value.as_bool()?,
             "required" => self.required = texts(value)?.into_iter().collect(),
             "properties" => {
-                self.properties = value.as_object()?.iter().map(|(name, value)| (name.clone(), child(value))).collect();
+                self.properties = Properties::of(value.as_object()?, child);
             }
             "additionalProperties" => {
                 self.additional = Some(match value {

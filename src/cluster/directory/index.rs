@@ -72,7 +72,8 @@ impl Index {
             }
         };
         let files = source.read_all()?.into_iter().map(as_text).collect::<Result<Vec<_>, _>>()?;
-        let read = parallel::map(&files, STACK, |(path, text)| read::parse(text, &source.shown(path)));
+        let parse = |(path, text): &(PathBuf, String)| read::parse(text, &source.shown(path));
+        let read = parallel::map_heaviest_first(&files, |(_, text)| text.len(), STACK, parse);
         let mut parsed = Vec::new();
         for ((path, text), read) in files.into_iter().zip(read) {
             let mut documents = Vec::new();

@@ -147,7 +147,7 @@ pub(super) fn split(text: &str) -> Vec<Part> {
             significant_from = offset - rest.trim_start().len();
         }
         let inside = !current.content.is_empty();
-        let significant = text[significant_from..offset].trim_start();
+        let significant = without_indent(&text[significant_from..offset]);
         // A `%` line is a directive only before the document.
         let nothing = significant.is_empty()
             || significant.starts_with('#') && is_comment(text, significant_from, inside)
@@ -164,6 +164,12 @@ pub(super) fn split(text: &str) -> Vec<Part> {
         parts.push(current.ending_at(offset));
     }
     parts
+}
+
+/// `trim_start`, at once where it is spaces alone, as it almost always is.
+fn without_indent(line: &str) -> &str {
+    let spaces = line.bytes().take_while(|byte| *byte == b' ').count();
+    line[spaces..].trim_start()
 }
 
 /// Once a document has begun, an indented `#` may be part of a block scalar; in the first column it never is.

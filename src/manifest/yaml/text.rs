@@ -37,13 +37,15 @@ const CHUNK: usize = 64;
 
 /// Refuses what YAML does not allow. JSON does, for a part of it.
 pub(super) fn check_characters(text: &str) -> Result<(), Fault> {
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r');
     // Without a way out half way, so that a chunk takes a few instructions of the processor.
-    let is_all_plain = |chunk: &[u8]| chunk.iter().fold(true, |plain, byte| plain & is_plain(byte));
+    let is_plain =
+        |byte: &u8| (byte.wrapping_sub(b' ') <= b'~' - b' ') | (*byte == b'\n') | (*byte == b'\t') | (*byte == b'\r');
+    let is_all_plain = |chunk: &[u8; CHUNK]| chunk.iter().fold(true, |plain, byte| plain & is_plain(byte));
     let mut from = 0;
     // Almost everything is plain ASCII.
     loop {
-        from += CHUNK * text.as_bytes()[from..].chunks_exact(CHUNK).take_while(|chunk| is_all_plain(chunk)).count();
+        let (chunks, _) = text.as_bytes()[from..].as_chunks::<CHUNK>();
+        from += CHUNK * chunks.iter().take_while(|chunk| is_all_plain(chunk)).count();
         let Some(plain) = text.as_bytes()[from..].iter().position(|byte| !is_plain(byte)) else { break };
         let offset = from + plain;
         let Some(found) = text[offset..].chars().next() else { break };

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::keywords::{KEYWORDS, is_keyword};
-use super::{Found, field, items, text};
+use super::{Found, at, field, items, text};
 use crate::schema::cel::Program;
 use crate::schema::model::Schema;
 use crate::schema::pattern::Pattern;
@@ -65,7 +65,7 @@ impl Place {
 /// The schema of a version.
 pub(super) fn root(found: &mut Found, schema: &Value, has_status: bool) {
     let before = found.problems.len();
-    if schema["nullable"] == true {
+    if at(schema, "nullable") == true {
         found.at("nullable", "the root cannot be null");
     }
     // Empty lists and maps count here.
@@ -119,7 +119,7 @@ fn node(found: &mut Found, schema: &Value, place: Place) {
     if found.problems.len() > before {
         return;
     }
-    keywords(found, schema, map, place);
+    keywords(found, schema, place);
     lists_and_maps(found, schema);
     rules(found, schema, place);
     if place.is_nested {
@@ -130,12 +130,12 @@ fn node(found: &mut Found, schema: &Value, place: Place) {
     children(found, schema, place);
 }
 
-fn keywords(found: &mut Found, schema: &Value, map: &Map<String, Value>, place: Place) {
+fn keywords(found: &mut Found, schema: &Value, place: Place) {
     if !["", "string", "number", "integer", "boolean", "array", "object"].contains(&text(schema, "type")) {
         found.at("type", "is no type");
     }
     for keyword in ["id", "$schema", "patternProperties", "definitions"] {
-        if map.get(keyword).is_some_and(is_set) {
+        if is_set(at(schema, keyword)) {
             found.at(keyword, "is not supported");
         }
     }
@@ -144,10 +144,10 @@ fn keywords(found: &mut Found, schema: &Value, map: &Map<String, Value>, place: 
             found.at(keyword, "is not supported");
         }
     }
-    if schema["uniqueItems"] == true {
+    if at(schema, "uniqueItems") == true {
         found.at("uniqueItems", "must not be true");
     }
-    if schema["items"].as_array().is_some_and(|items| !items.is_empty()) {
+    if at(schema, "items").as_array().is_some_and(|items| !items.is_empty()) {
         found.at("items", "must be one schema");
     }
     if let Err(error) = Pattern::parse(text(schema, "pattern"))
@@ -159,15 +159,15 @@ fn keywords(found: &mut Found, schema: &Value, map: &Map<String, Value>, place: 
         found.at("default", "is not possible in metadata");
     }
     let additional = field(schema, "additionalProperties");
-    if schema["properties"].as_object().is_some_and(|properties| !properties.is_empty())
+    if at(schema, "properties").as_object().is_some_and(|properties| !properties.is_empty())
         && additional.is_some_and(|additional| *additional != true)
     {
         found.at("additionalProperties", "excludes properties");
     }
-    if schema["x-kubernetes-preserve-unknown-fields"] == false {
+    if at(schema, "x-kubernetes-preserve-unknown-fields") == false {
         found.at("x-kubernetes-preserve-unknown-fields", "must be true or absent");
     }
-    if place.in_metadata && schema["x-kubernetes-embedded-resource"] == true {
+    if place.in_metadata && at(schema, "x-kubernetes-embedded-resource") == true {
         found.at("x-kubernetes-embedded-resource", "is not possible in metadata");
     }
 }
@@ -191,8 +191,8 @@ fn lists_and_maps(found: &mut Found, schema: &Value) {
     if !keys.is_empty() && list_type != Some("map") {
         found.at("x-kubernetes-list-type", "must be map beside x-kubernetes-list-map-keys");
     }
-    let item = &schema["items"];
-    if matches!(list_type, Some("set" | "map")) && item["nullable"] == true {
+    let item = at(schema, "items");
+    if matches!(list_type, Some("set" | "map")) && at(item, "nullable") == true {
         found.below("items", |found| found.at("nullable", "items of a set or map cannot be null"));
     }
     if list_type == Some("set") && text(schema, "type") == "array" {
@@ -218,7 +218,7 @@ fn list_map(found: &mut Found, item: &Value, keys: &[&str]) {
         return found.at("items", "must be objects where x-kubernetes-list-type is map");
     }
     for (index, key) in keys.iter().enumerate() {
-        let Some(property) = item["properties"].get(*key) else {
+        let Some(property) = at(item, "properties").get(*key) else {
             found.at("x-kubernetes-list-map-keys", format!("{key} is no property of the items"));
             continue;
         };
@@ -235,7 +235,7 @@ fn list_map(found: &mut Found, item: &Value, keys: &[&str]) {
                     if !is_required && field(property, "default").is_none() {
                         found.here("the key of a list of type map must be required or have a default");
                     }
-                    if property["nullable"] == true {
+                    if at(property, "nullable") == true {
                         found.at("nullable", "the key of a list of type map cannot be null");
                     }
                 });
@@ -245,6 +245,9 @@ fn list_map(found: &mut Found, item: &Value, keys: &[&str]) {
 }
 
 fn rules(found: &mut Found, schema: &Value, place: Place) {
+    if field(schema, "x-kubernetes-validations").is_none() {
+        return;
+    }
     let has_break = |text: &str| text.contains(['\n', '\r']);
     found.below("x-kubernetes-validations", |found| {
         for (index, rule) in items(schema, "x-kubernetes-validations") {
@@ -304,7 +307,7 @@ fn nested(found: &mut Found, schema: &Value) {
     for keyword in FORBIDDEN {
         let is_given = match keyword {
             "default" => field(schema, keyword).is_some(),
-            keyword => schema.get(keyword).is_some_and(is_set),
+            keyword => is_set(at(schema, keyword)),
         };
         if is_given {
             found.at(keyword, "must stand outside allOf, anyOf, oneOf and not");
@@ -313,7 +316,7 @@ fn nested(found: &mut Found, schema: &Value) {
     if field(schema, "additionalProperties").is_some_and(|additional| *additional != false) {
         found.at("additionalProperties", "must stand outside allOf, anyOf, oneOf and not");
     }
-    if schema["properties"].get("metadata").is_some() {
+    if at(schema, "properties").get("metadata").is_some() {
         found.below("properties", |found| found.at("metadata", "must not be named inside allOf, anyOf, oneOf and not"));
     }
 }
@@ -324,7 +327,7 @@ fn skeleton(found: &mut Found, schema: &Value, place: Place) {
     let is_embedded = is_true("x-kubernetes-embedded-resource");
     let preserves = is_true("x-kubernetes-preserve-unknown-fields");
     let is_int_or_string = is_true("x-kubernetes-int-or-string");
-    if kind == "array" && !schema["items"].is_object() && !schema["items"].is_array() {
+    if kind == "array" && !at(schema, "items").is_object() && !at(schema, "items").is_array() {
         found.at("items", "is required for an array");
     }
     if place.is_root && field(schema, "additionalProperties").is_some() {
@@ -347,7 +350,7 @@ fn skeleton(found: &mut Found, schema: &Value, place: Place) {
     if is_embedded && field(schema, "additionalProperties").is_some() {
         found.at("additionalProperties", "is not possible in an embedded resource");
     }
-    let properties = schema["properties"].as_object();
+    let properties = at(schema, "properties").as_object();
     if is_embedded && !preserves && properties.is_none_or(Map::is_empty) {
         found.at("properties", "are required in an embedded resource that drops unknown fields");
     }
@@ -355,7 +358,7 @@ fn skeleton(found: &mut Found, schema: &Value, place: Place) {
         return;
     }
     for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
-        let Some(property) = field(&schema["properties"], name) else { continue };
+        let Some(property) = field(at(schema, "properties"), name) else { continue };
         found.below("properties", |found| {
             found.below(name, |found| {
                 if text(property, "type") != expected {
@@ -402,32 +405,35 @@ fn is_int_or_string(branches: &Value) -> bool {
 
 fn children(found: &mut Found, schema: &Value, place: Place) {
     let deeper = place.deeper();
-    let is_resource = place.is_root || schema["x-kubernetes-embedded-resource"] == true;
-    found.below("properties", |found| {
-        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            let is_metadata = is_resource && METADATA.contains(&name.as_str());
-            let place = Place {
-                in_metadata: place.in_metadata || is_metadata,
-                without_defaults: place.without_defaults || is_metadata && place.is_root,
-                ..deeper
-            };
-            found.below(name.as_str(), |found| node(found, property, place));
-        }
-    });
-    if let Some(additional @ Value::Object(_)) = schema.get("additionalProperties") {
+    let is_resource = place.is_root || at(schema, "x-kubernetes-embedded-resource") == true;
+    if let Value::Object(properties) = at(schema, "properties") {
+        found.below("properties", |found| {
+            for (name, property) in properties {
+                let is_metadata = is_resource && METADATA.contains(&name.as_str());
+                let place = Place {
+                    in_metadata: place.in_metadata || is_metadata,
+                    without_defaults: place.without_defaults || is_metadata && place.is_root,
+                    ..deeper
+                };
+                found.below(name.as_str(), |found| node(found, property, place));
+            }
+        });
+    }
+    if let Some(additional @ Value::Object(_)) = field(schema, "additionalProperties") {
         let without_defaults = place.without_defaults || place.in_metadata;
         found.below("additionalProperties", |found| {
             node(found, additional, Place { without_defaults, ..deeper });
         });
     }
-    if let Some(item @ Value::Object(_)) = schema.get("items") {
+    if let Some(item @ Value::Object(_)) = field(schema, "items") {
         let is_uncorrelated = place.is_uncorrelated || text(schema, "x-kubernetes-list-type") != "map";
         found.below("items", |found| node(found, item, Place { is_uncorrelated, ..deeper }));
     }
     let branch = Place { is_nested: true, ..deeper };
-    let first_of_all = schema["allOf"].get(0).map_or(&Value::Null, |first| &first["anyOf"]);
+    let first_of_all = at(schema, "allOf").get(0).map_or(&Value::Null, |first| at(first, "anyOf"));
     for keyword in ["allOf", "anyOf", "oneOf"] {
-        if keyword == "anyOf" && !place.is_nested && is_int_or_string(&schema["anyOf"]) {
+        let is_absent = field(schema, keyword).is_none();
+        if is_absent || keyword == "anyOf" && !place.is_nested && is_int_or_string(at(schema, "anyOf")) {
             continue;
         }
         found.below(keyword, |found| {
@@ -471,7 +477,7 @@ fn complete(found: &mut Found, branch: &Value, skeleton: &Map<String, Value>, de
 
 fn named(found: &mut Found, schema: &Value, skeleton: &Map<String, Value>, depth: usize) {
     complete(found, schema, skeleton, depth);
-    if let Some(item @ Value::Object(_)) = schema.get("items") {
+    if let Some(item @ Value::Object(_)) = field(schema, "items") {
         found.below("items", |found| match skeleton.get("items").and_then(Value::as_object) {
             Some(skeleton) => named(found, item, skeleton, depth + 1),
             None => found.here("is not named outside allOf, anyOf, oneOf and not"),
@@ -479,7 +485,7 @@ fn named(found: &mut Found, schema: &Value, skeleton: &Map<String, Value>, depth
     }
     let known = skeleton.get("properties").and_then(Value::as_object);
     found.below("properties", |found| {
-        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        for (name, property) in at(schema, "properties").as_object().into_iter().flatten() {
             let skeleton = known.and_then(|known| known.get(name)).and_then(Value::as_object);
             found.below(name.as_str(), |found| match skeleton {
                 Some(skeleton) => named(found, property, skeleton, depth + 1),
@@ -492,7 +498,7 @@ fn named(found: &mut Found, schema: &Value, skeleton: &Map<String, Value>, depth
 /// Defaults must be valid as they are, without further defaults in them, and must not lose anything. The schema is read
 /// from where the first one is; `model` is what is read already.
 fn defaults(found: &mut Found, schema: &Value, model: Option<&Schema>, depth: usize) {
-    let is_resource = depth == 0 || schema["x-kubernetes-embedded-resource"] == true;
+    let is_resource = depth == 0 || at(schema, "x-kubernetes-embedded-resource") == true;
     if depth > MAX_DEPTH {
         return;
     }
@@ -512,7 +518,7 @@ fn defaults(found: &mut Found, schema: &Value, model: Option<&Schema>, depth: us
         found.at("default", message);
     }
     found.below("properties", |found| {
-        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        for (name, property) in at(schema, "properties").as_object().into_iter().flatten() {
             let inner = model.map(|model| model.properties.get(name));
             // Defaults inside metadata are judged together with what surrounds them; that is left to the server.
             let is_left = is_resource && METADATA.contains(&name.as_str());
@@ -521,7 +527,7 @@ fn defaults(found: &mut Found, schema: &Value, model: Option<&Schema>, depth: us
             }
         }
     });
-    if let Some(item @ Value::Object(_)) = schema.get("items") {
+    if let Some(item @ Value::Object(_)) = field(schema, "items") {
         let inner = model.map(|model| model.items.as_deref());
         if inner.is_none_or(|inner| inner.is_some()) {
             found.below("items", |found| defaults(found, item, inner.flatten(), depth + 1));

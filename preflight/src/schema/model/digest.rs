@@ -6,9 +6,12 @@ use sha2::{Digest, Sha256};
 
 use super::{Additional, Limit, ListType, MapType, Schema, Type, Window, in_order};
 
+/// Bytes in which most nodes are written down.
+const USUAL: usize = 128;
+
 /// Digest of a node whose children have theirs.
 pub(super) fn of(schema: &Schema) -> u128 {
-    let mut statement = Statement::default();
+    let mut statement = Statement(Vec::with_capacity(USUAL));
     statement.values(schema);
     statement.structure(schema);
     let digest = Sha256::digest(&statement.0);
@@ -16,7 +19,6 @@ pub(super) fn of(schema: &Schema) -> u128 {
 }
 
 /// What a node says. Every part is a tag and as many bytes as its tag or its length says; what is absent takes none.
-#[derive(Default)]
 struct Statement(Vec<u8>);
 
 impl Statement {

@@ -1,0 +1,105 @@
+//! The named schemas below a node, in the order of their names. A definition has thousands of such nodes, most of them with
+//! a few names: each takes the room of what it holds, and no more.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::Schema;
+
+/// `properties`, in the order of the names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Properties(Vec<(String, Schema)>);
+
+impl Properties {
+    /// Reads every schema of a map.
+    pub(super) fn of(map: &Map<String, Value>, read: impl Fn(&Value) -> Schema) -> Self {
+        let mut written: Vec<(&String, &Value)> = map.iter().collect();
+        written.sort_unstable_by_key(|(name, _)| *name);
+        Self(written.into_iter().map(|(name, value)| (name.clone(), read(value))).collect())
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The schema of a name.
+    #[must_use]
+    pub fn get(&self, name: &(impl AsRef<str> + ?Sized)) -> Option<&Schema> {
+        self.get_key_value(name).map(|(_, schema)| schema)
+    }
+
+    /// The same, with the name as it is kept here.
+    #[must_use]
+    pub fn get_key_value(&self, name: &(impl AsRef<str> + ?Sized)) -> Option<(&String, &Schema)> {
+        let index = self.0.binary_search_by(|(other, _)| other.as_str().cmp(name.as_ref())).ok()?;
+        self.0.get(index).map(|(name, schema)| (name, schema))
+    }
+
+    /// Whether there is a schema of a name.
+    #[must_use]
+    pub fn contains_key(&self, name: &(impl AsRef<str> + ?Sized)) -> bool {
+        self.get_key_value(name).is_some()
+    }
+
+    /// Names and schemas.
+    pub fn iter(&self) -> <&Self as IntoIterator>::IntoIter {
+        self.into_iter()
+    }
+
+    /// The names.
+    pub fn keys(&self) -> impl Iterator<Item = &String> {
+        self.0.iter().map(|(name, _)| name)
+    }
+
+    /// The schemas.
+    pub fn values(&self) -> impl Iterator<Item = &Schema> {
+        self.0.iter().map(|(_, schema)| schema)
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Schema> {
+        self.0.iter_mut().map(|(_, schema)| schema)
+    }
+}
+
+/// Of two schemas with one name, the last counts.
+impl FromIterator<(String, Schema)> for Properties {
+    fn from_iter<I: IntoIterator<Item = (String, Schema)>>(schemas: I) -> Self {
+        Self(schemas.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
+    }
+}
+
+impl<'a> IntoIterator for &'a Properties {
+    type Item = (&'a String, &'a Schema);
+    type IntoIter = std::iter::Map<std::slice::Iter<'a, (String, Schema)>, fn(&'a (String, Schema)) -> Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter().map(|(name, schema)| (name, schema))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_wherever_it_was_written() {
+        let schema = Schema::of(&json!({"properties": {"b": {"type": "string"}, "": {}, "a": {}, "B": {}, "aa": {}}}));
+        let properties = &schema.properties;
+        assert_eq!(properties.keys().collect::<Vec<_>>(), ["", "B", "a", "aa", "b"]);
+        for (name, schema) in properties {
+            assert!(std::ptr::eq(properties.get(name).unwrap(), schema), "{name:?}");
+        }
+        assert!(!properties.contains_key("ab") && properties.get("c").is_none());
+    }
+}
