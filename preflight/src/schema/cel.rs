@@ -34,6 +34,12 @@ use self::value::Value;
 use crate::schema::shared::Shared;
 use crate::schema::{CelRule, Schema};
 
+/// Whether two texts are the same quantity: `1Gi` is `1024Mi`. What is no quantity equals itself.
+#[must_use]
+pub fn are_equal_quantities(left: &str, right: &str) -> bool {
+    libraries::quantity::are_equal(left, right)
+}
+
 /// A rule that was read.
 #[derive(Clone, Debug)]
 pub struct Program {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::super::difference::Severity;
 use super::manifests::Found;
 use crate::object::{ObjectExt, split_api_version};
+use crate::schema::cel::are_equal_quantities;
 
 const REFUSED: &str = "which cannot be: the API server refuses the update, it must be deleted and made anew";
 
@@ -80,7 +81,7 @@ fn claim(path: &str, old: &Value, new: &Value) -> Vec<Found> {
     }
     let size = |claim: &Value| claim.pointer("/resources/requests/storage").map(shown);
     if let (Some(was), Some(is), true) = (size(old), size(new), is_template)
-        && was != is
+        && !are_equal_quantities(&was, &is)
     {
         found.push(changed(&format!("{path}.resources.requests.storage"), was.into(), is.into()));
     }

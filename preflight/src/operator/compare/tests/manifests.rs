@@ -160,6 +160,7 @@ fn what_nobody_can_change_is_breaking() {
     ] {
         assert_eq!(told(&before, &after), [format!("breaking SpecChanged StatefulSet/web {change}, {refused}")]);
     }
+    assert_eq!(told(&before, &set("web", Value::Null, "1024Mi")), [""; 0], "the same quantity");
     // What the API server fills in is no change.
     let mut live = set("web", json!("OrderedReady"), "1Gi");
     live[0]["spec"]["volumeClaimTemplates"][0]["spec"]["volumeMode"] = json!("Filesystem");

@@ -46,6 +46,11 @@ pub(in super::super) fn exact_nanos(text: &str) -> Option<f64> {
     (back == nanos).then_some(float)
 }
 
+/// Whether two texts are the same quantity, however each is written.
+pub(in super::super) fn are_equal(left: &str, right: &str) -> bool {
+    left == right || matches!((parse(left), parse(right)), (Ok(left), Ok(right)) if left == right)
+}
+
 /// Why a text is no quantity.
 enum Refusal {
     /// The server does not read it either.
