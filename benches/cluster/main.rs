@@ -8,6 +8,7 @@ mod chart;
 #[path = "../shared/definitions.rs"]
 mod definitions;
 mod delay;
+#[path = "../shared/measure.rs"]
 mod measure;
 #[path = "../shared/models.rs"]
 mod models;

@@ -12,7 +12,7 @@ use super::change::{Change, Step, Target};
 use super::journal::MARK;
 use super::steady::Looked;
 use crate::app::record::{AppError, AppName, observe};
-use crate::cluster::{Cluster, ClusterError, Kind, ListQuery, list_all};
+use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 
 /// Groups of Kubernetes' own projects end with this; others are custom resources, and what they hold is data.
 const BUILT_IN: &str = ".k8s.io";
@@ -195,15 +195,24 @@ fn listed(what: &str, names: &[String]) -> Option<String> {
 
 async fn current(cluster: &dyn Cluster, target: &Target) -> Result<Option<Arc<Value>>, ClusterError> {
     let kinds = cluster.kinds().await?;
-    match target.address(&kinds) {
-        Ok(address) => cluster.get(&address).await,
-        // Its definition is gone, and it with it.
-        Err(_) => Ok(None),
+    // Its definition is gone, and it with it.
+    let Ok(address) = target.address(&kinds) else { return Ok(None) };
+    match cluster.get(&address).await {
+        Err(error) if is_of_no_kind(&error) => Ok(None),
+        found => found,
     }
 }
 
 async fn all(cluster: &dyn Cluster, kind: &Arc<Kind>, namespace: &str) -> Result<Vec<Arc<Value>>, ClusterError> {
-    Ok(list_all(cluster, &ListQuery::new(Arc::clone(kind), Some(namespace), "")).await?.items)
+    match list_all(cluster, &ListQuery::new(Arc::clone(kind), Some(namespace), "")).await {
+        Err(error) if is_of_no_kind(&error) => Ok(Vec::new()),
+        listed => Ok(listed?.items),
+    }
+}
+
+/// Whether the definition of a kind has gone since the kinds were asked for: somebody else's may at any time.
+fn is_of_no_kind(error: &ClusterError) -> bool {
+    matches!(error.kind, ErrorKind::UnknownKind | ErrorKind::NotFound)
 }
 
 async fn restarts(cluster: &dyn Cluster, namespace: &str) -> Result<BTreeMap<(String, String), i64>, ClusterError> {

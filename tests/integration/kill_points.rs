@@ -111,12 +111,13 @@ pub(crate) fn killed_once(
     arguments: &[String],
     mut is_there: impl FnMut() -> bool,
 ) -> bool {
+    let complaints = place.place().join("complaints");
     let mut child = place
         .command(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
         .env("KUBECONFIG", proxy.kubeconfig())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(std::fs::File::create(&complaints).expect("a file"))
         .spawn()
         .expect("the binary starts");
     let ended = wait_until("the run is at its point or its end", Duration::from_secs(180), || {
@@ -130,7 +131,7 @@ pub(crate) fn killed_once(
         child.wait().expect("it ends");
         return true;
     };
-    assert!(status.success(), "{status}");
+    assert!(status.success(), "{status}: {}", std::fs::read_to_string(&complaints).unwrap_or_default());
     false
 }
 

@@ -19,10 +19,14 @@ mod field_conflicts;
 mod gates;
 mod harness;
 mod hostile;
+mod hostile_definitions;
 mod kapp;
 mod kill_points;
 mod live_objects;
 mod locking;
+#[path = "../../benches/shared/measure.rs"]
+#[expect(dead_code, reason = "the benchmarks ask for more than peak memory")]
+mod measure;
 mod ordering;
 mod output;
 mod ownership;
@@ -77,6 +81,7 @@ fn all_tests() -> Vec<TestCase> {
         gates::tests(),
         harness::tests(),
         hostile::tests(),
+        hostile_definitions::tests(),
         kapp::tests(),
         kill_points::tests(),
         live_objects::tests(),
@@ -110,9 +115,13 @@ fn all_tests() -> Vec<TestCase> {
 }
 
 fn main() -> ExitCode {
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    if given.first().map(String::as_str) == Some(measure::FLAG) {
+        return measure::copy(&given[1..]);
+    }
     // `tests/cluster/up` keeps a cluster for people with this.
-    if std::env::args().nth(1).as_deref() == Some("--serve-cluster") {
-        return serve_cluster(std::env::args().nth(2).as_deref());
+    if given.first().map(String::as_str) == Some("--serve-cluster") {
+        return serve_cluster(given.get(1).map(String::as_str));
     }
     let mut arguments = libtest_mimic::Arguments::from_args();
     let available = match Availability::detect() {

@@ -476,8 +476,6 @@ impl Executing<'_> {
     async fn upgrade(&mut self, injected: &[Step]) -> Result<UpgradeReport, CommandError> {
         let app = self.arguments.upgrade.app(&self.site.allowed);
         let arguments = self.arguments.upgrade.apply_arguments(&app);
-        let unread =
-            |error: JudgeError| CommandError::usage(format!("what the upgrade must keep cannot be read: {error}"));
         let before = judge::look(&*self.cluster, &app, &self.site.allowed).await.map_err(unread)?;
         let end = apply::within(self.global, self.run, &arguments).await.unwrap_or_else(|error| End::error(&error));
         // Kinds may have come and gone.
@@ -535,4 +533,16 @@ pub fn locked(error: LockError) -> CommandError {
             converted
         }
     }
+}
+
+/// What an upgrade must keep cannot be read.
+fn unread(error: JudgeError) -> CommandError {
+    let mut unread = match error {
+        JudgeError::App(error) => CommandError::from(error),
+        JudgeError::Cluster(error) => CommandError::from(error),
+    };
+    for error in &mut unread.errors {
+        error.message = format!("what the upgrade must keep cannot be read: {}", error.message);
+    }
+    unread
 }

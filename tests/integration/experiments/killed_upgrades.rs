@@ -42,7 +42,7 @@ impl Operator {
         self.place.write("suite/partition.yaml", self.experiment_named("partition").to_string());
     }
 
-    fn upgrade_arguments(&self) -> Vec<String> {
+    pub(super) fn upgrade_arguments(&self) -> Vec<String> {
         let upgrade = ["--upgrade", "-a", "backup", "-n", &self.namespace, "-f", "new"];
         let mut arguments = self.arguments("suite");
         arguments.extend(upgrade.map(str::to_owned));

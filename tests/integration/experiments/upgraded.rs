@@ -3,13 +3,15 @@
 use serde_json::{Value, json};
 
 use super::Operator;
-use crate::support::pushback::Ran;
+use crate::support::proxy::{Fault, FaultProxy, Verb, matching};
+use crate::support::pushback::{Ran, finish};
 use crate::support::{TestCase, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Controllers: an_upgrade_is_made_after_the_injections_that_belong_before_it,
         Controllers: an_upgrade_that_loses_data_fails,
+        Controllers: a_kind_that_has_gone_since_it_was_discovered_holds_no_data,
         Controllers: without_an_upgrade_what_needs_one_is_skipped,
         Controllers: what_is_generated_from_two_releases_runs,
     ]
@@ -83,6 +85,20 @@ fn an_upgrade_is_made_after_the_injections_that_belong_before_it() {
     let nightly = api.get(&format!("/apis/{namespace}.example.com/v1/namespaces/{namespace}/backups/nightly")).ok();
     assert_eq!(nightly["spec"]["keep"], 7, "taken back after the upgrade");
     assert!(!nightly.to_string().contains("pushback.dev/experiment"), "{nightly}");
+}
+
+fn a_kind_that_has_gone_since_it_was_discovered_holds_no_data() {
+    let operator = Operator::deploy();
+    operator.suite();
+    operator.release(|text| text);
+    let proxy = FaultProxy::start(operator.cluster.kubeconfig_path());
+    proxy.on(matching(Verb::List, "backups"), Fault::status(404));
+    let mut command =
+        operator.place.command(&operator.upgrade_arguments().iter().map(String::as_str).collect::<Vec<_>>());
+    command.env("KUBECONFIG", proxy.kubeconfig());
+    let report = finish(command, b"").expect(0).json();
+    assert_eq!(checks(&report), [], "{report}");
+    assert_ne!(proxy.count(&matching(Verb::List, "backups")), 0);
 }
 
 fn an_upgrade_that_loses_data_fails() {
