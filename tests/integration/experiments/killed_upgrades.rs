@@ -230,7 +230,8 @@ fn what_was_read_in_a_version_that_the_upgrade_ends_is_taken_back_in_another() {
     let arguments = operator.upgrade_arguments();
     let killed = operator.killed_at(&arguments, || matching(Verb::Delete, "services").nth(1), Moment::Heard);
     assert!(killed, "the deploy deletes a Service");
-    wait_until("the version is not served", Duration::from_secs(60), || {
+    // A server that reads many definitions at once takes its time with discovery.
+    wait_until("the version is not served", Duration::from_secs(240), || {
         (api.get(&format!("/apis/{group}/v1")).status == 404).then_some(())
     });
     operator.recover().expect(0);
