@@ -87,6 +87,10 @@ fn ways<'a>(crd: &Crd<'a>, stored: &[&'a str]) -> BTreeMap<Way<'a>, Use> {
 
 /// Data that does not arrive.
 fn loss(upgrade: &Upgrade<'_>, (from, to): Way<'_>, difference: &Difference) -> Option<Finding> {
+    // What another default fills in is told where it is lost.
+    if difference.keyword == "default" {
+        return None;
+    }
     let path = words::rooted(&difference.path);
     let (verdict, message) = match &difference.proof {
         Proof::Breaking { damage, .. } if damage.effect == Effect::Pruned => {
@@ -96,7 +100,7 @@ fn loss(upgrade: &Upgrade<'_>, (from, to): Way<'_>, difference: &Difference) -> 
             );
             (Verdict::Breaking, message)
         }
-        Proof::Unknown { keyword, .. } if difference.keyword != "default" => {
+        Proof::Unknown { keyword, .. } => {
             let message = format!(
                 "unable to determine if field \"{path}\" of version \"{from}\" can hold anything that is lost in version \
                  \"{to}\" ({keyword})"

@@ -349,6 +349,24 @@ fn another_conversion_is_judged_by_the_schemas_that_meet_in_it() {
         crossVersionLoss Breaking Error: field "^.spec.size" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
         conversion Change Info: conversion strategy changed from Webhook to None
         "#);
+    // A default that only one version fills in brings what is lost: told once, where it is lost.
+    insta::assert_snapshot!(dropped(&|crd| {
+        let window = |fields: Value, default: Value| {
+            json!({"type": "object", "default": default, "properties": fields})
+        };
+        let text = json!({"type": "string"});
+        let windows = [
+            window(json!({"kept": text, "lost": text}), json!({"kept": "a", "lost": "b"})),
+            window(json!({"kept": text}), json!({"kept": "a"})),
+        ];
+        for (index, window) in windows.into_iter().enumerate() {
+            let schema = format!("/spec/versions/{index}/schema/openAPIV3Schema/properties/spec/properties");
+            crd.pointer_mut(&schema).expect("a schema")["window"] = window;
+        }
+    }), @r#"
+    crossVersionLoss Breaking Error: field "^.spec.window.lost" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
+    conversion Change Info: conversion strategy changed from Webhook to None
+    "#);
     // The other version is neither served nor stored: nothing is ever converted to it.
     insta::assert_snapshot!(dropped(&|crd| {
         differ(crd);
