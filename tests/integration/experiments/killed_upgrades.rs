@@ -228,10 +228,9 @@ fn what_was_read_in_a_version_that_the_upgrade_ends_is_taken_back_in_another() {
     // The second version of the two is not stored, and can go.
     operator.release(|text| text[..text.find("    - name: v1\n").expect("a second version")].to_owned());
     let arguments = operator.upgrade_arguments();
-    let killed = operator.killed_at(&arguments, || matching(Verb::Delete, "services").nth(1), Moment::Heard);
-    assert!(killed, "the deploy deletes a Service");
-    // A server that reads many definitions at once takes its time with discovery.
-    wait_until("the version is not served", Duration::from_secs(240), || {
+    let definition = || matching(Verb::Apply, "customresourcedefinitions").nth(1);
+    assert!(operator.killed_at(&arguments, definition, Moment::Heard), "the deploy changes the definition");
+    wait_until("the version is not served", Duration::from_secs(60), || {
         (api.get(&format!("/apis/{group}/v1")).status == 404).then_some(())
     });
     operator.recover().expect(0);
