@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use pushback_preflight::facts::{ClusterFacts, ClusterSide, Facts};
 use pushback_preflight::judge::RunReport;
-use pushback_preflight::rule::Judgement;
-use pushback_preflight::rules::upgrade_diff::{self, Compared};
+use pushback_preflight::rule::{Judgement, Memory};
 use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
@@ -23,8 +22,8 @@ pub struct Ran {
     pub report: RunReport,
     /// The facts that they had.
     pub facts: Facts,
-    /// What UpgradeDiff has compared.
-    pub compared: Option<Compared>,
+    /// What the rules have worked out, by their names.
+    pub memories: BTreeMap<&'static str, Memory>,
 }
 
 /// Runs the selected rules over a plan. `answers` are facts that are known already.
@@ -57,7 +56,7 @@ pub async fn run(
         session.answer(answers);
     }
     let refused = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
-    let compared = upgrade_diff::compared(session.take_memory(upgrade_diff::NAME));
+    let memories = session.take_memories();
     let (report, facts) = session.finish(refused, waivers, today);
-    Ran { report, facts, compared }
+    Ran { report, facts, memories }
 }

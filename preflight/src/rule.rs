@@ -158,15 +158,9 @@ impl Memory {
         }
     }
 
-    /// What is remembered, which is not asked for again: it need not be there twice.
+    /// What is remembered, for whoever asks for it last: it need not be there twice.
     pub fn take<T: 'static>(&mut self) -> Option<T> {
         self.0.take_if(|kept| kept.is::<T>())?.downcast().ok().map(|kept| *kept)
-    }
-
-    /// What was remembered, for whoever goes on with it after the run.
-    #[must_use]
-    pub fn into<T: 'static>(self) -> Option<T> {
-        self.0?.downcast().ok().map(|kept| *kept)
     }
 
     /// What is remembered.

@@ -1,6 +1,8 @@
 //! One run of the selected rules: says which facts they want, takes the answers, lets them judge, and closes with the
 //! report. The caller does the I/O between the calls; nothing here waits or reads.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
@@ -109,10 +111,9 @@ impl Session {
         &self.facts
     }
 
-    /// What a rule has worked out, which is forgotten here; nothing where no such rule runs.
-    pub fn take_memory(&mut self, rule: &str) -> Memory {
-        let run = self.runs.iter_mut().find(|run| run.selected.rule.meta().name == rule);
-        run.map(|run| std::mem::take(&mut run.memory)).unwrap_or_default()
+    /// What the rules have worked out, by their names; it is forgotten here.
+    pub fn take_memories(&mut self) -> BTreeMap<&'static str, Memory> {
+        self.runs.iter_mut().map(|run| (run.selected.rule.meta().name, std::mem::take(&mut run.memory))).collect()
     }
 
     /// Closes the run. `server` is what the API server refused or could not say in dry-runs; `today` is the day

@@ -407,7 +407,7 @@ pub async fn judge(
         run.warn("preflight-off", "no preflight rule runs: they are switched off");
     }
     run.planning("running preflight");
-    let Ran { report, facts, compared } = check::run(
+    let Ran { report, facts, mut memories } = check::run(
         &*setup.cluster,
         &setup.kinds,
         plan,
@@ -423,7 +423,7 @@ pub async fn judge(
         rules: report.rules.iter().map(rule_line).collect(),
         elapsed: run.elapsed().saturating_sub(started).into(),
     });
-    if let Some(compared) = compared {
+    if let Some(compared) = upgrade_diff::compared(&mut memories) {
         write_experiments(setup, &compared)?;
     }
     if let Some(path) = &preflight.facts_out {

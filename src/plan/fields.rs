@@ -239,6 +239,12 @@ impl FieldSet {
         self.member
     }
 
+    /// Whether the path that leads here is in the set, and no other that continues it.
+    #[must_use]
+    pub fn is_leaf(&self) -> bool {
+        self.member && self.children.is_empty()
+    }
+
     /// The steps that continue the path that leads here, sorted, each with what lies below it.
     pub fn children(&self) -> impl Iterator<Item = (&Element, &Self)> {
         self.children.iter()

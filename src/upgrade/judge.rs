@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use pushback_preflight::object::is_custom_group;
 use pushback_preflight::{ObjectExt, ObjectKey};
 use serde_json::Value;
 
@@ -13,9 +14,6 @@ use super::journal::MARK;
 use super::steady::Looked;
 use crate::app::record::{AppError, AppName, observe};
 use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, list_all};
-
-/// Groups of Kubernetes' own projects end with this; others are custom resources, and what they hold is data.
-const BUILT_IN: &str = ".k8s.io";
 
 /// What was there before.
 #[derive(Default)]
@@ -61,9 +59,8 @@ pub async fn look(cluster: &dyn Cluster, app: &AppName, namespaces: &BTreeSet<St
     let kinds = cluster.kinds().await?;
     let namespaces: Vec<String> = namespaces.iter().cloned().collect();
     let mut before = Before { app: Some(app.clone()), owned, namespaces: namespaces.clone(), ..Before::default() };
-    let is_custom = |kind: &Kind| kind.group.contains('.') && !kind.group.ends_with(BUILT_IN);
     for namespace in &namespaces {
-        for kind in kinds.iter().filter(|kind| kind.namespaced && kind.offers("list") && is_custom(kind)) {
+        for kind in kinds.iter().filter(|kind| kind.namespaced && kind.offers("list") && is_custom_group(&kind.group)) {
             before.data.extend(all(cluster, kind, namespace).await?);
         }
         for kind in ["ConfigMap", "Secret"] {

@@ -32,10 +32,9 @@ pub fn of_object(live: &Value) -> Vec<Value> {
 pub fn is_taken(live: &Value, place: &Place) -> bool {
     let path = path(place);
     // Of a map that is set as a whole, others keep the parts that are as before.
-    let is_one = |set: &FieldSet| set.is_member() && set.children().next().is_none();
     let entries = entries(live);
     let mut others = entries.iter().filter(|entry| !is_of_patches(&entry.owner));
-    others.any(|entry| entry.fields.below(&path).is_some_and(is_one))
+    others.any(|entry| entry.fields.below(&path).is_some_and(FieldSet::is_leaf))
 }
 
 /// The operation that gives these fields back: what our patches own of them now goes to the managers that owned it
@@ -95,9 +94,8 @@ fn parsed(before: &[Value]) -> Vec<ManagerEntry> {
 /// What of a set is at a path: what continues it, or a field above it that is owned as one.
 fn owned_at(set: &FieldSet, path: &[Element]) -> FieldSet {
     let mut owned = set.difference(&set.without(path));
-    let is_whole = |set: &FieldSet| set.is_member() && set.children().next().is_none();
     let above = (1..path.len()).map(|length| &path[..length]);
-    if let Some(whole) = above.into_iter().find(|path| set.below(path).is_some_and(is_whole)) {
+    if let Some(whole) = above.into_iter().find(|path| set.below(path).is_some_and(FieldSet::is_leaf)) {
         owned.insert(whole);
     }
     owned

@@ -45,7 +45,10 @@ pub fn read(inputs: &[String], allow_http: bool) -> Result<Side, Vec<InputError>
 impl Side {
     /// Says which live app its manifests are.
     pub fn name_as(&mut self, input: &str, naming: Naming) {
-        self.named = [std::mem::take(&mut self.named).as_str(), input].map(str::trim).join(" ").trim().to_owned();
+        if !self.named.is_empty() {
+            self.named.push_str(", ");
+        }
+        self.named.push_str(input);
         self.naming = naming;
     }
 

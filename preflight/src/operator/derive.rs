@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use self::assign::Claims;
 use self::naming::OperatorNames;
+pub(super) use self::objects::versioned_name;
 use self::objects::{Index, Object, list};
 use self::workload::Workload;
 use super::model::{

@@ -5,6 +5,7 @@ mod checks;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::facts::{Answer, ChangeSet, Facts, Need, Needs, Operation};
@@ -79,10 +80,11 @@ fn model_need(settings: &Settings) -> Option<Need> {
     Some(Need::Models { path: model_path(settings)?.to_owned() })
 }
 
-/// What the rule has compared, out of its memory; `None` where it did not: nothing is live, or its model is missing.
+/// What the rule has compared, out of its memory among those of a run; `None` where it did not: it does not run, nothing
+/// is live, or its model is missing.
 #[must_use]
-pub fn compared(memory: Memory) -> Option<Compared> {
-    memory.into::<Result<Option<Compared>, String>>()?.ok()?
+pub fn compared(memories: &mut BTreeMap<&'static str, Memory>) -> Option<Compared> {
+    memories.get_mut(NAME)?.take::<Result<Option<Compared>, String>>()?.ok()?
 }
 
 /// Compares the live side of a change set with what it becomes. `None` where nothing is live: a first deployment is no

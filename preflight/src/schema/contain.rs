@@ -20,6 +20,7 @@ mod probe;
 mod retyped;
 mod rules;
 mod solve;
+mod step;
 mod text;
 mod values;
 mod walk;
@@ -40,7 +41,8 @@ pub use confirm::{Damage, Effect, Sufferer, suffering};
 use formula::{Formula, Place, Role};
 use rules::Refused;
 use solve::{Outcome, Solver};
-use walk::{Question, Step, Suspect};
+use step::Step;
+use walk::{Question, Suspect};
 
 /// A step from a node of a schema to one below.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -255,10 +257,8 @@ impl<'s> Judge<'s> {
 
     /// Whether anything is asked of a whole node on the way to a field.
     fn is_asked_around(&self, steps: &[Step<'s>]) -> bool {
-        (0..steps.len()).filter_map(|length| rules::node_at(self.after, &steps[..length])).any(|node| {
-            let combined = [&node.all_of, &node.any_of, &node.one_of].into_iter().any(|branches| !branches.is_empty());
-            combined || node.not.is_some() || node.enumeration.is_some() || !node.rules.is_empty()
-        })
+        let nodes = (0..steps.len()).filter_map(|length| rules::node_at(self.after, &steps[..length]));
+        nodes.into_iter().any(defaults::is_asked_as_a_whole)
     }
 
     /// The second opinion has to agree before an object is told.

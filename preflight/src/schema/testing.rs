@@ -3,68 +3,25 @@
 
 mod damage;
 mod formats;
+mod words;
 
 use serde_json::{Map, Value, json};
+
+use self::words::{FORMATS, NAMES, PATTERNS, TEXTS};
+use super::Schema;
+use super::pipeline::Resource;
+
+/// A resource of this schema.
+#[must_use]
+pub fn resource(schema: &Schema) -> Resource<'_> {
+    Resource { schema, group: "example.com", version: "v1", kind: "Test", preserve_unknown_fields: false }
+}
 
 /// A generator with its state.
 #[derive(Clone, Debug)]
 pub struct Generator {
     state: u64,
 }
-
-const NAMES: [&str; 8] = ["a", "b", "c", "items", "x-y", "kind", "a.b", "type"];
-const PATTERNS: [&str; 10] =
-    ["^a", "^[a-c]+$", "b|c", "^\\d+$", "^(a|b){2}$", "[^x]$", "^\\w*$", "(?i)^A", "a.c", "^$"];
-const FORMATS: [&str; 14] = [
-    "date",
-    "date-time",
-    "duration",
-    "uuid",
-    "ipv4",
-    "ipv6",
-    "cidr",
-    "byte",
-    "email",
-    "uri",
-    "int32",
-    "k8s-short-name",
-    "password",
-    "unknown",
-];
-const TEXTS: [&str; 32] = [
-    "",
-    "a",
-    "ab",
-    "abc",
-    "aa",
-    "bb",
-    "A",
-    "x",
-    "1",
-    "65",
-    "007",
-    "\u{fc}",
-    "\u{1f600}\u{1f600}",
-    "a.c",
-    "a\nc",
-    "2024-02-29",
-    "2023-02-29",
-    "2024-02-29T10:00:00Z",
-    "1h",
-    "5 days",
-    "5",
-    "10.0.0.1",
-    "10.0.0.0/8",
-    "::1",
-    "YWI=",
-    "a@b",
-    "Bob <a@b>",
-    "http://a/b",
-    "/a",
-    "00000000-0000-4000-8000-000000000000",
-    "a-b",
-    "-a",
-];
 
 impl Generator {
     /// A generator of its own sequence.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::difference::{ChangeType, Severity};
 use super::super::model::Resource;
 use super::context::Context;
-use super::manifests::Found;
+use super::manifests::{Found, REFUSED};
 use crate::object::{ObjectExt, ObjectKey};
 
 pub(super) fn differences(
@@ -50,9 +50,9 @@ fn role(before: &Resource, after: &Resource, (old, new): (&Value, &Value)) -> Op
         return None;
     }
     let (severity, tail) = if before.object.key() == after.object.key() {
-        (Severity::Breaking, ", which cannot be: the API server refuses the update, it must be deleted and made anew")
+        (Severity::Breaking, format!(", {REFUSED}"))
     } else {
-        (Severity::Warning, "")
+        (Severity::Warning, String::new())
     };
     let message = format!("binds {is} instead of {was}{tail}");
     Some(Found::new(severity, "roleRef", message).values(Some(json!(was)), Some(json!(is))))

@@ -4,11 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use super::super::difference::Severity;
-use super::manifests::Found;
+use super::manifests::{Found, REFUSED};
 use crate::object::{ObjectExt, split_api_version};
 use crate::schema::cel::are_equal_quantities;
-
-const REFUSED: &str = "which cannot be: the API server refuses the update, it must be deleted and made anew";
 
 /// Of the same object. `has_new_pods`: what is known of its pod template differs.
 pub(super) fn differences(old: &Value, new: &Value, has_new_pods: bool) -> Vec<Found> {

@@ -14,6 +14,9 @@ use crate::object::ObjectExt;
 /// Names that a message lists of each sort.
 const SHOWN: usize = 5;
 
+/// What becomes of a change of a field that the API server lets nobody change.
+pub(super) const REFUSED: &str = "which cannot be: the API server refuses the update, it must be deleted and made anew";
+
 /// A difference.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::super::derive::versioned_name;
 use super::super::difference::Severity;
 use super::manifests::{Found, names};
 use crate::object::ObjectExt;
@@ -142,9 +143,5 @@ fn source(volume: &Value) -> (&str, &str) {
     let Some((kind, source)) = fields.into_iter().find(|(key, _)| *key != "name") else { return ("emptyDir", "") };
     let paths = ["/name", "/secretName", "/claimName", "/path", "/driver", "/server", "/pdName", "/volumeID"];
     let name = paths.into_iter().map(|path| source.text(path)).find(|name| !name.is_empty()).unwrap_or_default();
-    let base = match name.rsplit_once("-ver-") {
-        Some((base, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => base,
-        _ => name,
-    };
-    (kind, base)
+    (kind, versioned_name(name).map_or(name, |(base, _)| base))
 }

@@ -9,7 +9,8 @@ use super::super::difference::{Change, ChangeType, Severity};
 use super::super::matching::{self, jaccard, tokens};
 use super::super::model::{Component, FactClass, Resource};
 use super::context::{Context, Owner};
-use super::{manifests, spec};
+use super::manifests::{self, REFUSED};
+use super::spec;
 
 /// How alike the label keys of two resources must be to be one that was renamed; what rounding adds does not decide.
 const LABELS_ALIKE: f64 = 0.6 - 1e-9;
@@ -215,14 +216,12 @@ fn selector(context: &Context<'_>, before: &Resource, after: &Resource, changes:
     }
     let is_fixed = FIXED_SELECTOR.contains(&after.object.kind.as_str());
     let (severity, message) = if is_fixed {
-        let message =
-            "selector changed, which cannot be: the API server refuses the update, it must be deleted and made anew";
-        (Severity::Breaking, message)
+        (Severity::Breaking, format!("selector changed, {REFUSED}"))
     } else {
-        (Severity::Warning, "selector changed: it finds other Pods")
+        (Severity::Warning, "selector changed: it finds other Pods".to_owned())
     };
     changes.push(
-        change(ChangeType::SelectorChanged, severity, after, "selector", message.to_owned())
+        change(ChangeType::SelectorChanged, severity, after, "selector", message)
             .values(Some(json!(before.selector)), Some(json!(after.selector))),
     );
 }

@@ -115,13 +115,18 @@ pub(super) fn is_stamp(key: &str) -> bool {
     STAMPS.contains(&key)
 }
 
-/// The base of a versioned name, and its number.
+/// The base of a versioned object's name, and its number.
 fn versioned(value: &Value) -> Option<(&str, u64)> {
-    let (base, number) = value.name().rsplit_once("-ver-")?;
     let is_marked = value.annotation("kapp.k14s.io/versioned").is_some();
     let may_be = is_marked || matches!(value.text("/kind"), "ConfigMap" | "Secret");
+    versioned_name(value.name()).filter(|_| may_be)
+}
+
+/// The base of a name as kapp gives it to versions of an object, and its number.
+pub(in crate::operator) fn versioned_name(name: &str) -> Option<(&str, u64)> {
+    let (base, number) = name.rsplit_once("-ver-").filter(|(base, _)| !base.is_empty())?;
     let number = number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())??;
-    (may_be && !base.is_empty()).then_some((base, number))
+    Some((base, number))
 }
 
 /// A Secret without what makes it one.

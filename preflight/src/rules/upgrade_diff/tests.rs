@@ -265,7 +265,8 @@ fn what_was_compared_is_there_for_who_goes_on_with_it() {
         let changes = ChangeSet { app: "shop".into(), changes: vec![change(live, Some(&new))], ..ChangeSet::default() };
         let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
         assert!(session.needs().is_empty());
-        (compared(session.take_memory(NAME)), compared(session.take_memory("CRDUpgradeSafety")))
+        let mut memories = session.take_memories();
+        (compared(&mut memories), compared(&mut memories))
     };
     let (found, none) = compared_of(Some(&old));
     let types: Vec<ChangeType> = found

@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use super::walk::{Step, child};
+use super::step::Step;
+use super::walk::child;
 use crate::schema::model::{ListType, Schema};
 
 /// Whether objects get a default from the new node, or from one below it, that they did not get before.
@@ -21,15 +22,19 @@ pub(super) fn gains(old: Option<&Schema>, new: &Schema) -> bool {
         || new.items.as_deref().is_some_and(|after| gains(old.and_then(|old| old.items.as_deref()), after))
 }
 
+/// Whether something is asked of a value as a whole that no single field answers.
+pub(super) fn is_asked_as_a_whole(node: &Schema) -> bool {
+    [&node.all_of, &node.any_of, &node.one_of].into_iter().any(|branches| !branches.is_empty())
+        || node.not.is_some()
+        || node.enumeration.is_some()
+        || !node.rules.is_empty()
+}
+
 /// Whether the defaults below a node can make its own default another one than the node lets in.
 pub(super) fn counts_defaults(node: &Schema) -> bool {
     fn asks(node: &Schema) -> bool {
-        let combined = !node.all_of.is_empty() || !node.any_of.is_empty() || !node.one_of.is_empty();
-        combined
-            || node.not.is_some()
-            || node.enumeration.is_some()
+        is_asked_as_a_whole(node)
             || node.property_count.most.is_some()
-            || !node.rules.is_empty()
             || matches!(node.list_type, Some(ListType::Set | ListType::Map))
             || node.children().any(asks)
     }

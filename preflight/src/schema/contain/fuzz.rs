@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use super::{Proof, Sufferer, compare, suffering};
 use crate::schema::invalid::problems;
 use crate::schema::model::Schema;
-use crate::schema::pipeline::{Resource, Server, create};
-use crate::schema::testing::Generator;
+use crate::schema::pipeline::{Server, create};
+use crate::schema::testing::{Generator, resource};
 
 /// Objects that are tried on each pair.
 const OBJECTS: usize = 24;
@@ -169,13 +169,6 @@ fn what_is_called_safe_lets_every_object_through() {
         }
         valid += 1;
         let (old_schema, new_schema) = (Schema::of(&old_value), Schema::of(&new_value));
-        let resource = |schema| Resource {
-            schema,
-            group: "example.com",
-            version: "v1",
-            kind: "Test",
-            preserve_unknown_fields: false,
-        };
         let (old, new) = (resource(&old_schema), resource(&new_schema));
         let differences = compare(&old, &new, Server::default());
         if differences.iter().any(|it| matches!(it.proof, Proof::Breaking { .. })) {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::formula::{Formula, Place, Role, Types, free_values, types_of};
-use super::walk::Step;
+use super::step::Step;
 use crate::schema::cel::{Hint, Program, Step as HintStep};
 use crate::schema::model::{Limit, Schema, Type, Window};
 
@@ -147,7 +147,7 @@ fn of_size<'s>(node: &'s Schema, size: i64) -> Formula<'s> {
 }
 
 /// The node that a path leads to.
-fn node_at<'s>(node: &'s Schema, path: &[HintStep]) -> Option<&'s Schema> {
+pub(super) fn node_at<'s>(node: &'s Schema, path: &[HintStep]) -> Option<&'s Schema> {
     path.iter().try_fold(node, |node, step| match step {
         HintStep::Field(name) => node.properties.get(name).or_else(|| free_values(node)),
         HintStep::Item => node.items.as_deref().or_else(|| free_values(node)),

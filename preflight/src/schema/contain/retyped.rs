@@ -1,10 +1,9 @@
 //! Rules that stay as they are and compute otherwise: CEL sees a value by the type and format of its node, so that a
 //! wider type or a format that is dropped may change what a rule makes of the same value.
 
-use crate::schema::cel::{Program, Step};
+use super::probe::node_at;
+use crate::schema::cel::Program;
 use crate::schema::model::{CelRule, Schema, Type};
-
-use super::formula::free_values;
 
 /// Whether the rule reads something that CEL takes for a value of another type from now on.
 pub(super) fn is_retyped(rule: &CelRule, old: &Schema, new: &Schema) -> bool {
@@ -27,12 +26,4 @@ fn format(node: &Schema) -> Option<&str> {
 /// Values of all types, and of two, are seen as they are, whole numbers as such.
 fn is_float(node: &Schema) -> bool {
     node.kind == Some(Type::Number) && !node.int_or_string
-}
-
-fn node_at<'s>(node: &'s Schema, path: &[Step]) -> Option<&'s Schema> {
-    path.iter().try_fold(node, |node, step| match step {
-        Step::Field(name) => node.properties.get(name).or_else(|| free_values(node)),
-        Step::Item => node.items.as_deref().or_else(|| free_values(node)),
-        Step::Key => None,
-    })
 }

@@ -13,6 +13,7 @@ use super::formula::{
 };
 use super::listed::Listed;
 use super::retyped::is_retyped;
+use super::step::Step;
 use super::values::ValueSet;
 use crate::schema::model::{Additional, CelRule, Limit, Schema, Window};
 
@@ -22,37 +23,6 @@ static ANYTHING: LazyLock<Schema> =
 
 /// The fields that every resource has, whatever its schema says.
 pub(super) const BUILT_IN: [&str; 3] = ["apiVersion", "kind", "metadata"];
-
-/// A step into an object.
-#[derive(Clone, Debug)]
-pub(super) enum Step<'s> {
-    /// The field of this name.
-    Field(&'s str),
-    /// A field that none of the schemas names.
-    Other(Vec<&'s Schema>),
-    /// An item of a list.
-    Item,
-}
-
-impl<'s> Step<'s> {
-    /// The formula of a value that has, one step below, what `inner` asks for.
-    pub(super) fn around(&self, inner: Formula<'s>) -> Formula<'s> {
-        match self {
-            Self::Field(name) => Formula::has(name, inner),
-            Self::Other(schemas) => Formula::HasOther(schemas.clone(), Box::new(inner)),
-            Self::Item => Formula::HasItem(Box::new(inner)),
-        }
-    }
-
-    /// Whether both lead to the same place, where each leads to one.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Field(one), Self::Field(other)) => one == other,
-            (Self::Other(_), Self::Other(_)) | (Self::Item, Self::Item) => true,
-            _ => false,
-        }
-    }
-}
 
 /// A difference that was found, and what an object that suffers from it looks like at its place.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::schema::invalid::problems;
-use crate::schema::testing::Generator;
+use crate::schema::testing::{Generator, resource};
 
 struct Oracle {
     child: Child,
@@ -62,8 +62,7 @@ fn normal(value: &Value) -> Value {
 }
 
 fn judge(schema: &Schema, question: &Value) -> Admission {
-    let resource =
-        Resource { schema, group: "example.com", version: "v1", kind: "Test", preserve_unknown_fields: false };
+    let resource = resource(schema);
     match (&question["old"], &question["read"]) {
         (Value::Null, Value::Null) => create(&resource, Server::default(), &question["object"]),
         (Value::Null, _) => read(&resource, &question["object"]),

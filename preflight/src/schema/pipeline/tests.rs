@@ -3,11 +3,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::schema::testing::resource;
 use crate::source::display_path;
-
-fn resource(schema: &Schema) -> Resource<'_> {
-    Resource { schema, group: "example.com", version: "v1", kind: "Test", preserve_unknown_fields: false }
-}
 
 /// A resource whose `spec` has this schema.
 fn of_spec(spec: Value) -> Schema {

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::schema::contain::fuzz::number;
 use crate::schema::contain::{Proof, Sufferer, compare, suffering};
 use crate::schema::model::Schema;
-use crate::schema::pipeline::{Resource, Server, create};
-use crate::schema::testing::Generator;
+use crate::schema::pipeline::{Server, create};
+use crate::schema::testing::{Generator, resource};
 
 /// One of the texts.
 fn one_of<'t>(generator: &mut Generator, texts: &[&'t str]) -> &'t str {
@@ -170,13 +170,6 @@ fn rules_that_are_called_implied_are() {
         after[place] = changed(&mut generator, &before[place]);
         let (old_value, new_value) = (spec(&mut generator, &before, false), spec(&mut generator, &after, true));
         let (old_schema, new_schema) = (Schema::of(&old_value), Schema::of(&new_value));
-        let resource = |schema| Resource {
-            schema,
-            group: "example.com",
-            version: "v1",
-            kind: "Test",
-            preserve_unknown_fields: false,
-        };
         let (old, new) = (resource(&old_schema), resource(&new_schema));
         let differences = compare(&old, &new, Server::default());
         if differences.iter().any(|it| matches!(it.proof, Proof::Breaking { .. })) {
