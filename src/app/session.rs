@@ -25,6 +25,9 @@ const MARGIN_DIVISOR: u32 = 5;
 /// How long a look at the lock may be out of date.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How long after its lease a holder waits to hear whose lock it is: as long as a request waits for a server.
+const LONGEST_OUTAGE: Duration = Duration::from_mins(2);
+
 /// What a session is opened with.
 #[derive(Clone, Debug)]
 pub struct Opening<'a> {
@@ -46,7 +49,7 @@ pub struct Opening<'a> {
 
 /// The lock was lost: nothing may be written any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the app's lock was lost: it could not be renewed in time, or another run took it over")]
+#[error("the app's lock was lost: another run took it over, or the cluster did not answer for too long")]
 pub struct LockLost;
 
 /// A held lock.
@@ -175,21 +178,37 @@ impl Session {
         })
     }
 
-    /// Whether the lock still holds, with a margin for the write that is about to start. Asked before every write.
-    ///
-    /// # Errors
-    /// [`LockLost`] where it does not.
-    pub fn may_write(&self) -> Result<(), LockLost> {
-        self.time_left().map(drop).ok_or(LockLost)
+    /// Whether the lock holds for certain, with a margin for the write that is about to start. Asked before every
+    /// write. Where it does not, [`Self::confirmed`] tells more.
+    #[must_use]
+    pub fn may_write(&self) -> bool {
+        self.time_left().is_some()
     }
 
-    /// Returns when nothing may be written any more; what is under way is to be cut off then.
-    pub async fn until_lost(&self) -> LockLost {
+    /// Returns when nothing may be written for now; what is under way is to be cut off then.
+    pub async fn until_uncertain(&self) {
         // In steps: the timer stands still while the machine is suspended, and the lease may be renewed or lost.
         while let Some(left) = self.time_left() {
             tokio::time::sleep(left.min(LOOK)).await;
         }
-        LockLost
+    }
+
+    /// Returns when the lock holds for certain. A lease that ran out while the server did not answer is not lost yet:
+    /// another run could not reach the record either. The next renewal tells, as it is for the very record that this
+    /// run has left.
+    ///
+    /// # Errors
+    /// [`LockLost`] where another run has taken it, or nothing is heard for too long.
+    pub async fn confirmed(&self) -> Result<(), LockLost> {
+        while self.time_left().is_none() {
+            let silent = millis(boot_clock()).saturating_sub(self.shared.safe_until.load(Ordering::Acquire));
+            if self.shared.lost.load(Ordering::Acquire) || silent >= millis(LONGEST_OUTAGE) {
+                self.shared.lost.store(true, Ordering::Release);
+                return Err(LockLost);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
     }
 
     /// For how long writing is safe if nothing happens; `None` where it is not.
@@ -255,9 +274,9 @@ impl Session {
     /// # Errors
     /// The cluster's.
     pub async fn close_deleted(mut self) -> Result<(), AppError> {
-        self.stop_renewal();
         // What another run has begun since must not be deleted under its hands.
-        self.may_write().map_err(|_| self.changed())?;
+        self.confirmed().await.map_err(|_| self.changed())?;
+        self.stop_renewal();
         history::trim(&*self.cluster, &self.app, &self.label_value, 0).await;
         // Before the record: once that is gone, only another run of this app would find them.
         delete_shards(&*self.cluster, &self.app.namespace, &self.shards).await;
@@ -335,7 +354,7 @@ impl Renewal {
 
     /// One renewal; whether it succeeded. A request that hangs is given up in time for another.
     async fn once(&self) -> bool {
-        // Not reached: tried again until the lease runs out, and `may_write` watches that.
+        // Not reached: tried again for as long as somebody waits for it.
         tokio::time::timeout(self.lease / 3, self.attempt()).await.unwrap_or(false)
     }
 

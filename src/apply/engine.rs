@@ -5,6 +5,7 @@ mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pushback_preflight::{ObjectKey, ObjectRef, Operation};
@@ -239,6 +240,7 @@ impl<'a> Engine<'a> {
                 masker: Masker::new(&config.diff_mask_rules),
                 timeout: options.apply_timeout,
                 gave_up,
+                uncertain: AtomicBool::new(false),
             }),
             nodes,
             by_key,

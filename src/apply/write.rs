@@ -4,6 +4,7 @@ mod intent;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pushback_preflight::{ObjectExt, Operation, Verification};
@@ -62,7 +63,7 @@ pub(super) enum Failure {
     Stuck(String),
     /// The run was stopped before the next attempt.
     Stopped(String),
-    /// The lock is lost.
+    /// The lock is lost, or cannot be told to be held.
     LockLost,
 }
 
@@ -89,22 +90,52 @@ pub(super) struct Writer {
     pub(super) timeout: Duration,
     /// True once nothing is to be tried again.
     pub(super) gave_up: watch::Receiver<bool>,
+    /// The lease ran out without an answer, and that has been told.
+    pub(super) uncertain: AtomicBool,
 }
 
 impl Writer {
-    /// Writes one object. What is under way when the lock is lost is cut off: until its answer comes, a request may
-    /// be repeated for longer than the lock holds.
+    /// Writes one object. What is under way when the lease runs out is cut off: until its answer comes, a request may
+    /// be repeated for longer than the lock holds. Once the lock is confirmed it is tried anew, as after an answer that
+    /// was lost.
     pub(super) async fn write(&self, planned: &Planned) -> Result<Done, Failure> {
-        let Some(session) = &self.session else { return self.attempts(planned).await };
-        tokio::select! {
-            written = self.attempts(planned) => written,
-            _ = session.until_lost() => Err(Failure::LockLost),
+        let started = Instant::now();
+        let Some(session) = &self.session else { return self.attempts(planned, started).await };
+        loop {
+            tokio::select! {
+                written = self.attempts(planned, started) => match written {
+                    Err(Failure::LockLost) => {}
+                    written => return written,
+                },
+                () = session.until_uncertain() => {}
+            }
+            self.tell_uncertain();
+            tokio::select! {
+                confirmed = session.confirmed() => confirmed.map_err(|_| Failure::LockLost)?,
+                () = self.given_up() => {
+                    return Err(Failure::Stopped("the server did not answer".to_owned()));
+                }
+            }
+            self.uncertain.store(false, Ordering::Release);
         }
     }
 
-    async fn attempts(&self, planned: &Planned) -> Result<Done, Failure> {
+    /// Says once in an outage why nothing is written.
+    fn tell_uncertain(&self) {
+        if !self.uncertain.swap(true, Ordering::AcqRel) {
+            self.events.send(Event::Warning {
+                code: "lock".to_owned(),
+                message:
+                    "the app's lock could not be renewed in time; nothing is written until the cluster confirms it"
+                        .to_owned(),
+                object: None,
+                position: None,
+            });
+        }
+    }
+
+    async fn attempts(&self, planned: &Planned, started: Instant) -> Result<Done, Failure> {
         let object = &planned.change.object;
-        let started = Instant::now();
         let mut kind = Arc::clone(&planned.kind);
         let mut delay = Duration::from_millis(250);
         for attempt in 1.. {
@@ -155,15 +186,17 @@ impl Writer {
 
     /// Waits, unless or until the run is stopped.
     async fn pause(&self, delay: Duration) -> ControlFlow<()> {
-        let mut gave_up = self.gave_up.clone();
-        let stopped = async {
-            if gave_up.wait_for(|gave_up| *gave_up).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
         tokio::select! {
             () = tokio::time::sleep(delay) => ControlFlow::Continue(()),
-            () = stopped => ControlFlow::Break(()),
+            () = self.given_up() => ControlFlow::Break(()),
+        }
+    }
+
+    /// Returns when nothing is to be tried again.
+    async fn given_up(&self) {
+        let mut gave_up = self.gave_up.clone();
+        if gave_up.wait_for(|gave_up| *gave_up).await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
 
@@ -199,8 +232,8 @@ impl Writer {
     /// Asked before every single request that writes.
     fn allowed(&self) -> Result<(), Failure> {
         match &self.session {
-            Some(session) => session.may_write().map_err(|_| Failure::LockLost),
-            None => Err(Failure::LockLost),
+            Some(session) if session.may_write() => Ok(()),
+            Some(_) | None => Err(Failure::LockLost),
         }
     }
 

@@ -17,7 +17,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_killed_run_is_taken_over_at_once_on_its_own_host,
         ApiServer: the_lock_of_a_run_on_another_host_is_waited_for_until_it_expires,
         ApiServer: a_locked_app_is_refused_with_the_name_of_the_holder,
-        ApiServer: a_run_that_cannot_renew_its_lock_stops_writing,
+        ApiServer: an_outage_longer_than_the_lease_fails_nothing_that_nobody_else_could_write,
+        ApiServer: a_run_out_of_touch_writes_nothing_and_ends_once_another_has_taken_over,
         ApiServer: a_run_whose_lock_was_taken_over_writes_nothing_more,
         ApiServer: a_record_that_somebody_else_edits_does_not_cost_the_lock,
         ApiServer: a_lock_is_renewed_past_hundreds_of_writes_that_queue,
@@ -177,33 +178,62 @@ fn a_locked_app_is_refused_with_the_name_of_the_holder() {
     assert_eq!(names(cluster, &namespace), BTreeSet::from(["first".to_owned(), "last".to_owned()]));
 }
 
-/// Stops or continues the API server's process, with every connection kept: the worst way to lose touch.
-fn signal_api_server(cluster: &TestCluster, signal: Signal) {
-    let pid = std::fs::read_to_string(cluster.directory().join("kube-apiserver.pid")).expect("the process id");
+/// Stops or continues a component's process, with every connection kept: the worst way to lose touch.
+fn signal_component(cluster: &TestCluster, component: &str, signal: Signal) {
+    let pid = std::fs::read_to_string(cluster.directory().join(format!("{component}.pid"))).expect("the process id");
     let pid = pid.trim().parse().ok().and_then(Pid::from_raw).expect("a process id");
-    kill_process(pid, signal).expect("the API server runs");
+    kill_process(pid, signal).expect("the component runs");
 }
 
-fn a_run_that_cannot_renew_its_lock_stops_writing() {
+/// The run says that it does not know whether the lock is still its own.
+fn is_uncertain(event: &Value) -> bool {
+    event["type"] == "warning" && event["code"] == "lock"
+}
+
+fn an_outage_longer_than_the_lease_fails_nothing_that_nobody_else_could_write() {
     let cluster = TestCluster::start(&Options::default());
-    let namespace = cluster.namespace("out-of-touch");
     let place = pushback(&cluster);
-    let run = held_up(&cluster, &place, &namespace, &["--lock-lease", "3s"]);
-    signal_api_server(&cluster, Signal::STOP);
-    let ran = run.finish();
-    signal_api_server(&cluster, Signal::CONT);
-    let ran = ran.expect(20);
+    let objects: Vec<Value> = (0..300).map(|number| config_map(&format!("object-{number}"), "us")).collect();
+    place.write("app.yaml", manifest(&objects));
+    for component in ["kube-apiserver", "etcd"] {
+        let namespace = cluster.namespace(component);
+        // No flag for the lease or a timeout: this is what everybody runs.
+        let mut run = Running::start(place.command(&apply(&namespace, "app.yaml", &["--preflight=none"])));
+        run.wait_for("writing has begun", |event| event["type"] == "change.done");
+        signal_component(&cluster, component, Signal::STOP);
+        run.wait_for("the lease is over", is_uncertain);
+        signal_component(&cluster, component, Signal::CONT);
+        let ran = run.finish().expect(0);
+        assert_eq!(names(&cluster, &namespace).len(), objects.len(), "{component}");
+        assert_eq!(lock(&cluster, &namespace), Value::Null);
+        let done: Vec<Value> = ran.events_of("change.done").into_iter().map(|event| event["outcome"].clone()).collect();
+        assert_eq!(done, vec![json!("ok"); objects.len()], "{component}");
+        assert_eq!(ran.events().into_iter().filter(is_uncertain).count(), 1, "it is said once");
+    }
+}
+
+fn a_run_out_of_touch_writes_nothing_and_ends_once_another_has_taken_over() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("out-of-touch");
+    let place = pushback(cluster);
+    let proxy = FaultProxy::start(cluster.kubeconfig_path());
+    let away = Pushback::with_kubeconfig(&proxy.kubeconfig());
+    let mut run = held_up(cluster, &away, &namespace, &["--lock-lease", "2s"]);
+    proxy.pause();
+    run.wait_for("the lease is over", is_uncertain);
+    open_the_gate(cluster, &namespace);
+    place.write("other.yaml", manifest(&[config_map("first", "early"), config_map("other", "two")]));
+    place.run(&apply(&namespace, "other.yaml", &["--lock-lease", "2s"])).expect(0);
+
+    // What the first run had sent arrives now, and hits nothing.
+    proxy.resume();
+    let ran = run.finish().expect(20);
     let end = end(&ran);
     assert!(end["error"].as_str().is_some_and(|error| error.starts_with("the app's lock was lost")), "{end}");
     let unfinished: Vec<&Value> =
         end["unfinished"].as_array().into_iter().flatten().map(|line| &line["object"]["name"]).collect();
     assert_eq!(unfinished, ["gate", "last"], "{end}");
-
-    // Nothing that was under way arrives later, although the gate is open now.
-    open_the_gate(&cluster, &namespace);
-    place.write("other.yaml", manifest(&[config_map("first", "early"), config_map("other", "two")]));
-    place.run(&apply(&namespace, "other.yaml", &["--lock-lease", "3s"])).expect(0);
-    assert_eq!(names(&cluster, &namespace), BTreeSet::from(["first".to_owned(), "other".to_owned()]));
+    assert_eq!(names(cluster, &namespace), BTreeSet::from(["first".to_owned(), "other".to_owned()]));
 }
 
 fn a_run_whose_lock_was_taken_over_writes_nothing_more() {
