@@ -129,6 +129,10 @@ pub(crate) fn killed_once(
     let Some(status) = ended else {
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
+        // What it had sent before still has its effect, and would have it between two reads of the test.
+        wait_until("what the killed run had sent is done", Duration::from_secs(60), || {
+            (proxy.under_way() == 0).then_some(())
+        });
         return true;
     };
     assert!(status.success(), "{status}: {}", std::fs::read_to_string(&complaints).unwrap_or_default());

@@ -1,8 +1,9 @@
 //! Inventories that do not fit the record: their shards come and go with runs that are killed, and none is left.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use super::killed;
+use super::{killed, killed_once};
 use crate::support::bookkeeping::{Bookkeeping, owned, shards};
 use crate::support::proxy::{Fault, FaultProxy, Matching, Verb, matching, writes};
 use crate::support::pushback::Pushback;
@@ -12,6 +13,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: shards_of_a_new_app_killed_before_its_record_is_there_are_removed_by_the_next_run,
         ApiServer: a_large_inventory_survives_a_kill_after_any_write,
+        ApiServer: what_a_killed_run_has_sent_is_done_before_the_test_looks,
         ApiServer: a_lost_answer_to_the_last_write_of_the_record_is_no_other_runs_change,
     ]
 }
@@ -142,6 +144,25 @@ fn a_large_inventory_survives_a_kill_after_any_write() {
     let left = app.cluster.api().list(&app.config_maps());
     let left: Vec<&str> = left.iter().filter_map(|object| object["metadata"]["name"].as_str()).collect();
     assert!(left.iter().all(|name| *name == "kube-root-ca.crt"), "{left:?}");
+}
+
+/// Of the tests themselves: a write that lands between two of their reads shows them a state that never was.
+fn what_a_killed_run_has_sent_is_done_before_the_test_looks() {
+    let app = App::new();
+    app.place.write("two.yaml", ["one", "two"].map(|name| FEW.replace("few", name)).join("\n---\n"));
+    let proxy = FaultProxy::start(app.cluster.kubeconfig_path());
+    let of_an_object = || matching(Verb::Apply, "configmaps").that(|request| matches!(&*request.name, "one" | "two"));
+    // Both are under way at once; the run is killed when the second has come through.
+    proxy.on(of_an_object().nth(1), Fault::Delay(Duration::from_secs(1)));
+    let mut reached = proxy.end_after(of_an_object().nth(2), false);
+    let arguments = app.arguments("apply", "two.yaml");
+    assert!(killed_once(&proxy, &app.place, &arguments, || reached.try_recv().is_ok()));
+    let slow = proxy.requests().into_iter().find(|exchange| exchange.fault.as_deref() == Some("delayed by 1s"));
+    let slow = slow.expect("it was sent");
+    assert!(slow.status.is_some(), "{slow:?}");
+    let known = app.record().expect("a record").inventory;
+    assert_eq!(known.len(), 2);
+    assert_eq!(owned(app.cluster.api(), &[app.config_maps()]).len(), 2);
 }
 
 fn a_lost_answer_to_the_last_write_of_the_record_is_no_other_runs_change() {

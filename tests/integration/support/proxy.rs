@@ -9,6 +9,7 @@ mod serve;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -68,6 +69,7 @@ impl FaultProxy {
             started: Instant::now(),
             state: Mutex::new(State::default()),
             paused: watch::Sender::new(false),
+            under_way: AtomicUsize::new(0),
         });
         let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).expect("a free port");
         let port = listener.local_addr().expect("its address").port();
@@ -185,6 +187,12 @@ impl FaultProxy {
     /// Every request so far, in the order of arrival.
     pub(crate) fn requests(&self) -> Vec<Exchange> {
         self.shared.state().log.clone()
+    }
+
+    /// How many requests came and may still have an effect. A client that is killed leaves some, and until there are
+    /// none left, what a test reads is not what it will find a moment later.
+    pub(crate) fn under_way(&self) -> usize {
+        self.shared.under_way.load(Ordering::SeqCst)
     }
 
     /// How many of the requests so far are meant; their order does not matter here.

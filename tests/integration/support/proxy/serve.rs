@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,8 @@ pub(super) struct Shared {
     pub(super) started: Instant,
     pub(super) state: Mutex<State>,
     pub(super) paused: watch::Sender<bool>,
+    /// Requests that came and may still have an effect.
+    pub(super) under_way: AtomicUsize,
 }
 
 impl Shared {
@@ -64,6 +66,22 @@ impl Shared {
         if let Some(exchange) = self.state().log.get_mut(number - 1) {
             change(exchange);
         }
+    }
+}
+
+/// A request that may still have an effect.
+struct UnderWay(Arc<Shared>);
+
+impl UnderWay {
+    fn new(shared: &Arc<Shared>) -> Self {
+        shared.under_way.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -121,6 +139,8 @@ enum Content {
 async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result<Response<Body>, Error> {
     let (parts, incoming) = request.into_parts();
     let bytes = incoming.collect().await?.to_bytes();
+    // Before it has a number: whoever sees that one sees this too.
+    let under_way = UnderWay::new(&shared);
     let request = register(&shared, &parts, bytes)?;
     let _last = Last { shared: Arc::clone(&shared), number: request.number };
     hold_back(&shared, &request).await;
@@ -140,6 +160,7 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
     let sent = tokio::spawn({
         let (shared, request) = (Arc::clone(&shared), request.clone());
         async move {
+            let _under_way = under_way;
             pass_time(delay).await;
             for action in before {
                 act(&request, action).await;
