@@ -30,8 +30,29 @@ const LATER: [&str; 7] = [
     "versioned-explicit-ref",
 ];
 
-/// Accepted without an effect: they switch off something that is not done here.
-const NO_EFFECT: [&str; 2] = ["disable-original", "disable-default-secretgen-rebase-rules"];
+/// The annotations that are accepted, and the values of each; any where there are none. `change-group` and
+/// `change-rule` take a suffix too.
+pub const ACCEPTED: [(&str, &[&str]); 18] = [
+    ("create-strategy", &["", "fallback-on-update", "fallback-on-update-or-noop"]),
+    ("update-strategy", &["", "fallback-on-replace", "always-replace", "skip"]),
+    ("delete-strategy", &["", "orphan"]),
+    ("owned-for-deletion", &[""]),
+    ("nonce", &[""]),
+    ("exists", &[""]),
+    ("noop", &[""]),
+    ("disable-wait", &[]),
+    ("disable-associated-resources-wait", &[""]),
+    ("disable-default-change-group-and-rules", &[]),
+    ("disable-default-ownership-label-rules", &[]),
+    ("disable-default-label-scoping-rules", &[]),
+    ("disable-label-scoping", &[]),
+    ("apps-v1-deployment-wait-minimum-replicas-available", &[]),
+    ("change-group", &[]),
+    ("change-rule", &[]),
+    // Without an effect: they switch off something that is not done here.
+    ("disable-original", &[]),
+    ("disable-default-secretgen-rebase-rules", &[]),
+];
 
 /// How an update is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +96,7 @@ pub struct Strategies {
     pub nonce: bool,
     /// `exists`.
     pub exists: bool,
-    /// `noop`.
+    /// `noop`: never touched, and kept in the app.
     pub noop: bool,
     /// `disable-wait`.
     pub disable_wait: bool,
@@ -126,69 +147,52 @@ pub fn read_live(object: &Value) -> Strategies {
 }
 
 fn read_one(strategies: &mut Strategies, key: &str, name: &str, value: &str) -> Result<(), (String, Vec<String>)> {
-    let expect = |allowed: &[&str]| {
-        if allowed.contains(&value) {
-            return Ok(());
-        }
-        let words = allowed.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
-        Err((format!("annotation {key} is {value:?}, expected {words}"), Vec::new()))
+    let Some((known, allowed)) = ACCEPTED.iter().find(|(known, _)| *known == name || takes_suffix(known, name)) else {
+        return unknown(key, name);
     };
-    match name {
-        "create-strategy" => {
-            expect(&["", "fallback-on-update", "fallback-on-update-or-noop"])?;
-            strategies.keep_existing = value == "fallback-on-update-or-noop";
-        }
-        "update-strategy" => {
-            expect(&["", "fallback-on-replace", "always-replace", "skip"])?;
-            strategies.update = UpdateStrategy::of(value);
-        }
-        "delete-strategy" => {
-            expect(&["", "orphan"])?;
-            strategies.orphan = value == "orphan";
-        }
-        "owned-for-deletion" => {
-            expect(&[""])?;
-            strategies.owned_for_deletion = true;
-        }
-        "nonce" => {
-            expect(&[""])?;
-            strategies.nonce = true;
-        }
-        "exists" => {
-            expect(&[""])?;
-            strategies.exists = true;
-        }
-        "noop" => {
-            expect(&[""])?;
-            strategies.noop = true;
-        }
+    if !allowed.is_empty() && !allowed.contains(&value) {
+        let words = allowed.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
+        return Err((format!("annotation {key} is {value:?}, expected {words}"), Vec::new()));
+    }
+    match *known {
+        "create-strategy" => strategies.keep_existing = value == "fallback-on-update-or-noop",
+        "update-strategy" => strategies.update = UpdateStrategy::of(value),
+        "delete-strategy" => strategies.orphan = value == "orphan",
+        "owned-for-deletion" => strategies.owned_for_deletion = true,
+        "nonce" => strategies.nonce = true,
+        "exists" => strategies.exists = true,
+        "noop" => strategies.noop = true,
         "disable-wait" => strategies.disable_wait = true,
-        "disable-associated-resources-wait" => {
-            expect(&[""])?;
-            strategies.disable_associated_wait = true;
-        }
+        "disable-associated-resources-wait" => strategies.disable_associated_wait = true,
         "disable-default-change-group-and-rules" => strategies.no_default_order = true,
         "disable-default-ownership-label-rules" => strategies.no_ownership_labels = true,
         "disable-default-label-scoping-rules" | "disable-label-scoping" => strategies.no_label_scoping = true,
-        // Its value is read where readiness is judged.
-        "apps-v1-deployment-wait-minimum-replicas-available" => {}
-        _ if is_named(name, "change-group") => strategies.change_groups.push((key.to_owned(), value.to_owned())),
-        _ if is_named(name, "change-rule") => strategies.change_rules.push((key.to_owned(), value.to_owned())),
-        _ if WRITTEN.contains(&name) || NO_EFFECT.contains(&name) => {}
-        _ if LATER.iter().any(|later| is_named(name, later)) => {
-            return Err((
-                format!("annotation {key} is not supported yet"),
-                vec!["remove it, or deploy this object with kapp until it is".to_owned()],
-            ));
-        }
-        _ => {
-            return Err((
-                format!("annotation {key} is unknown: {PREFIX} belongs to kapp, which has no such annotation"),
-                vec!["check the spelling".to_owned()],
-            ));
-        }
+        "change-group" => strategies.change_groups.push((key.to_owned(), value.to_owned())),
+        "change-rule" => strategies.change_rules.push((key.to_owned(), value.to_owned())),
+        // Read where readiness is judged, or without an effect.
+        _ => {}
     }
     Ok(())
+}
+
+fn unknown(key: &str, name: &str) -> Result<(), (String, Vec<String>)> {
+    if WRITTEN.contains(&name) {
+        return Ok(());
+    }
+    if LATER.iter().any(|later| is_named(name, later)) {
+        return Err((
+            format!("annotation {key} is not supported yet"),
+            vec!["remove it, or deploy this object with kapp until it is".to_owned()],
+        ));
+    }
+    Err((
+        format!("annotation {key} is unknown: {PREFIX} belongs to kapp, which has no such annotation"),
+        vec!["check the spelling".to_owned()],
+    ))
+}
+
+fn takes_suffix(known: &str, name: &str) -> bool {
+    matches!(known, "change-group" | "change-rule") && is_named(name, known)
 }
 
 /// `change-group` itself, or with a suffix that makes it unique, `change-group.db`.

@@ -86,6 +86,8 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         if options.compare_definitions { missing::definitions(cluster, kinds, &desired).await? } else { Vec::new() };
     let live = live::read(cluster, kinds, &observed, &desired).await?;
     let forgets = forget(&mut observed, &live, &desired, stamps);
+    let (untouched, desired): (Vec<Desired>, Vec<Desired>) =
+        desired.into_iter().partition(|wanted| wanted.strategies.noop);
     let take_over = take_over(cluster, &observed, options).await;
     let aggregated = Aggregated::new(cluster, kinds, &desired);
     let autoscaled = takeover::targets(desired.iter().map(|wanted| &*wanted.value));
@@ -127,10 +129,17 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
             object: None,
         });
     }
-    let mut prunes = prunes(&live, &pairs, kinds, stamps);
-    let mut kept = Kept { objects: Vec::new(), unreadable: live.unreadable.keys().cloned().collect() };
+    let only_named: BTreeSet<ObjectKey> = untouched
+        .iter()
+        .chain(pairs.iter().map(|(wanted, _)| wanted))
+        .filter(|wanted| wanted.strategies.noop || wanted.strategies.exists)
+        .map(|wanted| wanted.object.key())
+        .collect();
+    let Unwanted { mut prunes, left_alone } = unwanted(&live, &pairs, &only_named, kinds, stamps);
+    warnings.extend(left_alone.iter().filter_map(|object| left_alone_warning(object, &only_named)));
+    let mut kept = Kept { objects: left_alone, unreadable: live.unreadable.keys().cloned().collect() };
     if options.no_prune {
-        kept.objects = prunes.drain(..).filter_map(|planned| planned.change.live).collect();
+        kept.objects.extend(prunes.drain(..).filter_map(|planned| planned.change.live));
     }
     keep_home(&observed, &prunes)?;
     for reason in &live.claims.unreadable {
@@ -188,17 +197,18 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         .iter()
         .map(|((_, kind), reason)| format!("{kind} could not be listed, so the app cannot be deleted whole: {reason}"))
         .collect();
-    let objects = prunes(&live, &[], kinds, cluster.capabilities().server);
+    let Unwanted { prunes: objects, left_alone } =
+        unwanted(&live, &[], &BTreeSet::new(), kinds, cluster.capabilities().server);
+    let warnings = left_alone.iter().filter_map(|object| left_alone_warning(object, &BTreeSet::new())).collect();
     let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
     let kept = Kept { objects: Vec::new(), unreadable: live.unreadable.into_keys().collect() };
-    let (refusals, warnings) = (Vec::new(), Vec::new());
     Ok(Plan {
         observed,
         label_value,
         objects,
         graph,
         kept,
-        refusals,
+        refusals: Vec::new(),
         unable,
         warnings,
         forgets: false,
@@ -350,8 +360,23 @@ fn providers(pairs: &[(Desired, Compared)], prunes: &[Planned]) -> Providers {
     providers
 }
 
-/// Live objects of the app that the input does not name.
-fn prunes(live: &Live, pairs: &[(Desired, Compared)], kinds: &Kinds, stamps: bool) -> Vec<Planned> {
+/// Live objects of the app that the input does not ask to be written.
+#[derive(Debug, Default)]
+struct Unwanted {
+    /// Those that go.
+    prunes: Vec<Planned>,
+    /// Those that an annotation, in the input or on the live object, says to leave as they are: they stay the app's.
+    left_alone: Vec<Arc<Value>>,
+}
+
+/// What becomes of the live objects that the input does not ask to be written. Those that it `only_names` stay.
+fn unwanted(
+    live: &Live,
+    pairs: &[(Desired, Compared)],
+    only_named: &BTreeSet<ObjectKey>,
+    kinds: &Kinds,
+    stamps: bool,
+) -> Unwanted {
     let wanted: BTreeSet<_> = pairs.iter().map(|(wanted, _)| wanted.object.key()).collect();
     // One object served under two groups is one object.
     let wanted_uids: BTreeSet<&str> = pairs
@@ -359,8 +384,12 @@ fn prunes(live: &Live, pairs: &[(Desired, Compared)], kinds: &Kinds, stamps: boo
         .filter_map(|(_, compared)| compared.live.as_deref().map(ObjectExt::uid))
         .filter(|uid| !uid.is_empty())
         .collect();
-    let mut prunes = Vec::new();
+    let mut unwanted = Unwanted::default();
     for (key, object) in &live.objects {
+        if only_named.contains(key) {
+            unwanted.left_alone.push(Arc::clone(object));
+            continue;
+        }
         if wanted.contains(key) || wanted_uids.contains(object.uid()) {
             continue;
         }
@@ -372,6 +401,7 @@ fn prunes(live: &Live, pairs: &[(Desired, Compared)], kinds: &Kinds, stamps: boo
             strategies.orphan = true;
         }
         if strategies.noop || strategies.exists {
+            unwanted.left_alone.push(Arc::clone(object));
             continue;
         }
         let mut notes = Vec::new();
@@ -380,7 +410,7 @@ fn prunes(live: &Live, pairs: &[(Desired, Compared)], kinds: &Kinds, stamps: boo
             notes.push(format!("stays, and no longer belongs to the app{label}"));
         }
         let orphan = strategies.orphan;
-        prunes.push(Planned {
+        unwanted.prunes.push(Planned {
             change: Change {
                 object: reference,
                 resource: kind.plural.clone(),
@@ -406,7 +436,21 @@ fn prunes(live: &Live, pairs: &[(Desired, Compared)], kinds: &Kinds, stamps: boo
             wait: !orphan,
         });
     }
-    prunes
+    unwanted
+}
+
+/// Says that an object stays for the sake of its own annotation; what the input says itself is no news.
+fn left_alone_warning(object: &Value, only_named: &BTreeSet<ObjectKey>) -> Option<PlanWarning> {
+    let reference = ObjectRef::of(object);
+    if only_named.contains(&reference.key()) {
+        return None;
+    }
+    let annotation = if annotations::read_live(object).noop { "noop" } else { "exists" };
+    Some(PlanWarning {
+        code: "left-alone",
+        message: format!("{reference} is not deleted: it carries the annotation kapp.k14s.io/{annotation}"),
+        object: None,
+    })
 }
 
 /// Objects that carry another app's label are an error that names the app.

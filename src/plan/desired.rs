@@ -79,7 +79,6 @@ pub fn prepare(
     for manifest in manifests {
         match one(manifest, kinds, &from_set, placement, warnings) {
             Err(mut found) => errors.append(&mut found),
-            Ok(wanted) if wanted.strategies.noop => {}
             Ok(wanted) => match seen.get(&wanted.object.key()) {
                 None => {
                     seen.insert(wanted.object.key(), desired.len());

@@ -2,6 +2,7 @@
 //! needs; `support` brings a real control plane to those that need one.
 
 mod aggregated;
+mod annotations;
 mod bad_input;
 mod budgets;
 mod command_line;
@@ -64,6 +65,7 @@ use support::{TestCase, TestCluster};
 fn all_tests() -> Vec<TestCase> {
     [
         aggregated::tests(),
+        annotations::tests(),
         bad_input::tests(),
         budgets::tests(),
         command_line::tests(),
