@@ -181,7 +181,12 @@ fn envelope(resource: &Resource<'_>) -> Schema {
                     "type": "string", "minLength": 1, "maxLength": 253,
                     "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
                 },
-                "generateName": {"type": "string"},
+                // Of what ends in a hyphen, the server looks at all but the last two bytes.
+                "generateName": {
+                    "type": "string", "maxLength": 254,
+                    "pattern": "^(|[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\
+                        |([a-z0-9]([-a-z0-9]*[a-z0-9])?\\.)*([a-z0-9][-a-z0-9]*)?[\\x00-\\x7f]-)$",
+                },
             }},
         },
     }))

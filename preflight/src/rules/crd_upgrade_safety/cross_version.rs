@@ -1,7 +1,7 @@
 //! Conversion None only rewrites apiVersion: what one version keeps and another does not name is lost on the way between
 //! them. Losses that the old definition had already are not reported again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Upgrade;
@@ -33,34 +33,45 @@ pub(super) fn check(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut 
     for (way, used) in ways(&upgrade.new, &stored) {
         let (from, to) = way;
         let known = known.get(&way).is_some_and(|before| *before >= used);
-        let (Some(source), Some(target)) = (upgrade.new_resource(from), upgrade.new_resource(to)) else { continue };
-        if source.schema.digest == target.schema.digest {
+        // Only objects that the old definition let in can lose anything: a version that is new has none, and a field that
+        // is new is in none.
+        let (Some(source), Some(target)) = (upgrade.old_resource(from), upgrade.new_resource(to)) else { continue };
+        let before = upgrade.old_resource(to).filter(|_| known);
+        let is_unchanged = before.is_some_and(|before| before.schema.digest == target.schema.digest);
+        if is_unchanged || source.schema.digest == target.schema.digest {
             continue;
         }
-        let before = match (upgrade.old_resource(from), upgrade.old_resource(to)) {
-            (Some(source), Some(target)) if known => Some((source, target)),
-            _ => None,
-        };
-        let unchanged = before.is_some_and(|(old_source, old_target)| {
-            old_source.schema.digest == source.schema.digest && old_target.schema.digest == target.schema.digest
-        });
-        if unchanged {
-            continue;
+        let mut told = before.map(|before| losses(upgrade, &source, &before)).unwrap_or_default();
+        // What the version itself no longer keeps is told there.
+        if let Some(after) = upgrade.new_resource(from).filter(|after| after.schema.digest != source.schema.digest) {
+            for (place, is_proved) in losses(upgrade, &source, &after) {
+                *told.entry(place).or_default() |= is_proved;
+            }
         }
-        let key = |difference: &Difference| (difference.path.clone(), difference.keyword);
-        let old: BTreeSet<(Vec<SchemaStep>, &str)> = before
-            .map(|(source, target)| {
-                let differences = converted(upgrade, &source, &target);
-                differences.iter().filter(|difference| difference.proof != Proof::Safe).map(key).collect()
-            })
-            .unwrap_or_default();
         let differences = converted(upgrade, &source, &target);
-        let fresh = differences.iter().filter(|it| !old.contains(&key(it)));
+        let fresh = differences.iter().filter(|difference| !is_told(&told, difference));
         findings.extend(fresh.filter_map(|difference| loss(upgrade, way, difference)));
         if !known {
             findings.extend(rejections(upgrade, way, used, &compare(&source, &target, upgrade.server)));
         }
     }
+}
+
+/// A difference that is not safe, by its place and keyword, with whether it is proved.
+type Losses = BTreeMap<(Vec<SchemaStep>, &'static str), bool>;
+
+fn losses(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -> Losses {
+    let differences = converted(upgrade, source, target).into_iter();
+    differences
+        .filter(|difference| difference.proof != Proof::Safe)
+        .map(|it| ((it.path, it.keyword), matches!(it.proof, Proof::Breaking { .. })))
+        .collect()
+}
+
+/// What was only perhaps so before is news once it is proved.
+fn is_told(told: &Losses, difference: &Difference) -> bool {
+    let is_proved = matches!(difference.proof, Proof::Breaking { .. });
+    told.get(&(difference.path.clone(), difference.keyword)).is_some_and(|was_proved| *was_proved || !is_proved)
 }
 
 /// What conversion drops: nothing is validated on the way, whatever the other version demands of a write.

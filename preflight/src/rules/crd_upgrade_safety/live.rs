@@ -10,10 +10,12 @@ use crate::facts::{ClusterSide, Facts, Folded, Need};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
 use crate::rule::Settings;
-use crate::schema::contain::{Sufferer, suffering};
+use crate::schema::contain::suffering;
 
-/// Whatever it is that an object suffers from at a node or below.
-const ANYTHING: &str = "*";
+/// An object suffers at a node itself, or from what is missing in it.
+const AT: &str = "at";
+/// It suffers there, or anywhere below.
+const AT_OR_BELOW: &str = "atOrBelow";
 /// Names kept for each node.
 const SHOWN: usize = 5;
 
@@ -59,54 +61,51 @@ pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, state: &mut Value, page
     let Some(old) = upgrade.old_resource(version) else { return };
     for object in page {
         for (target, resource) in &targets {
-            let (places, undecided) = match suffering(&old, resource, upgrade.server, object) {
-                Sufferer::Undecided => (BTreeSet::new(), true),
-                Sufferer::At(places) => (places, false),
-            };
+            let suffers = suffering(&old, resource, upgrade.server, object);
             let counts = entry(state, target);
-            if undecided {
+            if !suffers.is_decided {
                 bump(entry(counts, "undecided"), object);
             }
-            // Each object counts once for a node and a keyword, and once for every node above what it suffers from.
+            if !suffers.met_rules {
+                bump(entry(counts, "withoutRules"), object);
+            }
+            // Each object counts once for a node, and once for every node above what it suffers from.
             let mut nodes = BTreeSet::new();
-            for (node, word) in places {
-                nodes.extend((0..=node.len()).map(|length| (words::field_path(&node[..length]), ANYTHING.to_owned())));
-                nodes.insert((words::field_path(&node), word));
+            for node in suffers.at {
+                nodes.extend((0..=node.len()).map(|length| (words::field_path(&node[..length]), AT_OR_BELOW)));
+                nodes.insert((words::field_path(&node), AT));
             }
             let by_node = entry(counts, "nodes");
-            for (node, word) in nodes {
-                bump(entry(entry(by_node, &node), &word), object);
+            for (node, extent) in nodes {
+                bump(entry(entry(by_node, &node), extent), object);
             }
         }
     }
 }
 
-/// Under which word the objects of a check are counted: its keyword, where the server refuses by it.
-fn word_of(check: &str) -> &str {
+/// Which objects a check is about. The server may name any keyword for what a change does to them, as with those inside
+/// `allOf`: the place decides, not the word.
+fn extent(check: &str) -> &'static str {
     match check {
-        "exclusiveMinimum" => "minimum",
-        "exclusiveMaximum" => "maximum",
-        "x-kubernetes-list-map-keys" => "x-kubernetes-list-type",
-        "existingFieldRemoval" | "crossVersionLoss" => "pruned",
         "required"
         | "enum"
         | "pattern"
         | "minimum"
+        | "exclusiveMinimum"
         | "maximum"
+        | "exclusiveMaximum"
         | "multipleOf"
         | "minLength"
         | "maxLength"
         | "minItems"
         | "maxItems"
+        | "uniqueItems"
         | "minProperties"
         | "maxProperties"
-        | "allOf"
-        | "anyOf"
-        | "oneOf"
-        | "not"
         | "x-kubernetes-list-type"
-        | "x-kubernetes-validations" => check,
-        _ => ANYTHING,
+        | "x-kubernetes-list-map-keys"
+        | "x-kubernetes-validations" => AT,
+        _ => AT_OR_BELOW,
     }
 }
 
@@ -156,17 +155,22 @@ pub(super) fn annotate(facts: &Facts, mode: Mode, need: &Need, finding: &mut Fin
 
 fn count(facts: &Facts, mode: Mode, finding: &mut Finding, state: &Value, (examined, cut): (u64, bool)) {
     let of_server = facts.cluster.side == ClusterSide::Server;
+    let decides = mode == Mode::Decide && finding.verdict == Verdict::Breaking;
     if examined == 0 && !of_server {
+        if decides {
+            finding.message.push_str(" (there are no objects of the kind here to decide by)");
+        }
         return;
     }
     let counts = &state[finding.version.as_deref().unwrap_or_default()];
-    let node = &counts["nodes"][finding.path.as_deref().unwrap_or_default()][word_of(&finding.check)];
+    let node = &counts["nodes"][finding.path.as_deref().unwrap_or_default()][extent(&finding.check)];
     let affected = node["count"].as_u64().unwrap_or(0);
     let names = node["names"].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned);
     finding.live_objects = Some(LiveObjects { affected, examined, names: names.collect() });
-    let all_judged = !cut && counts["undecided"]["count"].as_u64().unwrap_or(0) == 0;
-    let proved = affected == 0 && all_judged && of_server;
-    if mode == Mode::Decide && finding.verdict == Verdict::Breaking && proved {
+    let is_none = |counter: &str| counts[counter]["count"].as_u64().unwrap_or(0) == 0;
+    let of_rules = finding.check == "x-kubernetes-validations";
+    let all_judged = !cut && is_none("undecided") && (!of_rules || is_none("withoutRules"));
+    if decides && affected == 0 && all_judged {
         finding.verdict = Verdict::Change;
         finding.severity = Severity::Warning;
         finding.message.push_str(" (no object that is there now is affected)");

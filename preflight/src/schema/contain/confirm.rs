@@ -139,19 +139,21 @@ fn spend(values: &Cell<u64>, admission: &Admission) {
 }
 
 /// Where an object that is there suffers.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Sufferer {
-    /// At these nodes of the schema, each with the keyword that refuses it, `pruned` or `altered`; nowhere where it is
-    /// empty. What is missing belongs to the node that requires it, an item
-    /// that is given twice to its list.
-    At(BTreeSet<(Vec<SchemaStep>, String)>),
-    /// Something in it cannot be evaluated.
-    Undecided,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sufferer {
+    /// The nodes of the schema at which it is refused, pruned or altered. What is missing belongs to the node that requires
+    /// it, an item that is given twice to its list.
+    pub at: BTreeSet<Vec<SchemaStep>>,
+    /// Whether all keywords but rules were evaluated.
+    pub is_decided: bool,
+    /// Whether rules were evaluated too: the server looks at them only where nothing else is wrong.
+    pub met_rules: bool,
 }
 
 /// What a new definition does to an object that the old one serves. What was wrong with it before is not counted.
 #[must_use]
 pub fn suffering(old: &Resource<'_>, new: &Resource<'_>, server: Server, object: &Value) -> Sufferer {
+    const RULES: &str = "x-kubernetes-validations";
     let before = pipeline::create(old, server, object);
     let after = pipeline::create(new, server, &in_version(&before.object, new));
     let was = |error: &&pipeline::SchemaError| {
@@ -159,16 +161,16 @@ pub fn suffering(old: &Resource<'_>, new: &Resource<'_>, server: Server, object:
     };
     let rejected = after.errors.iter().filter(|error| !was(error)).map(|error| {
         let is_of_the_parent = ["required", "x-kubernetes-list-type"].contains(&error.keyword);
-        (&error.path[..error.path.len().saturating_sub(usize::from(is_of_the_parent))], error.keyword)
+        &error.path[..error.path.len().saturating_sub(usize::from(is_of_the_parent))]
     });
-    let lost = after.pruned.iter().chain(&after.dropped_nulls).map(|place| (place.as_slice(), "pruned"));
+    let lost = after.pruned.iter().chain(&after.dropped_nulls).map(Path::as_slice);
     let changed = altered(old.schema, &before.object, &after.object, Path::new(), &[]);
-    let nodes: BTreeSet<(Vec<SchemaStep>, String)> = rejected
-        .chain(lost)
-        .chain(changed.iter().map(|place| (place.as_slice(), "altered")))
-        .map(|(place, word)| (node_of(old.schema, place), word.to_owned()))
-        .collect();
-    if nodes.is_empty() && !after.unevaluated.is_empty() { Sufferer::Undecided } else { Sufferer::At(nodes) }
+    let at = rejected.chain(lost).chain(changed.as_deref()).map(|place| node_of(old.schema, place)).collect();
+    // What cannot be decoded is not validated at all.
+    let is_decoded = after.errors.iter().all(|error| error.keyword != "metadata");
+    let is_open = |of_rules: bool| after.unevaluated.iter().any(|open| (open.keyword == RULES) == of_rules);
+    let are_others_kept = after.errors.iter().all(|error| error.keyword == RULES);
+    Sufferer { at, is_decided: is_decoded && !is_open(false), met_rules: are_others_kept && !is_open(true) }
 }
 
 /// The node of the schema that a place in an object belongs to.

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Proof, Sufferer, compare, suffering};
+use super::{Proof, compare, suffering};
 use crate::schema::invalid::problems;
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{Server, create};
@@ -194,9 +194,8 @@ fn what_is_called_safe_lets_every_object_through() {
                 continue;
             }
             tried += 1;
-            if let Sufferer::At(places) = suffering(&old, &new, Server::default(), &object)
-                && !places.is_empty()
-            {
+            let places = suffering(&old, &new, Server::default(), &object).at;
+            if !places.is_empty() {
                 wrong.push(format!("round {round}: {places:?}\n  {object}\n  {old_value}\n  => {new_value}"));
                 break;
             }

@@ -232,6 +232,13 @@ pub(super) fn validate_root(object: &Value) -> Vec<SchemaError> {
         {
             findings.error(&[path.as_slice(), &["name".into()]].concat(), "metadata", "must be a DNS subdomain");
         }
+        if let Some(prefix) = metadata.get("generateName").and_then(Value::as_str)
+            && !prefix.is_empty()
+            && !is_start_of_a_subdomain(prefix)
+        {
+            let at = [path.as_slice(), &["generateName".into()]].concat();
+            findings.error(&at, "metadata", "must be the start of a DNS subdomain");
+        }
         validate_metadata(&mut findings, &path, metadata);
     }
     findings.errors
@@ -380,6 +387,18 @@ pub(crate) fn is_dns_1035_label(text: &str) -> bool {
 
 pub(crate) fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(super::format::is_label)
+}
+
+/// As the API server looks at `generateName`: of a prefix that ends in a hyphen it takes the last two bytes for one letter,
+/// so that whatever stands before the hyphen passes.
+fn is_start_of_a_subdomain(text: &str) -> bool {
+    match text.strip_suffix('-') {
+        Some(rest) if !rest.is_empty() => {
+            let kept = rest.char_indices().next_back().filter(|(_, last)| last.is_ascii()).map(|(at, _)| &rest[..at]);
+            kept.is_some_and(|kept| is_dns_subdomain(&format!("{kept}a")))
+        }
+        _ => is_dns_subdomain(text),
+    }
 }
 
 /// `example.com/name`, the key of a label.

@@ -37,6 +37,83 @@ fn the_objects_that_are_there_are_counted_and_named() {
     insta::assert_snapshot!(judge("decide", Err("forbidden")), @"Refused None forbidden)");
 }
 
+/// What is said of one object on an API server, by check: the verdict, and how many are affected.
+fn decided(old: Value, new: Value, spec: Value) -> String {
+    let with = |spec: Value| {
+        edited(|crd| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec)
+    };
+    let mut old = with(old);
+    old["status"] = json!({"storedVersions": ["v1"]});
+    let mut object = foo("a");
+    object["spec"] = spec;
+    let report = run_with(vec![update(old, with(new))], &json!({"liveObjects": "decide"}), Ok(vec![object]));
+    let of_v1 = report.findings.iter().filter(|it| it.version.as_deref() == Some("v1"));
+    let line = |finding: &Finding| {
+        let affected = finding.live_objects.as_ref().map(|it| it.affected);
+        format!("{} {:?} {affected:?}", finding.check, finding.verdict)
+    };
+    of_v1.map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn an_object_counts_by_where_it_suffers_whatever_keyword_refuses_it() {
+    let of = |field: Value| json!({"type": "object", "properties": {"f": field}});
+    let text = || of(json!({"type": "string"}));
+    let with = |keyword: &str, value: Value| of(json!({"type": "string", keyword: value}));
+    let short = || json!({"f": "a"});
+    let cases = [
+        ("allOf", json!([{"minLength": 2}])),
+        ("anyOf", json!([{"minLength": 2}, {"pattern": "^b"}])),
+        ("oneOf", json!([{"minLength": 2}, {"pattern": "^b"}])),
+        ("not", json!({"maxLength": 1})),
+    ];
+    for (keyword, value) in cases {
+        let found = decided(text(), with(keyword, value.clone()), short());
+        assert_eq!(found, format!("{keyword} Breaking Some(1)"));
+        let found = decided(text(), with(keyword, value), json!({"f": "aa"}));
+        assert_eq!(found, format!("{keyword} Change Some(0)"));
+    }
+    let nested = json!({"type": "object", "properties": {"f": {"type": "object", "properties": {"g": {"type": "string"}},
+        "allOf": [{"properties": {"g": {"minLength": 2}}}]}}});
+    let mut open = nested.clone();
+    open["properties"]["f"].as_object_mut().expect("a schema").shift_remove("allOf");
+    assert_eq!(decided(open, nested, json!({"f": {"g": "a"}})), "allOf Breaking Some(1)");
+}
+
+#[test]
+fn a_rule_that_the_server_did_not_come_to_decides_nothing() {
+    let of = |field: Value, rules: Value| json!({"type": "object", "properties": {"f": field, "g": {"type": "integer"}}, "x-kubernetes-validations": rules});
+    let old = of(json!({"type": "string"}), json!([]));
+    let new = of(json!({"type": "string", "maxLength": 2}), json!([{"rule": "!has(self.g) || self.g > 1"}]));
+    let found = decided(old.clone(), new.clone(), json!({"f": "long", "g": 5}));
+    insta::assert_snapshot!(found, @"
+    maxLength Breaking Some(1)
+    x-kubernetes-validations Breaking Some(0)
+    ");
+    let found = decided(old, new, json!({"f": "b", "g": 5}));
+    insta::assert_snapshot!(found, @"
+    maxLength Change Some(0)
+    x-kubernetes-validations Change Some(0)
+    ");
+}
+
+#[test]
+fn the_objects_of_a_folder_decide_where_there_are_any() {
+    let bounded = edited(|crd| {
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["maximum"] =
+            json!(10);
+    });
+    let judge = |objects: Vec<Value>| {
+        let change = update(live(&["v1"]), bounded.clone());
+        let config = json!({"liveObjects": "decide"});
+        let report = run_on(ClusterSide::Directory, vec![change], &config, Ok(objects));
+        format!("{:?} {}", report.outcome, lines(&report))
+    };
+    insta::assert_snapshot!(judge(sized(&[3])), @r#"Warned maximum Change Warning: version "v1", field "^.spec.size": maximum constraint added when one did not exist previously: 10 (no object that is there now is affected)"#);
+    insta::assert_snapshot!(judge(sized(&[3, 11])), @r#"Refused maximum Breaking Error: version "v1", field "^.spec.size": maximum constraint added when one did not exist previously: 10"#);
+    insta::assert_snapshot!(judge(vec![]), @r#"Refused maximum Breaking Error: version "v1", field "^.spec.size": maximum constraint added when one did not exist previously: 10 (there are no objects of the kind here to decide by)"#);
+}
+
 #[test]
 fn no_count_of_objects_makes_an_unknown_safe() {
     let size = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
