@@ -16,7 +16,7 @@ use crate::apply::engine::Stop;
 use crate::cluster::{Cluster, Notice, Notices};
 use crate::exit::ExitCode;
 use crate::manifest::{InputWarning, shown_input};
-use crate::report::escape::terminal_safe;
+use crate::report::escape::{terminal_safe, without_commands};
 use crate::report::event::{Event, Events, PLANNING};
 use crate::report::output::Output;
 use crate::report::render::renderer;
@@ -286,8 +286,10 @@ pub fn not_parsed(error: clap::Error, arguments: &[OsString]) -> ExitCode {
         return ExitCode::Success;
     }
     let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    let escaped: Vec<String> =
-        arguments.iter().map(|argument| terminal_safe(&shown_input(argument)).into_owned()).collect();
+    let escaped: Vec<String> = arguments
+        .iter()
+        .map(|argument| without_commands(&terminal_safe(&shown_input(argument))).into_owned())
+        .collect();
     // The parser quotes arguments as they are: a terminal would act on what is in them, a log would keep passwords.
     let error = if escaped.iter().eq(&arguments) {
         error

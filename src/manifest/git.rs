@@ -13,6 +13,21 @@ const NO_REPOSITORY: &str = "not a git repository";
 /// Bytes of all files of a ref together.
 const MAX_BYTES: u64 = 256 << 20;
 
+/// A repository's own configuration can name programs, and whoever made the repository chose them. The commands used here
+/// read objects and nothing else, and the one thing for which git starts a program then is to fetch an object that a
+/// partial clone does not have.
+const SEALED: [(&str, &str); 3] = [
+    ("GIT_NO_LAZY_FETCH", "1"),
+    // A git that does not know that yet finds no protocol allowed, whatever `protocol.*` says: no ssh command, no remote
+    // helper, no `ext::`.
+    ("GIT_ALLOW_PROTOCOL", ""),
+    // What the commit says, not what a replacement on this machine says.
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+];
+
+/// Programs that are named by settings and that no command here has a use for.
+const INERT: [&str; 3] = ["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.alternateRefsCommand="];
+
 /// What git could not do, in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -132,7 +147,10 @@ impl GitTree {
                 output.read_line(&mut head)?;
                 let size: Option<u64> =
                     head.trim_end().strip_prefix(&format!("{object} blob ")).and_then(|size| size.parse().ok());
-                let size = size.ok_or_else(|| io::Error::other(format!("object {object} is missing")))?;
+                let size = size.ok_or_else(|| {
+                    let fetched = "in a partial clone, `git archive` of this ref fetches what is missing";
+                    io::Error::other(format!("object {object} is missing; {fetched}"))
+                })?;
                 check_size(&shown(&path), size).map_err(io::Error::other)?;
                 total += size;
                 if total > MAX_BYTES {
@@ -175,7 +193,8 @@ impl GitTree {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("git");
-        command.arg("--no-pager").arg("-C").arg(&self.repository).args(arguments);
+        command.arg("--no-pager").args(INERT.iter().flat_map(|setting| ["-c", setting]));
+        command.arg("-C").arg(&self.repository).args(arguments).envs(SEALED);
         command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         command
     }
@@ -260,6 +279,76 @@ mod tests {
         let files = tree.read_all().unwrap();
         assert_eq!((files.len(), files[0].bytes.as_slice()), (1, &b"#"[..]));
         assert_eq!(tree.shown(&files[0].path), "main:live/readme.md");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_that_the_repositorys_configuration_names_is_run() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = repository();
+        let root = directory.path();
+        let marker = root.join("ran");
+        let script = root.join("script");
+        fs::write(&script, format!("#!/bin/sh\necho \"$0 $*\" >>'{}'\nexit 1\n", marker.display())).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir_all(root.join("hooks")).unwrap();
+        for hook in ["reference-transaction", "post-checkout", "pre-auto-gc", "post-index-change"] {
+            fs::copy(&script, root.join("hooks").join(hook)).unwrap();
+        }
+        let script = script.display().to_string();
+        for (key, value) in [
+            ("core.repositoryFormatVersion", "1"),
+            ("extensions.partialClone", "origin"),
+            ("remote.origin.promisor", "true"),
+            ("protocol.allow", "always"),
+            ("protocol.ext.allow", "always"),
+            ("core.hooksPath", &root.join("hooks").display().to_string()),
+            ("filter.x.smudge", &script),
+            ("filter.x.clean", &script),
+            ("filter.x.process", &script),
+            ("filter.x.required", "true"),
+            ("diff.x.textconv", &script),
+        ] {
+            git(root, &["config", key, value]);
+        }
+        for key in [
+            "core.fsmonitor",
+            "core.sshCommand",
+            "core.gitProxy",
+            "core.pager",
+            "core.editor",
+            "core.askPass",
+            "core.alternateRefsCommand",
+            "credential.helper",
+            "diff.external",
+            "gpg.program",
+            "pager.cat-file",
+            "pager.ls-tree",
+            "remote.origin.uploadpack",
+            "uploadpack.packObjectsHook",
+            "alias.cat-file",
+        ] {
+            git(root, &["config", key, &script]);
+        }
+        fs::write(root.join(".git/info/attributes"), "* filter=x diff=x\n").unwrap();
+        let whole = GitTree::open(root, "main", "live").unwrap();
+        assert_eq!(whole.read_all().unwrap().len(), 4);
+        assert!(!marker.exists(), "{}", fs::read_to_string(&marker).unwrap_or_default());
+
+        // Objects that are not there have git look for them where the configuration says.
+        let objects = ["main:live/empty.yaml", "main:live", "main^{tree}"];
+        for (object, url) in
+            objects.iter().zip([format!("ext::{script} %S"), "ssh://host/r".to_owned(), script.clone()])
+        {
+            git(root, &["config", "remote.origin.url", &url]);
+            let name = GitTree { repository: root.to_owned(), label: String::new(), object: String::new(), file: None }
+                .resolve(object)
+                .unwrap();
+            fs::remove_file(root.join(".git/objects").join(&name[..2]).join(&name[2..])).unwrap();
+            let read = GitTree::open(root, "main", "live").and_then(|tree| tree.read_all());
+            assert!(read.is_err(), "{object}");
+            assert!(!marker.exists(), "{object}: {}", fs::read_to_string(&marker).unwrap_or_default());
+        }
     }
 
     #[test]

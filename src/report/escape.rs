@@ -1,5 +1,6 @@
 //! Makes text of others safe to print: what a terminal would act on, or a reader could not see, is shown as an escape.
-//! Everything that comes from input, server or environment goes through here before it is printed.
+//! Everything that comes from input, server or environment goes through here before it is printed, and all text as a
+//! whole on its way out.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -72,6 +73,45 @@ pub fn is_hidden(character: char) -> bool {
         )
 }
 
+/// Text in which no line is a workflow command. The runners of CI services read the log of a job: GitHub's takes a line
+/// whose first word is `::name` and that has another `::` for a command, and older ones and Azure's `##[name` and
+/// `##vso[name` wherever it stands. A first character written as `\\u003a` ends that, and JSON reads it as it was.
+#[must_use]
+pub fn without_commands(text: &str) -> Cow<'_, str> {
+    if !text.contains("::") && !text.contains("##") {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    // Whatever a reader of lines takes for the end of one.
+    for line in text.split_inclusive(['\n', '\r']) {
+        let mut rest = line;
+        if is_command(line) {
+            let start = line.len() - line.trim_start().len();
+            safe.push_str(&line[..start]);
+            safe.push_str("\\u003a");
+            rest = &line[start + 1..];
+        }
+        while let Some(at) = rest.find("##") {
+            let (before, from) = rest.split_at(at);
+            safe.push_str(before);
+            let word = from[2..].trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
+            safe.push_str(if word.starts_with('[') { "\\u0023" } else { "#" });
+            rest = &from[1..];
+        }
+        safe.push_str(rest);
+    }
+    Cow::Owned(safe)
+}
+
+/// `::error file=x::text`, after blanks. An address such as `::1` is none.
+fn is_command(line: &str) -> bool {
+    let Some((command, _)) = line.trim_start().strip_prefix("::").and_then(|rest| rest.split_once("::")) else {
+        return false;
+    };
+    let name = command.split(' ').next().unwrap_or_default();
+    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphabetic() || "-_".contains(letter))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -98,7 +138,75 @@ mod tests {
         assert_eq!(terminal_safe_lines("a\r\nb\nc\rd\u{2028}e"), "a\nb\nc\\rd\\u{2028}e");
     }
 
+    /// What GitHub's runner knows, in any case of letters.
+    const COMMANDS: [&str; 15] = [
+        "add-mask",
+        "add-matcher",
+        "add-path",
+        "debug",
+        "echo",
+        "endgroup",
+        "error",
+        "group",
+        "internal-set-repo-path",
+        "notice",
+        "remove-matcher",
+        "save-state",
+        "set-env",
+        "stop-commands",
+        "warning",
+    ];
+
+    fn is_known(name: &str) -> bool {
+        COMMANDS.contains(&name.to_lowercase().as_str()) || name.eq_ignore_ascii_case("set-output")
+    }
+
+    /// Whether the runner acts on a line, by its grammar: `::name properties::data` after blanks, or, as it was before,
+    /// `##[name properties]data` anywhere.
+    fn runner_acts_on(line: &str) -> bool {
+        let name = |command: &str| command.split(' ').next().unwrap_or_default().to_owned();
+        let now = line.trim_start().strip_prefix("::").and_then(|rest| rest.split_once("::"));
+        let before = line.split_once("##[").and_then(|(_, rest)| rest.split_once(']'));
+        [now, before].into_iter().flatten().any(|(command, _)| is_known(&name(command)))
+    }
+
+    #[test]
+    fn a_line_that_a_runner_would_act_on_is_shown_to_it_in_another_spelling() {
+        let safe = |text: &str| without_commands(text).into_owned();
+        assert_eq!(safe("a\n  ::error file=x::y\n"), "a\n  \\u003a:error file=x::y\n");
+        assert_eq!(safe("x ##[group]y ##vso[task.x]z ###[a]"), "x \\u0023#[group]y \\u0023#vso[task.x]z #\\u0023#[a]");
+        for plain in ["::1 localhost ip6-localhost ::2", "a::b::c", "## [x]", "Vec::new()", "::::", ":: ::"] {
+            assert_eq!(safe(plain), plain);
+        }
+    }
+
+    #[test]
+    fn json_means_the_same_afterwards() {
+        let value = serde_json::json!({"a": "##[error]x", "b": "\\##[error]", "::error::": "::error::y"});
+        for text in [value.to_string(), format!("{value:#}")] {
+            let safe = without_commands(&text).into_owned();
+            assert!(!safe.lines().any(runner_acts_on), "{safe}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).expect("json"), value);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn no_line_is_a_command_for_a_runner(
+            parts in prop::collection::vec(prop_oneof![
+                Just("::".to_owned()), Just("##[".to_owned()), Just("##".to_owned()), Just("[".to_owned()),
+                Just("]".to_owned()), Just(" ".to_owned()), Just("\n".to_owned()), Just("\r".to_owned()),
+                Just("\u{2003}".to_owned()), Just("#".to_owned()), Just(":".to_owned()), Just("a=b,".to_owned()),
+                prop::sample::select(&COMMANDS[..]).prop_map(str::to_owned), "[a-zA-Z]{0,3}",
+            ], 0..12),
+        ) {
+            let text = parts.concat();
+            let safe = without_commands(&text);
+            prop_assert!(!safe.split(['\n', '\r']).any(runner_acts_on), "{safe:?}");
+            prop_assert!(text.split(['\n', '\r']).any(runner_acts_on) || text.contains("##") || text.contains("::")
+                || safe == text);
+        }
+
         #[test]
         fn nothing_hidden_gets_through(text in any::<String>()) {
             let line = terminal_safe(&text);

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use super::escape::without_commands;
+
 /// Where the renderers write.
 pub struct Output {
     data: Stream,
@@ -35,14 +37,19 @@ impl Output {
         Self::new(Box::new(io::stdout()), Box::new(io::stderr()))
     }
 
-    /// Writes data, as it is; flushed.
+    /// Writes data; flushed. Text is of whole lines, and none is a workflow command.
     pub fn data(&mut self, text: &str) {
-        self.data.write(text);
+        self.data.write(&without_commands(text));
     }
 
-    /// Writes progress, as it is; flushed.
+    /// Writes progress; flushed. Text is of whole lines, and none is a workflow command.
     pub fn progress(&mut self, text: &str) {
-        self.progress.write(text);
+        self.progress.write(&without_commands(text));
+    }
+
+    /// Writes workflow commands of our own as data.
+    pub fn commands(&mut self, text: &str) {
+        self.data.write(text);
     }
 
     /// Whether all data was written; a reader that went away is no failure.

@@ -113,7 +113,8 @@ impl ReportSpec {
             ReportFormat::Junit => junit_report::text(report),
             ReportFormat::Sarif => sarif_report::text(report),
             ReportFormat::Markdown => markdown_report::text(report),
-            ReportFormat::Github => github_report::text(report),
+            // The only text that a runner is to act on.
+            ReportFormat::Github => return write_with(&self.path, &github_report::text(report), Output::commands),
         };
         write_text(&self.path, &text)
     }
@@ -132,10 +133,14 @@ impl ReportSpec {
 /// # Errors
 /// It could not be written; what was there before is still there.
 pub fn write_text(path: &Path, text: &str) -> Result<(), ReportError> {
+    write_with(path, text, Output::data)
+}
+
+fn write_with(path: &Path, text: &str, print: impl Fn(&mut Output, &str)) -> Result<(), ReportError> {
     let write = || match target(path)? {
         Target::StandardOutput => {
             let mut output = Output::standard();
-            output.data(text);
+            print(&mut output, text);
             output.finish()
         }
         Target::Stream => OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes()),

@@ -19,6 +19,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_url_leads_to_manifests_over_https_alone,
         Nothing: no_credentials_follow_a_redirect_to_another_server,
         Nothing: nothing_that_a_terminal_acts_on_gets_through,
+        Nothing: no_line_of_any_output_is_a_workflow_command,
         Nothing: a_kubeconfig_that_cannot_be_read_to_its_end_is_refused,
     ]
 }
@@ -331,4 +332,75 @@ fn a_kubeconfig_that_cannot_be_read_to_its_end_is_refused() {
     assert!(ran.stderr.contains("no context is current in empty"), "{}", ran.stderr);
     let pushback = pushback.with("KUBECONFIG", "missing:empty:cyclic");
     assert!(pushback.run(&["list"]).expect(1).stderr.contains("cyclic:1:"));
+}
+
+/// Whether the runner of GitHub Actions acts on a line: `::name properties::data` after blanks, or, as it was before,
+/// `##[name properties]data` wherever it stands.
+fn is_workflow_command(line: &str) -> bool {
+    let now = line.trim_start().strip_prefix("::").and_then(|rest| rest.split_once("::"));
+    let before = line.split_once("##[").and_then(|(_, rest)| rest.split_once(']'));
+    let known =
+        ["add-mask", "add-matcher", "debug", "endgroup", "error", "group", "notice", "stop-commands", "warning"];
+    [now, before]
+        .into_iter()
+        .flatten()
+        .any(|(command, _)| command.split(' ').next().is_some_and(|name| known.contains(&name.to_lowercase().as_str())))
+}
+
+fn no_line_of_any_output_is_a_workflow_command() {
+    let pushback = Pushback::new();
+    let hostile = "x\\n::stop-commands::y\\n  ##[group]z\\n::error file=a::b\\n";
+    let manifests = |values: &str, last: &str| {
+        format!(
+            "apiVersion: v1
+kind: ConfigMap
+metadata: {{name: a, namespace: default}}
+data: {{text: \"{hostile}{last}\"}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: foos.ex.com}}
+spec:
+  group: ex.com
+  scope: Namespaced
+  names: {{kind: Foo, plural: foos, singular: foo, listKind: FooList}}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {{openAPIV3Schema: {{type: object, properties: {{spec: {{type: object, properties: {{f: {{type: string, \
+enum: [{values}]}}}}}}}}}}}}
+"
+        )
+    };
+    pushback.write("live/old.yaml", manifests(&format!("\"{hostile}\", b"), "old"));
+    pushback.write("new.yaml", manifests("b", "new"));
+    pushback.write("bad.yaml", format!("a: \"{hostile}\"\n"));
+    let inputs = ["--cluster", "dir:live", "-f", "new.yaml"];
+    for more in [
+        &["check"][..],
+        &["check", "-o", "plain"],
+        &["check", "-o", "json"],
+        &["check", "--report", "json=-"],
+        &["check", "--report", "markdown=-"],
+        &["check", "--report", "junit=-"],
+        &["check", "--report", "sarif=-"],
+        &["diff", "--diff-changes", "-o", "plain"],
+        &["diff", "--diff-changes", "-o", "json"],
+        &["apply", "-a", "x", "--diff-changes", "--yes", "-o", "plain"],
+        &["check", "-f", "bad.yaml"],
+        &["check", "-a", "x\n::error::y"],
+        &["check", "--cluster", "git:##[error]x"],
+        &["##[error]x"],
+    ] {
+        let arguments: Vec<&str> = more.iter().chain(&inputs).copied().collect();
+        let ran = pushback.run(&arguments);
+        let commands: Vec<&str> =
+            ran.stdout.lines().chain(ran.stderr.lines()).filter(|line| is_workflow_command(line)).collect();
+        assert_eq!(commands, Vec::<&str>::new(), "{more:?}");
+    }
+    // What is meant for the runner gets there, and nothing else with it.
+    let ran = pushback.run(&[&["check", "-o", "plain", "--report", "github=-"][..], &inputs].concat());
+    let commands: Vec<&str> = ran.stdout.lines().filter(|line| is_workflow_command(line)).collect();
+    assert!(!commands.is_empty() && commands.iter().all(|line| line.starts_with("::error file=new.yaml,")), "{ran:?}");
 }
