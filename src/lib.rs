@@ -25,4 +25,6 @@ pub mod exit;
 
 pub mod surroundings;
 
+mod path_safety;
+
 mod redact;

@@ -166,6 +166,9 @@ pub struct InputArgs {
     /// Allow http URLs
     #[arg(long, hide_short_help = true)]
     pub allow_http: bool,
+    /// Follow symbolic links that lead out of a directory of -f
+    #[arg(long, hide_short_help = true)]
+    pub follow_links: bool,
     /// Allow an input without any object: everything that the app owns is deleted
     #[arg(long, hide_short_help = true)]
     pub dangerous_allow_empty_list_of_resources: bool,

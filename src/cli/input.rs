@@ -31,6 +31,7 @@ pub fn read(arguments: &InputArgs) -> Result<Given, CommandError> {
     let options = LoadOptions {
         allow_empty: arguments.dangerous_allow_empty_list_of_resources,
         allow_http: arguments.allow_http,
+        follow_links: arguments.follow_links,
         ..LoadOptions::default()
     };
     let mut input = collect::load(&arguments.files, &options)?;
@@ -104,7 +105,7 @@ pub fn models(selection: &Selection) -> Result<BTreeMap<Need, Answer>, CommandEr
     let mut answers = BTreeMap::new();
     for selected in selection.rules.iter().filter(|selected| selected.rule.meta().name == UPGRADE_DIFF) {
         let Some(path) = upgrade_diff::model_path(&selected.settings) else { continue };
-        let side = sources::read(&[path.to_owned()], false)?;
+        let side = sources::read(&[path.to_owned()], false, false)?;
         if side.models.is_empty() {
             let message = format!("{path} holds no operator model");
             let hint = "`pushback upgrade model derive` prints one to start from";

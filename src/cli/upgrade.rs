@@ -94,6 +94,9 @@ pub struct SidesArgs {
     /// Allow http URLs
     #[arg(long, hide_short_help = true)]
     pub allow_http: bool,
+    /// Follow symbolic links that lead out of a directory that is read
+    #[arg(long, hide_short_help = true)]
+    pub follow_links: bool,
 }
 
 impl SidesArgs {
@@ -112,7 +115,7 @@ impl SidesArgs {
         let ([old_files, old_apps], [new_files, new_apps]) = (live::split(&self.from), live::split(&self.to));
         let read = |files: &[String], apps: &[String]| match (files, apps) {
             ([], [_, ..]) => Ok(Side::default()),
-            (files, _) => sources::read(files, self.allow_http),
+            (files, _) => sources::read(files, self.allow_http, self.follow_links),
         };
         let (mut old, mut new) = both(read(&old_files, &old_apps), read(&new_files, &new_apps))?;
         for (apps, side) in [(&old_apps, &mut old), (&new_apps, &mut new)] {

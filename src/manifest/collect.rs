@@ -40,6 +40,8 @@ pub struct LoadOptions {
     pub models: bool,
     /// `http://` URLs are fetched.
     pub allow_http: bool,
+    /// Symbolic links in a directory may lead out of it.
+    pub follow_links: bool,
     /// What standard input holds, where it is not the process's own.
     pub stdin: Option<Vec<u8>>,
     /// Limits of each file, and of what they hold together.
@@ -54,6 +56,7 @@ impl Default for LoadOptions {
             allow_empty: false,
             models: false,
             allow_http: false,
+            follow_links: false,
             stdin: None,
             limits: Limits::default(),
             total_bytes: 256 << 20,
@@ -121,7 +124,7 @@ struct Collector {
 impl Collector {
     /// Reads the inputs one by one; returns the directories that hold no manifest file.
     fn read(&mut self, inputs: &[String], options: &LoadOptions) -> Vec<String> {
-        let found = source::find(inputs, options.allow_http);
+        let found = source::find(inputs, options.allow_http, options.follow_links);
         self.errors.extend(found.errors);
         let mut given = options.stdin.as_deref();
         let mut own = io::stdin();

@@ -53,7 +53,7 @@ pub(super) fn error_in(name: &str, message: impl Into<String>, hints: &[&str]) -
 }
 
 /// Finds what `inputs` name, in their order; files of a directory are sorted by path.
-pub(super) fn find(inputs: &[String], allow_http: bool) -> Found {
+pub(super) fn find(inputs: &[String], allow_http: bool, follow_links: bool) -> Found {
     let mut found = Found::default();
     let mut standard_input = false;
     for input in inputs {
@@ -78,7 +78,7 @@ pub(super) fn find(inputs: &[String], allow_http: bool) -> Found {
         } else if input.is_empty() {
             found.errors.push(error_in("-f", "the name of an input is empty", &["Is a variable unset?"]));
         } else {
-            find_path(input, &mut found);
+            find_path(input, follow_links, &mut found);
         }
     }
     found
@@ -127,7 +127,7 @@ fn find_in_git(input: &str, of_ref: &str, found: &mut Found) {
     }
 }
 
-fn find_path(input: &str, found: &mut Found) {
+fn find_path(input: &str, follow_links: bool, found: &mut Found) {
     let path = Path::new(input);
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -137,7 +137,9 @@ fn find_path(input: &str, found: &mut Found) {
         }
     };
     if metadata.is_dir() {
-        let mut walk = Walk { found, seen: HashSet::new(), above: Vec::new(), files: Vec::new() };
+        // What cannot be resolved cannot be read either, and says so there.
+        let inside = fs::canonicalize(path).ok().filter(|_| !follow_links);
+        let mut walk = Walk { found, inside, seen: HashSet::new(), above: Vec::new(), files: Vec::new() };
         walk.directory(path);
         let mut files = walk.files;
         if files.is_empty() {
@@ -159,6 +161,8 @@ fn find_path(input: &str, found: &mut Found) {
 /// Collects the manifest files below a directory; links are followed, every file is taken once.
 struct Walk<'found> {
     found: &'found mut Found,
+    /// The real path that no link may lead out of, unless it may.
+    inside: Option<PathBuf>,
     seen: HashSet<PathBuf>,
     /// The real paths of the directories that lead here.
     above: Vec<PathBuf>,
@@ -217,7 +221,14 @@ impl Walk<'_> {
             Err(_) if !is_manifest => return,
             Err(error) => return self.found.errors.push(input_output(&shown_path(&path), &error)),
         };
-        if metadata.is_dir() {
+        if (metadata.is_dir() || is_manifest) && self.leads_out(&path) {
+            // To pass it over would be to delete what was applied of it.
+            self.found.errors.push(error_in(
+                &shown_path(&path),
+                "the symbolic link leads out of the directory that was given",
+                &["Say --follow-links where all links in it can be trusted, or name its target with -f."],
+            ));
+        } else if metadata.is_dir() {
             self.directory(&path);
         } else if is_manifest && metadata.is_file() {
             if fs::canonicalize(&path).is_ok_and(|real| self.seen.insert(real)) {
@@ -226,6 +237,13 @@ impl Walk<'_> {
         } else if is_manifest {
             self.found.errors.push(not_regular(&shown_path(&path), &metadata));
         }
+    }
+}
+
+impl Walk<'_> {
+    fn leads_out(&self, path: &Path) -> bool {
+        let Some(inside) = &self.inside else { return false };
+        fs::canonicalize(path).is_ok_and(|real| !real.starts_with(inside))
     }
 }
 

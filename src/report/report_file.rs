@@ -9,6 +9,7 @@ use std::str::FromStr;
 use super::json_report::CheckReport;
 use super::output::Output;
 use super::{github_report, junit_report, markdown_report, sarif_report};
+use crate::path_safety::{check_folder, followed};
 
 /// Names that are tried for the file beside the report before giving up.
 const TEMPORARY_NAMES: u32 = 16;
@@ -151,7 +152,7 @@ fn write_with(path: &Path, text: &str, print: impl Fn(&mut Output, &str)) -> Res
 
 /// What a path leads to.
 enum Target {
-    /// A file, or nothing yet; links are followed, so that they are not replaced by what they lead to.
+    /// A file, or nothing yet; links inside of their folder are followed, so that what they lead to is not replaced.
     File(PathBuf),
     /// A pipe or device, which cannot be replaced.
     Stream,
@@ -169,8 +170,16 @@ fn target(path: &Path) -> io::Result<Target> {
     }
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(metadata) if metadata.is_file() => fs::canonicalize(path).map(Target::File),
-        Ok(_) => Ok(Target::Stream),
+        // `/dev/fd/3` and the like are links to what the shell has opened.
+        Ok(metadata) if ["/dev", "/proc"].iter().any(|system| path.starts_with(system)) => {
+            if metadata.is_file() {
+                fs::canonicalize(path).map(Target::File)
+            } else {
+                Ok(Target::Stream)
+            }
+        }
+        Ok(metadata) if metadata.is_file() => followed(path).map(Target::File),
+        Ok(_) => followed(path).map(|_| Target::Stream),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::File(path.to_owned())),
         Err(error) => Err(error),
     }
@@ -203,6 +212,7 @@ pub(super) fn probe(path: &Path) -> io::Result<()> {
 /// A new file in the folder of `path`: a rename inside one file system is all or nothing.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    check_folder(path.parent().unwrap_or(Path::new("")))?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -13,6 +13,7 @@ use super::finding_words::{headline, rule_and_check, witness_yaml};
 use super::json::terminal_safe_json;
 use super::report_file::replace;
 use crate::manifest::yaml;
+use crate::path_safety::check_folder;
 
 /// Characters of one part of a file's name: four of them and what joins them fit into a name.
 const PART: usize = 60;
@@ -32,6 +33,7 @@ pub struct WitnessError {
 pub fn prepare(folder: &Path) -> Result<(), WitnessError> {
     let probe = folder.join("probe.yaml");
     let probed = || {
+        check_folder(folder)?;
         fs::create_dir_all(folder)?;
         super::report_file::probe(&probe)
     };

@@ -35,8 +35,8 @@ pub struct Side {
 ///
 /// # Errors
 /// Everything that is wrong with them, sorted by file and line.
-pub fn read(inputs: &[String], allow_http: bool) -> Result<Side, Vec<InputError>> {
-    let options = LoadOptions { models: true, allow_http, ..LoadOptions::default() };
+pub fn read(inputs: &[String], allow_http: bool, follow_links: bool) -> Result<Side, Vec<InputError>> {
+    let options = LoadOptions { models: true, allow_http, follow_links, ..LoadOptions::default() };
     let Input { manifests, models, warnings, .. } = collect::load(inputs, &options)?;
     let naming = Naming::default();
     Ok(Side { models, manifests, warnings, named: inputs.join(", "), inputs: inputs.to_vec(), naming })
@@ -199,7 +199,7 @@ pub fn versioned(directory: &str) -> Result<(Folder, Vec<InputWarning>), Vec<Inp
     let position = Position { file: directory.to_owned(), line: 0, column: 0 };
     let is_local = !directory.starts_with("git:");
     if !is_local || Path::new(directory).is_dir() {
-        let Side { models, manifests, warnings, .. } = read(&[directory.to_owned()], false)?;
+        let Side { models, manifests, warnings, .. } = read(&[directory.to_owned()], false, false)?;
         let name = directory.trim_end_matches(['/', '\\']).rsplit(['/', '\\', ':']).next().unwrap_or_default();
         let name = if matches!(name, "" | "." | "..") { real_name(directory) } else { name.to_owned() };
         let in_crds = |manifest: &&Manifest| {

@@ -11,6 +11,7 @@ use pushback_preflight::operator::suite::{self, MANIFEST_FILE, Suite};
 use serde_json::Value;
 
 use crate::manifest::yaml::{self, Limits};
+use crate::path_safety::check_folder;
 
 /// Files of a folder that are looked at before it counts as somebody else's.
 const MOST_FILES: usize = 10_000;
@@ -78,6 +79,7 @@ pub fn expanded(inputs: &[String]) -> Vec<String> {
 /// The folder holds something else, or cannot be written. What was there before is still there.
 pub fn write(folder: &Path, suite: &Suite) -> Result<(), SuiteError> {
     let failed = |path: &Path, source: io::Error| SuiteError::Write { path: path.to_owned(), source };
+    check_folder(folder).map_err(|error| failed(folder, error))?;
     let folder = match fs::canonicalize(folder) {
         Ok(real) => {
             may_be_replaced(&real, folder)?;

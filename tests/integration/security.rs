@@ -19,6 +19,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_url_leads_to_manifests_over_https_alone,
         Nothing: no_credentials_follow_a_redirect_to_another_server,
         Nothing: nothing_that_a_terminal_acts_on_gets_through,
+        Nothing: no_report_goes_where_a_link_leads,
+        Nothing: a_full_disk_ends_the_writing_of_a_folder_at_once,
         Nothing: no_line_of_any_output_is_a_workflow_command,
         Nothing: a_kubeconfig_that_cannot_be_read_to_its_end_is_refused,
     ]
@@ -403,4 +405,60 @@ enum: [{values}]}}}}}}}}}}}}
     let ran = pushback.run(&[&["check", "-o", "plain", "--report", "github=-"][..], &inputs].concat());
     let commands: Vec<&str> = ran.stdout.lines().filter(|line| is_workflow_command(line)).collect();
     assert!(!commands.is_empty() && commands.iter().all(|line| line.starts_with("::error file=new.yaml,")), "{ran:?}");
+}
+
+fn no_report_goes_where_a_link_leads() {
+    use std::os::unix::fs::symlink;
+    let pushback = Pushback::new();
+    pushback.write("app.yaml", MANIFEST);
+    let outside = pushback.place().join("outside");
+    let victim = outside.join("victim");
+    std::fs::create_dir(&outside).expect("a folder");
+    std::fs::write(&victim, "mine").expect("a file");
+    // As they may come with a checkout.
+    symlink(&victim, pushback.directory().join("report.json")).expect("a link");
+    symlink(&outside, pushback.directory().join("out")).expect("a link");
+    symlink("/dev/null", pushback.directory().join("device")).expect("a link");
+    for (flag, path) in [
+        ("--report", "json=report.json"),
+        ("--report", "json=out/report.json"),
+        ("--report", "json=out/new/report.json"),
+        ("--report", "json=device"),
+        ("--facts-out", "out/facts.json"),
+        ("--witness-dir", "out"),
+        ("--witness-dir", "out/witnesses"),
+    ] {
+        let ran = pushback.run(&["check", "--cluster", "dir:live", "-f", "app.yaml", flag, path]).expect(1);
+        assert!(ran.stderr.contains("symbolic link"), "{flag} {path}: {}", ran.stderr);
+    }
+    // A link that is written to by its name is replaced, not followed.
+    pushback.run(&["check", "--cluster", "dir:live", "-f", "app.yaml", "--facts-out", "report.json"]).expect(0);
+    assert_eq!(std::fs::read_to_string(&victim).expect("a file"), "mine");
+    assert_eq!(outside.read_dir().expect("a folder").count(), 1);
+    // What the shell opens is no file of anybody.
+    let ran = pushback.run_in_shell(
+        "$0 check --cluster dir:live -f app.yaml --report json=/dev/fd/3 3>&1 >/dev/null | grep -c schemaVersion",
+    );
+    assert_eq!(ran.stdout.trim(), "1", "{ran:?}");
+}
+
+fn a_full_disk_ends_the_writing_of_a_folder_at_once() {
+    let pushback = Pushback::new();
+    let large = format!("{MANIFEST}---\n{}", MANIFEST.replace("{a: b}", &format!("{{a: {}}}", "x".repeat(100_000))));
+    pushback.write("app.yaml", large.replacen("{name: a}", "{name: small}", 1));
+    // No file may become larger than this: as on a disk with no more room, writing fails.
+    let ran = pushback
+        .run_in_shell("trap '' XFSZ; ulimit -f 16; exec $0 apply -a x -f app.yaml --cluster dir:live --yes -o json");
+    assert_eq!(ran.code, 20, "{ran:?}");
+    assert_eq!(ran.events_of("retry"), Vec::<Value>::new());
+    let failed = ran.events_of("change.done").into_iter().find(|event| event["outcome"] == "failed");
+    let message = failed.map(|event| event["message"].to_string()).unwrap_or_default();
+    assert!(message.contains("configmap_a.yaml: cannot be written: file too large"), "{message}");
+    // Nothing at all can be written: the record, which comes first, is not.
+    let pushback = Pushback::new();
+    pushback.write("app.yaml", MANIFEST);
+    let ran = pushback
+        .run_in_shell("trap '' XFSZ; ulimit -f 0; exec $0 apply -a x -f app.yaml --cluster dir:live --yes -o json");
+    assert!(ran.stdout.contains("cannot be written: file too large"), "{ran:?}");
+    assert_eq!((ran.code, ran.events_of("retry").len()), (1, 0), "{ran:?}");
 }

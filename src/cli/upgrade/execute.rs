@@ -22,6 +22,7 @@ use crate::cli::run::{Run, complete};
 use crate::cli::signals;
 use crate::cluster::{Cluster, ErrorKind};
 use crate::exit::ExitCode;
+use crate::path_safety::check_folder;
 use crate::report::Counts;
 use crate::report::event::Event;
 use crate::report::experiment_report;
@@ -323,7 +324,7 @@ fn reports(arguments: &ExecuteArgs) -> Result<Vec<(FileFormat, PathBuf)>, Comman
         specs.push(spec);
     }
     if let Some(folder) = &arguments.report_dir {
-        std::fs::create_dir_all(folder).map_err(|error| {
+        check_folder(folder).and_then(|()| std::fs::create_dir_all(folder)).map_err(|error| {
             let reason = crate::surroundings::reason(&error);
             CommandError::usage(format!("cannot make folder {}: {reason}", folder.display()))
         })?;

@@ -100,7 +100,7 @@ mod tests {
         let webhook = "  webhooks: [{name: carts.shop.example, type: validating, path: /validate}]\n";
         fs::write(place("old.yaml"), model("")).expect("written");
         fs::write(place("new.yaml"), model(webhook)).expect("written");
-        let side = |name: &str| sources::read(&[place(name)], false).expect("read");
+        let side = |name: &str| sources::read(&[place(name)], false, false).expect("read");
         let (old, new) = sources::releases(&side("old.yaml"), &side("new.yaml")).expect("models");
         let diff = compare::compare(&old, &new, Options::default());
         let suite = generate::generate(&old, &new, &diff, &generate::Options::default());

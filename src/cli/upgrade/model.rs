@@ -56,6 +56,9 @@ pub struct DeriveArgs {
     /// Allow http URLs
     #[arg(long, hide_short_help = true)]
     allow_http: bool,
+    /// Follow symbolic links that lead out of a directory that is read
+    #[arg(long, hide_short_help = true)]
+    follow_links: bool,
     /// Write it to this file instead of standard output
     #[arg(long, short = 'o', value_name = "PATH",
           value_parser = PathBufValueParser::new().map(OutputArgument::Path))]
@@ -67,7 +70,8 @@ pub struct DeriveArgs {
 /// # Errors
 /// The manifests cannot be read; no such app.
 pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<Ended, CommandError> {
-    let ModelCommand::Derive(DeriveArgs { files, app, namespace, allow_http, output }) = arguments.command;
+    let ModelCommand::Derive(DeriveArgs { files, app, namespace, allow_http, follow_links, output }) =
+        arguments.command;
     let path: Option<PathBuf> = output_path(output.as_ref())?;
     let release = match app {
         Some(app) if files.is_empty() => {
@@ -76,7 +80,7 @@ pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<Ended, Com
             derive::derive(&given, &Settings { app, namespace, ..Settings::default() })
         }
         app => {
-            let side = sources::read(&files, allow_http)?;
+            let side = sources::read(&files, allow_http, follow_links)?;
             warn(global, &side.warnings);
             let naming = sources::Naming {
                 app: app.unwrap_or_default(),

@@ -90,6 +90,9 @@ struct SimulatedSidesArgs {
     /// Allow http URLs
     #[arg(long, hide_short_help = true)]
     allow_http: bool,
+    /// Follow symbolic links that lead out of a directory that is read
+    #[arg(long, hide_short_help = true)]
+    follow_links: bool,
 }
 
 /// Tools that experiments can be written for.
@@ -144,8 +147,8 @@ pub async fn run(global: &GlobalArgs, arguments: SimulateArgs) -> ExitCode {
 async fn simulate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<(Suite, Ended), CommandError> {
     let SimulateArgs { sides, matching, definitions, output, dry_run, component, export, format, .. } = arguments;
     let folder = output_path(output.as_ref())?;
-    let SimulatedSidesArgs { from, to, allow_http } = sides;
-    let (old, new) = SidesArgs { from, to, allow_http }.read(global).await?;
+    let SimulatedSidesArgs { from, to, allow_http, follow_links } = sides;
+    let (old, new) = SidesArgs { from, to, allow_http, follow_links }.read(global).await?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
     let (old, new) = sources::releases(&old, &new)?;

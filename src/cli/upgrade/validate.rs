@@ -31,6 +31,9 @@ pub struct ValidateArgs {
     /// Allow http URLs
     #[arg(long, hide_short_help = true)]
     allow_http: bool,
+    /// Follow symbolic links that lead out of a directory that is read
+    #[arg(long, hide_short_help = true)]
+    follow_links: bool,
 }
 
 /// Runs the command.
@@ -38,7 +41,8 @@ pub struct ValidateArgs {
 /// # Errors
 /// Everything that is wrong with the experiments, at once.
 pub fn run(global: &GlobalArgs, arguments: &ValidateArgs) -> Result<Ended, CommandError> {
-    let options = LoadOptions { allow_http: arguments.allow_http, ..LoadOptions::default() };
+    let ValidateArgs { allow_http, follow_links, .. } = *arguments;
+    let options = LoadOptions { allow_http, follow_links, ..LoadOptions::default() };
     let input = collect::load(&suite_folder::expanded(&arguments.paths), &options)?;
     warn(global, &input.warnings);
     let mut errors = Vec::new();

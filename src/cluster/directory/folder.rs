@@ -273,9 +273,10 @@ fn not_readable(path: &Path, error: &io::Error) -> ClusterError {
 }
 
 fn not_writable(path: &Path, error: &io::Error) -> ClusterError {
+    // Nothing of it is tried again: a full disk is told at once.
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Forbidden,
-        _ => ErrorKind::Server,
+        _ => ErrorKind::Configuration,
     };
     ClusterError::new(kind, format!("{}: cannot be written: {}", shown(path), reason(error)))
 }

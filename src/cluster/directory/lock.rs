@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::layout::hex;
 use crate::cluster::{ClusterError, ErrorKind};
 use crate::manifest::files::shown;
+use crate::path_safety::check_private;
 use crate::surroundings::{Surroundings, wall_clock};
 
 /// Held until dropped.
@@ -77,23 +78,23 @@ fn private_file(path: &Path, truncate: bool) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(truncate).write(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let no_link = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
+        options.mode(0o600).custom_flags(no_link);
+    }
     options.open(path)
 }
 
-/// Makes the folder where it is not there. One that another user owns, in a shared place, is not trusted: a link in it
-/// could make us write over a file of ours.
+/// Makes the folder where it is not there. One that others can write to, or reach through a folder above it, is not
+/// trusted: they could take the lock away, or have us write over a file of ours.
 fn private_folder(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)?;
-    #[cfg(unix)]
-    if std::os::unix::fs::MetadataExt::uid(&fs::symlink_metadata(path)?) != rustix::process::getuid().as_raw() {
-        return Err(io::Error::other(format!("{} belongs to another user", shown(path))));
-    }
-    Ok(())
+    check_private(path)
 }
 
 /// One name for one app in one folder, by whatever path the folder is reached.
@@ -183,6 +184,33 @@ mod tests {
         assert_eq!(mode(&locks), 0o700);
         let modes: Vec<u32> = fs::read_dir(&locks).unwrap().map(|entry| mode(&entry.unwrap().path())).collect();
         assert_eq!(modes, [0o600, 0o600]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn locks_are_kept_where_nobody_else_can_exchange_them() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let shared = tempfile::tempdir().unwrap();
+        let victim = shared.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        fs::create_dir(shared.path().join("locks")).unwrap();
+        let locks = shared.path().join("locks");
+        let acquire = || acquire(Some(&locks), Path::new("/x"), "n", "a").map_err(|error| error.message);
+        // A link that somebody has put where the lock or its holder is to be.
+        let lock = locks.join(lock_name(Path::new("/x"), "n", "a"));
+        symlink(&victim, lock.with_extension("holder")).unwrap();
+        drop(acquire().unwrap());
+        symlink(&victim, &lock).unwrap_or_else(|_| {
+            fs::remove_file(&lock).unwrap();
+            symlink(&victim, &lock).unwrap();
+        });
+        assert!(acquire().is_err());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+        // Whoever may write to the folder above may put another one in its place.
+        fs::remove_file(&lock).unwrap();
+        fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = acquire().unwrap_err();
+        assert!(refused.contains("everybody may write to "), "{refused}");
     }
 
     #[test]

@@ -296,6 +296,34 @@ fn links_in_circles_and_special_files_are_refused_without_opening_them() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_out_of_a_directory_is_followed_only_where_that_is_said() {
+    use std::os::unix::fs::symlink;
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let at = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    write(root, "given/a.yaml", &format!("{CONFIG_MAP}a\n"));
+    write(root, "elsewhere/b.yaml", &format!("{CONFIG_MAP}b\n"));
+    symlink("a.yaml", root.join("given/same.yaml")).unwrap();
+    symlink("../elsewhere/b.yaml", root.join("given/b.yaml")).unwrap();
+    symlink(root.join("elsewhere"), root.join("given/c")).unwrap();
+    symlink("../elsewhere/readme", root.join("given/readme")).unwrap();
+    symlink("given", root.join("given-too")).unwrap();
+    let names = |options: &LoadOptions, input: &str| {
+        let read = load(&[at(input)], options).map_err(|errors| errors.iter().map(ToString::to_string).collect());
+        read.map(|input| input.manifests.len()).map_err(|errors: Vec<String>| errors)
+    };
+    let refused = |name: &str| format!("{}: the symbolic link leads out of the directory that was given", at(name));
+    for given in ["given", "given-too"] {
+        let expected = [refused(&format!("{given}/b.yaml")), refused(&format!("{given}/c"))];
+        assert_eq!(names(&LoadOptions::default(), given), Err(expected.to_vec()));
+        assert_eq!(names(&LoadOptions { follow_links: true, ..LoadOptions::default() }, given), Ok(2));
+    }
+    // A link that is named itself is what was asked for.
+    assert_eq!(names(&LoadOptions::default(), "given/b.yaml"), Ok(1));
+}
+
 /// Serves the answers one after the other, and returns the address.
 fn serve(answers: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
