@@ -1,6 +1,7 @@
 //! Gathers the facts that the selected rules need, all together and concurrently, and lets them judge.
 
 mod gather;
+pub mod second_look;
 
 use std::collections::BTreeMap;
 
@@ -47,16 +48,21 @@ pub async fn run(
     };
     let facts = Facts { changes: plan.change_set(), cluster: cluster_facts, answers, ..Facts::default() };
     let mut session = Session::new(selection, facts);
+    answer(cluster, kinds, &mut session).await;
+    let refused = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
+    let memories = session.take_memories();
+    let (report, facts) = session.finish(refused, waivers, today);
+    Ran { report, facts, memories }
+}
+
+/// Answers what the rules ask, until they have no more questions.
+async fn answer(cluster: &dyn Cluster, kinds: &Kinds, session: &mut Session) {
     loop {
         let needs = session.needs();
         if needs.is_empty() {
             break;
         }
-        let answers = gather::gather(cluster, kinds, &session, needs).await;
+        let answers = gather::gather(cluster, kinds, session, needs).await;
         session.answer(answers);
     }
-    let refused = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
-    let memories = session.take_memories();
-    let (report, facts) = session.finish(refused, waivers, today);
-    Ran { report, facts, memories }
 }

@@ -1,12 +1,14 @@
 //! Desired × live → change set: what is done to every object, what differs, what the server says to it, in which order.
 
+mod absent;
 mod aggregated;
 pub mod annotations;
+pub mod answer;
 mod bindings;
 pub mod body;
 mod build;
 pub mod compare;
-mod conflicts;
+pub mod conflicts;
 pub mod desired;
 pub mod diff;
 pub mod fields;
@@ -53,6 +55,9 @@ pub struct Planned {
     pub strategies: Strategies,
     /// Whose work on it is continued: their entries in `managedFields` become ours first.
     pub takeover: Option<takeover::Takeover>,
+    /// What the server makes of it is asked again right before it is written: the plan's answer is missing, or what a
+    /// verdict rests on.
+    pub asked_again: bool,
     /// What the server misses before it takes the object, and this run changes: it goes first.
     pub after: Vec<ObjectKey>,
     /// What differs.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::object::{ObjectKey, ObjectRef};
+use crate::object::{ObjectExt, ObjectKey, ObjectRef};
 use crate::operator::written::Document;
 use crate::source::{PathSegment, Position, Positions};
 
@@ -281,6 +281,30 @@ pub enum Need {
         /// Group and kind of what is not asked for.
         except: BTreeSet<(String, String)>,
     },
+}
+
+impl Need {
+    /// Whether the fact tells what goes with the object of a change: the objects of a definition's kind, what is in a
+    /// namespace, the volume of a claim. What it says may be outdated by the time the change is made.
+    #[must_use]
+    pub fn tells_what_goes_with(&self, change: &Change) -> bool {
+        let live = change.live.as_deref();
+        let text = |pointer: &str| live.map(|live| live.text(pointer)).unwrap_or_default();
+        let is = |group: &str, kind: &str| change.object.group == group && change.object.kind == kind;
+        match self {
+            Self::Objects { group, kind, .. } => {
+                is("apiextensions.k8s.io", "CustomResourceDefinition")
+                    && (group.as_str(), kind.as_str()) == (text("/spec/group"), text("/spec/names/kind"))
+            }
+            Self::NamespaceContents { namespace, .. } => is("", "Namespace") && *namespace == change.object.name,
+            Self::Object { object } => {
+                is("", "PersistentVolumeClaim")
+                    && (object.group.as_str(), object.kind.as_str()) == ("", "PersistentVolume")
+                    && object.name == text("/spec/volumeName")
+            }
+            Self::AccessRules { .. } | Self::Access { .. } | Self::Models { .. } => false,
+        }
+    }
 }
 
 /// A set of needs; asked for together.

@@ -21,6 +21,7 @@ use super::watch::{Seen, Watches};
 use super::write::{Done, Failure, Writer};
 use crate::app::identity::APP_LABEL;
 use crate::app::session::Session;
+use crate::check::second_look::SecondLook;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::mask::Masker;
@@ -193,6 +194,7 @@ impl<'a> Engine<'a> {
         options: &'a Options,
         cluster: Arc<dyn Cluster>,
         session: Option<Arc<Session>>,
+        second_look: Option<Arc<SecondLook>>,
         events: Events,
     ) -> Self {
         let (sender, seen) = mpsc::unbounded_channel();
@@ -236,6 +238,7 @@ impl<'a> Engine<'a> {
             writer: Arc::new(Writer {
                 cluster,
                 session,
+                second_look,
                 events,
                 masker: Masker::new(&config.diff_mask_rules),
                 timeout: options.apply_timeout,
@@ -405,6 +408,11 @@ impl<'a> Engine<'a> {
         if matches!(failure, Failure::Changed(_)) && self.done.writes() == 0 && self.writes.is_empty() {
             self.plan_again = true;
             self.stop();
+        }
+        if let Failure::Refused { findings, .. } = failure {
+            for finding in findings {
+                self.events.send(Event::Finding { finding: Box::new(finding.clone()), excerpt: None });
+            }
         }
         let stopped = matches!(failure, Failure::Stopped(_));
         self.events.send(Event::ChangeDone {

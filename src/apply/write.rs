@@ -1,13 +1,15 @@
 //! One write: what is sent for each operation, what is tried again, and what a conflict means.
 
+mod arrivals;
 mod intent;
+mod judged;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pushback_preflight::{ObjectExt, Operation, Verification};
+use pushback_preflight::{Finding, ObjectExt, Operation, Verification};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -16,8 +18,10 @@ use intent::Compare;
 
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, has_own_identity};
 use crate::app::session::Session;
+use crate::check::second_look::SecondLook;
 use crate::cluster::{
     Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, NAMESPACE_TERMINATING, Patch, Propagation,
+    Written,
 };
 use crate::config::mask::Masker;
 use crate::plan::takeover::Takeover;
@@ -59,6 +63,10 @@ pub(super) enum Failure {
     Cluster(ClusterError),
     /// The object is no longer what was planned for.
     Changed(String),
+    /// A second look refuses it.
+    Refused { message: String, findings: Vec<Finding> },
+    /// It was done, and came to something else than was judged.
+    Differs(String),
     /// The old object does not go.
     Stuck(String),
     /// The run was stopped before the next attempt.
@@ -71,7 +79,11 @@ impl Failure {
     pub(super) fn message(&self) -> String {
         match self {
             Self::Cluster(error) => error.message.clone(),
-            Self::Changed(message) | Self::Stuck(message) | Self::Stopped(message) => message.clone(),
+            Self::Changed(message)
+            | Self::Refused { message, .. }
+            | Self::Differs(message)
+            | Self::Stuck(message)
+            | Self::Stopped(message) => message.clone(),
             Self::LockLost => crate::app::session::LockLost.to_string(),
         }
     }
@@ -83,6 +95,8 @@ pub(super) struct Writer {
     pub(super) cluster: Arc<dyn Cluster>,
     /// `None` where nothing is to be written: then nothing can be.
     pub(super) session: Option<Arc<Session>>,
+    /// What the plan was judged by; `None` where it was not.
+    pub(super) second_look: Option<Arc<SecondLook>>,
     pub(super) events: Events,
     /// What no message may show.
     pub(super) masker: Masker,
@@ -247,9 +261,14 @@ impl Writer {
 
     /// Creates an object, and never takes over one that somebody else has created since the plan was made.
     async fn write_new(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
-        self.allowed()?;
         let body = planned.change.desired.as_deref().unwrap_or(&Value::Null);
         let only_new = if self.cluster.capabilities().server { compare::only_new(body) } else { body.clone() };
+        // Of one that is there already by now, the write itself says more.
+        let expected = match self.expected(planned, address, &only_new, None).await {
+            Err(Failure::Cluster(error)) if error.kind == ErrorKind::Conflict => planned.change.result.clone(),
+            expected => expected?,
+        };
+        self.allowed()?;
         let written = match self.cluster.apply(address, &only_new, options(planned)).await {
             Err(error) if error.kind == ErrorKind::Conflict => {
                 let Some(seen) = self.cluster.get(address).await.map_err(Failure::Cluster)? else {
@@ -264,7 +283,11 @@ impl Writer {
             }
             other => other,
         };
-        let written = written.map_err(Failure::Cluster)?;
+        self.done(planned, expected.as_deref(), written.map_err(Failure::Cluster)?).await
+    }
+
+    async fn done(&self, planned: &Planned, expected: Option<&Value>, written: Written) -> Result<Done, Failure> {
+        self.as_expected(planned, expected, &written.object).await?;
         Ok(Done {
             object: Some(written.object),
             terminating: false,
@@ -303,14 +326,10 @@ impl Writer {
             (state.live, state.takeover) = (Some(written.object), None);
         }
         let guarded = state.live.as_deref().map_or_else(|| body.clone(), |live| compare::guard(body, live));
+        let expected = self.expected(planned, address, &guarded, state.live.as_ref()).await?;
         self.allowed()?;
         let written = self.cluster.apply(address, &guarded, options(planned)).await.map_err(Failure::Cluster)?;
-        Ok(Done {
-            object: Some(written.object),
-            terminating: false,
-            message: String::new(),
-            warnings: written.warnings,
-        })
+        self.done(planned, expected.as_deref(), written).await
     }
 
     async fn replace(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
@@ -325,6 +344,8 @@ impl Writer {
         let live = planned.change.live.as_deref().unwrap_or(&Value::Null);
         let (uid, mut resource_version) = (live.uid().to_owned(), live.resource_version().to_owned());
         for attempt in 0..=CONFLICTS {
+            let arrivals = self.arrivals(planned).await;
+            self.goes_alone(planned).await?;
             let options = DeleteOptions {
                 uid: uid.clone(),
                 resource_version: resource_version.clone(),
@@ -336,6 +357,9 @@ impl Writer {
                 Ok(last) => {
                     let (last, warnings) = last.map(|last| (last.object, last.warnings)).unzip();
                     let pending = last.filter(|last| is_pending(last));
+                    if let Some(arrivals) = arrivals {
+                        arrivals.none().await?;
+                    }
                     return Ok(Done {
                         terminating: pending.is_some(),
                         object: pending,

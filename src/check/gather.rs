@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SelfSubjectRulesReview,
     SelfSubjectRulesReviewSpec,
@@ -31,17 +32,18 @@ pub(super) async fn gather(
     session: &Session,
     needs: Needs,
 ) -> Vec<(Need, Answer)> {
-    futures::stream::iter(needs)
-        .map(|need| async move {
+    let ask = |need: Need| {
+        let answered = async move {
             let answer = match one(cluster, kinds, session, &need).await {
                 Ok(answer) => answer,
                 Err(reason) => Answer::Unable { reason },
             };
             (need, answer)
-        })
-        .buffer_unordered(CONCURRENCY)
-        .collect()
-        .await
+        };
+        answered.boxed()
+    };
+    let questions: Vec<BoxFuture<'_, (Need, Answer)>> = needs.into_iter().map(ask).collect();
+    futures::stream::iter(questions).buffer_unordered(CONCURRENCY).collect().await
 }
 
 async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Need) -> Result<Answer, String> {
@@ -208,14 +210,19 @@ async fn contents(
         .iter()
         .filter(|kind| kind.namespaced && kind.offers("list"))
         .filter(|kind| !except.contains(&(kind.group.clone(), kind.kind.clone())));
-    let pages = wanted.map(|kind| async move {
-        let query = ListQuery::new(Arc::clone(kind), Some(namespace), "");
-        match list_all(cluster, &query).await {
-            Ok(list) => Ok(list.items),
-            Err(error) if error.kind == ErrorKind::UnknownKind => Ok(Vec::new()),
-            Err(error) => Err(format!("failed to list {}: {error}", kind.kind)),
-        }
-    });
+    let list = |kind: &Arc<Kind>| {
+        let kind = Arc::clone(kind);
+        let listed = async move {
+            let query = ListQuery::new(Arc::clone(&kind), Some(namespace), "");
+            match list_all(cluster, &query).await {
+                Ok(list) => Ok(list.items),
+                Err(error) if error.kind == ErrorKind::UnknownKind => Ok(Vec::new()),
+                Err(error) => Err(format!("failed to list {}: {error}", kind.kind)),
+            }
+        };
+        listed.boxed()
+    };
+    let pages: Vec<BoxFuture<'_, Result<Vec<Arc<Value>>, String>>> = wanted.map(list).collect();
     let mut pages = futures::stream::iter(pages).buffered(KINDS_AT_ONCE);
     let mut state = Value::Null;
     let mut examined = 0_u64;

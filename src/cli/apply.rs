@@ -117,7 +117,7 @@ impl Apply<'_> {
             if confirmed.as_ref() != Some(&lines) {
                 pipeline::show_plan(run, &setup, &plan, self.diff.diff_changes);
             }
-            let report =
+            let pipeline::Judged { report, second_look } =
                 pipeline::until_stopped(run.stop.clone(), pipeline::judge(run, &setup, &plan, &self.preflight)).await?;
             if report.outcome.refuses() {
                 if round < ROUNDS && pipeline::has_moved(&setup, &pipeline::record_state(&plan.observed)).await {
@@ -138,6 +138,7 @@ impl Apply<'_> {
                 setup: &setup,
                 write: &self.write,
                 findings: &report.findings,
+                second_look: &second_look,
                 phase: Phase::Applying,
             };
             match writing.carry_out(&plan, &mut local_lock).await {

@@ -56,7 +56,7 @@ async fn check(global: &GlobalArgs, run: &mut Run, arguments: CheckArgs) -> Resu
             pipeline::plan_apply(run, &setup, observed, given.input.manifests, &input, &plan, true).await?;
         run.warn_input(&warnings);
         pipeline::show_plan(run, &setup, &plan, false);
-        let report = pipeline::judge(run, &setup, &plan, &preflight).await?;
+        let report = pipeline::judge(run, &setup, &plan, &preflight).await?.report;
         Ok((plan, report))
     };
     let (plan, report) = pipeline::until_stopped(stop, work).await?;

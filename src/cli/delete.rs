@@ -75,10 +75,10 @@ async fn delete(global: &GlobalArgs, run: &mut Run, arguments: &DeleteArgs) -> R
             };
             let plan = plan::build_delete(request).await?;
             pipeline::show_plan(run, &setup, &plan, false);
-            let report = pipeline::judge(run, &setup, &plan, &arguments.preflight).await?;
-            Ok(Some((plan, report)))
+            let judged = pipeline::judge(run, &setup, &plan, &arguments.preflight).await?;
+            Ok(Some((plan, judged)))
         };
-        let Some((plan, report)) = pipeline::until_stopped(stop, work).await? else {
+        let Some((plan, pipeline::Judged { report, second_look })) = pipeline::until_stopped(stop, work).await? else {
             run.events.send(Event::Diagnostic {
                 code: "no-app".to_owned(),
                 message: format!("app {} does not exist in namespace {}", setup.app.name, setup.app.namespace),
@@ -97,8 +97,14 @@ async fn delete(global: &GlobalArgs, run: &mut Run, arguments: &DeleteArgs) -> R
         if let Some(code) = signals::exit_code(*run.stop.borrow()) {
             return Err(CommandError::stopped(code));
         }
-        let writing =
-            record_run::Writing { run, setup: &setup, write, findings: &report.findings, phase: Phase::Deleting };
+        let writing = record_run::Writing {
+            run,
+            setup: &setup,
+            write,
+            findings: &report.findings,
+            second_look: &second_look,
+            phase: Phase::Deleting,
+        };
         match writing.carry_out(&plan, &mut local_lock).await {
             Ok(Ended::Done(outcome)) => return Ok(end(*outcome, write.apply_exit_status)),
             Ok(Ended::Stopped(code)) => return Err(CommandError::stopped(code)),

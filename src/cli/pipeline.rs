@@ -24,6 +24,7 @@ use super::signals;
 use crate::app::lock;
 use crate::app::record::{AppError, AppName, Observed, observe};
 use crate::apply::engine::Stop;
+use crate::check::second_look::SecondLook;
 use crate::check::{self, Ran};
 use crate::cluster::{Cluster, ClusterError, Kinds};
 use crate::config::Config;
@@ -392,16 +393,20 @@ pub fn show_plan(run: &Run, setup: &Setup, plan: &Plan, as_text: bool) {
     run.events.send(Event::Plan { counts, changes, elapsed: run.elapsed().into() });
 }
 
+/// What preflight came to.
+#[derive(Debug)]
+pub struct Judged {
+    /// For people and reports.
+    pub report: RunReport,
+    /// To judge again what changes until it is written.
+    pub second_look: Arc<SecondLook>,
+}
+
 /// Runs preflight over a plan, shows what it came to, and writes the reports.
 ///
 /// # Errors
 /// A report cannot be written.
-pub async fn judge(
-    run: &Run,
-    setup: &Setup,
-    plan: &Plan,
-    preflight: &PreflightArgs,
-) -> Result<RunReport, CommandError> {
+pub async fn judge(run: &Run, setup: &Setup, plan: &Plan, preflight: &PreflightArgs) -> Result<Judged, CommandError> {
     let started = run.elapsed();
     if setup.selection.is_switched_off() {
         run.warn("preflight-off", "no preflight rule runs: they are switched off");
@@ -427,10 +432,18 @@ pub async fn judge(
         write_experiments(setup, &compared)?;
     }
     if let Some(path) = &preflight.facts_out {
-        write_facts(path, facts, &setup.config)?;
+        write_facts(path, facts.clone(), &setup.config)?;
     }
     write_reports(run, setup, plan, &report)?;
-    Ok(report)
+    let second_look = SecondLook {
+        cluster: Arc::clone(&setup.cluster),
+        kinds: Arc::clone(&setup.kinds),
+        selection: setup.selection.clone(),
+        facts,
+        waivers: setup.waivers.clone(),
+        today: run.surroundings.today(),
+    };
+    Ok(Judged { report, second_look: Arc::new(second_look) })
 }
 
 /// Writes the experiments that test the upgrade, where rule UpgradeDiff is told to, refused or not.

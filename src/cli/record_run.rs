@@ -17,6 +17,7 @@ use crate::app::inventory::Inventory;
 use crate::app::record::{AppError, Phase};
 use crate::app::session::{Opening, Session};
 use crate::apply::engine::{Engine, Options, Outcome, Progress, Stop};
+use crate::check::second_look::SecondLook;
 use crate::cluster::{ErrorKind, LocalLock};
 use crate::exit::ExitCode;
 use crate::plan::{Plan, entry};
@@ -95,6 +96,8 @@ pub struct Writing<'a> {
     pub write: &'a WriteArgs,
     /// Findings, for the history.
     pub findings: &'a [Finding],
+    /// What the plan was judged by.
+    pub second_look: &'a Arc<SecondLook>,
     /// `Applying` or `Deleting`.
     pub phase: Phase,
 }
@@ -195,7 +198,8 @@ impl Writing<'_> {
             exit_early_on_wait_error: self.write.exit_early_on_wait_error,
         };
         let cluster = Arc::clone(&self.setup.cluster);
-        let engine = Engine::new(plan, &self.setup.config, &options, cluster, session, self.run.events.clone());
+        let (second_look, events) = (Some(Arc::clone(self.second_look)), self.run.events.clone());
+        let engine = Engine::new(plan, &self.setup.config, &options, cluster, session, second_look, events);
         engine.run(self.run.stop.clone()).await
     }
 

@@ -8,6 +8,7 @@ use futures::StreamExt;
 use pushback_preflight::{Change, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
 use serde_json::Value;
 
+use super::absent::Absent;
 use super::aggregated::Aggregated;
 use super::annotations::{self, Strategies};
 use super::body::Stamp;
@@ -15,7 +16,9 @@ use super::compare::{Compared, Context, TakeOver, compare};
 use super::desired::Desired;
 use super::live::{self, Live};
 use super::providers::Providers;
-use super::{Kept, Plan, PlanError, PlanWarning, Planned, missing, misspelt, ordering, quota, refusal, takeover};
+use super::{
+    Kept, Plan, PlanError, PlanWarning, Planned, answer, missing, misspelt, ordering, quota, refusal, takeover,
+};
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
 use crate::app::inventory::Entry;
 use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX, config_map_kind};
@@ -90,6 +93,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         desired.into_iter().partition(|wanted| wanted.strategies.noop);
     let take_over = take_over(cluster, &observed, options).await;
     let aggregated = Aggregated::new(cluster, kinds, &desired);
+    let absent = Absent::find(cluster, &observed.app.namespace, &live, &desired).await?;
     let autoscaled = takeover::targets(desired.iter().map(|wanted| &*wanted.value));
     let masker = Masker::new(&config.diff_mask_rules);
     let context = Context {
@@ -101,6 +105,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         claims: &live.claims,
         take_over: &take_over,
         aggregated: &aggregated,
+        absent: &absent,
         autoscaled: &autoscaled,
     };
     let comparisons = desired.iter().enumerate().map(|(index, wanted)| {
@@ -162,7 +167,8 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         for message in &compared.warnings {
             warnings.push(PlanWarning { code: "server", message: message.clone(), object: Some(index) });
         }
-        objects.push(planned(wanted, compared, kind_changes));
+        let asked_again = stamps && is_asked_again(&wanted, &compared);
+        objects.push(Planned { kind_changes, asked_again, ..planned(wanted, compared) });
     }
     objects.extend(prunes);
     refusal::merge_missing_namespaces(&mut refusals);
@@ -275,7 +281,16 @@ fn forget(observed: &mut Observed, live: &Live, desired: &[Desired], server: boo
     forgets
 }
 
-fn planned(wanted: Desired, compared: Compared, kind_changes: bool) -> Planned {
+/// What takes something away, if the server makes more of it than the plan knew: every definition, and every object that
+/// is there and was not verified. What is new and not verified is tried by its strict write.
+fn is_asked_again(wanted: &Desired, compared: &Compared) -> bool {
+    let writes = matches!(compared.operation, Operation::Create | Operation::Update | Operation::Replace);
+    let is_unknown = matches!(compared.verification, Verification::NotVerified(_));
+    let may_lose = answer::is_definition(&wanted.object) || (is_unknown && compared.operation == Operation::Update);
+    writes && may_lose && !compared.unaskable
+}
+
+fn planned(wanted: Desired, compared: Compared) -> Planned {
     let mut object = wanted.object;
     object.version.clone_from(&wanted.kind.version);
     // What is only looked at, or left as somebody else has it, is not the app's to wait for; its watches would not
@@ -304,7 +319,8 @@ fn planned(wanted: Desired, compared: Compared, kind_changes: bool) -> Planned {
             && wanted.strategies.update != annotations::UpdateStrategy::Skip,
         kind: wanted.kind,
         kind_from_set: wanted.kind_from_set,
-        kind_changes,
+        kind_changes: false,
+        asked_again: false,
         strategies: wanted.strategies,
         takeover: compared.takeover,
         after: compared.after,
@@ -337,6 +353,7 @@ fn settle(
     } else if error.kind == ErrorKind::Forbidden && options.tolerate_forbidden {
         compared.verification = Verification::NotVerified(format!("compared without the server: {}", error.message));
     } else if error.kind == ErrorKind::Unsupported {
+        compared.unaskable = true;
         compared.verification = Verification::NotVerified(error.message);
     } else if matches!(error.kind, ErrorKind::WebhookUnavailable | ErrorKind::Server | ErrorKind::Protocol) {
         unable.push(format!("{} could not be verified by the server: {}", wanted.object, error.message));
@@ -427,6 +444,7 @@ fn unwanted(
             kind: Arc::clone(kind),
             kind_from_set: false,
             kind_changes: false,
+            asked_again: false,
             strategies,
             takeover: None,
             after: Vec::new(),

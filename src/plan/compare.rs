@@ -10,6 +10,7 @@ use pushback_preflight::{ObjectExt, ObjectKey, Operation, TakenFrom, Verificatio
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::absent::Absent;
 use super::aggregated::{self, Aggregated};
 use super::annotations::UpdateStrategy;
 use super::body::{self, Body, Stamp};
@@ -48,6 +49,10 @@ pub(super) struct Compared {
     pub(super) only_as_new: bool,
     /// What has to go first, by what the refusal says.
     pub(super) after: Vec<ObjectKey>,
+    /// The server must not be asked in dry-run, or cannot be.
+    pub(super) unaskable: bool,
+    /// Where the server was asked instead, its namespace being absent.
+    pub(super) elsewhere: Option<Address>,
     /// Label value of the app that owns the live object, where it is another one.
     pub(super) foreign_app: Option<String>,
 }
@@ -69,6 +74,8 @@ impl Compared {
             refused: None,
             only_as_new: false,
             after: Vec::new(),
+            unaskable: false,
+            elsewhere: None,
             foreign_app: None,
         }
     }
@@ -110,6 +117,8 @@ pub(super) struct Context<'a> {
     pub(super) take_over: &'a TakeOver,
     /// Which kinds other servers serve.
     pub(super) aggregated: &'a Aggregated,
+    /// Namespaces that the set brings and the cluster lacks.
+    pub(super) absent: &'a Absent,
     /// What the set's autoscalers scale.
     pub(super) autoscaled: &'a BTreeSet<ObjectKey>,
 }
@@ -167,9 +176,13 @@ async fn compare_unmasked(
     let body = body::build(desired, None, context.stamp);
     if aggregated {
         let mut compared = Compared::new(Operation::Create);
+        compared.unaskable = true;
         compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
         compared.body = Some(body.value);
         return Ok(compared);
+    }
+    if context.absent.lacks_namespace_of(desired) {
+        return context.absent.compare(context.cluster, desired, body).await;
     }
     let options = ApplyOptions { dry_run: true, force: true, strict: true };
     let answer = context.cluster.apply(&address, &body.value, options).await;
@@ -276,6 +289,7 @@ async fn with_state(
             known.is_some_and(|known| !known.is_empty() && known != compared.manifest_digest.of(&body));
         if manifest_differs || !compared.fields.is_empty() {
             compared.operation = Operation::Update;
+            compared.unaskable = true;
             compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
         }
         compared.body = Some(body);
@@ -348,9 +362,8 @@ fn is_known(context: Context<'_>, desired: &Desired, live: &Value) -> bool {
 /// with a name that is free.
 async fn can_be_created(context: Context<'_>, desired: &Desired, address: &Address) -> bool {
     let mut body = Arc::unwrap_or_clone(body::build(desired, None, context.stamp).value);
-    let stem: String = address.name.chars().take(40).collect();
     let mut free = address.clone();
-    free.name = format!("{}-{}", stem.trim_end_matches(['-', '.']), &digest(&body)[..8]);
+    free.name = free_name(&address.name, &body);
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("name".to_owned(), free.name.as_str().into());
     }
@@ -359,19 +372,26 @@ async fn can_be_created(context: Context<'_>, desired: &Desired, address: &Addre
         Ok(_) => true,
         Err(error) => match error.kind {
             // Some kinds insist on names, and what the old object holds is free once it is gone.
-            ErrorKind::Invalid => {
-                let passes = |cause: &Cause| {
-                    cause.field == "metadata.name"
-                        || cause.message.contains("provided port is already allocated")
-                        || cause.message.contains("provided IP is already allocated")
-                };
-                !error.causes.is_empty() && error.causes.iter().all(passes)
-            }
+            ErrorKind::Invalid => !error.causes.is_empty() && error.causes.iter().all(is_of_a_free_name),
             // A permission for one name is none for another.
             ErrorKind::Forbidden => true,
             _ => false,
         },
     }
+}
+
+/// A name that nobody has, for a question about an object.
+pub(super) fn free_name(name: &str, body: &Value) -> String {
+    let stem: String = name.chars().take(40).collect();
+    let digest = digest(body);
+    format!("{}-{}", stem.trim_end_matches(['-', '.']), &digest[..8])
+}
+
+/// Whether a refusal is about the free name, or about what the object itself holds under its own.
+pub(super) fn is_of_a_free_name(cause: &Cause) -> bool {
+    cause.field == "metadata.name"
+        || cause.message.contains("provided port is already allocated")
+        || cause.message.contains("provided IP is already allocated")
 }
 
 /// The body with the uid and resourceVersion that it was planned against.
@@ -522,7 +542,7 @@ fn own_fields_differ(live: &Value, result: &Value) -> bool {
 }
 
 /// What we have applied of an object.
-fn own_entry(object: &Value) -> Option<ManagerEntry> {
+pub(super) fn own_entry(object: &Value) -> Option<ManagerEntry> {
     let managers = fields::managers(object).ok()?;
     managers.into_iter().find(|entry| entry.owner.manager == FIELD_MANAGER && entry.owner.operation == "Apply")
 }

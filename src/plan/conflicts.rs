@@ -15,8 +15,17 @@ use crate::config::mask::{Cover, MaskNumbers, Masker};
 /// What the other managers of the live object lose by an update; nothing by any other change.
 pub(super) fn taken_from(compared: &Compared, masker: &Masker) -> Vec<TakenFrom> {
     let (Operation::Update, Some(live)) = (compared.operation, compared.live.as_deref()) else { return Vec::new() };
+    taken(live, compared.result.as_deref(), &compared.fields, masker)
+}
+
+/// What the other managers of the live object lose by an update that the server has answered.
+#[must_use]
+pub fn taken_by_update(live: &Value, result: &Value, masker: &Masker) -> Vec<TakenFrom> {
+    taken(live, Some(result), &[], masker)
+}
+
+fn taken(live: &Value, result: Option<&Value>, differing: &[FieldChange], masker: &Masker) -> Vec<TakenFrom> {
     let Ok(managers) = fields::managers(live) else { return Vec::new() };
-    let result = compared.result.as_deref();
     let after = result.and_then(|result| fields::managers(result).ok());
     let seen = Seen { live, result, masker, cover: masker.cover(std::iter::once(live).chain(result)) };
     // Who applied the object before is a predecessor once; who comes back later takes fields from us.
@@ -28,7 +37,7 @@ pub(super) fn taken_from(compared: &Compared, masker: &Masker) -> Vec<TakenFrom>
             let predecessor = is_new && takeover::is_predecessor(&entry.owner);
             let fields = match &after {
                 Some(after) => seen.lost(entry, after),
-                None => seen.overwritten(entry, &compared.fields),
+                None => seen.overwritten(entry, differing),
             };
             let Owner { manager, operation, subresource, time, .. } = entry.owner.clone();
             let taken = TakenFrom { manager, operation, subresource, time, predecessor, fields };

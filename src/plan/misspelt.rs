@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pushback_preflight::Finding;
 use serde_json::Value;
 
+use super::absent;
 use super::compare::{Compared, guard};
 use super::desired::Desired;
 use super::refusal;
@@ -22,7 +23,11 @@ pub(super) async fn further(cluster: &dyn Cluster, desired: &Desired, compared: 
         Some(live) => guard(body, live),
         None => Value::clone(body),
     };
-    let address = Address::new(Arc::clone(&desired.kind), &desired.object.namespace, &desired.object.name);
+    let own = || Address::new(Arc::clone(&desired.kind), &desired.object.namespace, &desired.object.name);
+    let address = compared.elsewhere.clone().unwrap_or_else(own);
+    if compared.elsewhere.is_some() {
+        body = absent::moved(&body, &address);
+    }
     let options = ApplyOptions { dry_run: true, force: true, strict: true };
     let mut error: ClusterError = refused.clone();
     let mut findings = Vec::new();

@@ -21,6 +21,7 @@ mod gates;
 mod harness;
 mod hostile;
 mod hostile_definitions;
+mod judged;
 mod kapp;
 mod kill_points;
 mod live_objects;
@@ -84,6 +85,7 @@ fn all_tests() -> Vec<TestCase> {
         harness::tests(),
         hostile::tests(),
         hostile_definitions::tests(),
+        judged::tests(),
         kapp::tests(),
         kill_points::tests(),
         live_objects::tests(),

@@ -1,10 +1,12 @@
 //! A definition that is deleted takes all objects of its kind with it: refused while there are objects that the
 //! change set does not delete itself.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::crd::{Crd, is_crd};
-use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Operation};
+use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Folded, Need, Operation};
 use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectExt;
 use crate::rule::Judgement;
@@ -35,7 +37,7 @@ pub(in crate::rules) fn need(change: &Change, changes: &ChangeSet) -> Option<Nee
     let crd = Crd::of(change.live.as_deref()?);
     let served = || crd.versions.iter().filter(|version| version.served);
     let version = served().find(|version| version.storage).or_else(|| served().next())?;
-    let deleted = deleted_objects(&crd, changes).count() as u64;
+    let deleted = deleted_objects(&crd, changes).len() as u64;
     Some(Need::Objects {
         group: crd.group().to_owned(),
         version: version.name.to_owned(),
@@ -45,13 +47,14 @@ pub(in crate::rules) fn need(change: &Change, changes: &ChangeSet) -> Option<Nee
     })
 }
 
-/// The state is the list of all names, `namespace/name`; the limit of the stream bounds it.
+/// The state is the list of all objects, each with its name, `namespace/name`, and its uid; the limit of the stream
+/// bounds it.
 pub(in crate::rules) fn fold(state: &mut Value, page: &[Value]) {
     if !state.is_array() {
         *state = json!([]);
     }
-    if let Some(names) = state.as_array_mut() {
-        names.extend(page.iter().map(|object| Value::String(full_name(object.namespace(), object.name()))));
+    if let Some(found) = state.as_array_mut() {
+        found.extend(page.iter().map(|object| json!([full_name(object.namespace(), object.name()), object.uid()])));
     }
 }
 
@@ -77,23 +80,54 @@ pub(in crate::rules) fn check(names: &Names, change: &Change, facts: &Facts, jud
             return;
         }
     };
-    let deleted: Vec<String> = deleted_objects(&crd, &facts.changes).collect();
+    let deleted = deleted_objects(&crd, &facts.changes);
+    // Another uid under the same name is another object, which somebody has created since.
+    let is_deleted = |name: &str, uid: &str| {
+        deleted.get(name).is_some_and(|deleted| deleted.is_empty() || uid.is_empty() || *deleted == uid)
+    };
     let mut lost: Vec<&str> = state
         .as_array()
         .into_iter()
         .flatten()
-        .filter_map(Value::as_str)
-        .filter(|name| deleted.binary_search_by(|deleted| deleted.as_str().cmp(name)).is_err())
+        .filter_map(|found| Some((found.get(0)?.as_str()?, found.get(1)?.as_str()?)))
+        .filter(|(name, uid)| !is_deleted(name, uid))
+        .map(|(name, _)| name)
         .collect();
     lost.sort_unstable();
+    if lost.is_empty() && facts.cluster.side == ClusterSide::Directory {
+        judgement.findings.push(unknown(names, change, &crd));
+        return;
+    }
     judgement.findings.push(finding(names, change, &crd, &lost, examined, cut));
 }
 
-fn finding(names: &Names, change: &Change, crd: &Crd<'_>, lost: &[&str], examined: u64, cut: bool) -> Finding {
-    let (check, done) = match change.operation {
+/// The check that a change is reported as, and what it does.
+fn fate(names: &Names, change: &Change) -> (&'static str, &'static str) {
+    match change.operation {
         Operation::Replace => (names.replacement, "deleted and created anew"),
         _ => (names.deletion, "deleted"),
-    };
+    }
+}
+
+/// A folder has the objects that were written to it, and says nothing of those of a cluster.
+fn unknown(names: &Names, change: &Change, crd: &Crd<'_>) -> Finding {
+    let (check, done) = fate(names, change);
+    let kind = crd.kind();
+    let message = format!(
+        "the definition is {done}, and every {kind} object of a cluster would be deleted with it: files do not tell \
+         whether there is one"
+    );
+    let mut finding = Finding::new(names.rule, check, Verdict::Unknown, change.object.clone(), message)
+        .at(change.locate(&[]))
+        .remedy(
+            "check against the cluster (--cluster kube), which knows; or accept it with `failMode: open` or a waiver",
+        );
+    finding.blocks = Some("read".to_owned());
+    finding
+}
+
+fn finding(names: &Names, change: &Change, crd: &Crd<'_>, lost: &[&str], examined: u64, cut: bool) -> Finding {
+    let (check, done) = fate(names, change);
     let (verdict, message) = if lost.is_empty() && examined == 0 {
         (Verdict::Change, format!("the definition is {done}; there is no {} object", crd.kind()))
     } else if lost.is_empty() {
@@ -120,17 +154,18 @@ fn finding(names: &Names, change: &Change, crd: &Crd<'_>, lost: &[&str], examine
     finding
 }
 
-/// Objects of the kind that the change set deletes by itself, sorted.
-fn deleted_objects(crd: &Crd<'_>, changes: &ChangeSet) -> impl Iterator<Item = String> {
-    let mut names: Vec<String> = changes
+/// Objects of the kind that the change set deletes by itself: name → uid.
+fn deleted_objects<'a>(crd: &Crd<'_>, changes: &'a ChangeSet) -> BTreeMap<String, &'a str> {
+    changes
         .changes
         .iter()
         .filter(|change| change.operation == Operation::Delete && change.ends_live_object())
         .filter(|change| change.object.group == crd.group() && change.object.kind == crd.kind())
-        .map(|change| full_name(&change.object.namespace, &change.object.name))
-        .collect();
-    names.sort();
-    names.into_iter()
+        .map(|change| {
+            let uid = change.live.as_deref().map(ObjectExt::uid).unwrap_or_default();
+            (full_name(&change.object.namespace, &change.object.name), uid)
+        })
+        .collect()
 }
 
 fn full_name(namespace: &str, name: &str) -> String {

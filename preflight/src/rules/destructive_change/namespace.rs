@@ -1,12 +1,12 @@
 //! A namespace that is deleted takes everything in it along, whoever made it: refused while it holds objects that the
 //! change set does not delete itself.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::{Judge, Lost, fate, finding, is_core};
-use crate::facts::{Change, Folded, Need};
+use crate::facts::{Change, ClusterSide, Folded, Need};
 use crate::finding::{LiveObjects, Verdict};
 use crate::object::{ObjectExt, ObjectRef};
 
@@ -46,7 +46,7 @@ pub(super) fn need(change: &Change) -> Option<Need> {
         .then(|| Need::NamespaceContents { namespace: change.object.name.clone(), except: except() })
 }
 
-/// The state is a list of pairs: what an object is called, and the app whose record it is, or an empty text.
+/// The state is a list: what an object is called, the app whose record it is or an empty text, and its uid.
 pub(super) fn fold(state: &mut Value, page: &[Value]) {
     if !state.is_array() {
         *state = json!([]);
@@ -54,7 +54,7 @@ pub(super) fn fold(state: &mut Value, page: &[Value]) {
     if let Some(found) = state.as_array_mut() {
         found.extend(page.iter().filter(|object| counts(object)).map(|object| {
             let app = object.label(RECORD).map(|_| object.name().strip_suffix(RECORD_SUFFIX).unwrap_or(object.name()));
-            json!([ObjectRef::of(object).to_string(), app.unwrap_or_default()])
+            json!([ObjectRef::of(object).to_string(), app.unwrap_or_default(), object.uid()])
         }));
     }
 }
@@ -89,24 +89,35 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
         }
     };
     let changes = &judge.facts.changes;
-    let deleted: BTreeSet<String> = changes
+    let deleted: BTreeMap<String, &str> = changes
         .changes
         .iter()
         .filter(|other| other.ends_live_object() && other.object.namespace == change.object.name)
-        .map(|other| other.object.to_string())
+        .map(|other| (other.object.to_string(), other.live.as_deref().map(ObjectExt::uid).unwrap_or_default()))
         .collect();
+    // Another uid under the same name is another object, which somebody has created since.
+    let is_deleted = |name: &str, uid: &str| {
+        deleted.get(name).is_some_and(|deleted| deleted.is_empty() || uid.is_empty() || *deleted == uid)
+    };
     let mut lost: Vec<&str> = state
         .as_array()
         .into_iter()
         .flatten()
         .filter(|found| found.get(1).and_then(Value::as_str) != Some(changes.app.as_str()) || changes.app.is_empty())
-        .filter_map(|found| found.get(0)?.as_str())
-        .filter(|name| !deleted.contains(*name))
+        .filter_map(|found| Some((found.get(0)?.as_str()?, found.get(2).and_then(Value::as_str).unwrap_or_default())))
+        .filter(|(name, uid)| !is_deleted(name, uid))
+        .map(|(name, _)| name)
         .collect();
     // What holds data is named first.
     lost.sort_by_key(|name| (!name.starts_with("PersistentVolumeClaim "), *name));
     lost.dedup();
     let fate = fate(change);
+    if lost.is_empty() && judge.facts.cluster.side == ClusterSide::Directory {
+        let message =
+            format!("the namespace is {fate}, and all that a cluster has in it: files do not tell what that is");
+        let finding = finding(change, CHECK, Verdict::Unknown, message);
+        return judge.lose(Lost::Others, finding.remedy(judge.ways_out(change, CHECK)));
+    }
     if lost.is_empty() {
         let message = format!("the namespace is {fate}; nothing is in it that this change set does not delete itself");
         return judge.note(finding(change, CHECK, Verdict::Change, message));

@@ -1,0 +1,71 @@
+//! Objects that come between the last look and the deletion of their definition. Nothing can keep them; they are named.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use pushback_preflight::ObjectExt;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Failure, Writer};
+use crate::cluster::{ClusterError, ListQuery, WatchEvent, list_all};
+use crate::plan::{Planned, answer, desired};
+
+/// How long news of what came before the deletion may take. The server ends the watch when the definition is gone.
+const LATE_NEWS: Duration = Duration::from_secs(3);
+
+/// Names in a message.
+const SHOWN: usize = 5;
+
+/// The objects of a kind from a moment on.
+pub(super) struct Arrivals {
+    kind: String,
+    known: BTreeSet<String>,
+    events: BoxStream<'static, Result<WatchEvent, ClusterError>>,
+}
+
+impl Writer {
+    /// Starts to look out for new objects of a definition that is going to be deleted. `None` where nobody relies on
+    /// there being none, or the objects cannot be watched.
+    pub(super) async fn arrivals(&self, planned: &Planned) -> Option<Arrivals> {
+        let change = &planned.change;
+        let is_relied_on = self.second_look.as_ref().is_some_and(|it| it.rests_on_what_goes_with(change));
+        if !is_relied_on || !answer::is_definition(&change.object) {
+            return None;
+        }
+        let kind = desired::kinds_of_crd(change.live.as_deref()?).into_iter().next()?;
+        let query = ListQuery::new(Arc::new(kind), None, "");
+        let there = list_all(&*self.cluster, &query).await.ok()?;
+        let events = self.cluster.watch(&query, &there.resource_version).await.ok()?;
+        let known = there.items.iter().map(|object| object.uid().to_owned()).collect();
+        Some(Arrivals { kind: query.kind.kind.clone(), known, events })
+    }
+}
+
+impl Arrivals {
+    /// After the deletion: fails where objects have come that nobody has judged.
+    pub(super) async fn none(mut self) -> Result<(), Failure> {
+        let end = Instant::now() + LATE_NEWS;
+        let mut lost = BTreeSet::new();
+        while let Ok(Some(Ok(event))) = timeout_at(end, self.events.next()).await {
+            match event {
+                WatchEvent::Applied(object) if !self.known.contains(object.uid()) => {
+                    lost.insert(format!("{}/{}", object.namespace(), object.name()).trim_start_matches('/').to_owned());
+                }
+                _ => {}
+            }
+        }
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = lost.iter().take(SHOWN).map(String::as_str).collect();
+        let more = if lost.len() > SHOWN { ", …" } else { "" };
+        Err(Failure::Differs(format!(
+            "it was deleted, and with it objects of kind {} that somebody created at the same moment: {}{more}",
+            self.kind,
+            names.join(", ")
+        )))
+    }
+}

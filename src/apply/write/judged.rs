@@ -1,0 +1,126 @@
+//! What was judged is what is written and deleted: between the verdict and a write, admission may have changed, and
+//! objects may have come.
+
+use std::sync::Arc;
+
+use pushback_preflight::{Change, ObjectExt, Operation, Verification};
+use serde_json::Value;
+
+use super::{Failure, Writer};
+use crate::check::second_look::Refused;
+use crate::cluster::{Address, ApplyOptions};
+use crate::plan::{Planned, answer, conflicts};
+
+/// Places of a difference that a message names.
+const SHOWN: usize = 3;
+
+impl Writer {
+    /// What the server is going to make of an object: what it said to the plan, or, where that may be outdated, what it
+    /// says now, judged again. `None` where it never said.
+    pub(super) async fn expected(
+        &self,
+        planned: &Planned,
+        address: &Address,
+        body: &Value,
+        live: Option<&Arc<Value>>,
+    ) -> Result<Option<Arc<Value>>, Failure> {
+        let Some(second_look) = self.second_look.as_ref().filter(|_| planned.asked_again) else {
+            return Ok(planned.change.result.clone());
+        };
+        let dry_run = ApplyOptions { dry_run: true, force: true, strict: true };
+        let now = self.cluster.apply(address, body, dry_run).await.map_err(Failure::Cluster)?.object;
+        let change = &planned.change;
+        let stands = is_same_upgrade(change, live, &now) && !second_look.rests_on_what_goes_with(change);
+        if !stands {
+            let judged = second_look.judge(self.as_it_has_become(change, live, &now)).await;
+            judged.map_err(|refused| {
+                refusal("it is not written: what the server would make of it now is refused", refused)
+            })?;
+        }
+        Ok(Some(now))
+    }
+
+    /// Before an object is deleted: what goes with it is still what was judged.
+    pub(super) async fn goes_alone(&self, planned: &Planned) -> Result<(), Failure> {
+        let change = &planned.change;
+        let Some(second_look) = self.second_look.as_ref().filter(|it| it.rests_on_what_goes_with(change)) else {
+            return Ok(());
+        };
+        let judged = second_look.judge(change.clone()).await;
+        judged.map_err(|refused| refusal("it is not deleted: what would go with it now is refused", refused))
+    }
+
+    /// After a write: the server has made of the object what it had said, or at least nothing that would have been
+    /// refused.
+    pub(super) async fn as_expected(
+        &self,
+        planned: &Planned,
+        expected: Option<&Value>,
+        written: &Arc<Value>,
+    ) -> Result<(), Failure> {
+        let change = &planned.change;
+        if !self.cluster.capabilities().server {
+            return Ok(());
+        }
+        match expected.map(|expected| answer::differences(&change.object, expected, written)) {
+            Some(places) if places.is_empty() => return Ok(()),
+            // It was asked a moment before, because all depends on it.
+            Some(places) if planned.asked_again => return Err(differs(&places)),
+            // Some webhooks write something else each time.
+            Some(_) => {}
+            None if answer::is_definition(&change.object) => {}
+            None => return Ok(()),
+        }
+        let Some(second_look) = &self.second_look else { return Ok(()) };
+        let judged = second_look.judge(self.as_it_has_become(change, change.live.as_ref(), written)).await;
+        judged.map_err(|refused| refusal("it was written, but what the server has made of it is refused", refused))
+    }
+
+    fn as_it_has_become(&self, change: &Change, live: Option<&Arc<Value>>, answer: &Arc<Value>) -> Change {
+        let taken_from = match (change.operation, live) {
+            (Operation::Update, Some(live)) => conflicts::taken_by_update(live, answer, &self.masker),
+            _ => Vec::new(),
+        };
+        // What takes the place of an object that has gone is new.
+        let operation = if live.is_none() { Operation::Create } else { change.operation };
+        Change {
+            operation,
+            live: live.cloned(),
+            result: Some(Arc::clone(answer)),
+            verification: Verification::Server,
+            taken_from,
+            ..change.clone()
+        }
+    }
+}
+
+/// Whether an update leads from what was judged to what was judged.
+fn is_same_upgrade(change: &Change, live: Option<&Arc<Value>>, now: &Value) -> bool {
+    let Some(judged) = &change.result else { return false };
+    let stored = |object: Option<&Arc<Value>>| object.and_then(|it| it.pointer("/status/storedVersions").cloned());
+    let starts_alike = match (change.live.as_deref(), live.map(|live| &**live)) {
+        (Some(before), Some(now)) => {
+            before.resource_version() == now.resource_version()
+                || answer::differences(&change.object, before, now).is_empty()
+        }
+        (before, now) => before.is_none() == now.is_none(),
+    };
+    starts_alike
+        && stored(change.live.as_ref()) == stored(live)
+        && answer::differences(&change.object, judged, now).is_empty()
+}
+
+fn refusal(what: &str, refused: Refused) -> Failure {
+    Failure::Refused { message: format!("{what}: {}", refused.reason()), findings: refused.findings }
+}
+
+fn differs(places: &[String]) -> Failure {
+    let more = match places.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let places = places[..places.len().min(SHOWN)].join(", ");
+    Failure::Differs(format!(
+        "it was written, but the server has made something else of it than was judged: {places}{more}"
+    ))
+}

@@ -1,0 +1,154 @@
+//! Namespaces that the set brings and the cluster lacks: nothing that goes into them can be dry-run there. The server is
+//! asked in another namespace instead, for what does not depend on the namespace: whether the fields are right.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::future;
+use pushback_preflight::{ObjectKey, Operation, Verification};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use super::body::Body;
+use super::compare::{Compared, free_name, is_of_a_free_name, only_new};
+use super::desired::Desired;
+use super::live::Live;
+use crate::cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind, Kind};
+
+/// What is known of the absent namespaces of a set.
+#[derive(Debug, Default)]
+pub(super) struct Absent {
+    namespaces: BTreeMap<String, ObjectKey>,
+    /// The record's namespace, which has to be there anyway; empty where it is itself one of them.
+    elsewhere: String,
+    /// Whether this user may ask there, by kind: one request for each tells.
+    may_ask: BTreeMap<Arc<Kind>, OnceCell<bool>>,
+}
+
+impl Absent {
+    /// Looks which of the namespaces that the set brings, and fills, are not there.
+    ///
+    /// # Errors
+    /// The cluster cannot be reached. A namespace that may not be read is taken to be there.
+    pub(super) async fn find(
+        cluster: &dyn Cluster,
+        home: &str,
+        live: &Live,
+        desired: &[Desired],
+    ) -> Result<Self, ClusterError> {
+        if !cluster.capabilities().server {
+            return Ok(Self::default());
+        }
+        let filled: BTreeSet<&str> = desired.iter().map(|wanted| wanted.object.namespace.as_str()).collect();
+        let brought = desired.iter().filter(|wanted| {
+            let object = &wanted.object;
+            let is_namespace = object.group.is_empty() && object.kind == "Namespace";
+            is_namespace && filled.contains(object.name.as_str()) && !live.objects.contains_key(&object.key())
+        });
+        let looks = brought.map(|wanted| async move {
+            let object = &wanted.object;
+            let there = cluster.get(&Address::new(Arc::clone(&wanted.kind), "", &object.name)).await;
+            match there {
+                Ok(None) => Ok(Some((object.name.clone(), object.key()))),
+                Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => Err(error),
+                Ok(Some(_)) | Err(_) => Ok(None),
+            }
+        });
+        let namespaces: BTreeMap<String, ObjectKey> =
+            future::try_join_all(looks).await?.into_iter().flatten().collect();
+        let elsewhere = if namespaces.contains_key(home) { String::new() } else { home.to_owned() };
+        let inside = desired.iter().filter(|wanted| namespaces.contains_key(&wanted.object.namespace));
+        let may_ask = inside.map(|wanted| (Arc::clone(&wanted.kind), OnceCell::new())).collect();
+        Ok(Self { namespaces, elsewhere, may_ask })
+    }
+
+    /// Whether an object goes into one of them.
+    pub(super) fn lacks_namespace_of(&self, desired: &Desired) -> bool {
+        desired.kind.namespaced && self.namespaces.contains_key(&desired.object.namespace)
+    }
+
+    /// What is known of such an object: it is new, and where it goes alone the server cannot say more than whether its
+    /// fields are right.
+    pub(super) async fn compare(
+        &self,
+        cluster: &dyn Cluster,
+        desired: &Desired,
+        body: Body,
+    ) -> Result<Compared, ClusterError> {
+        let namespace = &desired.object.namespace;
+        let mut compared = Compared::new(Operation::Create);
+        compared.verification = Verification::NotVerified(format!("Namespace {namespace} is created by this run"));
+        compared.after = self.namespaces.get(namespace).cloned().into_iter().collect();
+        let mut place = Address::new(Arc::clone(&desired.kind), &self.elsewhere, &desired.object.name);
+        place.name = free_name(&desired.object.name, &body.value);
+        compared.refused = self.refusal(cluster, desired, &place, &body.value).await?;
+        compared.elsewhere = compared.refused.is_some().then_some(place);
+        compared.body = Some(body.value);
+        compared.notes = body.notes;
+        Ok(compared)
+    }
+
+    /// What the server refuses of the object in any namespace.
+    async fn refusal(
+        &self,
+        cluster: &dyn Cluster,
+        desired: &Desired,
+        place: &Address,
+        body: &Value,
+    ) -> Result<Option<ClusterError>, ClusterError> {
+        let Some(may_ask) = self.may_ask.get(&place.kind).filter(|_| !self.elsewhere.is_empty()) else {
+            return Ok(None);
+        };
+        let options = ApplyOptions { dry_run: true, force: true, strict: true };
+        let moved = moved(body, place);
+        let mut answer = None;
+        let first = async {
+            let answered = cluster.apply(place, &moved, options).await;
+            let may_ask = !matches!(&answered, Err(error) if error.kind == ErrorKind::Forbidden);
+            answer = Some(answered);
+            may_ask
+        };
+        if !*may_ask.get_or_init(|| first).await {
+            return Ok(None);
+        }
+        let answer = match answer {
+            Some(answer) => answer,
+            None => cluster.apply(place, &moved, options).await,
+        };
+        match answer {
+            Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => Err(error),
+            Err(error) => Ok(about_fields(error).map(|error| in_its_own_words(error, desired, place))),
+            Ok(_) => Ok(None),
+        }
+    }
+}
+
+/// The body for another place, where it must not meet an object.
+pub(super) fn moved(body: &Value, place: &Address) -> Value {
+    let mut moved = only_new(body);
+    if let Some(metadata) = moved.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("name".to_owned(), place.name.as_str().into());
+        metadata.insert("namespace".to_owned(), place.namespace.as_str().into());
+    }
+    moved
+}
+
+/// The part of a refusal that holds in any namespace and under any name.
+fn about_fields(mut error: ClusterError) -> Option<ClusterError> {
+    if error.kind != ErrorKind::Invalid {
+        return None;
+    }
+    let of_the_place = |cause: &Cause| is_of_a_free_name(cause) || cause.field == "metadata.namespace";
+    let before = error.causes.len();
+    error.causes.retain(|cause| !of_the_place(cause));
+    (before == 0 || !error.causes.is_empty()).then_some(error)
+}
+
+/// The refusal as if the object had been where it goes.
+fn in_its_own_words(mut error: ClusterError, desired: &Desired, place: &Address) -> ClusterError {
+    let object = &desired.object;
+    let [asked, meant] = [(&place.namespace, &place.name), (&object.namespace, &object.name)]
+        .map(|(namespace, name)| format!("{namespace}/{name}"));
+    error.rewrite(|text| text.replace(&asked, &meant).replace(&place.name, &object.name));
+    error
+}
