@@ -2,6 +2,7 @@
 //! their verdict, and objects that somebody creates between the look and the deletion.
 
 mod deletions;
+mod folders;
 mod new_namespaces;
 mod sweep;
 
@@ -29,7 +30,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_definition_that_somebody_else_changes_after_its_verdict,
         ApiServer: an_update_that_was_not_verified_is_judged_before_its_write,
     ];
-    [own, deletions::tests(), new_namespaces::tests(), sweep::tests()].concat()
+    [own, deletions::tests(), folders::tests(), new_namespaces::tests(), sweep::tests()].concat()
 }
 
 /// A definition with an object of it, and an app behind a proxy.

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::facts::{Change, ChangeSet, Facts, Need, Needs, Operation};
+use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::parallel;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
@@ -156,7 +156,7 @@ fn judge(facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
             judgement.findings.push(finding);
         }
     }
-    missing::check(&facts.changes, &mut judgement.findings);
+    missing::check(facts, &mut judgement.findings);
     judgement.findings = judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings)).collect();
     Checked::Done(judgement)
 }
@@ -208,7 +208,10 @@ impl Study {
         let mut invalid = Vec::new();
         invalid::check(change, facts.cluster.side, &mut invalid);
         study.findings.extend(invalid.into_iter().map(|finding| (finding, None)));
-        if deletion::concerns(change) || change.operation != Operation::Update {
+        // Where nobody knows whether objects go with a definition that is replaced, its successor has to suit them.
+        let is_replaced = change.operation == Operation::Replace && facts.cluster.side == ClusterSide::Directory;
+        let stays = change.operation == Operation::Update;
+        if !(stays || is_replaced) {
             return study;
         }
         let schemas = Schemas::of(change);
@@ -216,7 +219,7 @@ impl Study {
             study.unable = Some(format!("{}: the live definition is not known", change.object));
             return study;
         };
-        let with_objects = live::Mode::of(settings) != live::Mode::Off;
+        let with_objects = stays && live::Mode::of(settings) != live::Mode::Off;
         study.findings.extend(changed(&upgrade, settings).into_iter().map(|finding| {
             let need = live::need(&upgrade, &finding).filter(|_| with_objects);
             (finding, need)

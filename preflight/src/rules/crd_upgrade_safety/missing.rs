@@ -3,20 +3,26 @@
 
 use super::NAME;
 use super::crd::Crd;
-use crate::facts::{ChangeSet, MissingDefinition};
+use crate::facts::{ChangeSet, ClusterSide, Facts, MissingDefinition};
 use crate::finding::{Finding, Severity, Verdict};
 
-pub(super) fn check(changes: &ChangeSet, findings: &mut Vec<Finding>) {
-    findings.extend(changes.missing_definitions.iter().map(|missing| finding(changes, missing)));
+pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
+    let missing = facts.changes.missing_definitions.iter();
+    findings.extend(missing.map(|missing| finding(&facts.changes, facts.cluster.side, missing)));
 }
 
-fn finding(changes: &ChangeSet, missing: &MissingDefinition) -> Finding {
+fn finding(changes: &ChangeSet, side: ClusterSide, missing: &MissingDefinition) -> Finding {
     let crd = Crd::of(&missing.live);
     let mut given = changes.changes.iter().filter_map(|change| change.desired.as_deref()).map(Crd::of);
     // A release that brings other kinds of the group has dropped this one; a file of another group says nothing of it.
     let dropped = given.any(|other| !other.plural().is_empty() && other.group() == crd.group());
     let message = format!("the input lacks the definition of {}, which the old side has", crd.kind());
-    let verdict = if dropped { Verdict::Breaking } else { Verdict::Change };
+    let verdict = match (dropped, side) {
+        (false, _) => Verdict::Change,
+        // Whether there are objects that go with it, files do not tell.
+        (true, ClusterSide::Directory) => Verdict::Unknown,
+        (true, ClusterSide::Server) => Verdict::Breaking,
+    };
     let mut finding = Finding::new(NAME, "crdMissing", verdict, missing.object.clone(), message);
     finding.severity = Severity::Warning;
     if dropped {
