@@ -18,7 +18,7 @@ const STEPS: u64 = 2_000_000;
 const SAMPLES: usize = 48;
 
 /// Texts that formats which are not regular are tried with; many formats have one that is good and one that is bad.
-const PROBES: [&str; 43] = [
+const PROBES: [&str; 44] = [
     "a",
     "",
     " ",
@@ -44,6 +44,7 @@ const PROBES: [&str; 43] = [
     "1 second",
     "2024-01-31",
     "2024-01-31T10:00:00Z",
+    "2024-01-31T10:00:00Zt\n",
     "2024-13-31",
     "00:00:5e:00:53:01",
     "02:00:5e:10:00:00:00:01",
@@ -64,18 +65,20 @@ const PROBES: [&str; 43] = [
     "=",
 ];
 
-/// What every text of a format that is not regular has, whatever else it is: enough to prove that there is none.
+/// What every text of a format that is not regular has, whatever else it is: enough to prove that there is none. A text of
+/// the format that does not match would make that proof wrong.
 fn implied(format: &str) -> Option<&'static Pattern> {
     static IMPLIED: LazyLock<Vec<(&'static str, Pattern)>> = LazyLock::new(|| {
         let known = [
-            ("cidr", "^.+/.+$"),
-            ("ipv4", "^.*[0-9][.].*[0-9][.].*[0-9][.].*[0-9].*$"),
+            ("cidr", "(?s)^.+/.+$"),
+            ("ipv4", "(?s)^.*[0-9][.].*[0-9][.].*[0-9][.].*[0-9].*$"),
             ("ipv6", "^[^/]*:[^/]*$"),
-            ("email", "^(.|\\s)+@(.|\\s)+$"),
-            ("datetime", "^[0-9]{4}-[0-9]{2}-[0-9]{2}.{9,}$"),
-            ("uri", "^(.|\\s)+$"),
-            ("hostname", "^.+$"),
-            ("duration", "^(.|\\s)+$"),
+            ("email", "(?s)^.+@.+$"),
+            // What follows a second `t` is not looked at: it may be anything, lines too.
+            ("datetime", "(?s)^[0-9]{4}-[0-9]{2}-[0-9]{2}.{9,}$"),
+            ("uri", "(?s)^.+$"),
+            ("hostname", "(?s)^.+$"),
+            ("duration", "(?s)^.+$"),
         ];
         known.into_iter().filter_map(|(format, pattern)| Some((format, Pattern::parse(pattern).ok()?))).collect()
     });

@@ -86,7 +86,7 @@ impl Generator {
         let mut characters: Vec<char> = self.pick(samples).chars().collect();
         for _ in 0..self.below(4) {
             let at = self.below(characters.len() + 1);
-            let alphabet: Vec<char> = "019afgzAZX:.-+/@%[]()<>\"\\ ,;?=_T\u{b5}\u{fc}".chars().collect();
+            let alphabet: Vec<char> = "019afgzAZX:.-+/@%[]()<>\"\\ ,;?=_tT\n\t\u{b5}\u{fc}".chars().collect();
             let other = *self.pick(&alphabet);
             match self.below(4) {
                 0 => characters.insert(at, other),

@@ -22,6 +22,34 @@ fn an_equal_question_about_text_is_answered_from_memory() {
 }
 
 #[test]
+fn what_a_format_implies_every_text_of_it_has() {
+    let mut generator = crate::schema::testing::Generator::new(7);
+    let mut checked = std::collections::BTreeMap::<&str, usize>::new();
+    for _ in 0..60_000 {
+        let (format, text) = generator.formatted();
+        if pipeline::format_is_valid(format, &text, Server::default()) != Some(true) {
+            continue;
+        }
+        for pattern in implied(format).into_iter().chain(pattern::of_format(format)) {
+            assert!(pattern.is_match(&text), "{format} {text:?}");
+            *checked.entry(format).or_default() += 1;
+        }
+    }
+    for format in ["cidr", "ipv4", "ipv6", "email", "datetime", "uri", "hostname", "duration", "date", "byte", "uuid"] {
+        let valid = checked.iter().filter(|(known, _)| normal(known) == format).map(|(_, count)| *count).sum::<usize>();
+        assert!(valid > 50, "{format}: {valid} texts");
+    }
+}
+
+#[test]
+fn a_date_time_may_hold_lines_where_nothing_is_looked_at() {
+    let text = "2020-01-01T00:00:00Zt\n";
+    assert_eq!(pipeline::format_is_valid("date-time", text, Server::default()), Some(true));
+    let asked = Texts { formats: vec!["date-time"], avoiding: vec!["^.+$"], ..Texts::default() };
+    assert!(matches!(asked.example(&[], &mut 10_000_000), Outcome::Found(_)));
+}
+
+#[test]
 fn memory_for_questions_about_text_has_an_end() {
     let mut asked = Asked::default();
     let (long, shorter) = ("b".repeat(REMEMBERED), "b".repeat(100));
