@@ -52,6 +52,7 @@ pub(crate) fn pairs<'s>(old: &'s Schemas, new: &'s Schemas) -> impl Iterator<Ite
             group: "example.com",
             version: &key.1,
             kind: "Example",
+            status: false,
             preserve_unknown_fields: false,
         };
         Some([resource(old), resource(new)])

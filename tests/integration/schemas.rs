@@ -161,8 +161,14 @@ impl Scene<'_> {
         let collection = format!("/apis/{group}/v1/tests");
         wait_until("the definition is served", SOON, || (self.api.get(&collection).status == 200).then_some(()));
         let schema = Schema::of(&definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
-        let resource =
-            Resource { schema: &schema, group: &group, version: "v1", kind: "Test", preserve_unknown_fields: false };
+        let resource = Resource {
+            schema: &schema,
+            group: &group,
+            version: "v1",
+            kind: "Test",
+            status: false,
+            preserve_unknown_fields: false,
+        };
         for (index, (field, values)) in cases.iter().enumerate() {
             for (turn, value) in values.iter().enumerate() {
                 let key = format!("f{index}");

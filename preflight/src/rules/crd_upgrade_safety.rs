@@ -328,6 +328,7 @@ fn resource<'s>(crd: &Crd<'s>, version: &'s str, schemas: &'s BTreeMap<String, S
         group: crd.group(),
         version,
         kind: crd.kind(),
+        status: crd.version(version).is_some_and(|version| version.status),
         preserve_unknown_fields: crd.preserves_unknown_fields(),
     })
 }

@@ -13,6 +13,7 @@ mod implied;
 mod list;
 mod listed;
 mod logic;
+mod merged;
 mod minimise;
 mod number;
 mod object;
@@ -35,7 +36,7 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use super::model::Schema;
-use super::pipeline::{Resource, Server};
+use super::pipeline::{self, Resource, Server};
 use confirm::{Confirmed, confirm};
 pub use confirm::{Damage, Effect, Sufferer, suffering};
 use formula::{Formula, Place, Role};
@@ -112,10 +113,9 @@ pub fn compare(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> Vec<Di
 /// As [`compare`], with what it took.
 #[must_use]
 pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> (Vec<Difference>, Spent) {
-    let opened = |resource: &Resource<'_>| resource.preserve_unknown_fields.then(|| resource.schema.opened());
-    let (open_old, open_new) = (opened(old), opened(new));
-    let before = open_old.as_ref().unwrap_or(old.schema);
-    let after = open_new.as_ref().unwrap_or(new.schema);
+    let (met_old, met_new) = (met(old, server), met(new, server));
+    let before = met_old.as_ref().unwrap_or(old.schema);
+    let after = met_new.as_ref().unwrap_or(new.schema);
     if before.digest == after.digest {
         return (Vec::new(), Spent::default());
     }
@@ -125,7 +125,7 @@ pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server)
     let rules = rules_of(before) + rules_of(after);
     let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver, rules, values: &values };
     // Rules last: what they look through must not use up what the proofs need.
-    let (rules, others): (Vec<_>, Vec<_>) = walk::suspects(before, after)
+    let (rules, others): (Vec<_>, Vec<_>) = walk::suspects(before, after, new.status)
         .into_iter()
         .enumerate()
         .partition(|(_, suspect)| matches!(suspect.question, Question::Rules));
@@ -137,11 +137,25 @@ pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server)
     (judged.into_iter().map(|(_, difference)| difference).collect(), spent)
 }
 
+/// The schema as objects meet it on this server, where that is another one than is written.
+fn met(resource: &Resource<'_>, server: Server) -> Option<Schema> {
+    let opened = resource.preserve_unknown_fields.then(|| resource.schema.opened());
+    let is_known = |format: &str, server| pipeline::format_is_valid(format, "", server).is_some();
+    let is_newer = |format: &str| !is_known(format, server) && is_known(format, Server::default());
+    fn has_format(schema: &Schema, is_newer: &impl Fn(&str) -> bool) -> bool {
+        schema.format.as_deref().is_some_and(is_newer) || schema.children().any(|inner| has_format(inner, is_newer))
+    }
+    if server != Server::default() && has_format(resource.schema, &is_newer) {
+        return Some(opened.as_ref().unwrap_or(resource.schema).without_formats(&is_newer));
+    }
+    opened
+}
+
 /// How many differences two schemas have: what [`compare`] does before it judges the first of them, to be measured alone.
 #[cfg(feature = "testing")]
 #[must_use]
 pub fn count_differences(old: &Schema, new: &Schema) -> usize {
-    walk::suspects(old, new).len()
+    walk::suspects(old, new, false).len()
 }
 
 /// How many rules a schema has, at all its nodes.
@@ -166,6 +180,32 @@ pub fn harmed_value(old: &Schema, new: Option<&Schema>) -> Option<Value> {
             Outcome::Empty | Outcome::Unknown(_) => None,
         }
     })
+}
+
+/// An object of the resource with a field at its top that holds something: data, not only that it is there. `Err` where it
+/// is not known whether there can be one.
+///
+/// # Errors
+/// The keyword that stood in the way.
+pub fn object_with(resource: &Resource<'_>, field: &str) -> Result<Option<Value>, String> {
+    let opened = resource.preserve_unknown_fields.then(|| resource.schema.opened());
+    let schema = opened.as_ref().unwrap_or(resource.schema);
+    let envelope = envelope(resource);
+    let holds = Formula::Any(vec![
+        Formula::HasAtLeast(1),
+        Formula::HasItem(Box::new(Formula::anything())),
+        Formula::Types(formula::Types::SCALAR),
+    ]);
+    let outcome = Solver::default().search(vec![
+        Formula::Obeys(schema, Role::Stored(Place::Root)),
+        Formula::Obeys(&envelope, Role::Branch(None)),
+        Formula::has(field, holds),
+    ]);
+    match outcome {
+        Outcome::Found(object) => Ok(Some(object)),
+        Outcome::Empty => Ok(None),
+        Outcome::Unknown(keyword) => Err(keyword),
+    }
 }
 
 /// What every object of the kind has, apart from its schema.
@@ -217,6 +257,7 @@ impl<'s> Judge<'s> {
                 let parent = suspect.steps.len().saturating_sub(1);
                 self.exists(&suspect, &suspect.steps[..parent], formula)
             }
+            Question::Merged(unique) => self.judge_merged(&suspect, unique),
             Question::Rules => self.judge_rules(&suspect),
         };
         Difference {

@@ -257,6 +257,26 @@ impl Schema {
         self.digest = digest::of(self);
     }
 
+    /// The schema to a server that does not know some formats: they say nothing.
+    #[must_use]
+    pub fn without_formats(&self, is_none: &impl Fn(&str) -> bool) -> Self {
+        let mut schema = self.clone();
+        schema.drop_formats(is_none);
+        schema
+    }
+
+    fn drop_formats(&mut self, is_none: &impl Fn(&str) -> bool) {
+        self.format = self.format.take().filter(|format| !is_none(format));
+        self.properties.values_mut().for_each(|field| field.drop_formats(is_none));
+        if let Some(Additional::Schema(inner)) = &mut self.additional {
+            inner.drop_formats(is_none);
+        }
+        let inner = self.items.iter_mut().chain(&mut self.not).map(|schema| &mut **schema);
+        let branches = self.all_of.iter_mut().chain(&mut self.any_of).chain(&mut self.one_of);
+        inner.chain(branches).for_each(|schema| schema.drop_formats(is_none));
+        self.digest = digest::of(self);
+    }
+
     /// The schema as conversion from another version meets it: fields are dropped by it, and nothing is validated. What is
     /// as in `source` stays as it is.
     #[must_use]
@@ -271,6 +291,8 @@ impl Schema {
         let mut schema = Self {
             kind: self.kind.filter(|_| is_typed),
             int_or_string: self.int_or_string && is_typed,
+            // It decides too whether a list is taken for a text.
+            format: source.format.clone().filter(|_| is_typed),
             properties: self.properties.iter().map(|(name, own)| (name.clone(), below(own, field(name)))).collect(),
             additional: self.additional.as_ref().map(|additional| match additional {
                 Additional::Schema(values) => Additional::Schema(Box::new(below(values, source.additional_schema()))),

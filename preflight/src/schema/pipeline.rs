@@ -1,6 +1,7 @@
 //! What the API server does to a custom resource under a schema: prune, drop nulls, default, validate.
 //! It follows the server step by step and shares only the model with the containment proof, whose witnesses it checks.
 
+pub(in crate::schema) mod apply;
 mod correlation;
 pub mod format;
 mod lists;
@@ -36,6 +37,8 @@ pub struct Resource<'a> {
     pub version: &'a str,
     /// `spec.names.kind`
     pub kind: &'a str,
+    /// Whether `status` is a subresource: an object is created without it, and gets it by a write of its own.
+    pub status: bool,
     /// `spec.preserveUnknownFields`: nothing is pruned. Only definitions from before `apiextensions.k8s.io/v1` have it.
     pub preserve_unknown_fields: bool,
 }
@@ -130,7 +133,8 @@ impl Admission {
     }
 }
 
-/// A create request. A name is not asked for, and `status` is not cleared: that depends on more than the schema.
+/// What it takes to create an object with all that it holds: a create request, and where `status` is a subresource, which
+/// the server drops after defaults and before it validates, the write of that. A name is not asked for.
 #[must_use]
 pub fn create(resource: &Resource<'_>, server: Server, object: &Value) -> Admission {
     if is_too_deep(object) {
@@ -139,8 +143,31 @@ pub fn create(resource: &Resource<'_>, server: Server, object: &Value) -> Admiss
     let mut admission = shape::shape(resource, object, false);
     if admission.errors.is_empty() {
         validate(resource, server, None, &mut admission);
+        without_status(resource, server, &mut admission);
     }
     admission
+}
+
+/// What is wrong with an object as long as it has no status, where it is created so.
+fn without_status(resource: &Resource<'_>, server: Server, admission: &mut Admission) {
+    let schema = resource.schema;
+    // Only the root can miss it.
+    let is_missed = schema.required.contains("status")
+        || !schema.rules.is_empty()
+        || schema.not.is_some()
+        || schema.property_count.least.is_some()
+        || [&schema.all_of, &schema.any_of, &schema.one_of].into_iter().any(|branches| !branches.is_empty());
+    if !resource.status || !is_missed || admission.object.get("status").is_none() {
+        return;
+    }
+    let mut created = Admission { object: admission.object.clone(), ..Admission::default() };
+    if let Value::Object(fields) = &mut created.object {
+        fields.shift_remove("status");
+    }
+    validate(resource, server, None, &mut created);
+    let known = admission.errors.clone();
+    admission.errors.extend(created.errors.into_iter().filter(|error| !known.contains(error)));
+    admission.unevaluated.extend(created.unevaluated);
 }
 
 /// What a client is shown of an object that etcd holds; nothing is validated. Errors mean that it cannot be decoded.
@@ -246,6 +273,6 @@ fn is_too_deep(value: &Value) -> bool {
 }
 
 #[cfg(test)]
-mod agreement;
+pub(in crate::schema) mod agreement;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,14 @@ use super::pipeline::Resource;
 /// A resource of this schema.
 #[must_use]
 pub fn resource(schema: &Schema) -> Resource<'_> {
-    Resource { schema, group: "example.com", version: "v1", kind: "Test", preserve_unknown_fields: false }
+    Resource {
+        schema,
+        group: "example.com",
+        version: "v1",
+        kind: "Test",
+        status: false,
+        preserve_unknown_fields: false,
+    }
 }
 
 /// A generator with its state.
@@ -117,8 +124,11 @@ impl Generator {
             0 => node["format"] = (*self.pick(&["int32", "int64", "float", "double", "date"])).into(),
             1 => node["enum"] = (0..=self.below(2)).map(|_| self.bound(is_integer)).collect(),
             2 => {
-                node["multipleOf"] =
-                    if is_integer { (1 + self.below(4)).into() } else { (*self.pick(&[0.5, 0.1, 2.0, 2.5])).into() }
+                node["multipleOf"] = if is_integer {
+                    (1 + self.below(4)).into()
+                } else {
+                    (*self.pick(&[0.5, 0.1, 2.0, 2.5, 1.0])).into()
+                }
             }
             _ => {}
         }
@@ -138,6 +148,9 @@ impl Generator {
     }
 
     fn bound(&mut self, is_integer: bool) -> Value {
+        if self.chance(6) {
+            return self.pick(&edges()).clone();
+        }
         if is_integer || self.chance(50) {
             (i64::try_from(self.below(12)).unwrap_or_default() - 3).into()
         } else {
@@ -150,6 +163,7 @@ impl Generator {
         match self.below(4) {
             0 => node["anyOf"] = json!([{"type": "integer"}, {"type": "string"}]),
             1 => node["allOf"] = json!([{"anyOf": [{"type": "integer"}, {"type": "string"}]}, {"maxLength": 2}]),
+            2 if self.chance(20) => node["allOf"] = json!([{"format": *self.pick(&FORMATS)}]),
             _ => {}
         }
         if self.chance(30) {
@@ -273,6 +287,9 @@ impl Generator {
                 "self.exists_one(x, true)",
             ]))
             .to_owned(),
+            "object" if names.contains(&"a") && names.contains(&"b") && self.chance(50) => {
+                "!has(self.a) || !has(self.b) || dyn(self.a) == dyn(self.b)".to_owned()
+            }
             "object" if names.contains(&"a") => {
                 (*self.pick(&["has(self.a)", "!has(self.a) || self.a == self.a", "has(self.a) == has(oldSelf.a)"]))
                     .to_owned()
@@ -317,6 +334,9 @@ impl Generator {
                 self.number_bounds(&mut branch, kind == "integer");
                 if self.chance(20) {
                     branch["multipleOf"] = (1 + self.below(3)).into();
+                }
+                if self.chance(15) {
+                    branch["enum"] = (0..=self.below(4)).map(|_| self.bound(kind == "integer")).collect();
                 }
             }
             "array" => {
@@ -380,6 +400,7 @@ impl Generator {
             return self.pick(allowed).clone();
         }
         match merged["type"].as_str() {
+            Some("string") if merged["format"].is_string() && self.chance(15) => json!([*self.pick(&TEXTS)]),
             Some("string") => (*self.pick(&TEXTS)).into(),
             Some("integer" | "number") => self.numeric(&merged),
             Some("boolean") => self.chance(50).into(),
@@ -401,7 +422,9 @@ impl Generator {
         let offset = *self.pick(&[-1.0, -0.5, 0.0, 0.0, 0.5, 1.0]);
         let is_integer = node["type"] != "number";
         match limit.filter(|_| self.below(100) < 60) {
-            #[expect(clippy::cast_possible_truncation, reason = "the bounds of this grammar are small")]
+            // Nearly a multiple: the server forgives what is behind the ninth digit.
+            Some(limit) if !is_integer && self.chance(15) => (limit * 3.0 * (1.0 + 1e-9)).into(),
+            #[expect(clippy::cast_possible_truncation, reason = "cut at the ends of 64 bits, where the bound is")]
             Some(limit) if (limit + offset).fract() == 0.0 && (is_integer || self.chance(50)) => {
                 ((limit + offset) as i64).into()
             }
@@ -546,4 +569,19 @@ impl Generator {
             value => value.clone(),
         }
     }
+}
+
+/// Numbers at the ends of what 32 and 64 bits hold, and beyond.
+fn edges() -> [Value; 9] {
+    [
+        json!(i64::MAX),
+        json!(i64::MIN),
+        json!(9_223_372_036_854_774_784_i64),
+        json!(-9_223_372_036_854_774_784_i64),
+        json!(u64::MAX),
+        json!(-1e19),
+        json!(i32::MAX),
+        json!(i32::MIN),
+        json!(2_147_483_648_i64),
+    ]
 }

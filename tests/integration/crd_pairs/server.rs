@@ -15,7 +15,10 @@ use crate::support::case::{rounds, show};
 use crate::support::{TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    cases![ApiServer: the_api_server_shares_every_verdict]
+    cases![
+        ApiServer: the_api_server_shares_every_verdict,
+        ApiServer: server_side_apply_is_refused_where_it_is_said,
+    ]
 }
 
 /// Definitions that are on the server at the same time.
@@ -90,7 +93,7 @@ impl Trial {
 
 /// The witness of a finding under a name of its own, unless names are what it is about.
 fn witness(finding: &Finding) -> Option<(Value, Fate)> {
-    if finding.verdict != Verdict::Breaking {
+    if finding.verdict != Verdict::Breaking || is_of_apply(finding) {
         return None;
     }
     let fate = match finding.effect.as_deref()? {
@@ -99,6 +102,48 @@ fn witness(finding: &Finding) -> Option<(Value, Fate)> {
         _ => return None,
     };
     Some((finding.witness.as_deref()?.clone(), fate))
+}
+
+/// Whether only server-side apply refuses the object, which is tried by itself.
+fn is_of_apply(finding: &Finding) -> bool {
+    finding.blocks.as_deref() == Some("server-side apply")
+}
+
+/// One manager applies the `objects` of the pair one after the other, the last under the new definition: that is refused.
+fn server_side_apply_is_refused_where_it_is_said() {
+    let api = TestCluster::shared().api();
+    let says = |pair: &Pair| judge(&pair.before(), &pair.after()).findings.iter().any(is_of_apply);
+    let is_field = |pair: &Pair| pair.at == At::Field && pair.verdict == "breaking" && !pair.objects.is_empty();
+    let pairs: Vec<Pair> = pairs().into_iter().filter(is_field).filter(says).collect();
+    let mut wrong = Vec::new();
+    let apply = |pair: &Pair, field: &Value| {
+        let object = json!({
+            "apiVersion": format!("{}/v1", pair.group()), "kind": "Foo", "metadata": {"name": "applied"},
+            "spec": {"f": field},
+        });
+        api.apply(&object)
+    };
+    for pair in &pairs {
+        let (old, new) = (pair.before(), pair.after());
+        Definition(&old).create(api).unwrap_or_else(|fault| panic!("{}: {fault}", pair.name));
+        Definition(&old).await_established(api);
+        let (last, before) = pair.objects.split_last().expect("objects");
+        for object in before {
+            let answer = apply(pair, object);
+            if answer.status >= 300 {
+                wrong.push(format!("{}: {object} is refused before: {}", pair.name, answer.message()));
+            }
+        }
+        Definition(&old).replace(api, Definition(&new), NEW).unwrap_or_else(|fault| panic!("{}: {fault}", pair.name));
+        Definition(&new).await_in_effect(api, NEW);
+        let answer = apply(pair, last);
+        if answer.status < 400 {
+            wrong.push(format!("{}: {last} is applied: {}", pair.name, answer.body));
+        }
+        Definition(&old).delete(api);
+    }
+    assert!(wrong.is_empty(), "{} of {} pairs:\n{}", wrong.len(), pairs.len(), wrong.join("\n"));
+    assert!(pairs.len() > 4, "{} pairs", pairs.len());
 }
 
 /// Objects that the old definition takes as they are: those written down, and some that are made up.
@@ -118,8 +163,14 @@ fn kept(pair: &Pair) -> Vec<(Value, Fate)> {
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let read = Schema::of(schema);
     let group = pair.group();
-    let resource =
-        Resource { schema: &read, group: &group, version: "v1", kind: "Foo", preserve_unknown_fields: false };
+    let resource = Resource {
+        schema: &read,
+        group: &group,
+        version: "v1",
+        kind: "Foo",
+        status: false,
+        preserve_unknown_fields: false,
+    };
     let mut generator = Generator::new(1);
     for _ in 0..200 {
         if objects.len() >= OBJECTS + pair.objects.len() {

@@ -285,6 +285,17 @@ impl<'t> Scene<'t> {
         match finding.check.as_str() {
             "servedVersionRemoval" | "servedVersionUnserved" => Some(answers(collection, 404)),
             "statusSubresource" if finding.new.is_none() => Some(answers(of_plain("status"), 404)),
+            // It may be created, but not with its status.
+            "statusSubresource" if finding.verdict == Verdict::Breaking && finding.old.is_none() => {
+                let mut anew = named(finding.witness.as_ref()?, "anew");
+                anew["apiVersion"] = format!("{}/{version}", self.after().group()).into();
+                let answer = self.api.post(&format!("{collection}?dryRun=All"), &anew);
+                let is_so = match finding.effect.as_deref() {
+                    Some("pruned") => answer.status == 201 && answer.body.get("status").is_none(),
+                    _ => answer.status == 422,
+                };
+                Some(if is_so { Ok(()) } else { Err(format!("it is answered by {}", answer.body)) })
+            }
             "scaleSubresource" if finding.new.is_none() => Some(answers(of_plain("scale"), 404)),
             "selectableFields" => {
                 let field = finding.old.as_ref().and_then(Value::as_str).unwrap_or_default().trim_start_matches('.');

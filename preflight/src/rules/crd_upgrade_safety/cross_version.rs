@@ -29,10 +29,11 @@ pub(super) fn check(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut 
         return;
     }
     let stored = upgrade.old.stored_versions();
-    let known = if upgrade.old.strategy() == Strategy::None { ways(&upgrade.old, &stored) } else { BTreeMap::new() };
+    let before_ways =
+        if upgrade.old.strategy() == Strategy::None { ways(&upgrade.old, &stored) } else { BTreeMap::new() };
     for (way, used) in ways(&upgrade.new, &stored) {
         let (from, to) = way;
-        let known = known.get(&way).is_some_and(|before| *before >= used);
+        let known = before_ways.get(&way).is_some_and(|before| *before >= used);
         // Only objects that the old definition let in can lose anything: a version that is new has none, and a field that
         // is new is in none.
         let (Some(source), Some(target)) = (upgrade.old_resource(from), upgrade.new_resource(to)) else { continue };
@@ -52,7 +53,12 @@ pub(super) fn check(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut 
         let fresh = differences.iter().filter(|difference| !is_told(&told, difference));
         findings.extend(fresh.filter_map(|difference| loss(upgrade, way, difference)));
         if !known {
-            findings.extend(rejections(upgrade, way, used, &compare(&source, &target, upgrade.server)));
+            let change = Change {
+                used,
+                is_new: !before_ways.contains_key(&way),
+                was_converted: upgrade.old.strategy() == Strategy::Webhook && upgrade.old.version(to).is_some(),
+            };
+            findings.extend(rejections(upgrade, way, change, &compare(&source, &target, upgrade.server)));
         }
     }
 }
@@ -133,44 +139,96 @@ fn loss(upgrade: &Upgrade<'_>, (from, to): Way<'_>, difference: &Difference) -> 
     )))
 }
 
-/// One line for all that is valid in one version and not in the other: it takes a write in the other to be refused. What
-/// the defaults of the storage version change, they change on every read.
-fn rejections(upgrade: &Upgrade<'_>, (from, to): Way<'_>, used: Use, differences: &[Difference]) -> Option<Finding> {
+/// How a way came to be one on which nothing is converted.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    used: Use,
+    /// Objects that were there before go a way that they did not go.
+    is_new: bool,
+    /// A webhook converted them before.
+    was_converted: bool,
+}
+
+impl Change {
+    /// Whether old objects suffer from a difference that is between the versions of the way: where no webhook converts them
+    /// any more, from any that refuses them; where a version is new, from one of types, as clients of it cannot read them.
+    fn harms(self, difference: &Difference) -> bool {
+        let (is_refused, is_of_types) = match &difference.proof {
+            Proof::Breaking { damage, .. } => (damage.effect == Effect::Rejected, damage.keyword == "type"),
+            _ => (true, ["type", "x-kubernetes-int-or-string"].contains(&difference.keyword)),
+        };
+        self.is_new && is_refused && (self.was_converted || is_of_types)
+    }
+}
+
+/// One line for all that is valid in one version and not in the other: it takes a write in the other to be refused, unless
+/// it cannot even be read there. What the defaults of the storage version change, they change on every read.
+fn rejections(
+    upgrade: &Upgrade<'_>,
+    (from, to): Way<'_>,
+    change: Change,
+    differences: &[Difference],
+) -> Option<Finding> {
     let served = upgrade.new.version(to).is_some_and(|version| version.served);
-    let effect = |difference: &&Difference| match &difference.proof {
+    let effect = |difference: &Difference| match &difference.proof {
         Proof::Breaking { damage, .. } => Some(damage.effect),
         _ => None,
     };
-    let altered = differences.iter().find(|it| used == Use::Stored && effect(it) == Some(Effect::Altered));
-    let mut harmed =
-        differences.iter().filter(|it| effect(it).is_some_and(|effect| effect != Effect::Pruned) && served);
-    let (first, verdict, message) = match (altered, harmed.next()) {
-        (Some(first), _) => {
-            let message = format!(
-                "unable to determine if objects of version \"{from}\" may change: they are stored in version \"{to}\", which \
-                 has other defaults: {} ({})",
-                words::rooted(&first.path),
-                first.keyword
-            );
-            (first, Verdict::Unknown, message)
-        }
-        (None, Some(first)) => {
-            let more = match harmed.count() {
-                0 => String::new(),
-                count => format!(" and {count} more"),
-            };
-            let message = format!(
-                "an object of version \"{from}\" may be refused or changed when it is written in version \"{to}\": {} ({}){more}",
-                words::rooted(&first.path),
-                first.keyword
-            );
-            (first, Verdict::Change, message)
-        }
-        (None, None) => return None,
+    let is_harmed = |it: &&Difference| served && effect(it).is_some_and(|effect| effect != Effect::Pruned);
+    let is_altered = |it: &&Difference| change.used == Use::Stored && effect(it) == Some(Effect::Altered);
+    let is_open = |it: &&Difference| served && matches!(it.proof, Proof::Unknown { .. });
+    let all = || differences.iter();
+    let place = |first: &Difference| format!("{} ({})", words::rooted(&first.path), first.keyword);
+    let more = |count: usize| if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+    let breaking: Vec<&Difference> = all().filter(is_harmed).filter(|it| change.harms(it)).collect();
+    let (first, verdict, message) = if let Some(first) = breaking.first() {
+        let message = format!(
+            "objects of version \"{from}\" are {} in version \"{to}\", as conversion strategy None only rewrites \
+             apiVersion: {}{}",
+            if is_unreadable(first) { "unreadable" } else { "refused" },
+            place(first),
+            more(breaking.len())
+        );
+        (*first, Verdict::Breaking, message)
+    } else if let Some(first) = all().find(is_altered) {
+        let message = format!(
+            "unable to determine if objects of version \"{from}\" may change: they are stored in version \"{to}\", which \
+             has other defaults: {}",
+            place(first)
+        );
+        (first, Verdict::Unknown, message)
+    } else if let Some(first) = all().filter(is_open).find(|it| change.harms(it)) {
+        let message = format!(
+            "unable to determine if objects of version \"{from}\" are refused in version \"{to}\": {}",
+            place(first)
+        );
+        (first, Verdict::Unknown, message)
+    } else {
+        let first = all().find(is_harmed)?;
+        let message = format!(
+            "an object of version \"{from}\" may be refused or changed when it is written in version \"{to}\": {}{}",
+            place(first),
+            more(all().filter(is_harmed).count())
+        );
+        (first, Verdict::Change, message)
     };
     let mut finding = upgrade.finding_in("crossVersionRejection", verdict, to, &["schema"], message);
-    if let Proof::Breaking { witness, .. } = &first.proof {
+    if let Proof::Breaking { witness, damage } = &first.proof {
         finding.witness = Some(Arc::new(witness.clone()));
+        if verdict == Verdict::Breaking {
+            let (effect, blocks) =
+                if is_unreadable(first) { ("unreadable", "read") } else { (damage.effect.as_str(), "create") };
+            finding.effect = Some(effect.to_owned());
+            finding.blocks = Some(blocks.to_owned());
+            finding.remedy = Some(format!(
+                "let \"{to}\" take what \"{from}\" takes, convert with a webhook, or do not serve both versions"
+            ));
+        }
     }
     Some(finding.values(Some(from.into()), Some(to.into())))
+}
+
+/// Whether a client that knows the other version alone cannot decode the object.
+fn is_unreadable(difference: &Difference) -> bool {
+    matches!(&difference.proof, Proof::Breaking { damage, .. } if damage.keyword == "type")
 }

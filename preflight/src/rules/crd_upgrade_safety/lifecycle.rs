@@ -9,7 +9,8 @@ use super::Upgrade;
 use super::crd::{Strategy, Version};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Settings;
-use crate::schema::contain::{Effect, Proof, compare};
+use crate::schema::contain::{Effect, Proof, compare, object_with};
+use crate::schema::pipeline::{self, Resource};
 
 /// What the kind is called and where its objects live.
 pub(super) fn identity(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut Vec<Finding>) {
@@ -235,10 +236,7 @@ fn offers(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, findings:
         finding.blocks = Some("edit".to_owned());
         findings.push(finding);
     } else if !old.status && new.status {
-        let message = "status subresource added: status in ordinary writes is ignored from now on".to_owned();
-        let mut finding = at("statusSubresource", Verdict::Change, &status, message).values(None, Some(json!({})));
-        finding.severity = Severity::Warning;
-        findings.push(finding.remedy("make sure that controllers write status through the subresource"));
+        findings.push(status_added(upgrade, version, &at));
     }
     scale(old, new, &at, findings);
     for field in missing(&old.selectable_fields, &new.selectable_fields) {
@@ -256,6 +254,54 @@ fn offers(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, findings:
         let message = format!("printer columns removed: {names}");
         findings.push(at("additionalPrinterColumns", Verdict::Change, &["additionalPrinterColumns"], message));
     }
+}
+
+/// From now on ordinary writes, and those that create or restore an object, leave `status` out. Who writes it there loses
+/// it, where the schema has anything to hold in it, and is refused where the schema wants it.
+fn status_added<'a>(
+    upgrade: &'a Upgrade<'_>,
+    version: &'a str,
+    at: &impl Fn(&str, Verdict, &[&str], String) -> Finding,
+) -> Finding {
+    let resources = upgrade.old_resource(version).zip(upgrade.new_resource(version));
+    let object = |field: &str| resources.map_or(Ok(None), |(old, _)| object_with(&old, field));
+    let with_status = object("status");
+    let example = with_status.clone().ok().flatten().or_else(|| object("metadata").ok().flatten());
+    let example = example.filter(|object| {
+        resources.is_some_and(|(old, _)| pipeline::create(&old, upgrade.server, object).accepted() == Some(true))
+    });
+    let refused = example.as_ref().zip(resources).is_some_and(|(object, (_, new))| {
+        let bare = Resource { status: false, ..new };
+        let errors = |resource| pipeline::create(resource, upgrade.server, object).errors;
+        errors(&bare).is_empty() && !errors(&new).is_empty()
+    });
+    let (verdict, told, effect) = match (&with_status, refused) {
+        (_, true) => (Verdict::Breaking, "no object can be created any more, as the schema wants a status", "rejected"),
+        (Ok(Some(_)), false) => (
+            Verdict::Breaking,
+            "status is dropped from objects that are created or restored, and from ordinary writes",
+            "pruned",
+        ),
+        (Err(_), false) => (
+            Verdict::Unknown,
+            "unable to determine if objects hold a status, which ordinary writes drop from now on",
+            "",
+        ),
+        (Ok(None), false) => (Verdict::Change, "status in ordinary writes is ignored from now on", ""),
+    };
+    let keys = ["subresources", "status"];
+    let mut finding = at("statusSubresource", verdict, &keys, format!("status subresource added: {told}"))
+        .values(None, Some(json!({})))
+        .remedy("make sure that controllers write status through the subresource, and that no pipeline restores it");
+    if verdict == Verdict::Change {
+        finding.severity = Severity::Warning;
+    }
+    if !effect.is_empty() {
+        finding.effect = Some(effect.to_owned());
+        finding.blocks = Some("create".to_owned());
+        finding.witness = example.map(Arc::new);
+    }
+    finding
 }
 
 fn scale(

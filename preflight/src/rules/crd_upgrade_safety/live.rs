@@ -46,6 +46,8 @@ pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
     let named =
         if finding.check == "crossVersionLoss" { finding.old.as_ref()?.as_str() } else { finding.version.as_deref() };
     let version = upgrade.old.version(named?).filter(|version| version.served)?;
+    // What becomes of an apply the objects that are there do not tell.
+    let of_a_schema = of_a_schema && finding.blocks.as_deref() != Some(words::APPLY);
     (of_a_schema && finding.verdict != Verdict::Change).then(|| Need::Objects {
         group: upgrade.old.group().to_owned(),
         version: version.name.to_owned(),

@@ -118,7 +118,11 @@ fn finding(upgrade: &Upgrade<'_>, version: &str, difference: Difference, profile
     finding.remedy = Some(words::remedy(&difference));
     if let Proof::Breaking { witness, damage } = difference.proof {
         finding.effect = Some(damage.effect.as_str().to_owned());
-        finding.blocks = Some(blocks(upgrade, version, &witness, &damage).to_owned());
+        let blocks = blocks(upgrade, version, &witness, &damage);
+        if blocks == words::APPLY {
+            finding.message = format!("{}; {blocks} is refused: {}", finding.message, damage.message);
+        }
+        finding.blocks = Some(blocks.to_owned());
         finding.witness = Some(Arc::new(witness));
     }
     Some(finding)
@@ -131,6 +135,9 @@ fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage
         return words::blocks(damage, upgrade.server, false);
     };
     let stored = pipeline::create(&old, upgrade.server, witness).object;
+    if damage.effect == Effect::Rejected && pipeline::create(&new, upgrade.server, &stored).errors.is_empty() {
+        return words::APPLY;
+    }
     let mut edited = stored.clone();
     if let Some(metadata) = edited.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("labels".to_owned(), json!({"edited": "elsewhere"}));

@@ -193,13 +193,13 @@ fn karpenter_moves_its_storage_version_and_drops_its_webhook() {
     insta::assert_snapshot!(lines(&report), @r#"
     crossVersionLoss Breaking Error: field "^.spec.kubelet" of version "v1beta1" is lost in version "v1": conversion strategy None only rewrites apiVersion
     crossVersionLoss Breaking Error: field "^.spec.nodeClassRef.apiVersion" of version "v1beta1" is lost in version "v1": conversion strategy None only rewrites apiVersion
+    crossVersionRejection Breaking Error: objects of version "v1beta1" are refused in version "v1", as conversion strategy None only rewrites apiVersion: ^.spec.nodeClassRef (required) and 1 more
     pattern Breaking Error: version "v1", field "^.spec.nodeClassRef.group": pattern added: "^[^/]*$"
     crossVersionLoss Breaking Error: field "^.spec.expireAfter" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
     crossVersionLoss Breaking Error: field "^.spec.nodeClassRef.group" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
     crossVersionLoss Breaking Error: field "^.spec.terminationGracePeriod" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
     crossVersionLoss Breaking Error: field "^.status.lastPodEventTime" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
     conversion Change Info: conversion strategy changed from Webhook to None
-    crossVersionRejection Change Info: an object of version "v1beta1" may be refused or changed when it is written in version "v1": ^.spec.nodeClassRef (required) and 1 more
     storageVersionChange Change Info: storage version moved from "v1beta1" to "v1"; status.storedVersions lists both until all objects are rewritten
     "#);
     let report = real_upgrade("karpenter-1.0.9-nodeclaims", "karpenter-1.10.1-nodeclaims", &["v1beta1", "v1"]);

@@ -90,7 +90,7 @@ fn change(difference: &Difference) -> String {
         | "maxProperties" => bound(keyword, old, new),
         "x-kubernetes-validations" => match (old, new) {
             (Some(old), Some(new)) if old == new => {
-                format!("CEL rules see values of another type: {}", short(new))
+                format!("CEL rules are as they were and see other values: {}", short(new))
             }
             (_, Some(new)) => format!("CEL rules added or changed: {}", short(new)),
             _ => format!("CEL rules removed: {}", shown(old)),
@@ -181,6 +181,9 @@ pub(super) fn blocks(damage: &Damage, server: Server, everywhere: bool) -> &'sta
         Effect::Rejected => "create, edit of the field",
     }
 }
+
+/// What is blocked where an object is taken by every write but server-side apply.
+pub(super) const APPLY: &str = "server-side apply";
 
 /// The way out.
 pub(super) fn remedy(difference: &Difference) -> String {

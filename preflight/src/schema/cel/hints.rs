@@ -30,6 +30,8 @@ pub struct Hint {
     pub presence: bool,
     /// Whether it reads the value.
     pub read: bool,
+    /// Whether it takes the value as a whole, to compare it or to hand it on, and not only a part or the size of it.
+    pub whole: bool,
 }
 
 /// What a rule looks at.
@@ -46,13 +48,16 @@ type Names<'n> = Vec<(&'n str, Option<Vec<Step>>)>;
 
 pub(super) fn collect(node: &Node) -> Hints {
     let mut hints = Hints::default();
-    walk(node, &mut vec![("self", Some(Vec::new())), ("oldSelf", Some(Vec::new()))], &mut hints);
+    walk(node, true, &mut vec![("self", Some(Vec::new())), ("oldSelf", Some(Vec::new()))], &mut hints);
     hints
 }
 
-fn walk<'n>(node: &'n Node, names: &mut Names<'n>, hints: &mut Hints) {
+/// `whole` says that something is made of the value itself.
+fn walk<'n>(node: &'n Node, whole: bool, names: &mut Names<'n>, hints: &mut Hints) {
     if let Some(path) = path_of(node, names) {
-        hints.paths.entry(path).or_default().read = true;
+        let hint = hints.paths.entry(path).or_default();
+        hint.read = true;
+        hint.whole |= whole;
     }
     match &node.expression {
         Expression::Has { operand, field } => {
@@ -79,7 +84,7 @@ fn walk<'n>(node: &'n Node, names: &mut Names<'n>, hints: &mut Hints) {
             }
         }
         Expression::Macro { function, range, variables, bodies } => {
-            walk(range, names, hints);
+            walk(range, false, names, hints);
             let outside = names.len();
             let below = path_of(range, names).map(|path| {
                 let step = if *function == "optMap" || *function == "optFlatMap" { None } else { Some(Step::Item) };
@@ -87,14 +92,28 @@ fn walk<'n>(node: &'n Node, names: &mut Names<'n>, hints: &mut Hints) {
             });
             names.extend(variables.iter().map(|variable| (variable.as_str(), below.clone())));
             for body in bodies {
-                walk(body, names, hints);
+                walk(body, true, names, hints);
             }
             names.truncate(outside);
             return;
         }
         _ => {}
     }
-    node.expression.for_each_child(|child| walk(child, names, hints));
+    let parted = parted(node);
+    node.expression.for_each_child(|child| {
+        let whole = !parted.is_some_and(|parted| std::ptr::eq(parted, child));
+        walk(child, whole, names, hints);
+    });
+}
+
+/// The part of an expression of which only a field, an item or the size is taken.
+fn parted(node: &Node) -> Option<&Node> {
+    match &node.expression {
+        Expression::Select { operand, .. } | Expression::Index { operand, .. } | Expression::Has { operand, .. } => {
+            Some(operand)
+        }
+        _ => measured(node),
+    }
 }
 
 /// Notes a literal that is looked for in a list, or as a key of a map.

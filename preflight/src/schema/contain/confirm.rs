@@ -126,11 +126,32 @@ pub(super) fn confirm(
                 message,
             });
         }
+        if let Some(damage) = unapplied(old, new, stored, &after, path) {
+            return Confirmed::Damaged(damage);
+        }
         if let Some(open) = after.unevaluated.first() {
             undecided = Some(format!("{} of {}: {}", open.keyword, shown(&open.path), open.reason));
         }
     }
     undecided.map_or(Confirmed::Unharmed, Confirmed::Undecided)
+}
+
+/// What is wrong with an object that is taken, and could be applied, and cannot be applied any more.
+fn unapplied(
+    old: &Resource<'_>,
+    new: &Resource<'_>,
+    stored: &Value,
+    after: &Admission,
+    path: &[SchemaStep],
+) -> Option<Damage> {
+    let error = pipeline::apply::problem(new.schema, &after.object).filter(|error| reaches(path, &error.path))?;
+    let is_new = after.errors.is_empty() && pipeline::apply::problem(old.schema, stored).is_none();
+    is_new.then(|| Damage {
+        effect: Effect::Rejected,
+        path: error.path,
+        keyword: error.keyword.to_owned(),
+        message: error.message,
+    })
 }
 
 fn spend(values: &Cell<u64>, admission: &Admission) {

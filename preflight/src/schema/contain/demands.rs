@@ -11,7 +11,7 @@ use super::formula::{
     Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, free_values, types_of, ways_to_break, ways_to_damage,
 };
 use super::listed::Listed;
-use super::number::Numbers;
+use super::number::{Held, Numbers, held};
 use super::text::Texts;
 use super::values::ValueSet;
 use crate::schema::model::{Schema, Window};
@@ -252,16 +252,17 @@ impl<'s> Demands<'s> {
             self.be_listed(Listed::of(values));
         }
         let bounds = [schema.minimum.map(|it| it.value), schema.maximum.map(|it| it.value), schema.multiple_of];
-        if bounds.into_iter().flatten().any(|bound| !super::number::can_hold(schema, bound)) {
+        if bounds.into_iter().flatten().any(|bound| held(schema, bound) == Held::Refusing) {
             self.must_be(Types::NUMBER.not());
         }
-        if let Some(minimum) = schema.minimum {
+        let is_compared = |bound: f64| held(schema, bound) == Held::Compared;
+        if let Some(minimum) = schema.minimum.filter(|it| is_compared(it.value)) {
             self.number.least(minimum);
         }
-        if let Some(maximum) = schema.maximum {
+        if let Some(maximum) = schema.maximum.filter(|it| is_compared(it.value)) {
             self.number.most(maximum);
         }
-        self.number.multiples.extend(schema.multiple_of);
+        self.number.multiples.extend(schema.multiple_of.filter(|it| is_compared(*it)));
         self.text.matching.extend(schema.pattern.as_deref());
         if let Some(format) = &schema.format {
             match super::number::range_of_format(format, schema) {

@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::listed::Listed;
-use super::number::can_hold;
+use super::number::{Held, held};
 use crate::schema::model::{Additional, Limit, ListType, Schema, Type, Window};
+use crate::schema::pipeline::{self, Server};
 
 /// Steps that it may take to judge one default.
 pub(super) const STEPS_FOR_A_DEFAULT: u64 = 1_000;
@@ -30,6 +31,7 @@ impl Types {
     pub(super) const ARRAY: Self = Self(32);
     pub(super) const OBJECT: Self = Self(64);
     pub(super) const NUMBER: Self = Self(4 | 8);
+    pub(super) const SCALAR: Self = Self(2 | 4 | 8 | 16);
     pub(super) const ANY: Self = Self(127);
     /// One by one, in the order in which a readable example is looked for.
     pub(super) const EACH: [Self; 7] =
@@ -68,10 +70,12 @@ impl Types {
         }
     }
 
-    /// What `type`, `nullable` and `x-kubernetes-int-or-string` of a schema let in, apart from null.
+    /// What `type`, `format` and `x-kubernetes-int-or-string` of a schema let in, apart from null.
     pub(super) fn allowed_by(schema: &Schema) -> Self {
         match schema.kind {
             _ if schema.int_or_string => Self::WHOLE.or(Self::STRING),
+            // A format of texts that the server knows lets lists in too, and, without a type, nothing else.
+            None | Some(Type::String) if has_format_of_texts(schema) => Self::STRING.or(Self::ARRAY),
             None => Self::ANY.and(Self::NULL.not()),
             Some(Type::Boolean) => Self::BOOLEAN,
             Some(Type::Integer) => Self::WHOLE,
@@ -81,6 +85,17 @@ impl Types {
             Some(Type::Object) => Self::OBJECT,
         }
     }
+
+    /// The same without what only a quirk of the server lets in.
+    pub(super) fn meant_by(schema: &Schema) -> Self {
+        let allowed = Self::allowed_by(schema);
+        if schema.kind == Some(Type::String) { allowed.and(Self::ARRAY.not()) } else { allowed }
+    }
+}
+
+fn has_format_of_texts(schema: &Schema) -> bool {
+    let is_known = |format: &str| pipeline::format_is_valid(format, "", Server::default()).is_some();
+    schema.format.as_deref().is_some_and(is_known)
 }
 
 /// How a schema is read.
@@ -314,17 +329,26 @@ fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
 
 /// The numbers that a `minimum` keeps out.
 pub(super) fn below(schema: &Schema, minimum: Limit) -> Formula<'static> {
-    if can_hold(schema, minimum.value) { Formula::IsBelow(flipped(minimum)) } else { Formula::Types(Types::NUMBER) }
+    outside(schema, minimum.value, Formula::IsBelow(flipped(minimum)))
 }
 
 /// The numbers that a `maximum` keeps out.
 pub(super) fn above(schema: &Schema, maximum: Limit) -> Formula<'static> {
-    if can_hold(schema, maximum.value) { Formula::IsAbove(flipped(maximum)) } else { Formula::Types(Types::NUMBER) }
+    outside(schema, maximum.value, Formula::IsAbove(flipped(maximum)))
 }
 
 /// The numbers that a `multipleOf` keeps out.
 pub(super) fn no_multiple(schema: &Schema, factor: f64) -> Formula<'static> {
-    if can_hold(schema, factor) { Formula::IsNoMultiple(factor) } else { Formula::Types(Types::NUMBER) }
+    outside(schema, factor, Formula::IsNoMultiple(factor))
+}
+
+/// The numbers that a bound or factor keeps out, which are those of the formula where the server compares with it.
+fn outside(schema: &Schema, bound: f64, compared: Formula<'static>) -> Formula<'static> {
+    match held(schema, bound) {
+        Held::Compared => compared,
+        Held::Refusing => Formula::Types(Types::NUMBER),
+        Held::Unsure => Formula::Any(vec![compared, Formula::Types(Types::WHOLE)]),
+    }
 }
 
 /// The bound that lets in what this one keeps out.

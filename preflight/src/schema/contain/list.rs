@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::admits::{holds, repeats};
 use super::demands::{Demands, Lists};
-use super::formula::{Formula, Unique};
+use super::formula::{Formula, Place, Role, Unique};
 use super::solve::{Outcome, STEPS, Solver, is_excepted, size_of};
+use crate::schema::model::Schema;
 
 /// Items that an example may have for the sake of their number.
 const MOST_ITEMS: i64 = 1000;
@@ -46,6 +47,17 @@ impl Solver {
             }
             other => other,
         }
+    }
+
+    /// So many items that obey all schemas of items, and that differ in this way.
+    pub(super) fn items_apart(&mut self, items: &[&Schema], unique: &Unique<'_>, count: i64) -> Outcome {
+        let list = Lists {
+            count: super::demands::Range { least: count, most: None },
+            items: items.iter().map(|schema| (*schema, Role::Stored(Place::Item))).collect(),
+            unique: vec![unique.clone()],
+            ..Lists::default()
+        };
+        self.bounded(|solver| solver.with_items(&list, Vec::new()))
     }
 
     /// The items that some demand asks for, and as many more as there have to be.

@@ -7,11 +7,15 @@ use serde_json::{Number, Value};
 
 use super::formula::Types;
 use super::solve::Outcome;
+use super::values::ValueSet;
 use crate::schema::model::{Limit, Schema, Type};
 use crate::schema::pipeline;
 
 /// Candidates that are tried before an answer is given up.
 const CANDIDATES: usize = 4096;
+
+/// The first whole number that 64 bits do not hold.
+const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
 /// The demands on a number.
 #[derive(Clone, Debug, Default)]
@@ -94,11 +98,11 @@ impl Numbers {
     }
 
     /// A number of the type that meets the demands and is none of `except`.
-    pub(super) fn example(&self, kind: Types, except: &dyn Fn(&Value) -> bool) -> Outcome {
+    pub(super) fn example(&self, kind: Types, except: &ValueSet) -> Outcome {
         if kind == Types::WHOLE { self.whole(except) } else { self.fraction(except) }
     }
 
-    fn whole(&self, except: &dyn Fn(&Value) -> bool) -> Outcome {
+    fn whole(&self, except: &ValueSet) -> Outcome {
         let (low, high) = (whole_low(self.low), whole_high(self.high));
         if low > high {
             return Outcome::Empty;
@@ -115,29 +119,40 @@ impl Numbers {
         if first > last {
             return Outcome::Empty;
         }
-        let mut tried: usize = 0;
-        for offset in outwards(first, last).take(CANDIDATES) {
-            tried += 1;
-            let Ok(number) = i64::try_from(offset * step) else { continue };
-            let value = Value::from(number);
-            if self.admits(&Number::from(number)) && !except(&value) {
-                return Outcome::Found(value);
-            }
+        let admitted = |offset: i128| {
+            let number = i64::try_from(offset * step).ok()?;
+            self.admits(&Number::from(number)).then(|| Value::from(number))
+        };
+        let left = |offset: i128| admitted(offset).filter(|value| !except.contains(value));
+        if let Some(value) = outwards(first, last).take(CANDIDATES).find_map(left) {
+            return Outcome::Found(value);
         }
-        // What is no multiple repeats itself: a whole period without an example settles it. Values that are left out one by
-        // one are few, so that a hit among so many candidates was left to find.
+        if last - first < CANDIDATES as i128 {
+            return Outcome::Empty;
+        }
+        // What is no multiple repeats itself: each number of one period stands for all that are whole periods away. Where
+        // it is admitted, only those that are left out one by one can be missing, and they are counted.
         let period = not_multiples
             .iter()
             .filter(|factor| **factor > 0)
-            .fold(step, |period, factor| least_common(period, *factor));
-        let all = last - first < tried as i128;
-        if all || (period / step < (CANDIDATES / 2) as i128 && !not_multiples.is_empty()) {
-            return Outcome::Empty;
+            .fold(step, |period, factor| least_common(period, *factor))
+            / step;
+        if period > CANDIDATES as i128 {
+            return Outcome::Unknown("multipleOf".to_owned());
         }
-        Outcome::Unknown("multipleOf".to_owned())
+        for offset in outwards(first, last).take(usize::try_from(period).unwrap_or(CANDIDATES)) {
+            if admitted(offset).is_none() {
+                continue;
+            }
+            let periods = outwards(-(offset - first).div_euclid(period), (last - offset).div_euclid(period));
+            if let Some(value) = periods.take(except.len() + 1).find_map(|count| left(offset + count * period)) {
+                return Outcome::Found(value);
+            }
+        }
+        Outcome::Empty
     }
 
-    fn fraction(&self, except: &dyn Fn(&Value) -> bool) -> Outcome {
+    fn fraction(&self, except: &ValueSet) -> Outcome {
         let low = self.low.map_or(f64::MIN, |limit| limit.value);
         let high = self.high.map_or(f64::MAX, |limit| limit.value);
         if low > high {
@@ -159,6 +174,11 @@ impl Numbers {
         for factor in &self.multiples {
             let nearest = (start / factor).round();
             candidates.extend((-64..=64).map(|offset| (nearest + f64::from(offset)) * factor));
+            // Multiples to the server, which forgives what is behind the ninth digit.
+            for quotient in [1.0, 2.0, nearest, nearest + 1.0, (high / factor).floor() - 1.0, 1e9, 1e12] {
+                let multiple = quotient * factor;
+                candidates.extend([multiple * (1.0 + 1e-9), multiple + 0.25, multiple + 0.5]);
+            }
         }
         let mut width = high - low;
         for _ in 0..60 {
@@ -170,12 +190,13 @@ impl Numbers {
         for float in candidates {
             let Some(number) = Number::from_f64(float) else { continue };
             let value = Value::Number(number.clone());
-            if Types::of(&value) == Types::FRACTION && self.admits(&number) && !except(&value) {
+            if Types::of(&value) == Types::FRACTION && self.admits(&number) && !except.contains(&value) {
                 return Outcome::Found(value);
             }
         }
-        let small = low >= -9_007_199_254_740_991.0 && high <= 9_007_199_254_740_991.0;
-        if small && self.multiples.iter().any(|factor| factor.fract() == 0.0) {
+        // A fraction that the server takes for a multiple of a whole number lies behind the first multiple.
+        let is_before = |factor: &f64| factor.fract() == 0.0 && high <= *factor;
+        if low >= -9_007_199_254_740_991.0 && self.multiples.iter().any(is_before) {
             return Outcome::Empty;
         }
         if low == high {
@@ -189,22 +210,49 @@ impl Numbers {
 pub(super) fn range_of_format(format: &str, schema: &Schema) -> Option<(Limit, Limit)> {
     let range =
         |low: f64, high: f64| Some((Limit { value: low, exclusive: true }, Limit { value: high, exclusive: true }));
+    // Halfway between the greatest 32-bit float and what would come next. In its fewest digits it is a little less, and
+    // rounded to the greatest; more becomes infinite.
+    const FLOAT: f64 = 340_282_356_779_733_661_637_539_395_458_142_568_448.0;
     match (schema.kind.filter(|_| !schema.int_or_string)?, format) {
         (Type::Integer, "int32") => range(f64::from(i32::MIN), f64::from(i32::MAX)),
         // The bounds of the type itself.
-        (Type::Integer, "int64") => range(-9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0),
-        (Type::Number, "float") => range(f64::from(f32::MIN), f64::from(f32::MAX)),
+        (Type::Integer, "int64") => range(-BEYOND, BEYOND),
+        (Type::Number, "float") => range(-FLOAT, FLOAT),
         (Type::Number, "double") => range(f64::MIN, f64::MAX),
         _ => None,
     }
 }
 
-/// Whether the type of the schema can hold a bound or factor at all; where it cannot, the server refuses every number.
-pub(super) fn can_hold(schema: &Schema, bound: f64) -> bool {
-    let range = schema.format.as_deref().and_then(|format| range_of_format(format, schema));
-    let in_range = range.is_none_or(|(low, high)| bound >= low.value && bound <= high.value);
-    let whole = schema.kind != Some(Type::Integer) || schema.int_or_string || bound.fract() == 0.0;
-    whole && in_range
+/// What the server makes of a bound or factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// It is compared with.
+    Compared,
+    /// The type of the schema does not hold it: every number is refused.
+    Refusing,
+    /// Whole numbers are compared with what the server's processor makes of it as a 64-bit integer.
+    Unsure,
+}
+
+/// Whether the type and format of the schema hold a bound or factor.
+pub(super) fn held(schema: &Schema, bound: f64) -> Held {
+    let format = schema.format.as_deref();
+    let is_held = match schema.kind.filter(|_| !schema.int_or_string) {
+        // It is written with the fewest digits that tell it from other floats, and read again: -2^63 becomes less than that.
+        Some(Type::Integer) => {
+            let is_small = format != Some("int32") || (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&bound);
+            bound.fract() == 0.0 && bound.abs() < BEYOND && is_small
+        }
+        Some(Type::Number) if format == Some("float") => {
+            range_of_format("float", schema).is_none_or(|(low, high)| bound >= low.value && bound <= high.value)
+        }
+        _ => true,
+    };
+    match is_held {
+        false => Held::Refusing,
+        true if bound >= BEYOND => Held::Unsure,
+        true => Held::Compared,
+    }
 }
 
 /// As the server computes it: whole numbers by the remainder of the factor cut to a whole one, others by the quotient.
@@ -227,12 +275,12 @@ fn as_whole(float: f64) -> i128 {
 /// The least whole number above a bound, which is cut to a whole one first.
 fn whole_low(limit: Option<Limit>) -> i128 {
     let least = i128::from(i64::MIN);
-    limit.map_or(least, |limit| (as_whole(limit.value) + i128::from(limit.exclusive)).max(least))
+    limit.map_or(least, |limit| as_whole(limit.value).max(least) + i128::from(limit.exclusive))
 }
 
 fn whole_high(limit: Option<Limit>) -> i128 {
-    let most = i128::from(i64::MAX);
-    limit.map_or(most, |limit| (as_whole(limit.value) - i128::from(limit.exclusive)).min(most))
+    let (least, most) = (i128::from(i64::MIN), i128::from(i64::MAX));
+    limit.map_or(most, |limit| (as_whole(limit.value).max(least) - i128::from(limit.exclusive)).min(most))
 }
 
 fn least_common(one: i128, other: i128) -> i128 {

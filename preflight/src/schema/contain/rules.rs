@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::confirm::{self, Confirmed};
 use super::formula::{Formula, free_values};
 use super::probe::{COMBINATIONS, Demand, combinations, joined};
-use super::retyped::is_retyped;
+use super::retyped::computes_otherwise;
 use super::solve::{Outcome, size_of};
 use super::step::Step;
 use super::walk::Suspect;
@@ -37,7 +37,7 @@ impl<'s> Judge<'s> {
         };
         let before: BTreeSet<(String, bool)> = old.rules.iter().filter_map(identity).collect();
         let is_open = |rule: &&CelRule| {
-            let known = identity(rule).is_some_and(|it| before.contains(&it)) && !is_retyped(rule, old, new);
+            let known = identity(rule).is_some_and(|it| before.contains(&it)) && !computes_otherwise(rule, old, new);
             !known && !holds(rule, old, new)
         };
         let mut open: Vec<&CelRule> = new.rules.iter().filter(is_open).collect();

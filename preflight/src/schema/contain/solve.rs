@@ -80,6 +80,11 @@ impl Default for Solver {
 impl Solver {
     /// Looks for a value, within the steps of one search.
     pub(super) fn search(&mut self, formulas: Vec<Formula<'_>>) -> Outcome {
+        self.bounded(|solver| solver.solve(formulas))
+    }
+
+    /// Looks for something within the steps of one search.
+    pub(super) fn bounded(&mut self, look: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
         let steps = STEPS.min(self.all_steps);
         if steps == 0 {
             return Outcome::Unknown("budget".to_owned());
@@ -88,7 +93,7 @@ impl Solver {
         self.depth = 0;
         self.choices = 0;
         self.held = 0;
-        let outcome = self.solve(formulas);
+        let outcome = look(self);
         self.all_steps -= steps - self.steps;
         outcome
     }
@@ -202,7 +207,10 @@ impl Solver {
                 let value = [true, false].into_iter().map(Value::Bool).find(|value| !excepted(value));
                 value.map_or(Outcome::Empty, Outcome::Found)
             }
-            Types::WHOLE | Types::FRACTION => demands.number.example(kind, &excepted),
+            Types::WHOLE | Types::FRACTION => {
+                let except = ValueSet::of(demands.not_values.iter().flat_map(|values| values.iter()));
+                demands.number.example(kind, &except)
+            }
             Types::STRING => self.texts.example(&demands.text, &demands.not_values, &mut self.automata),
             Types::ARRAY => self.list(demands),
             Types::OBJECT => self.object(demands),

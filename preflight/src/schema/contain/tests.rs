@@ -11,6 +11,10 @@ use crate::schema::model::Schema;
 use crate::schema::pipeline::{Resource, Server};
 
 fn differences(old: &Value, new: &Value) -> Vec<Difference> {
+    differences_on(Server::default(), old, new)
+}
+
+fn differences_on(server: Server, old: &Value, new: &Value) -> Vec<Difference> {
     let root = |field: &Value| {
         Schema::of(&json!({
             "type": "object",
@@ -18,9 +22,15 @@ fn differences(old: &Value, new: &Value) -> Vec<Difference> {
         }))
     };
     let (old, new) = (root(old), root(new));
-    let resource =
-        |schema| Resource { schema, group: "ex.com", version: "v1", kind: "Foo", preserve_unknown_fields: false };
-    compare(&resource(&old), &resource(&new), Server::default())
+    let resource = |schema| Resource {
+        schema,
+        group: "ex.com",
+        version: "v1",
+        kind: "Foo",
+        status: false,
+        preserve_unknown_fields: false,
+    };
+    compare(&resource(&old), &resource(&new), server)
 }
 
 /// The worst of all differences, with its keyword.
@@ -42,6 +52,16 @@ fn verdict(old: &Value, new: &Value) -> String {
 
 macro_rules! schema {
     ($($tokens:tt)*) => { json!({$($tokens)*}) };
+}
+
+#[test]
+fn a_format_that_the_server_does_not_know_proves_nothing() {
+    let (old, new) = (
+        schema!("type": "string", "format": "k8s-short-name"),
+        schema!("type": "string", "format": "k8s-short-name", "maxLength": 63),
+    );
+    let is_safe = |minor| differences_on(Server { minor }, &old, &new).iter().all(|it| it.proof == Proof::Safe);
+    assert!(is_safe(36) && !is_safe(33));
 }
 
 #[test]
@@ -230,7 +250,7 @@ fn verdicts() {
         (
             schema!("type": "array", "items": string(), "maxItems": 1),
             schema!("type": "array", "items": string(), "maxItems": 1, "x-kubernetes-list-type": "set"),
-            "safe",
+            "breaking x-kubernetes-list-type",
         ),
         (
             schema!("type": "array", "items": string(), "maxItems": 3),
@@ -303,7 +323,7 @@ fn verdicts() {
             schema!("type": "string", "format": "uuid", "maxLength": 36),
             "safe",
         ),
-        (schema!("type": "string", "format": "email"), schema!("type": "string"), "safe"),
+        (schema!("type": "string", "format": "email"), schema!("type": "string"), "breaking format"),
         (schema!("type": "string"), schema!("type": "string", "format": "something-unknown"), "safe"),
         (schema!("type": "string", "format": "ipv4"), schema!("type": "string", "format": "ipv6"), "breaking format"),
         // Ownership.

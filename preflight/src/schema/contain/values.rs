@@ -28,6 +28,10 @@ impl ValueSet {
         Self(values.into_iter().map(key).collect())
     }
 
+    pub(in crate::schema) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(in crate::schema) fn contains(&self, value: &Value) -> bool {
         self.0.contains(&key(value))
     }

@@ -12,7 +12,7 @@ use super::formula::{
     Formula, Place, Role, Types, Unique, above, below, combinator_ways, free_values, no_multiple, types_of,
 };
 use super::listed::Listed;
-use super::retyped::is_retyped;
+use super::retyped::computes_otherwise;
 use super::step::Step;
 use super::values::ValueSet;
 use crate::schema::model::{Additional, CelRule, Limit, Schema, Window};
@@ -43,15 +43,17 @@ pub(super) enum Question<'s> {
     Exists(Formula<'s>),
     /// Is there one that leaves the field out, so that another default, or none, is filled in?
     Default(Formula<'s>),
+    /// What does server-side apply make of old lists, whose items are told apart in this way from now on?
+    Merged(Unique<'s>),
     /// Does an old object break one of the rules that are new?
     Rules,
     /// It cannot be judged.
     Undecidable,
 }
 
-/// All differences between what was and what will be.
-pub(super) fn suspects<'s>(old: &'s Schema, new: &'s Schema) -> Vec<Suspect<'s>> {
-    let mut walk = Walk { found: Vec::new(), steps: Vec::new() };
+/// All differences between what was and what will be. `status` says whether that is a subresource of the new version.
+pub(super) fn suspects<'s>(old: &'s Schema, new: &'s Schema, status: bool) -> Vec<Suspect<'s>> {
+    let mut walk = Walk { found: Vec::new(), steps: Vec::new(), status };
     walk.nodes(old, new, Place::Root);
     walk.found
 }
@@ -59,6 +61,8 @@ pub(super) fn suspects<'s>(old: &'s Schema, new: &'s Schema) -> Vec<Suspect<'s>>
 struct Walk<'s> {
     found: Vec<Suspect<'s>>,
     steps: Vec<Step<'s>>,
+    /// Whether an object is created without `status`, whatever its default.
+    status: bool,
 }
 
 /// The node that stands for a field in a schema.
@@ -72,8 +76,7 @@ impl<'s> Walk<'s> {
             return;
         }
         let at = Node { old, new, place };
-        let disjoint =
-            types_of(old, Role::Stored(place)).and(Types::NULL.not()).and(Types::allowed_by(new)) == Types::NONE;
+        let disjoint = Types::meant_by(old).and(Types::meant_by(new)) == Types::NONE;
         self.types(at);
         if disjoint {
             self.null_alone(at);
@@ -121,7 +124,7 @@ impl<'s> Walk<'s> {
         };
         let null = Types::NULL;
         if word(old) != word(new) {
-            let outside = Formula::Types(types_of(new, Role::Stored(place)).or(null).not());
+            let outside = Formula::Types(Types::meant_by(new).or(null).not());
             let keyword = if old.kind == new.kind { "x-kubernetes-int-or-string" } else { "type" };
             self.note(keyword, word(old), word(new), Question::Exists(outside));
         }
@@ -173,8 +176,14 @@ impl<'s> Walk<'s> {
             self.note("pattern", old.pattern.clone().map(Value::from), new.pattern.clone().map(Value::from), question);
         }
         if old.format != new.format {
-            let breaks = |format: &'s str| Question::Exists(Formula::IsAgainstFormat(format, new));
-            let question = new.format.as_deref().map_or(Question::Harmless, breaks);
+            let breaks = |format: &'s str| Formula::IsAgainstFormat(format, new);
+            // A format decides too whether a list is taken for a text.
+            let others = Types::allowed_by(old).and(Types::allowed_by(new).not());
+            let is_of_the_format = Types::meant_by(old) == Types::meant_by(new) || new.kind.is_none();
+            let ways = new.format.as_deref().map(breaks).into_iter();
+            let ways: Vec<_> =
+                ways.chain((is_of_the_format && others != Types::NONE).then_some(Formula::Types(others))).collect();
+            let question = if ways.is_empty() { Question::Harmless } else { Question::Exists(Formula::Any(ways)) };
             self.note("format", old.format.clone().map(Value::from), new.format.clone().map(Value::from), question);
         }
     }
@@ -247,15 +256,12 @@ impl<'s> Walk<'s> {
         };
         let keys = |schema: &Schema| Some(json!(schema.list_map_keys));
         if word(old) != word(new) {
-            let question =
-                is.clone().map_or(Question::Undecidable, |unique| Question::Exists(Formula::HasRepeated(unique)));
+            let question = is.clone().map_or(Question::Undecidable, Question::Merged);
             self.note("x-kubernetes-list-type", word(old), word(new), question);
         } else if was != is {
             let these: BTreeSet<&String> = old.list_map_keys.iter().collect();
             let question = match is {
-                Some(unique) if !these.iter().all(|key| new.list_map_keys.contains(key)) => {
-                    Question::Exists(Formula::HasRepeated(unique))
-                }
+                Some(unique) if !these.iter().all(|key| new.list_map_keys.contains(key)) => Question::Merged(unique),
                 // More keys refuse nothing, and who owns an item in server-side apply changes.
                 Some(_) if new.list_map_keys.iter().any(|key| !these.contains(key)) => Question::Undecidable,
                 _ => Question::Harmless,
@@ -281,7 +287,15 @@ impl<'s> Walk<'s> {
         let Node { old, new, .. } = at;
         for name in new.required.difference(&old.required) {
             let given = new.properties.get(name).is_some_and(|field| field.default.is_some());
-            let question = if given { Question::Harmless } else { Question::Exists(Formula::lacks(name)) };
+            let dropped = self.status && at.place == Place::Root && name == "status";
+            let question = if dropped {
+                // Every object is created without it.
+                Question::Exists(Formula::anything())
+            } else if given {
+                Question::Harmless
+            } else {
+                Question::Exists(Formula::lacks(name))
+            };
             self.note("required", None, Some(json!([name])), question);
         }
         for name in old.required.difference(&new.required) {
@@ -319,7 +333,7 @@ impl<'s> Walk<'s> {
         let (added, removed) = (only_in(&new.rules, &old.rules), only_in(&old.rules, &new.rules));
         let list = |rules: &[&str]| (!rules.is_empty()).then(|| json!(rules));
         if added.is_empty() && removed.is_empty() {
-            let retyped = new.rules.iter().filter(|rule| is_retyped(rule, old, new));
+            let retyped = new.rules.iter().filter(|rule| computes_otherwise(rule, old, new));
             let rules = list(&retyped.map(|rule| &*rule.rule).collect::<Vec<_>>());
             if rules.is_some() {
                 self.note("x-kubernetes-validations", rules.clone(), rules, Question::Rules);

@@ -11,14 +11,14 @@ use super::*;
 use crate::schema::invalid::problems;
 use crate::schema::testing::{Generator, resource};
 
-struct Oracle {
+pub(in crate::schema) struct Oracle {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
 impl Oracle {
-    fn start() -> Option<Self> {
+    pub(in crate::schema) fn start() -> Option<Self> {
         let path = std::env::var_os("PUSHBACK_ORACLE")?;
         let mut child =
             Command::new(path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the oracle starts");
@@ -27,7 +27,7 @@ impl Oracle {
         Some(Self { child, input, output })
     }
 
-    fn ask(&mut self, question: &Value) -> Value {
+    pub(in crate::schema) fn ask(&mut self, question: &Value) -> Value {
         writeln!(self.input, "{question}").expect("the oracle reads");
         let mut line = String::new();
         self.output.read_line(&mut line).expect("the oracle answers");
@@ -47,7 +47,7 @@ fn rounds() -> u64 {
 }
 
 /// How the server would write it: whole floats without a fraction, keys sorted.
-fn normal(value: &Value) -> Value {
+pub(in crate::schema) fn normal(value: &Value) -> Value {
     match value {
         Value::Number(number) => match number::Numeric::of(number) {
             number::Numeric::Float(float) => number::to_integer(float)

@@ -31,7 +31,8 @@ impl Numeric {
             (true, format) => {
                 let value = match self {
                     Self::Integer(value) => Some(value),
-                    Self::Float(value) if value.fract() == 0.0 => to_integer(value),
+                    // The server writes it with the fewest digits and reads that again: of -2^63 it makes less.
+                    Self::Float(value) if value.fract() == 0.0 && value.abs() < BEYOND => to_integer(value),
                     Self::Float(_) => None,
                 };
                 value.is_some_and(|value| format != Some("int32") || i32::try_from(value).is_ok())
@@ -42,11 +43,18 @@ impl Numeric {
     }
 }
 
+/// The first whole number that 64 bits do not hold.
+const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+
 /// Truncates; `None` where the value does not fit and the result depends on the server's processor.
 pub(super) fn to_integer(value: f64) -> Option<i64> {
-    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     #[expect(clippy::cast_possible_truncation, reason = "truncation is what is asked for")]
-    (-LIMIT..LIMIT).contains(&value).then_some(value as i64)
+    (-BEYOND..BEYOND).contains(&value).then_some(value as i64)
+}
+
+/// The same of a bound: what is too small becomes the least integer on every processor.
+pub(super) fn bound_to_integer(bound: f64) -> Option<i64> {
+    if bound < -BEYOND { Some(i64::MIN) } else { to_integer(bound) }
 }
 
 /// Whether a float counts as an integer: whole, or so close that the server cannot tell.
@@ -105,7 +113,16 @@ mod tests {
         assert!(!Numeric::Integer(2_147_483_648).fits(true, Some("int32")));
         assert!(Numeric::Float(5.0).fits(true, Some("int32")));
         assert!(!Numeric::Float(5.000_000_000_1).fits(true, None));
-        assert!(!Numeric::Float(9_223_372_036_854_775_808.0).fits(true, Some("int64")));
+        for float in [BEYOND, -BEYOND, 1e19] {
+            assert!(
+                !Numeric::Float(float).fits(true, Some("int64")) && !Numeric::Float(float).fits(true, None),
+                "{float}"
+            );
+        }
+        assert!(
+            Numeric::Integer(i64::MIN).fits(true, None)
+                && Numeric::Float(-9_223_372_036_854_774_784.0).fits(true, None)
+        );
         assert!(Numeric::Float(3.4e38).fits(false, Some("float")));
         assert!(!Numeric::Float(3.5e38).fits(false, Some("float")));
         assert!(Numeric::Float(3.5e38).fits(false, Some("double")));

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::correlation::{OldItems, is_identical, is_unchanged, old_field};
 use super::format::{StringFormat, pattern_matches};
-use super::number::{Numeric, is_integral, is_multiple, to_integer};
+use super::number::{Numeric, bound_to_integer, is_integral, is_multiple, to_integer};
 use super::{Findings, Path, Server};
 use crate::schema::model::{Additional, Limit, Schema, Type, Window};
 
@@ -263,7 +263,7 @@ impl Validator {
                 continue;
             }
             let is_kept = match value {
-                Numeric::Integer(value) => to_integer(limit).map(|limit| match keyword {
+                Numeric::Integer(value) => bound_to_integer(limit).map(|limit| match keyword {
                     "multipleOf" => limit > 0 && value % limit == 0,
                     "maximum" => value < limit || !exclusive && value == limit,
                     _ => value > limit || !exclusive && value == limit,

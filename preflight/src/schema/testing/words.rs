@@ -19,7 +19,7 @@ pub(super) const FORMATS: [&str; 14] = [
     "password",
     "unknown",
 ];
-pub(super) const TEXTS: [&str; 32] = [
+pub(super) const TEXTS: [&str; 33] = [
     "",
     "a",
     "ab",
@@ -38,6 +38,7 @@ pub(super) const TEXTS: [&str; 32] = [
     "2024-02-29",
     "2023-02-29",
     "2024-02-29T10:00:00Z",
+    "2024-02-29T10:00:00Zt\n",
     "1h",
     "5 days",
     "5",
