@@ -4,6 +4,7 @@
 //! The reading and evaluation are own work because both must be bounded: rules come from files, and the `cel` crate
 //! overflows the stack on deep ones and cannot be stopped. Values also know the schema, as they do on the server.
 
+mod check;
 mod claims;
 mod evaluate;
 mod hints;
@@ -25,6 +26,7 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
+pub use self::check::{Declaration, Gives, Objection, cost_of};
 pub use self::claims::{Claim, FieldPath, Order, Term};
 use self::evaluate::{Evaluator, Stop};
 pub use self::hints::{Hint, Hints, Step};

@@ -1,7 +1,9 @@
-//! Definitions that the API server would refuse, with the places at fault. Only what is certain is reported: a definition
-//! without problems may still be refused, for the cost of its rules for example.
+//! Definitions that the API server would refuse, with the places at fault, their rules included: types and cost. What may be
+//! refused and cannot be decided here is told as such.
 
 mod keywords;
+mod path;
+mod rules;
 mod schema;
 
 use serde_json::Value;
@@ -16,6 +18,8 @@ pub struct Problem {
     pub path: Path,
     /// What is wrong there.
     pub message: String,
+    /// Whether the server certainly refuses it; otherwise it is not known.
+    pub is_certain: bool,
 }
 
 /// Why the API server would refuse to create this CustomResourceDefinition, in the order of the document. Only
@@ -46,7 +50,12 @@ impl Found {
     }
 
     fn here(&mut self, message: impl Into<String>) {
-        self.problems.push(Problem { path: self.path.clone(), message: message.into() });
+        self.problems.push(Problem { path: self.path.clone(), message: message.into(), is_certain: true });
+    }
+
+    /// Something that the server may refuse.
+    fn perhaps(&mut self, message: String) {
+        self.problems.push(Problem { path: self.path.clone(), message, is_certain: false });
     }
 
     fn at(&mut self, key: &str, message: impl Into<String>) {
@@ -174,6 +183,9 @@ fn version(found: &mut Found, version: &Value) {
                 schema::root(found, schema, field(subresources, "status").is_some());
             });
         }),
+    }
+    if let Some(schema) = field(&version["schema"], "openAPIV3Schema") {
+        path::selectable_fields(found, version, schema);
     }
     if field(version, "deprecationWarning").is_some() {
         match text(version, "deprecationWarning") {

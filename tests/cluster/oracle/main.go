@@ -6,6 +6,7 @@
 //	{"schema": {...}, "object": {...}, "read": true}   a read from etcd
 //	{"format": "date", "text": "2024-02-29"}           whether the text has the format
 //	{"definition": {...}}                              whether the definition would be created
+//	{"schema": {...}, "rule": "self.a > 1"}            what a rule of the schema's root costs at most, once
 //
 // The group is example.com, the version v1, the kind Test. It is built by hand and by the test that compares with it.
 package main
@@ -36,6 +37,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
@@ -47,6 +49,7 @@ type question struct {
 	Format     *string         `json:"format"`
 	Text       string          `json:"text"`
 	Definition json.RawMessage `json:"definition"`
+	Rule       *string         `json:"rule"`
 }
 
 type problem struct {
@@ -60,6 +63,7 @@ type answer struct {
 	Errors  []problem   `json:"errors,omitempty"`
 	Known   *bool       `json:"known,omitempty"`
 	Valid   *bool       `json:"valid,omitempty"`
+	Cost    *uint64     `json:"cost,omitempty"`
 	Failure string      `json:"failure,omitempty"`
 }
 
@@ -102,6 +106,9 @@ func reply(line []byte, schemas map[string]*compiled) (result answer) {
 			return answer{Failure: err.Error()}
 		}
 		schemas[string(asked.Schema)] = schema
+	}
+	if asked.Rule != nil {
+		return price(schema.structural, *asked.Rule)
 	}
 	object, err := decode(asked.Object)
 	if err != nil {
@@ -224,6 +231,20 @@ func (s *compiled) validate(object, old map[string]interface{}) field.ErrorList 
 		errs = append(errs, found...)
 	}
 	return errs
+}
+
+func price(root *structuralschema.Structural, rule string) answer {
+	root = root.DeepCopy()
+	root.XValidations = apiextensionsv1.ValidationRules{{Rule: rule}}
+	environments := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	compiled, err := cel.Compile(root, model.SchemaDeclType(root, true), celconfig.PerCallLimit, environments, cel.NewExpressionsEnvLoader())
+	if err != nil {
+		return answer{Failure: err.Error()}
+	}
+	if compiled[0].Error != nil {
+		return answer{Errors: []problem{{Path: "rule", Detail: compiled[0].Error.Detail}}}
+	}
+	return answer{Cost: &compiled[0].MaxCost}
 }
 
 func define(text []byte) answer {

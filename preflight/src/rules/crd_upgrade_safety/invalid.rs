@@ -25,8 +25,14 @@ pub(super) fn check(change: &Change, side: ClusterSide, findings: &mut Vec<Findi
 }
 
 fn finding(change: &Change, problem: &Problem) -> Finding {
-    let message = format!("the API server would refuse the definition: {}", problem.message);
-    let mut finding = Finding::new(NAME, "invalid", Verdict::Breaking, change.object.clone(), message)
+    let (verdict, message) = match problem.is_certain {
+        true => (Verdict::Breaking, format!("the API server would refuse the definition: {}", problem.message)),
+        false => {
+            let message = format!("unable to determine if the API server takes the definition: {}", problem.message);
+            (Verdict::Unknown, message)
+        }
+    };
+    let mut finding = Finding::new(NAME, "invalid", verdict, change.object.clone(), message)
         .at(change.locate(&problem.path))
         .path(display_path(&problem.path))
         .remedy("correct the definition; `kubectl apply --dry-run=server` shows what a server says of it");

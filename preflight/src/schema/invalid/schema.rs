@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::keywords::{KEYWORDS, is_keyword};
-use super::{Found, at, field, items, text};
+use super::{Found, at, field, items, rules, text};
 use crate::schema::cel::Program;
 use crate::schema::model::Schema;
 use crate::schema::pattern::Pattern;
@@ -87,6 +87,9 @@ pub(super) fn root(found: &mut Found, schema: &Value, has_status: bool) {
     if found.problems.len() == before {
         defaults(found, schema, None, 0);
     }
+    if found.problems.len() == before {
+        rules::check(found, schema);
+    }
 }
 
 /// Whether a keyword has a value other than that of its absence. Limits of 0 are values.
@@ -121,7 +124,7 @@ fn node(found: &mut Found, schema: &Value, place: Place) {
     }
     keywords(found, schema, place);
     lists_and_maps(found, schema);
-    rules(found, schema, place);
+    form_of_rules(found, schema, place);
     if place.is_nested {
         nested(found, schema);
     } else {
@@ -244,7 +247,8 @@ fn list_map(found: &mut Found, item: &Value, keys: &[&str]) {
     }
 }
 
-fn rules(found: &mut Found, schema: &Value, place: Place) {
+/// Of rules, all but what they compile to.
+fn form_of_rules(found: &mut Found, schema: &Value, place: Place) {
     if field(schema, "x-kubernetes-validations").is_none() {
         return;
     }

@@ -1,0 +1,108 @@
+//! What the API server asks of a rule before it takes a definition: that its types fit, and that it cannot cost too much.
+
+mod checker;
+mod cost;
+mod declare;
+mod expand;
+mod functions;
+mod types;
+
+use std::rc::Rc;
+
+use self::checker::{Checker, Fault};
+use self::cost::Estimate;
+pub use self::declare::Declaration;
+use self::expand::{Literal, Term, Terms};
+use self::types::Type;
+use super::evaluate::{Evaluator, Stop};
+use super::parser;
+use super::syntax::{Expression, Node};
+use crate::schema::Schema;
+use crate::schema::pattern::Pattern;
+
+/// What an expression has to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gives {
+    /// A rule.
+    Truth,
+    /// `messageExpression`
+    Text,
+}
+
+/// What is wrong with an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Objection {
+    /// The server refuses it, and why.
+    Refused(String),
+    /// Whether the server takes it is not known, and why.
+    Unknown(String),
+}
+
+/// Checks an expression of a node, and says what it costs the server at most to evaluate it once.
+///
+/// # Errors
+/// Where the server does not take the expression, or nobody here knows whether it does.
+pub fn cost_of(
+    expression: &str,
+    this: &Rc<Declaration>,
+    optional_old_self: bool,
+    gives: Gives,
+) -> Result<u64, Objection> {
+    let unknown = |why: String| Objection::Unknown(why);
+    let node = parser::parse(expression).map_err(|error| unknown(format!("it cannot be read here: {error}")))?;
+    let mut terms = Terms::default();
+    let root = terms.expand(&node).map_err(|macro_name| unknown(format!("the macro `{}`", macro_name.0)))?;
+    let old = if optional_old_self { Type::optional(this.kind.clone()) } else { this.kind.clone() };
+    let types = Checker::new(&terms, this, old).check(root).map_err(|fault| match fault {
+        Fault::Refused(why) => Objection::Refused(why),
+        Fault::Unknown(why) => Objection::Unknown(why),
+    })?;
+    literals(&terms)?;
+    let (expected, word) = match gives {
+        Gives::Truth => (Type::Bool, "a bool"),
+        Gives::Text => (Type::String, "a string"),
+    };
+    match &types.types[root] {
+        Some(given) if *given == expected => {}
+        given => {
+            let shown = given.as_ref().map_or_else(|| "nothing".to_owned(), Type::shown);
+            return Err(Objection::Refused(format!("it must give {word}, and gives {shown}")));
+        }
+    }
+    let mut estimate = Estimate::new(&terms, &types, this);
+    estimate.cost(root).map_err(|function| unknown(format!("the cost of `{}` is not known here", function.0)))
+}
+
+/// Constants that functions read when the rule is compiled.
+fn literals(terms: &Terms) -> Result<(), Objection> {
+    for id in 0..terms.len() {
+        let Term::Call { function, target, arguments } = terms.get(id) else { continue };
+        let Some(Term::Literal(Literal::String(text))) = arguments.first().map(|first| terms.get(*first)) else {
+            continue;
+        };
+        match (function.as_str(), target) {
+            ("matches" | "find" | "findAll", Some(_)) => {
+                if let Err(error) = Pattern::parse(text)
+                    && error.refused
+                {
+                    return Err(Objection::Refused(format!("the pattern {text:?} cannot be read: {error}")));
+                }
+            }
+            ("duration" | "timestamp", None) => read(function, text)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a function can read the text.
+fn read(function: &str, text: &str) -> Result<(), Objection> {
+    let argument = Node::new(Expression::String(text.to_owned()));
+    let call = Expression::Call { function: function.to_owned(), target: None, arguments: vec![argument] };
+    let (call, nothing) = (Node::new(call), Schema::default());
+    match Evaluator::new(&nothing).evaluate(&call, &mut Vec::new()) {
+        Ok(_) => Ok(()),
+        Err(Stop::Error(_)) => Err(Objection::Refused(format!("{text:?} is no {function}"))),
+        Err(_) => Err(Objection::Unknown(format!("whether {text:?} is a {function}"))),
+    }
+}
