@@ -11,6 +11,7 @@ pub mod compare;
 pub mod conflicts;
 pub mod desired;
 pub mod diff;
+mod estimate;
 pub mod fields;
 pub mod graph;
 #[cfg(test)]

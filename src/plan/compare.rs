@@ -17,6 +17,7 @@ use super::body::{self, Body, Stamp};
 use super::conflicts;
 use super::desired::Desired;
 use super::diff::{self, DiffOptions, FieldChange};
+use super::estimate;
 use super::fields::{self, ManagerEntry};
 use super::takeover::{self, Takeover};
 use crate::app::claims::Claims;
@@ -282,7 +283,7 @@ async fn with_state(
         return Ok(compared);
     }
     if context.aggregated.serves(context.cluster, &desired.kind).await? {
-        compared.fields = diff::diff(&live, &merged(&live, &body), &DiffOptions::default());
+        compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
         // What the manifest no longer sets shows only in the manifest.
         let known = context.inventory.get(&desired.object.key()).map(|entry| entry.manifest_digest.as_str());
         let manifest_differs =
@@ -331,7 +332,7 @@ async fn with_state(
             }
             _ => {
                 compared.operation = Operation::Update;
-                compared.fields = diff::diff(&live, &merged(&live, &body), &DiffOptions::default());
+                compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
                 // Every kind has words of its own for what cannot be changed, so the server is asked.
                 compared.only_as_new =
                     error.kind == ErrorKind::Invalid && can_be_created(context, desired, address).await;
@@ -545,21 +546,6 @@ fn own_fields_differ(live: &Value, result: &Value) -> bool {
 pub(super) fn own_entry(object: &Value) -> Option<ManagerEntry> {
     let managers = fields::managers(object).ok()?;
     managers.into_iter().find(|entry| entry.owner.manager == FIELD_MANAGER && entry.owner.operation == "Apply")
-}
-
-/// A local stand-in for the server's merge, where the server may not be asked: what the body sets, over what is live.
-fn merged(live: &Value, body: &Value) -> Value {
-    match (live, body) {
-        (Value::Object(live), Value::Object(body)) => {
-            let mut result = live.clone();
-            for (key, value) in body {
-                let value = live.get(key).map_or_else(|| value.clone(), |live| merged(live, value));
-                result.insert(key.clone(), value);
-            }
-            Value::Object(result)
-        }
-        (_, body) => body.clone(),
-    }
 }
 
 #[cfg(test)]

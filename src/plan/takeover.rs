@@ -2,7 +2,6 @@
 //! so that fields which the manifest no longer sets really go. Afterwards only an apply of ours writes them.
 
 mod autoscaler;
-mod estimate;
 mod preview;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use pushback_preflight::{Operation, PathSegment};
 use serde_json::Value;
 
-use super::{Plan, Planned, diff};
+use super::{Plan, Planned, diff, estimate};
 use crate::config::Config;
 use crate::config::mask::Masker;
 use crate::report::event::{Counts, PlannedLine};
@@ -37,11 +37,18 @@ fn line(planned: &Planned, masker: &Masker, text: bool) -> PlannedLine {
     let cover =
         masker.cover([&change.live, &change.desired, &change.result].into_iter().flatten().map(|object| &**object));
     let masked = |path: &[PathSegment]| cover.hides(path);
-    let new: Option<&Value> = match change.operation {
-        Operation::Delete => None,
-        _ => change.result.as_deref().or(change.desired.as_deref()),
-    };
     let shown_text = if text && change.operation.writes() && !planned.is_orphaned() {
+        let estimated;
+        let new: Option<&Value> = match (change.operation, &change.result, &change.desired, &change.live) {
+            (Operation::Delete, ..) => None,
+            (_, Some(result), ..) => Some(result),
+            // The server has not said what it would make of it.
+            (Operation::Update, None, Some(desired), Some(live)) => {
+                estimated = estimate::applied(live, desired);
+                Some(&estimated)
+            }
+            (_, None, desired, _) => desired.as_deref(),
+        };
         diff::text(change.live.as_deref(), new, &masked)
     } else {
         String::new()

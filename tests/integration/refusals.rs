@@ -15,6 +15,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Controllers: all_refusals_are_found_at_once_and_nothing_is_written,
         Controllers: nothing_is_written_for_a_new_app_that_is_refused,
         Controllers: an_object_that_its_new_definition_refuses_fails_alone,
+        ApiServer: a_refused_update_takes_nothing_away_that_the_server_filled_in,
         Controllers: a_webhook_that_is_down_lets_nothing_through,
     ]
 }
@@ -286,4 +287,37 @@ fn a_webhook_that_is_down_lets_nothing_through() {
         assert!(ran.stdout.contains(&words), "the webhook is not named: {}", ran.stdout);
     }
     assert_eq!(snapshot(cluster, &namespace, &[]), before);
+}
+
+fn a_refused_update_takes_nothing_away_that_the_server_filled_in() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("refused-update");
+    let pushback = Pushback::on(cluster);
+    let probe = "          readinessProbe: {tcpSocket: {port: 80}}\n          env: [{name: A, value: b}]\n---";
+    let good = GOOD.replacen("---", probe, 1);
+    pushback.write("app.yaml", &good);
+    let app = ["-a", "shop", "-n", &namespace, "-f", "app.yaml"];
+    pushback.run(&[&["apply", "--yes", "--wait=false"], &app[..]].concat()).expect(0);
+    // A selector never changes. With it comes a new image, and our own variable goes.
+    let bad = good.replace("app: web}", "app: other}").replace("web:1", "web:2");
+    pushback.write("app.yaml", bad.replace("          env: [{name: A, value: b}]\n", ""));
+    let ran = pushback.run(&[&["diff", "-o", "json"], &app[..]].concat()).expect(10);
+    let plan = ran.events_of("plan").pop().expect("a plan");
+    let fields = plan["changes"][0]["fields"].as_array().expect("fields").clone();
+    let main = "spec.template.spec.containers[name=main]";
+    assert_eq!(
+        fields,
+        [
+            json!({"path": "spec.selector.matchLabels.app", "old": "web", "new": "other"}),
+            json!({"path": "spec.template.metadata.labels.app", "old": "web", "new": "other"}),
+            json!({"path": format!("{main}.image"), "old": "registry.example/web:1", "new": "registry.example/web:2"}),
+            json!({"path": format!("{main}.env"), "old": "[{name: A, value: b}]"}),
+        ]
+    );
+    let text = pushback.run(&[&["diff", "-c"], &app[..]].concat()).expect(10).stdout;
+    let gone: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with("- ")).collect();
+    assert!(
+        !gone.is_empty() && gone.iter().all(|line| !line.contains("Policy") && !line.contains("Seconds")),
+        "{text}"
+    );
 }

@@ -3,10 +3,11 @@
 use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
 
-use super::{Compared, Context, merged, written_by};
+use super::{Compared, Context, written_by};
 use crate::cluster::{Address, ClusterError, ErrorKind, Written};
 use crate::plan::annotations::UpdateStrategy;
 use crate::plan::diff::{self, DiffOptions};
+use crate::plan::estimate;
 use crate::plan::takeover;
 
 /// Where a deploy tool has written the object before: what really differs once its work is continued. Whether that
@@ -45,7 +46,7 @@ pub(super) async fn continue_work(
             ErrorKind::Invalid | ErrorKind::Denied if answer.is_err() => return Ok(false),
             _ => {
                 compared.operation = Operation::Update;
-                compared.fields = diff::diff(live, &merged(live, body), &DiffOptions::default());
+                compared.fields = diff::diff(live, &estimate::applied(live, body), &DiffOptions::default());
                 compared.refused = Some(error);
                 return Ok(true);
             }

@@ -8,10 +8,11 @@ use pushback_preflight::object::is_custom_group;
 use pushback_preflight::{ObjectExt, ObjectKey, PathSegment};
 use serde_json::{Value, json};
 
-use super::{OtherVersion, Takeover, autoscaler, estimate, is_needed, is_ours, is_predecessor, named, plan, replicas};
+use super::{OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, named, plan, replicas};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Patch};
 use crate::config::path;
 use crate::plan::diff::{self, DiffOptions, FieldChange};
+use crate::plan::estimate;
 use crate::plan::fields::{self, Element, FieldSet, ManagerEntry};
 
 /// How often the server is asked which removals it refuses; what is not known by then stays.

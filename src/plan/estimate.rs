@@ -1,9 +1,36 @@
-//! A local stand-in for the server's merge, where the server refuses to merge before predecessors' fields are gone,
-//! such as a volume that a manifest has of another type now. How lists are merged is read off the predecessors' sets.
+//! A local stand-in for the server's merge, where the server does not merge: it refuses, or may not be asked. How lists
+//! are merged is read off the sets of those who have written the object.
 
+use pushback_preflight::PathSegment;
 use serde_json::{Map, Value};
 
-use crate::plan::fields::{Element, FieldSet, canonical, element_matches};
+use super::fields::{self, Element, FieldSet, ManagerEntry, canonical, element_matches};
+use crate::cluster::FIELD_MANAGER;
+use crate::config::path;
+
+/// What an apply of the manifest would make of the object, as far as that can be known here: what the manifest sets, over
+/// what is live, without what we alone have set and the manifest no longer does. What the server fills in stays.
+#[must_use]
+pub(super) fn applied(live: &Value, manifest: &Value) -> Value {
+    let managers = fields::managers(live).unwrap_or_default();
+    let union =
+        |entries: &[&ManagerEntry]| entries.iter().fold(FieldSet::default(), |union, entry| union.union(&entry.fields));
+    let is_ours = |entry: &&ManagerEntry| entry.owner.manager == FIELD_MANAGER && entry.owner.operation == "Apply";
+    let (ours, others): (Vec<&ManagerEntry>, Vec<&ManagerEntry>) = managers.iter().partition(is_ours);
+    let (ours, others) = (union(&ours), union(&others));
+    let all = ours.union(&others);
+    let mut result = live.clone();
+    overlay(&mut result, manifest, Some(&all));
+    let lost = ours.lost(&present(&all, manifest));
+    let lost = lost.iter().filter(|path| others.below(path).is_none_or(FieldSet::is_empty));
+    let mut places: Vec<Vec<PathSegment>> = lost.filter_map(|path| fields::resolve(path, &result)).collect();
+    // What comes later in a list goes first.
+    places.sort_by(|left, right| right.cmp(left));
+    for place in &places {
+        path::remove_at(&mut result, place);
+    }
+    result
+}
 
 /// The part of a set that a manifest has, too.
 #[must_use]
@@ -91,6 +118,46 @@ mod tests {
 
     fn set(value: &Value) -> FieldSet {
         FieldSet::parse(value).expect("a set")
+    }
+
+    #[test]
+    fn what_the_server_filled_in_stays_and_only_what_was_ours_alone_goes() {
+        let item = |name: &str, fields: &[&str]| {
+            let owned = fields.iter().map(|field| (format!("f:{field}"), json!({})));
+            let owned: Map<String, Value> = owned.chain([(".".to_owned(), json!({}))]).collect();
+            json!({format!("k:{{\"name\":\"{name}\"}}"): owned})
+        };
+        let entry = |manager: &str, operation: &str, fields: Value| {
+            json!({"manager": manager, "operation": operation, "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:spec": fields}})
+        };
+        let mut containers = item("web", &["name", "image", "command"]);
+        containers.as_object_mut().expect("a map").extend(item("old", &["name"]).as_object().expect("a map").clone());
+        let live = json!({
+            "metadata": {"managedFields": [
+                entry(FIELD_MANAGER, "Apply", json!({"f:containers": containers, "f:paused": {}, "f:replicas": {}, "f:selector": {}})),
+                entry("kubectl", "Update", json!({"f:replicas": {}})),
+            ]},
+            "spec": {
+                "selector": {"app": "a"}, "paused": true, "replicas": 2, "strategy": {"type": "RollingUpdate"},
+                "containers": [
+                    {"name": "web", "image": "web:1", "command": ["x"], "imagePullPolicy": "IfNotPresent"},
+                    {"name": "old", "imagePullPolicy": "Always"},
+                ],
+            },
+        });
+        let manifest = json!({"spec": {"selector": {"app": "b"}, "containers": [{"name": "web", "image": "web:2"}]}});
+        assert_eq!(
+            applied(&live, &manifest)["spec"],
+            json!({
+                "selector": {"app": "b"}, "replicas": 2, "strategy": {"type": "RollingUpdate"},
+                "containers": [{"name": "web", "image": "web:2", "imagePullPolicy": "IfNotPresent"}],
+            })
+        );
+        // Where nobody says who has set what, nothing goes.
+        let live = json!({"spec": {"a": {"b": 1}, "args": ["x"]}});
+        let manifest = json!({"spec": {"a": {"c": 2}, "args": ["y"]}});
+        assert_eq!(applied(&live, &manifest), json!({"spec": {"a": {"b": 1, "c": 2}, "args": ["y"]}}));
     }
 
     #[test]
