@@ -151,6 +151,10 @@ fn pod(pod: &Value, subject: &str, related: &Related<'_>, causes: &mut Causes) {
     if !is_explained && let Some(condition) = find(pod, "PodScheduled").filter(|condition| condition.is("False")) {
         causes.add_plain(Rank::NotScheduled, subject, worded(condition.reason, condition.message));
     }
+    if !is_explained && let Some(scheduler) = silent_scheduler(pod) {
+        let text = format!("scheduler {scheduler:?} (spec.schedulerName) has not looked at it; does it run?");
+        causes.add_plain(Rank::NotScheduled, subject, text);
+    }
     if is_explained {
         return;
     }
@@ -174,6 +178,14 @@ fn pod(pod: &Value, subject: &str, related: &Related<'_>, causes: &mut Causes) {
     if !is_explained && let Some(container) = Container::all(pod).find(is_unready) {
         causes.add_plain(Rank::NotReady, subject, format!("container {} is running but not ready", container.name));
     }
+}
+
+/// The scheduler that a pod names and that has said nothing of it: every scheduler sets this condition, and a name that
+/// none has is an error nowhere. The default one is only slow.
+fn silent_scheduler(pod: &Value) -> Option<&str> {
+    let scheduler = Some(pod.text("/spec/schedulerName")).filter(|name| !matches!(*name, "" | "default-scheduler"))?;
+    let is_silent = find(pod, "PodScheduled").is_none() && pod.text("/spec/nodeName").is_empty();
+    (is_silent && list(pod, "/spec/schedulingGates").is_empty()).then_some(scheduler)
 }
 
 /// Adds why a container is not up, if it says so.

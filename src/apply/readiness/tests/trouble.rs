@@ -261,3 +261,25 @@ fn another_revision_starts_anew() {
     pods.push(pod("z", "new", running()));
     assert_eq!([at(499, "2", &pods), at(798, "2", &pods), at(799, "2", &pods)], [InProgress, InProgress, Failed]);
 }
+
+#[test]
+fn a_scheduler_that_nobody_runs_is_named() {
+    let pod = |spec: Value, status: Value| {
+        let mut pod = Arc::unwrap_or_clone(pod("p", "rs", status));
+        pod["spec"] = spec;
+        reasons(
+            &deployment(),
+            &Related { pods: &[Arc::new(pod)], replica_sets: &[replica_set(&[])], ..Related::default() },
+        )
+    };
+    let pending = || json!({"phase": "Pending"});
+    assert_eq!(
+        pod(json!({"schedulerName": "gone"}), pending()),
+        ["pod p: scheduler \"gone\" (spec.schedulerName) has not looked at it; does it run?"]
+    );
+    // The default one is only slow; a gate keeps any away; one that has looked says why itself.
+    assert!(pod(json!({"schedulerName": "default-scheduler"}), pending()).is_empty());
+    assert!(pod(json!({"schedulerName": "gone", "nodeName": "a"}), pending()).is_empty());
+    assert!(pod(json!({"schedulerName": "gone", "schedulingGates": [{"name": "a"}]}), pending()).is_empty());
+    assert_eq!(pod(json!({"schedulerName": "own"}), unschedulable()), ["pod p: Unschedulable"]);
+}
