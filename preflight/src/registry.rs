@@ -17,12 +17,24 @@ pub const WAIVERS: &str = "preflightWaivers";
 
 /// A rule name that the registry does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown preflight rule \"{name}\"{}", suggest::hint(.suggestion.as_deref()))]
+#[error("unknown preflight rule \"{name}\"{}", suggest::hint_or_known(.suggestion.as_deref(), .known))]
 pub struct UnknownRule {
     /// The name as given.
     pub name: String,
     /// The nearest name that exists.
     pub suggestion: Option<String>,
+    /// Every name that exists.
+    pub known: Vec<&'static str>,
+}
+
+impl UnknownRule {
+    /// For a name that none of the rules has.
+    #[must_use]
+    pub fn new(name: &str, rules: &[&dyn Rule]) -> Self {
+        let known: Vec<&'static str> = rules.iter().map(|rule| rule.meta().name).collect();
+        let suggestion = suggest::nearest(name, known.iter().copied()).map(ToOwned::to_owned);
+        Self { name: name.to_owned(), suggestion, known }
+    }
 }
 
 /// Finds a rule by its exact name.
@@ -38,10 +50,7 @@ pub fn find(name: &str) -> Result<&'static dyn Rule, UnknownRule> {
 /// # Errors
 /// [`UnknownRule`] with the nearest name in the list.
 pub fn find_in<'r>(rules: &[&'r dyn Rule], name: &str) -> Result<&'r dyn Rule, UnknownRule> {
-    rules.iter().copied().find(|rule| rule.meta().name == name).ok_or_else(|| UnknownRule {
-        name: name.to_owned(),
-        suggestion: suggest::nearest(name, rules.iter().map(|rule| rule.meta().name)).map(ToOwned::to_owned),
-    })
+    rules.iter().copied().find(|rule| rule.meta().name == name).ok_or_else(|| UnknownRule::new(name, rules))
 }
 
 /// What is known of every rule, in order.
@@ -100,6 +109,10 @@ mod tests {
             find("CrdUpgradeSafty").map(|_| ()).expect_err("a slip").to_string(),
             "unknown preflight rule \"CrdUpgradeSafty\"; did you mean \"CRDUpgradeSafety\"?"
         );
-        assert_eq!(find("zzz").map(|_| ()).expect_err("a stranger").to_string(), "unknown preflight rule \"zzz\"");
+        assert_eq!(
+            find("zzz").map(|_| ()).expect_err("a stranger").to_string(),
+            "unknown preflight rule \"zzz\"; known are CRDUpgradeSafety, PermissionValidation, FieldConflicts, \
+             DestructiveChange, UpgradeDiff"
+        );
     }
 }

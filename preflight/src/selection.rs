@@ -9,7 +9,6 @@ use crate::registry::{self, UnknownRule};
 use crate::rule::{Rule, Settings};
 use crate::settings::{self, SettingError};
 use crate::source::PathSegment;
-use crate::suggest;
 
 /// The word that switches every rule off.
 pub const NONE: &str = "none";
@@ -206,10 +205,14 @@ fn read_flag(rules: &[&'static dyn Rule], values: &[String], errors: &mut Vec<Se
             }
         }
     }
-    let known: Vec<&str> = rules.iter().map(|rule| rule.meta().name).chain([NONE]).collect();
-    for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
-        let suggestion = suggest::nearest(name, known.iter().copied()).map(ToOwned::to_owned);
-        errors.push(SelectionError::UnknownInFlag(UnknownRule { name: name.clone(), suggestion }));
+    let is_known = |name: &str| name == NONE || rules.iter().any(|rule| rule.meta().name == name);
+    for name in names.iter().filter(|name| !is_known(name)) {
+        let mut error = UnknownRule::new(name, rules);
+        // The word that switches everything off is suggested to those alone who have written it otherwise.
+        if name.eq_ignore_ascii_case(NONE) {
+            error.suggestion = Some(NONE.to_owned());
+        }
+        errors.push(SelectionError::UnknownInFlag(error));
     }
     if names.iter().any(|name| name == NONE) {
         if names.len() > 1 {
@@ -242,7 +245,12 @@ fn read_config<'c>(
                 name: entry.name.to_owned(),
                 error,
             })),
-            Err(error) => errors.push(SelectionError::UnknownInConfig { index, error }),
+            Err(mut error) => {
+                if error.name == NONE {
+                    error.known.clear();
+                }
+                errors.push(SelectionError::UnknownInConfig { index, error });
+            }
         }
     }
     configured
@@ -407,7 +415,7 @@ mod tests {
     fn the_config_is_validated_even_where_the_flag_switches_its_rules_off() {
         let config = [("Bravo", json!({"mode": "off", "x": 1})), ("none", Value::Null)];
         insta::assert_snapshot!(outcome(Some(&["none"]), Some(&config)), @r#"error: preflight rule "Bravo": x: unknown setting; known settings: mode, failMode | error: preflight rule "Bravo": mode: expected "error" or "warn", got "off" | error: unknown preflight rule "none"; to run no rule, write `preflightRules: []`"#);
-        insta::assert_snapshot!(outcome(Some(&["Zulu"]), Some(&config[1..])), @r#"error: --preflight: unknown preflight rule "Zulu" | error: unknown preflight rule "none"; to run no rule, write `preflightRules: []`"#);
+        insta::assert_snapshot!(outcome(Some(&["Zulu"]), Some(&config[1..])), @r#"error: --preflight: unknown preflight rule "Zulu"; known are Alpha, Bravo, Charlie | error: unknown preflight rule "none"; to run no rule, write `preflightRules: []`"#);
     }
 
     #[test]

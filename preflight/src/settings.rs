@@ -108,6 +108,8 @@ fn read_value(
         (SettingKind::Map(inner), Value::Object(map)) => {
             Ok(Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), map, path, errors)))
         }
+        // A map without an entry. A word that is left out by a slip must not become the default unseen.
+        (SettingKind::Map(_), Value::Null) => return absent(setting, path, errors),
         (SettingKind::Map(_), other) => Err(format!("expected a map, got {}", describe(other))),
         (SettingKind::Texts(words), Value::Array(items)) => {
             Ok(read_items(items, path, errors, |item, _, _| match item {

@@ -24,6 +24,15 @@ pub fn hint(suggestion: Option<&str>) -> String {
     suggestion.map(|name| format!("; did you mean \"{name}\"?")).unwrap_or_default()
 }
 
+/// [`hint`], or where nothing is alike, what there is: `; known are A, B`.
+#[must_use]
+pub fn hint_or_known(suggestion: Option<&str>, known: &[&str]) -> String {
+    if suggestion.is_none() && !known.is_empty() {
+        return format!("; known are {}", known.join(", "));
+    }
+    hint(suggestion)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -50,7 +50,12 @@ pub fn expand(name: &str, object: &Value) -> Result<String, String> {
         expanded.push_str(before);
         let value = placeholder_value(placeholder, object).ok_or_else(|| unknown_placeholder(placeholder))?;
         if value.is_empty() {
-            let why = if placeholder.starts_with("{crd-") { "; only a CustomResourceDefinition has one" } else { "" };
+            let why = match placeholder {
+                "{crd-group}" if is_definition(object) => "; its spec.group is missing",
+                "{crd-kind}" if is_definition(object) => "; its spec.names.kind is missing",
+                "{crd-group}" | "{crd-kind}" => "; only a CustomResourceDefinition has one",
+                _ => "",
+            };
             return Err(format!("placeholder {placeholder} has no value for {}{why}", ObjectRef::of(object)));
         }
         expanded.push_str(value);
@@ -133,10 +138,7 @@ fn unknown_placeholder(placeholder: &str) -> String {
 fn placeholder_value<'a>(placeholder: &str, object: &'a Value) -> Option<&'a str> {
     let api_version = object.text("/apiVersion");
     let group = pushback_preflight::object::split_api_version(api_version).0;
-    let of_crd = |pointer| {
-        let is_crd = group == "apiextensions.k8s.io" && object.text("/kind") == "CustomResourceDefinition";
-        if is_crd { object.text(pointer) } else { "" }
-    };
+    let of_crd = |pointer| if is_definition(object) { object.text(pointer) } else { "" };
     match placeholder {
         "{api-group}" => Some(group),
         "{kind}" => Some(object.text("/kind")),
@@ -146,6 +148,11 @@ fn placeholder_value<'a>(placeholder: &str, object: &'a Value) -> Option<&'a str
         "{crd-group}" => Some(of_crd("/spec/group")),
         _ => None,
     }
+}
+
+fn is_definition(object: &Value) -> bool {
+    object.text("/apiVersion").starts_with("apiextensions.k8s.io/")
+        && object.text("/kind") == "CustomResourceDefinition"
 }
 
 #[cfg(test)]
@@ -178,6 +185,12 @@ mod tests {
         assert_eq!(
             error("{crd-kind}"),
             "placeholder {crd-kind} has no value for ConfigMap a; only a CustomResourceDefinition has one"
+        );
+        let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "foos.ex.com"}});
+        assert_eq!(
+            expand("{crd-group}", &crd).expect_err("it is refused"),
+            "placeholder {crd-group} has no value for CustomResourceDefinition foos.ex.com; its spec.group is missing"
         );
     }
 

@@ -54,7 +54,11 @@ impl<'a> Bindings<'a> {
         for bound in of_kind.groups.iter().filter(|bound| applies(bound.built_in, &bound.left)) {
             let group = match &bound.what {
                 Text::Read(group) => group.clone(),
-                Text::Template { text, .. } => ordering::expand(text, object),
+                Text::Template { text, .. } => match ordering::expand(text, object) {
+                    // A definition without its group is no member: what it lacks is told where it is judged.
+                    Err(_) if bound.built_in => continue,
+                    group => group,
+                },
             };
             group.map_or_else(&mut *fail, |group| node.groups.push(group));
         }

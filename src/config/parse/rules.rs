@@ -17,8 +17,8 @@ pub(super) fn preflight_rule(node: &Node<'_>) -> Option<PreflightRule> {
     let fields = node.fields(&shapes::PREFLIGHT_RULE)?;
     let name = fields.required("name").and_then(|name| name.filled_text());
     let config = match fields.optional("config") {
-        Some(config) => config.map().cloned(),
-        None => Some(Map::new()),
+        Some(config) if !config.value().is_null() => config.map().cloned(),
+        _ => Some(Map::new()),
     };
     Some(PreflightRule {
         name: name?.to_owned(),
