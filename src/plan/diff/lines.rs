@@ -127,7 +127,7 @@ fn write_flow(value: &Value, is_top: bool, text: &mut String) {
     }
 }
 
-/// Quotes what would read as something else than this string: numbers, booleans, null, edges of white space.
+/// Quotes what would read as something else than this string: numbers, booleans, null, edges of white space, arrows.
 pub(super) fn plain_or_quoted(text: &str) -> String {
     let looks_like_other = matches!(
         text.to_ascii_lowercase().as_str(),
@@ -139,6 +139,8 @@ pub(super) fn plain_or_quoted(text: &str) -> String {
         || text.ends_with(char::is_whitespace)
         || text.contains(": ")
         || text.contains(" #")
+        // Old and new value stand on both sides of an arrow.
+        || ["→", "->"].iter().any(|arrow| text.contains(arrow))
         || text.chars().any(char::is_control);
     if looks_like_other || is_number || is_odd { Value::String(text.to_owned()).to_string() } else { text.to_owned() }
 }
