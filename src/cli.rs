@@ -70,6 +70,24 @@ enum Command {
     Completion(completion::CompletionArgs),
 }
 
+impl Command {
+    /// Refuses JSON where the command has none to print: text would be read as JSON.
+    ///
+    /// # Errors
+    /// JSON is asked for.
+    fn require_output(&self, global: &GlobalArgs) -> Result<(), error::CommandError> {
+        let has_json = match self {
+            Self::Completion(_) => false,
+            Self::Upgrade(arguments) => arguments.prints_events_or_json(),
+            _ => true,
+        };
+        if has_json || global.output_format() != Some(arguments::OutputFormat::Json) {
+            return Ok(());
+        }
+        Err(error::CommandError::usage("this command has no JSON to print: --output json is not for it"))
+    }
+}
+
 /// Parses the command line and runs it.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -78,6 +96,9 @@ pub fn main() -> ExitCode {
         Err(error) => return run::not_parsed(error, &std::env::args_os().collect::<Vec<_>>()),
     };
     let Cli { global, command } = cli;
+    if let Err(error) = command.require_output(&global) {
+        return run::fail(&global, &error);
+    }
     run::start_logging(global.verbose);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -98,7 +119,7 @@ pub fn main() -> ExitCode {
             Command::SimulateUpgrade(arguments) => upgrade::simulate::run(&global, arguments).await,
             Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments).await,
             Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),
-            Command::Version => run::simple(&global, version::run()),
+            Command::Version => run::simple(&global, version::run(&global)),
             Command::Completion(arguments) => run::simple(&global, completion::run(&arguments)),
         }
     });

@@ -41,7 +41,7 @@ pub struct ApplyArgs {
     plan: PlanArgs,
     #[command(flatten)]
     diff: DiffArgs,
-    /// Stop after the plan, as `pushback diff` does
+    /// Stop after the plan, as `pushback diff` does; with --preflight, after the rules
     #[arg(long, help_heading = "Diff")]
     diff_run: bool,
     #[command(flatten)]
@@ -61,8 +61,9 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
         .await;
     }
     let style = if diff.diff_changes { DiffStyle::Text } else { DiffStyle::Fields };
+    let started = Run::start(global, style, &preflight);
     let apply = Apply { global, app, input, plan, diff, preflight, write };
-    super::run::complete(global, Run::start(global, style), async |run| apply.run(run).await).await
+    super::run::complete(global, started, async |run| apply.run(run).await).await
 }
 
 /// Applies as a part of another command's run; nobody is asked. The arguments are those of `pushback apply`.

@@ -7,6 +7,7 @@ use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 
 use super::error::CommandError;
+use crate::report::report_file::ReportSpec;
 use crate::report::theme::ColorChoice;
 
 /// Arguments of every command.
@@ -43,7 +44,8 @@ pub struct GlobalArgs {
     /// Time that one request gets
     #[arg(long, global = true, value_parser = duration, default_value = "30s", value_name = "DURATION", hide_short_help = true)]
     pub request_timeout: Duration,
-    /// Output: rows that move (tty), lines (plain), JSON objects (json) [default: tty on a terminal, else plain]
+    /// Output: rows that move (tty), lines (plain), JSON (json): events from apply, delete and diff, the report from
+    /// check, one value from the others [default: tty on a terminal, else plain]
     #[arg(long, short = 'o', global = true, value_name = "FORMAT",
           value_parser = EnumValueParser::<OutputFormat>::new().map(Output::Format))]
     pub output: Option<Output>,
@@ -224,8 +226,8 @@ pub struct PreflightArgs {
     /// Accept one finding for this run, FINGERPRINT=REASON; recorded in the app's history
     #[arg(long, value_name = "FINGERPRINT=REASON", value_parser = waiver)]
     pub waive: Vec<(String, String)>,
-    /// Write a report, FORMAT=PATH, for json, junit, sarif, markdown or github; the path - is standard output; can be
-    /// given more than once
+    /// Write a report, FORMAT=PATH, for json, junit, sarif, markdown or github; the path - is standard output, which
+    /// then holds that report alone; can be given more than once
     #[arg(long, value_name = "FORMAT=PATH")]
     pub report: Vec<String>,
     /// Write the witness of each finding to a file in this folder, an object for `kubectl apply`
@@ -234,6 +236,15 @@ pub struct PreflightArgs {
     /// Write the facts that the rules judged, Secrets masked
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub facts_out: Option<PathBuf>,
+}
+
+impl PreflightArgs {
+    /// Whether a report is the one document that standard output holds.
+    #[must_use]
+    pub fn reports_to_standard_output(&self) -> bool {
+        let specs = self.report.iter().filter_map(|flag| flag.parse::<ReportSpec>().ok());
+        specs.into_iter().any(|spec| spec.is_standard_output())
+    }
 }
 
 /// How it is applied.

@@ -8,7 +8,7 @@ use super::outcome::End;
 use super::run::Run;
 use super::{input, pipeline, record_run};
 use crate::exit::ExitCode;
-use crate::report::output::Output;
+use crate::report::report_file::Document;
 use crate::report::{Counts, DiffStyle};
 
 /// Plan and run the preflight rules.
@@ -21,6 +21,8 @@ Examples:
   pushback check -f new.yaml --cluster file:old.yaml         two files
   pushback check -f git:v2:deploy --cluster git:v1:deploy    two releases
   pushback check -a shop -f shop/ --report json=report.json
+
+With --output json, standard output holds the report, as with --report json=-.
 
 Exit codes: 0 nothing stands against it, 1 wrong input, 10 apply would be refused, 13 no cluster.")]
 pub struct CheckArgs {
@@ -37,7 +39,10 @@ pub struct CheckArgs {
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
     let as_report = global.output_format() == Some(OutputFormat::Json);
-    let started = if as_report { Run::start_for_report(global) } else { Run::start(global, DiffStyle::Fields) };
+    let started = match as_report {
+        true => Run::start_for_report(global),
+        false => Run::start(global, DiffStyle::Fields, &arguments.preflight),
+    };
     super::run::complete(global, started, async |run| check(global, run, arguments).await).await
 }
 
@@ -61,12 +66,11 @@ async fn check(global: &GlobalArgs, run: &mut Run, arguments: CheckArgs) -> Resu
     };
     let (plan, report) = pipeline::until_stopped(stop, work).await?;
     if global.output_format() == Some(OutputFormat::Json) {
-        let mut output = Output::standard();
-        output.data(&pipeline::check_report(&setup, &plan, &report).to_json());
-        output.finish().map_err(|error| CommandError::usage(format!("failed to write the report: {error}")))?;
+        run.set_document(Document::of(pipeline::check_report(&setup, &plan, &report).to_json()));
     }
     let end = match report.outcome.refuses() {
         true => record_run::refused(&report),
+        false if report.rules.is_empty() => End::new(ExitCode::Success, "unchecked", Counts::default()),
         false => End::new(ExitCode::Success, "passed", Counts::default()),
     };
     // The process ends next, and gives all memory back at once: large definitions piece by piece take their time.

@@ -43,7 +43,7 @@ pub struct DeleteArgs {
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
-    let started = Run::start(global, DiffStyle::None);
+    let started = Run::start(global, DiffStyle::None, &arguments.preflight);
     super::run::complete(global, started, async |run| delete(global, run, &arguments).await).await
 }
 

@@ -1,15 +1,17 @@
 //! `pushback diff`: apply that stops at the plan.
 
 use clap::Args;
-use pushback_preflight::judge::{self, Outcome};
+use pushback_preflight::judge::{self, RunReport};
 use pushback_preflight::rule::Judgement;
 
 use super::arguments::{DiffArgs, GlobalArgs, InputArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
 use super::error::CommandError;
 use super::outcome::End;
+use super::pipeline::Setup;
 use super::run::Run;
 use super::{input, pipeline, record_run};
 use crate::exit::ExitCode;
+use crate::plan::Plan;
 use crate::report::{Counts, DiffStyle};
 
 /// Show what apply would change.
@@ -19,12 +21,14 @@ Examples:
   pushback diff -a shop -f shop/                 against the cluster of the kubeconfig
   pushback diff -a shop -f shop/ -c              as text
   pushback diff -a shop -f shop/ --diff-exit-status
+  pushback diff -a shop -f shop/ --preflight     and what the rules say of it
   pushback diff -f new.yaml --cluster file:old.yaml   two files
 
-What the server refuses is shown too. The preflight rules are run by `pushback check`.
+What the server refuses is shown too. The preflight rules run with --preflight; `pushback check`
+always runs them.
 
-Exit codes: 0 done, 1 wrong input, 10 the server would refuse it, 13 no cluster; with
---diff-exit-status 2 no changes, 3 changes.")]
+Exit codes: 0 done, 1 wrong input, 10 the server, or with --preflight a rule, refuses it, 13 no
+cluster; with --diff-exit-status 2 no changes, 3 changes.")]
 pub struct DiffCommandArgs {
     #[command(flatten)]
     pub(super) app: OptionalAppArgs,
@@ -41,7 +45,10 @@ pub struct DiffCommandArgs {
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
     let style = if arguments.diff.diff_changes { DiffStyle::Text } else { DiffStyle::Fields };
-    super::run::complete(global, Run::start(global, style), async |run| show(global, run, arguments).await).await
+    super::run::complete(global, Run::start(global, style, &arguments.preflight), async |run| {
+        show(global, run, arguments).await
+    })
+    .await
 }
 
 async fn show(global: &GlobalArgs, run: &mut Run, arguments: DiffCommandArgs) -> Result<End, CommandError> {
@@ -53,20 +60,25 @@ async fn show(global: &GlobalArgs, run: &mut Run, arguments: DiffCommandArgs) ->
     setup.sources = given.input.sources;
     run.warn_input(&given.input.warnings);
     let stop = run.stop.clone();
+    let judged = preflight.preflight.is_some();
     let work = async {
         let observed = pipeline::look(run, &setup, None).await?;
-        pipeline::plan_apply(run, &setup, observed, given.input.manifests, &input, &plan, true).await
+        let (plan, warnings) =
+            pipeline::plan_apply(run, &setup, observed, given.input.manifests, &input, &plan, true).await?;
+        run.warn_input(&warnings);
+        pipeline::show_plan(run, &setup, &plan, diff.diff_changes);
+        let report = match judged {
+            true => pipeline::judge(run, &setup, &plan, &preflight).await?.report,
+            false => told_by_the_server(run, &setup, &plan)?,
+        };
+        Ok((plan, report))
     };
-    let (plan, warnings) = pipeline::until_stopped(stop, work).await?;
-    run.warn_input(&warnings);
-    pipeline::show_plan(run, &setup, &plan, diff.diff_changes);
-    let server = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
-    let report = judge::judge(Vec::new(), server, &[], &run.surroundings.today());
-    pipeline::show_findings(run, &setup, &plan, &report.findings);
-    pipeline::write_reports(run, &setup, &plan, &report)?;
-    if matches!(report.outcome, Outcome::Refused | Outcome::Unable) {
+    let (plan, report) = pipeline::until_stopped(stop, work).await?;
+    if report.outcome.refuses() {
         let mut end = record_run::refused(&report);
-        end.error = report.rules.iter().flat_map(|rule| rule.unable.clone()).collect::<Vec<_>>().join("\n");
+        if !judged {
+            end.error = report.rules.iter().flat_map(|rule| rule.unable.clone()).collect::<Vec<_>>().join("\n");
+        }
         return Ok(end);
     }
     let (code, word) = match (plan.has_changes(), diff.diff_exit_status) {
@@ -76,4 +88,13 @@ async fn show(global: &GlobalArgs, run: &mut Run, arguments: DiffCommandArgs) ->
         (false, false) => (ExitCode::Success, "unchanged"),
     };
     Ok(End::new(code, word, Counts::default()))
+}
+
+/// What the plan itself has met, shown and reported: no rule runs.
+fn told_by_the_server(run: &Run, setup: &Setup, plan: &Plan) -> Result<RunReport, CommandError> {
+    let server = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
+    let report = judge::judge(Vec::new(), server, &[], &run.surroundings.today());
+    pipeline::show_findings(run, setup, plan, &report.findings);
+    pipeline::write_reports(run, setup, plan, &report)?;
+    Ok(report)
 }

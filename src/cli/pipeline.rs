@@ -429,7 +429,7 @@ pub async fn judge(run: &Run, setup: &Setup, plan: &Plan, preflight: &PreflightA
         elapsed: run.elapsed().saturating_sub(started).into(),
     });
     if let Some(compared) = upgrade_diff::compared(&mut memories) {
-        write_experiments(setup, &compared)?;
+        write_experiments(run, setup, &compared)?;
     }
     if let Some(path) = &preflight.facts_out {
         write_facts(path, facts.clone(), &setup.config)?;
@@ -447,11 +447,18 @@ pub async fn judge(run: &Run, setup: &Setup, plan: &Plan, preflight: &PreflightA
 }
 
 /// Writes the experiments that test the upgrade, where rule UpgradeDiff is told to, refused or not.
-fn write_experiments(setup: &Setup, compared: &Compared) -> Result<(), CommandError> {
+fn write_experiments(run: &Run, setup: &Setup, compared: &Compared) -> Result<(), CommandError> {
     for selected in setup.selection.rules.iter().filter(|selected| selected.rule.meta().name == upgrade_diff::NAME) {
         let Some(folder) = upgrade_diff::experiments_folder(&selected.settings) else { continue };
         let suite = generate::generate(&compared.old, &compared.new, &compared.diff, &generate::Options::default());
         suite_folder::write(Path::new(folder), &suite).map_err(|error| CommandError::usage(error.to_string()))?;
+        run.events.send(Event::Diagnostic {
+            code: "experiments-written".to_owned(),
+            message: format!(
+                "{} that test the upgrade: {folder}",
+                words::counted(suite.experiments.len(), "experiment")
+            ),
+        });
     }
     Ok(())
 }
@@ -468,13 +475,15 @@ pub fn write_reports(run: &Run, setup: &Setup, plan: &Plan, report: &RunReport) 
         return Ok(());
     }
     let report = check_report(setup, plan, report);
-    // On standard output they come behind what is on its way there.
-    run.settle();
-    setup
-        .reports
-        .iter()
-        .try_for_each(|spec| spec.write(&report))
-        .map_err(|error| CommandError::usage(error.to_string()))
+    for spec in &setup.reports {
+        if spec.is_standard_output() {
+            // A plan made anew is judged anew; of its reports, the last one is printed.
+            run.set_document(spec.document(&report));
+        } else {
+            spec.write(&report).map_err(|error| CommandError::usage(error.to_string()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The check report of a run.

@@ -27,7 +27,14 @@ pub struct RulesArgs {
 pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String> {
     if let Some(name) = &arguments.name {
         let rule = registry::find(name)?;
-        return Ok(pushback_preflight::reference::rule_markdown(rule.meta()));
+        let explanation = pushback_preflight::reference::rule_markdown(rule.meta());
+        if global.output_format() == Some(OutputFormat::Json) {
+            let meta = rule.meta();
+            let rule = json!({"schemaVersion": 1, "name": meta.name, "summary": meta.summary, "default": meta.default,
+                "explanation": explanation});
+            return Ok(serde_json::to_string_pretty(&rule)? + "\n");
+        }
+        return Ok(explanation);
     }
     if global.output_format() == Some(OutputFormat::Json) {
         let rules: Vec<_> = registry::metas()

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::arguments::{GlobalArgs, OutputFormat};
+use super::arguments::{GlobalArgs, OutputFormat, PreflightArgs};
 use super::error::CommandError;
 use super::outcome::End;
 use super::pipeline::until_stopped;
@@ -20,6 +20,7 @@ use crate::report::escape::{terminal_safe, without_commands};
 use crate::report::event::{Event, Events, PLANNING};
 use crate::report::output::Output;
 use crate::report::render::renderer;
+use crate::report::report_file::Document;
 use crate::report::{ColorChoice, DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, prompt, system_clock};
 use crate::surroundings::{Surroundings, reason};
 
@@ -39,34 +40,46 @@ pub struct Run {
     /// How long the user was asked; no time of the run's.
     asked: Mutex<Duration>,
     cluster: Option<Arc<dyn Cluster>>,
+    /// What standard output holds at the end, where the run is for a document.
+    document: Mutex<Option<Document>>,
 }
 
 impl Run {
-    /// Starts showing a run.
-    ///
-    /// # Errors
-    /// The system has no thread left.
-    pub fn start(global: &GlobalArgs, diff: DiffStyle) -> std::io::Result<Self> {
-        Self::start_as(global, diff, format(global), Box::new(std::io::stdout()))
-    }
-
     /// Starts a run whose data is a report at its end: nothing else goes to standard output.
     ///
     /// # Errors
     /// The system has no thread left.
     pub fn start_for_report(global: &GlobalArgs) -> std::io::Result<Self> {
-        Self::start_as(global, DiffStyle::None, Format::Plain, Box::new(std::io::sink()))
+        Self::start_as(global, DiffStyle::None, Format::Plain, (Box::new(std::io::sink()), false))
+    }
+
+    /// Starts a run that people read, or, where one of its reports goes to standard output, a run for that one
+    /// document: people then read on standard error.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start(global: &GlobalArgs, diff: DiffStyle, preflight: &PreflightArgs) -> std::io::Result<Self> {
+        let format = format(global);
+        // Events are a document of their own; a report beside them is refused with the other arguments.
+        if format != Format::Json && preflight.reports_to_standard_output() {
+            let errors = std::io::stderr();
+            let is_terminal = errors.is_terminal();
+            return Self::start_as(global, diff, format, (Box::new(errors), is_terminal));
+        }
+        let output = std::io::stdout();
+        let is_terminal = output.is_terminal();
+        Self::start_as(global, diff, format, (Box::new(output), is_terminal))
     }
 
     fn start_as(
         global: &GlobalArgs,
         diff: DiffStyle,
         format: Format,
-        data: Box<dyn std::io::Write + Send>,
+        (data, data_is_terminal): (Box<dyn std::io::Write + Send>, bool),
     ) -> std::io::Result<Self> {
         let options = RenderOptions {
             theme: theme(global, std::io::stderr().is_terminal()),
-            data_theme: theme(global, std::io::stdout().is_terminal()),
+            data_theme: theme(global, data_is_terminal),
             verbose: global.verbose > 0,
             diff,
             size: None,
@@ -84,6 +97,7 @@ impl Run {
             started: Instant::now(),
             asked: Mutex::default(),
             cluster: None,
+            document: Mutex::default(),
         })
     }
 
@@ -158,6 +172,11 @@ impl Run {
         self.reporter.settle(&self.events);
     }
 
+    /// Takes what standard output is to hold at the end, instead of what was taken before.
+    pub fn set_document(&self, document: Document) {
+        *self.document.lock().unwrap_or_else(PoisonError::into_inner) = Some(document);
+    }
+
     /// Asks the user; yes where `--yes` is given.
     ///
     /// # Errors
@@ -203,7 +222,13 @@ impl Run {
         let requests = self.cluster.as_ref().map(|cluster| cluster.request_count()).unwrap_or_default();
         let elapsed = self.elapsed();
         self.events.send(end.event(requests, elapsed));
-        let Err(error) = self.reporter.join() else { return code };
+        let document = self.document.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let written = self.reporter.join().and_then(|()| {
+            let mut output = Output::standard();
+            document.iter().for_each(|document| document.print(&mut output));
+            output.finish()
+        });
+        let Err(error) = written else { return code };
         let failed = not_written(&error);
         // What is deployed stays deployed, whether or not it could be told; otherwise the data were what the run was for.
         let was_for_data = matches!(code, ExitCode::Success | ExitCode::NoChanges | ExitCode::Changes) && !wrote;

@@ -11,6 +11,7 @@ pub mod simulate;
 pub mod validate;
 pub mod validate_version;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
@@ -27,6 +28,7 @@ use crate::report::error_text::warning_text;
 use crate::report::json::terminal_safe_json;
 use crate::report::output::Output;
 use crate::report::report_file::write_text;
+use crate::report::words::counted;
 use crate::upgrade::sources::{self, Side};
 
 /// Compare two releases of an operator.
@@ -54,6 +56,14 @@ enum UpgradeCommand {
     Run(execute::RunArgs),
     /// Take back what killed runs of experiments have left
     Recover(recover::RecoverArgs),
+}
+
+impl UpgradeArgs {
+    /// Whether the global `--output json` means anything here; commands whose `--output` is a path say so themselves.
+    #[must_use]
+    pub fn prints_events_or_json(&self) -> bool {
+        !matches!(self.command, UpgradeCommand::Validate(_) | UpgradeCommand::Recover(_))
+    }
 }
 
 /// Runs the command.
@@ -285,17 +295,37 @@ pub enum FailOn {
 }
 
 impl FailOn {
-    /// The exit code where the worst change is `worst`.
+    /// The exit code for changes of these severities, and why it is not 0.
     #[must_use]
-    pub fn code(self, worst: Option<Severity>) -> ExitCode {
+    pub fn judge(self, changes: impl IntoIterator<Item = Severity>) -> (ExitCode, Option<String>) {
         let least = match self {
             Self::Breaking => Severity::Breaking,
             Self::Warning => Severity::Warning,
             Self::Info => Severity::Info,
-            Self::Never => return ExitCode::Success,
+            Self::Never => return (ExitCode::Success, None),
         };
-        if worst.is_some_and(|worst| worst >= least) { ExitCode::Refused } else { ExitCode::Success }
+        let mut counts: BTreeMap<Severity, usize> = BTreeMap::new();
+        for severity in changes.into_iter().filter(|severity| *severity >= least) {
+            *counts.entry(severity).or_default() += 1;
+        }
+        if counts.is_empty() {
+            return (ExitCode::Success, None);
+        }
+        let words: Vec<String> = counts.iter().rev().map(|(severity, count)| of_severity(*severity, *count)).collect();
+        let reason = format!("Refused by --fail-on {}: {}.", least.as_str(), words.join(", "));
+        (ExitCode::Refused, Some(reason))
     }
+}
+
+/// `1 change is breaking`.
+fn of_severity(severity: Severity, count: usize) -> String {
+    let verb = if count == 1 { "is" } else { "are" };
+    let word = match severity {
+        Severity::Breaking => "breaking",
+        Severity::Warning => "of severity warning",
+        Severity::Info => "of severity info",
+    };
+    format!("{} {verb} {word}", counted(count, "change"))
 }
 
 /// A report that is to be shown, and how the command ends then.
@@ -307,6 +337,8 @@ pub struct Ended {
     pub path: Option<PathBuf>,
     /// The exit code.
     pub code: ExitCode,
+    /// Why the exit code is not 0, for whoever does not read the report.
+    pub reason: Option<String>,
 }
 
 /// JSON or YAML of a report.
@@ -339,6 +371,9 @@ pub fn ended(global: &GlobalArgs, result: Result<Ended, CommandError>) -> ExitCo
     let written = result.and_then(|ended| {
         let path = ended.path.unwrap_or_else(|| PathBuf::from("-"));
         write_text(&path, &ended.text).map_err(|error| CommandError::usage(error.to_string()))?;
+        if let Some(reason) = ended.reason {
+            Output::standard().progress(&format!("{reason}\n"));
+        }
         Ok(ended.code)
     });
     written.unwrap_or_else(|error| fail(global, &error))

@@ -1,9 +1,17 @@
 //! `pushback version`.
 
+use serde_json::json;
+
+use super::arguments::{GlobalArgs, OutputFormat};
+
 /// Runs the command.
 ///
 /// # Errors
 /// None.
-pub fn run() -> anyhow::Result<String> {
+pub fn run(global: &GlobalArgs) -> anyhow::Result<String> {
+    if global.output_format() == Some(OutputFormat::Json) {
+        let version = json!({"schemaVersion": 1, "version": env!("CARGO_PKG_VERSION")});
+        return Ok(serde_json::to_string_pretty(&version)? + "\n");
+    }
     Ok(format!("pushback version {}\n", env!("CARGO_PKG_VERSION")))
 }

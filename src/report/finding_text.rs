@@ -124,10 +124,7 @@ fn witness_text(witness: &Value, margin: &str, theme: Theme) -> String {
 pub fn preflight_text(outcome: &str, rules: &[RuleLine], elapsed: Millis, theme: Theme) -> String {
     let heading = theme.paint(Role::Strong, "Preflight");
     if rules.is_empty() {
-        return format!(
-            "{heading}  {}\n",
-            theme.paint(Role::Caution, &format!("{}: no rule ran", terminal_safe(outcome)))
-        );
+        return format!("{heading}  {}\n", theme.paint(Role::Caution, &no_rule_ran(outcome)));
     }
     let words: Vec<String> = rules.iter().map(|rule| rule_words(rule, theme)).collect();
     let mut text = format!(
@@ -147,6 +144,15 @@ pub fn preflight_text(outcome: &str, rules: &[RuleLine], elapsed: Millis, theme:
         }
     }
     text
+}
+
+/// That nothing was judged is no pass; what the server has refused without any rule is refused all the same.
+#[must_use]
+pub fn no_rule_ran(outcome: &str) -> String {
+    match outcome {
+        "passed" => "no rule ran".to_owned(),
+        other => format!("{}; no rule ran", terminal_safe(other)),
+    }
 }
 
 fn rule_words(rule: &RuleLine, theme: Theme) -> String {
@@ -353,6 +359,6 @@ mod tests {
           PermissionValidation skipped: a directory has no permissions
           StoredVersions unable: cannot list widgets.example.com: forbidden
         ");
-        assert_snapshot!(preflight_text("passed", &[], Millis(1), Theme::plain()), @"Preflight  passed: no rule ran");
+        assert_snapshot!(preflight_text("passed", &[], Millis(1), Theme::plain()), @"Preflight  no rule ran");
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::escape::{terminal_safe, terminal_safe_lines};
 use super::event::RuleLine;
+use super::finding_text::no_rule_ran;
 use super::finding_words::{consequence, live_objects, rule_and_check, waivable, weight, witness_yaml};
 use super::json_report::CheckReport;
 use super::words::{counted, counts_to_do, shorten};
@@ -59,7 +60,11 @@ pub fn text(report: &CheckReport) -> String {
 }
 
 fn head(report: &CheckReport) -> String {
-    let mut text = format!("## pushback: {}\n\n", escaped(&report.outcome, VALUE));
+    let outcome_words = match report.rules.is_empty() {
+        true => no_rule_ran(&report.outcome),
+        false => report.outcome.clone(),
+    };
+    let mut text = format!("## pushback: {}\n\n", escaped(&outcome_words, VALUE));
     text += &format!(
         "App {} on {}: {}.\n\n",
         code(&report.app, VALUE),
@@ -67,7 +72,7 @@ fn head(report: &CheckReport) -> String {
         counts_to_do(&report.changes)
     );
     if report.rules.is_empty() {
-        return text + "No preflight rule ran.\n";
+        return text + "No preflight rule judged this change.\n";
     }
     text += "| Rule | Outcome | Breaking | Unknown | Changes | Waived |\n|---|---|--:|--:|--:|--:|\n";
     for rule in &report.rules {

@@ -10,7 +10,7 @@ use super::end_text::end_text;
 use super::error_text::place;
 use super::escape::terminal_safe;
 use super::event::{Event, Millis, PLANNING};
-use super::finding_text::{finding_text, preflight_text};
+use super::finding_text::{finding_text, no_rule_ran, preflight_text};
 use super::output::Output;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
@@ -125,7 +125,11 @@ impl Renderer for PlainRenderer {
                     .data(&format!("{gap}{}", finding_text(finding, excerpt.as_deref(), self.options.data_theme)));
             }
             Event::Preflight { outcome, rules, elapsed } => {
-                self.line(now, &["preflight", &terminal_safe(outcome), &counted(rules.len(), "rule"), &took(*elapsed)]);
+                let words = match rules.is_empty() {
+                    true => no_rule_ran(outcome),
+                    false => format!("{} {}", terminal_safe(outcome), counted(rules.len(), "rule")),
+                };
+                self.line(now, &["preflight", &words, &took(*elapsed)]);
                 self.output.data(&preflight_text(outcome, rules, *elapsed, self.options.data_theme));
             }
             Event::ChangeStart { object, operation } => {

@@ -85,6 +85,26 @@ impl FromStr for ReportSpec {
     }
 }
 
+/// A report on its way to standard output.
+#[derive(Debug)]
+pub struct Document {
+    text: String,
+    print: fn(&mut Output, &str),
+}
+
+impl Document {
+    /// Of text that commands nothing.
+    #[must_use]
+    pub fn of(text: String) -> Self {
+        Self { text, print: Output::data }
+    }
+
+    /// Prints it.
+    pub fn print(&self, output: &mut Output) {
+        (self.print)(output, &self.text);
+    }
+}
+
 impl ReportSpec {
     /// Whether it goes to standard output.
     #[must_use]
@@ -109,15 +129,22 @@ impl ReportSpec {
     /// # Errors
     /// It could not be written; what was there before is still there.
     pub fn write(&self, report: &CheckReport) -> Result<(), ReportError> {
+        let Document { text, print } = self.document(report);
+        write_with(&self.path, &text, print)
+    }
+
+    /// The report as it is written.
+    #[must_use]
+    pub fn document(&self, report: &CheckReport) -> Document {
         let text = match self.format {
             ReportFormat::Json => report.to_json(),
             ReportFormat::Junit => junit_report::text(report),
             ReportFormat::Sarif => sarif_report::text(report),
             ReportFormat::Markdown => markdown_report::text(report),
             // The only text that a runner is to act on.
-            ReportFormat::Github => return write_with(&self.path, &github_report::text(report), Output::commands),
+            ReportFormat::Github => return Document { text: github_report::text(report), print: Output::commands },
         };
-        write_text(&self.path, &text)
+        Document::of(text)
     }
 
     fn target(&self) -> io::Result<Target> {
@@ -160,8 +187,10 @@ enum Target {
     StandardOutput,
 }
 
-fn is_standard_output(path: &Path) -> bool {
-    path == Path::new("-") || path == Path::new("/dev/stdout")
+/// Whether a path means standard output, by whichever name.
+#[must_use]
+pub fn is_standard_output(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
 fn target(path: &Path) -> io::Result<Target> {

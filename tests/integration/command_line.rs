@@ -15,7 +15,11 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_reader_that_goes_away_does_not_end_a_run,
         Nothing: the_json_of_a_check_is_its_report,
         Nothing: every_report_tells_of_a_finding_where_it_stands,
-        Nothing: a_report_on_standard_output_follows_what_is_there,
+        Nothing: a_diff_runs_the_rules_where_they_are_asked_for,
+        Nothing: a_run_without_rules_is_no_pass,
+        Nothing: what_is_left_empty_or_misspelt_is_answered,
+        Nothing: values_on_both_sides_of_an_arrow_can_be_told_apart,
+        Nothing: a_definition_without_its_group_is_told_as_such,
         Nothing: data_that_cannot_be_written_fails_the_run,
         Nothing: events_begin_with_the_start_and_end_with_the_end,
     ]
@@ -187,22 +191,86 @@ fn every_report_tells_of_a_finding_where_it_stands() {
     // A diff runs no rule, and its reports say so.
     pushback.run(&[&["diff"][..], &common, &flags].concat()).expect(0);
     assert_eq!(pushback.read_json("report.json")["changes"]["update"], 1);
-    assert!(pushback.read("report.markdown").contains("No preflight rule ran"));
+    assert!(pushback.read("report.markdown").starts_with("## pushback: no rule ran\n"));
     assert_eq!(pushback.read("report.github"), "");
 }
 
-fn a_report_on_standard_output_follows_what_is_there() {
+fn a_diff_runs_the_rules_where_they_are_asked_for() {
     let pushback = refused_change();
-    let common = ["-a", "foo", "-f", "in.yaml", "--cluster", "dir:live", "--report", "github=-"];
-    let ran = pushback.run(&[&["check"][..], &common].concat()).expect(10);
-    let last = ran.stdout.lines().last().expect("a line");
-    assert!(last.starts_with("::error file=in.yaml,line=6"), "{last}");
-    assert!(ran.stdout.contains("Preflight  "), "{}", ran.stdout);
-    assert!(!pushback.directory().join("-").exists());
-    for wrong in [&["--output", "json"][..], &["--report", "json=/dev/stdout"]] {
-        let ran = pushback.run(&[&["check"][..], &common, wrong].concat()).expect(1);
-        assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    let common = ["-a", "foo", "-f", "in.yaml", "--cluster", "dir:live", "--yes", "--report", "json=report.json"];
+    let live = pushback.tree("live");
+    for command in [&["diff"][..], &["apply", "--diff-run"]] {
+        pushback.run(&[command, &common].concat()).expect(0);
+        pushback.run(&[command, &common, &["--preflight=none", "--diff-exit-status"]].concat()).expect(3);
+        for preflight in
+            [&["--preflight"][..], &["--preflight=CRDUpgradeSafety"], &["--preflight", "--diff-exit-status"]]
+        {
+            let ran = pushback.run(&[command, &common, preflight].concat()).expect(10);
+            assert!(ran.stdout.contains("error[CRDUpgradeSafety/scope]"), "{command:?} {preflight:?}: {}", ran.stdout);
+            assert!(ran.stderr.contains("Refused: nothing was written."), "{}", ran.stderr);
+            assert_eq!(pushback.read_json("report.json")["rules"][0]["outcome"], "failed");
+        }
     }
+    assert_eq!(pushback.tree("live"), live);
+}
+
+fn a_run_without_rules_is_no_pass() {
+    let pushback = refused_change();
+    pushback.write("none.yaml", "apiVersion: pushback.dev/v1alpha1\nkind: Config\npreflightRules: []\n");
+    let common = ["check", "-a", "foo", "-f", "in.yaml", "--cluster", "dir:live", "--report", "markdown=report.md"];
+    for off in [&["--preflight=none"][..], &["--config", "none.yaml"]] {
+        let ran = pushback.run(&[&common[..], off].concat()).expect(0);
+        assert!(ran.stdout.contains("\nPreflight  no rule ran\n"), "{}", ran.stdout);
+        assert!(ran.stderr.contains(" preflight no rule ran "), "{}", ran.stderr);
+        for text in [&ran.stdout, &ran.stderr, &pushback.read("report.md")] {
+            assert!(!text.contains("passed"), "{text}");
+        }
+    }
+}
+
+fn what_is_left_empty_or_misspelt_is_answered() {
+    let pushback = refused_change();
+    let check = ["check", "-a", "foo", "-f", "in.yaml", "--cluster", "dir:live"];
+    let config =
+        "apiVersion: pushback.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: CRDUpgradeSafety\n  config:\n";
+    pushback.write("config.yaml", config);
+    let ran = pushback.run(&[&check[..], &["--config", "config.yaml"]].concat()).expect(10);
+    assert!(ran.stdout.contains("Preflight  1 rule: CRDUpgradeSafety failed (1 breaking)"), "{}", ran.stdout);
+    pushback.write("config.yaml", format!("{}    checks:\n", config));
+    pushback.run(&[&check[..], &["--config", "config.yaml"]].concat()).expect(10);
+    let misspelt = |name: &str| {
+        let preflight = format!("--preflight={name}");
+        pushback.run(&[&check[..], &[&preflight]].concat()).expect(1).complaints().lines().next().map(str::to_owned)
+    };
+    let known = "known are CRDUpgradeSafety, PermissionValidation, FieldConflicts, DestructiveChange, UpgradeDiff";
+    for (name, answer) in
+        [("Nope", known), ("CRDUpgrade", "did you mean \"CRDUpgradeSafety\"?"), ("None", "did you mean \"none\"?")]
+    {
+        assert_eq!(misspelt(name), Some(format!("error: --preflight: unknown preflight rule \"{name}\"; {answer}")),);
+    }
+    // The example of all settings gives no reason for a warning of its own.
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/config.example.yaml");
+    let ran = pushback.run(&[&check[..], &["--config", example]].concat());
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+}
+
+fn values_on_both_sides_of_an_arrow_can_be_told_apart() {
+    let pushback = Pushback::new();
+    let map = |value: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {value:?}}}\n");
+    pushback.write("old.yaml", map("x → y")).write("new.yaml", map("x -> z"));
+    let ran = pushback.run(&["diff", "-f", "new.yaml", "--cluster", "file:old.yaml"]).expect(0);
+    assert!(ran.stdout.contains(" data.a  \"x → y\" -> \"x -> z\"\n"), "{}", ran.stdout);
+}
+
+fn a_definition_without_its_group_is_told_as_such() {
+    let pushback = Pushback::new();
+    let definition =
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: foos.ex.com}\n";
+    pushback.write("crd.yaml", definition);
+    let ran = pushback.run(&["check", "-f", "crd.yaml", "--cluster", "dir:live"]).expect(10);
+    assert!(ran.stdout.contains("error[CRDUpgradeSafety/invalid]"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("spec.group"), "{}", ran.stdout);
+    pushback.run(&["diff", "-f", "crd.yaml", "--cluster", "file:crd.yaml"]).expect(0);
 }
 
 /// A device that is always full stands for the disk.

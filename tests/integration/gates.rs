@@ -15,6 +15,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_change_of_a_definition_has_the_published_form,
         Nothing: a_required_field_with_a_default_is_switched_alike_everywhere,
         Nothing: simulate_pairs_as_it_is_told,
+        Nothing: a_severity_is_read_in_either_case_and_a_failed_gate_says_why,
     ]
 }
 
@@ -227,4 +228,30 @@ fn simulate_pairs_as_it_is_told() {
     };
     assert!(simulate("published").contains("ComponentRenamed"));
     assert!(simulate("guarded").contains("ComponentAdded"));
+}
+
+fn a_severity_is_read_in_either_case_and_a_failed_gate_says_why() {
+    let pushback = Pushback::new();
+    pushback.write("old.yaml", definition("size: {type: integer, minimum: 1}", ""));
+    pushback.write("new.yaml", definition("size: {type: integer, minimum: 2}", ""));
+    let sides = ["--from", "old.yaml", "--to", "new.yaml"];
+    for (command, what) in
+        [(&["upgrade", "diff-crds"][..], "1 change is breaking"), (&["upgrade", "diff"], "1 change is breaking")]
+    {
+        for fail_on in ["Breaking", "breaking", "WARNING"] {
+            let gate = ["--fail-on", fail_on];
+            let printed = pushback.run(&[command, &sides, &gate].concat()).expect(10);
+            let written = pushback.run(&[command, &sides, &gate, &["--output", "report.md"]].concat()).expect(10);
+            assert_eq!(written.stdout, "");
+            let least = fail_on.to_lowercase();
+            let said = match least.as_str() {
+                "breaking" => format!("Refused by --fail-on breaking: {what}.\n"),
+                _ => format!("Refused by --fail-on {least}: {what}.\n"),
+            };
+            assert_eq!((printed.stderr, written.stderr), (said.clone(), said), "{command:?}");
+        }
+        let passed =
+            pushback.run(&[command, &sides, &["--fail-on", "Never", "--output", "report.md"]].concat()).expect(0);
+        assert_eq!(passed.stderr, "");
+    }
 }

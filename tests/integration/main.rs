@@ -13,6 +13,7 @@ mod derived_models;
 mod destructive_change;
 mod diff_crds;
 mod directory;
+mod documents;
 mod examples;
 mod experiments;
 mod failures;
@@ -77,6 +78,7 @@ fn all_tests() -> Vec<TestCase> {
         destructive_change::tests(),
         diff_crds::tests(),
         directory::tests(),
+        documents::tests(),
         examples::tests(),
         experiments::tests(),
         failures::tests(),

@@ -77,12 +77,6 @@ impl ReleaseDiff {
         own.map(|change| change.severity).chain(self.crd_changes.iter().map(|change| change.severity))
     }
 
-    /// The worst severity; `None` where nothing changed.
-    #[must_use]
-    pub fn worst(&self) -> Option<Severity> {
-        self.severities().max()
-    }
-
     /// Counts anew.
     pub fn summarise(&mut self) {
         let severity = |severity| self.severities().filter(|other| *other == severity).count();

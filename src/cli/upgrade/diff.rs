@@ -35,7 +35,7 @@ pub struct UpgradeDiffArgs {
     #[command(flatten)]
     shown: ShownArgs,
     /// Exit with 10 where a change is at least this bad
-    #[arg(long, value_name = "SEVERITY", default_value = "breaking", help_heading = "Report")]
+    #[arg(long, value_name = "SEVERITY", default_value = "breaking", ignore_case = true, help_heading = "Report")]
     fail_on: FailOn,
 }
 
@@ -60,7 +60,7 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ende
     warn(global, &new.warnings);
     let (old, new) = sources::releases(&old, &new)?;
     let mut diff = compare::compare(&old, &new, matching.options(&definitions));
-    let code = fail_on.code(diff.worst());
+    let (code, reason) = fail_on.judge(diff.severities());
     if breaking {
         diff.keep_from(Severity::Breaking);
     }
@@ -71,5 +71,5 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ende
             data_text(&Report { schema_version: 1, diff: &diff }, format)?
         }
     };
-    Ok(Ended { text, path, code })
+    Ok(Ended { text, path, code, reason })
 }

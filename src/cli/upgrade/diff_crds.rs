@@ -32,7 +32,7 @@ pub struct DiffCrdsArgs {
     #[command(flatten)]
     shown: ShownArgs,
     /// Exit with 10 where a change is at least this bad
-    #[arg(long, value_name = "SEVERITY", default_value = "breaking")]
+    #[arg(long, value_name = "SEVERITY", default_value = "breaking", ignore_case = true)]
     fail_on: FailOn,
 }
 
@@ -53,7 +53,8 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<Ended, 
         ReportFormat::Markdown => definitions_text::markdown(&diff),
         format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&diff, format)?,
     };
-    Ok(Ended { text, path, code: fail_on.code(diff.worst()) })
+    let (code, reason) = fail_on.judge(diff.changes().map(|change| change.severity));
+    Ok(Ended { text, path, code, reason })
 }
 
 /// Two files of two definitions are no two states of one, and two sides without any are a wrong path.

@@ -1,7 +1,7 @@
 //! `pushback upgrade run`: runs experiments on a cluster, one after the other, and takes back what they inject.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ use crate::path_safety::check_folder;
 use crate::report::Counts;
 use crate::report::event::Event;
 use crate::report::experiment_report;
-use crate::report::report_file::{ReportFormat as FileFormat, ReportSpec, write_text};
+use crate::report::output::Output;
+use crate::report::report_file::{ReportFormat as FileFormat, ReportSpec, is_standard_output, write_text};
 use crate::report::words::counted;
 use crate::upgrade::change::Step;
 use crate::upgrade::inject::Site;
@@ -74,12 +75,13 @@ pub struct ExecuteArgs {
     #[arg(long, value_name = "NAMESPACE")]
     pub allow_namespace: Vec<String>,
     /// The most dangerous experiments that may run; others are skipped
-    #[arg(long, value_name = "LEVEL", default_value = "medium")]
+    #[arg(long, value_name = "LEVEL", default_value = "medium", ignore_case = true)]
     pub max_danger: Danger,
     /// The least bad verdict that makes the command fail
-    #[arg(long, value_name = "VERDICT", default_value = "inconclusive")]
+    #[arg(long, value_name = "VERDICT", default_value = "inconclusive", ignore_case = true)]
     pub fail_on_verdict: FailOnVerdict,
-    /// Write a report, json=PATH or junit=PATH; can be given more than once
+    /// Write a report, json=PATH or junit=PATH; the path - is standard output, which then holds that report alone; can be
+    /// given more than once
     #[arg(long, value_name = "FORMAT=PATH")]
     pub report: Vec<String>,
     /// Write results.json and suite-results.xml to this folder
@@ -219,6 +221,7 @@ pub async fn execute_all(
 ) -> Result<End, CommandError> {
     let path = shown.path.clone().unwrap_or_else(|| PathBuf::from("-"));
     let reports = reports(arguments)?;
+    let told_on_errors = one_document(&path, shown.format, &reports)?;
     let site = site(arguments)?;
     let notices = run.notices();
     let stop = run.stop.clone();
@@ -253,7 +256,11 @@ pub async fn execute_all(
         format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&report, format)?,
     };
     let failed = |error: crate::report::report_file::ReportError| CommandError::usage(error.to_string());
-    write_text(&path, &text).map_err(failed)?;
+    if told_on_errors {
+        Output::standard().progress(&text);
+    } else {
+        write_text(&path, &text).map_err(failed)?;
+    }
     for (format, path) in &reports {
         let text = match format {
             FileFormat::Junit => experiment_report::junit(&report),
@@ -263,6 +270,20 @@ pub async fn execute_all(
     }
     let stopped = signals::exit_code(*run.stop.borrow()).filter(|_| was_stopped);
     Ok(end(&report, worst, stopped, arguments.fail_on_verdict))
+}
+
+/// Standard output holds one document: a report that goes there drives out the table, which is then told where progress
+/// is, and nothing else. Returns whether it does.
+///
+/// # Errors
+/// Two documents are asked for.
+fn one_document(path: &Path, format: ReportFormat, reports: &[(FileFormat, PathBuf)]) -> Result<bool, CommandError> {
+    let on_standard_output = reports.iter().filter(|(_, path)| is_standard_output(path)).count();
+    let shown_too = is_standard_output(path) && on_standard_output > 0;
+    if on_standard_output > 1 || (shown_too && format != ReportFormat::Table) {
+        return Err(CommandError::usage_with_hint("two reports go to standard output", "name a file for one of them"));
+    }
+    Ok(shown_too)
 }
 
 fn end(report: &RunReport, worst: Verdict, stopped: Option<ExitCode>, fail_on: FailOnVerdict) -> End {

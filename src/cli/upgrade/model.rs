@@ -95,7 +95,7 @@ pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<Ended, Com
         text.push_str("---\n");
         text.push_str(&yaml(&document)?);
     }
-    Ok(Ended { text, path, code: ExitCode::Success })
+    Ok(Ended { text, path, code: ExitCode::Success, reason: None })
 }
 
 fn yaml(document: &Value) -> Result<String, CommandError> {

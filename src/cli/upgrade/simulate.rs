@@ -156,7 +156,7 @@ async fn simulate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<(Suite
     let components = known_components(component, &old, &new)?;
     let suite = suite(&old, &new, &diff, components, &export);
     if dry_run && format.is_none() {
-        let ended = Ended { text: documents(&suite), path: None, code: ExitCode::Success };
+        let ended = Ended { text: documents(&suite), path: None, code: ExitCode::Success, reason: None };
         return Ok((suite, ended));
     }
     if let Some(folder) = folder.filter(|_| !dry_run) {
@@ -172,7 +172,7 @@ async fn simulate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<(Suite
         ReportFormat::Markdown => suite_text::markdown(&suite),
         format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&suite.manifest(), format)?,
     };
-    Ok((suite, Ended { text, path: None, code: ExitCode::Success }))
+    Ok((suite, Ended { text, path: None, code: ExitCode::Success, reason: None }))
 }
 
 fn suite(

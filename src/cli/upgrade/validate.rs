@@ -78,7 +78,7 @@ pub fn run(global: &GlobalArgs, arguments: &ValidateArgs) -> Result<Ended, Comma
         1 => "1 experiment is valid\n".to_owned(),
         count => format!("{count} experiments are valid\n"),
     };
-    Ok(Ended { text, path: None, code: ExitCode::Success })
+    Ok(Ended { text, path: None, code: ExitCode::Success, reason: None })
 }
 
 /// Of the right kind, in whatever version: the version is one of the demands.

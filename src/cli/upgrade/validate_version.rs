@@ -9,6 +9,7 @@ use crate::cli::arguments::GlobalArgs;
 use crate::cli::error::CommandError;
 use crate::exit::ExitCode;
 use crate::report::versioned_text;
+use crate::report::words::counted;
 use crate::upgrade::sources;
 
 /// Check a folder of models.
@@ -57,5 +58,10 @@ pub fn run(global: &GlobalArgs, arguments: ValidateVersionArgs) -> Result<Ended,
             data_text(&Report { schema_version: 1, directory: &directory, valid, checks: &checks }, format)?
         }
     };
-    Ok(Ended { text, path, code: if valid { ExitCode::Success } else { ExitCode::Usage } })
+    let failed = checks.iter().filter(|check| !check.problems.is_empty()).count();
+    let (code, reason) = match failed {
+        0 => (ExitCode::Success, None),
+        failed => (ExitCode::Usage, Some(format!("{} failed.", counted(failed, "check")))),
+    };
+    Ok(Ended { text, path, code, reason })
 }

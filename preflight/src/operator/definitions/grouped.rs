@@ -110,12 +110,6 @@ impl DefinitionsDiff {
             crd.changes.iter().chain(crd.api_versions.iter().flat_map(|version| &version.schema_changes))
         })
     }
-
-    /// The worst severity.
-    #[must_use]
-    pub fn worst(&self) -> Option<Severity> {
-        self.changes().map(|change| change.severity).max()
-    }
 }
 
 impl DefinitionsSummary {
