@@ -333,6 +333,7 @@ impl Writer {
     }
 
     async fn replace(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
+        self.can_come_back(planned, address).await?;
         let done = self.delete(planned, address, Propagation::Background).await?;
         if done.terminating {
             self.wait_until_gone(planned, address, deadline).await?;

@@ -359,26 +359,29 @@ fn is_known(context: Context<'_>, desired: &Desired, live: &Value) -> bool {
     }
 }
 
-/// Whether the server would take the object where there is none yet: only then may the old one be deleted. It is asked
-/// with a name that is free.
+/// Whether the server would take the object where there is none yet: only then may the old one be deleted.
 async fn can_be_created(context: Context<'_>, desired: &Desired, address: &Address) -> bool {
-    let mut body = Arc::unwrap_or_clone(body::build(desired, None, context.stamp).value);
-    let mut free = address.clone();
-    free.name = free_name(&address.name, &body);
+    let body = body::build(desired, None, context.stamp).value;
+    refusal_as_new(context.cluster, address, Arc::unwrap_or_clone(body)).await.is_none()
+}
+
+/// Why the server would not take an object where there is none yet. It is asked with a name that is free.
+pub async fn refusal_as_new(cluster: &dyn Cluster, address: &Address, mut body: Value) -> Option<ClusterError> {
+    let free = Address { name: free_name(&address.name, &body), ..address.clone() };
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("name".to_owned(), free.name.as_str().into());
     }
     let options = ApplyOptions { dry_run: true, force: true, strict: true };
-    match context.cluster.apply(&free, &body, options).await {
-        Ok(_) => true,
-        Err(error) => match error.kind {
-            // Some kinds insist on names, and what the old object holds is free once it is gone.
-            ErrorKind::Invalid => !error.causes.is_empty() && error.causes.iter().all(is_of_a_free_name),
-            // A permission for one name is none for another.
-            ErrorKind::Forbidden => true,
-            _ => false,
-        },
-    }
+    let mut error = cluster.apply(&free, &body, options).await.err()?;
+    let passes = match error.kind {
+        // Some kinds insist on names, and what the old object holds is free once it is gone.
+        ErrorKind::Invalid => !error.causes.is_empty() && error.causes.iter().all(is_of_a_free_name),
+        // A permission for one name is none for another.
+        ErrorKind::Forbidden => true,
+        _ => false,
+    };
+    error.rewrite(|text| text.replace(&free.name, &address.name));
+    (!passes).then_some(error)
 }
 
 /// A name that nobody has, for a question about an object.

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::{Failure, Writer};
 use crate::check::second_look::Refused;
-use crate::cluster::{Address, ApplyOptions};
-use crate::plan::{Planned, answer, conflicts};
+use crate::cluster::{Address, ApplyOptions, ErrorKind};
+use crate::plan::{Planned, answer, compare, conflicts};
 
 /// Places of a difference that a message names.
 const SHOWN: usize = 3;
@@ -38,6 +38,19 @@ impl Writer {
             })?;
         }
         Ok(Some(now))
+    }
+
+    /// Before an object is deleted to be created anew: the server would still take the new one.
+    pub(super) async fn can_come_back(&self, planned: &Planned, address: &Address) -> Result<(), Failure> {
+        let Some(body) = planned.change.desired.as_deref().filter(|_| self.cluster.capabilities().server) else {
+            return Ok(());
+        };
+        match compare::refusal_as_new(&*self.cluster, address, body.clone()).await {
+            // Then only the write itself can tell.
+            Some(error) if error.kind == ErrorKind::Unsupported => Ok(()),
+            Some(error) => Err(Failure::Cluster(error)),
+            None => Ok(()),
+        }
     }
 
     /// Before an object is deleted: what goes with it is still what was judged.

@@ -1,11 +1,14 @@
 //! What a deletion takes along is looked at again right before it: objects that come while somebody reads the plan are
 //! not lost.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
 
 use super::{Boxes, findings, unfinished};
-use crate::support::apply::config_map;
-use crate::support::{TestCase, cases};
+use crate::support::apply::{TestApp, config_map, config_map_path};
+use crate::support::webhook::{Form, Verdict, Webhook};
+use crate::support::{Pushback, TestCase, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
@@ -13,6 +16,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: an_object_that_takes_the_place_of_a_deleted_one_keeps_its_definition,
         ApiServer: an_object_that_comes_after_the_verdict_keeps_its_definition_from_being_replaced,
         ApiServer: a_definition_without_objects_is_replaced,
+        ApiServer: an_object_that_cannot_come_back_is_not_deleted_to_be_replaced,
         ApiServer: an_object_that_comes_after_the_verdict_keeps_its_definition_when_the_app_is_deleted,
         ApiServer: an_object_that_comes_at_the_moment_of_the_deletion_is_told,
         ApiServer: a_guest_that_comes_after_the_verdict_keeps_its_namespace,
@@ -83,6 +87,50 @@ fn a_definition_without_objects_is_replaced() {
     boxes.app.apply(&definition.to_string(), &[]).expect(0);
     assert_eq!(boxes.stored_fields(), ["colour"]);
     assert_ne!(boxes.stored_definition()["metadata"]["uid"], before["metadata"]["uid"]);
+}
+
+/// What is to be created anew was allowed by the plan, and is denied by the time of its deletion.
+fn an_object_that_cannot_come_back_is_not_deleted_to_be_replaced() {
+    let boxes = Boxes::new("come-back");
+    let fixed = |step: u8| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "immutable": true, "data": {"step": step.to_string()},
+            "metadata": {
+                "name": "fixed", "annotations": {"kapp.k14s.io/update-strategy": "fallback-on-replace"},
+            },
+        })
+    };
+    let app = TestApp {
+        name: "coming".to_owned(),
+        pushback: Pushback::with_kubeconfig(&boxes.proxy.kubeconfig()),
+        namespace: boxes.namespace.clone(),
+    };
+    app.apply(&fixed(1).to_string(), &[]).expect(0);
+    let denies = Webhook::start(&[], |request| {
+        let is_meant = request["name"].as_str().is_some_and(|name| name.starts_with("fixed-") || name == "fixed");
+        let is_data = request["object"]["immutable"] == true;
+        if is_meant && is_data && request["operation"] == "CREATE" {
+            Verdict::Deny("no more".to_owned())
+        } else {
+            Verdict::Allow
+        }
+    });
+    let denies = Arc::new(denies);
+    let registration = Arc::new(Mutex::new(None));
+    let (cluster, namespace, slot) = (boxes.cluster, boxes.namespace.clone(), Arc::clone(&registration));
+    let webhook = Arc::downgrade(&denies);
+    // The run takes the app's lock: the verdict has been given.
+    boxes.proxy.before(boxes.locks(), move |_| {
+        let Some(webhook) = webhook.upgrade() else { return };
+        *slot.lock().expect("nobody panics") = Some(webhook.register(cluster, Form::Mutating, &namespace, json!({})));
+    });
+    let ran = app.apply(&fixed(2).to_string(), &[]);
+    drop(registration.lock().expect("nobody panics").take());
+    let kept = boxes.api().get(&config_map_path(&boxes.namespace, "fixed")).ok();
+    assert_eq!(kept["data"]["step"], "1", "{}", ran.stdout);
+    let (state, message) = unfinished(&ran.expect(20), "fixed");
+    assert_eq!(state, "failed");
+    assert!(message.contains("no more"), "{message}");
 }
 
 fn an_object_that_comes_after_the_verdict_keeps_its_definition_when_the_app_is_deleted() {
