@@ -13,6 +13,7 @@ pub mod inspect;
 pub mod list;
 pub mod outcome;
 pub mod pipeline;
+pub mod policy;
 pub mod record_run;
 pub mod rules;
 pub mod run;

@@ -16,6 +16,8 @@ use serde_json::Value;
 
 pub use kinds::{Kind, Kinds};
 
+use crate::manifest::Manifest;
+
 /// A cluster, real or not. Every call may run concurrently with every other.
 #[async_trait]
 pub trait Cluster: fmt::Debug + Send + Sync {
@@ -63,6 +65,11 @@ pub trait Cluster: fmt::Debug + Send + Sync {
     /// `Ok(None)`: the lock lives in the app's record. `ErrorKind::Locked` while another process holds it.
     async fn local_lock(&self, _namespace: &str, _app: &str) -> Result<Option<LocalLock>, ClusterError> {
         Ok(None)
+    }
+
+    /// Config documents that lie among its files: the policy of what is there already. An API server has none.
+    async fn configs(&self) -> Result<Vec<Manifest>, ClusterError> {
+        Ok(Vec::new())
     }
 
     /// Requests sent so far, repetitions included; 0 where nothing is sent.

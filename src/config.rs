@@ -13,6 +13,7 @@ mod testing;
 use std::time::Duration;
 
 use pushback_preflight::Position;
+use pushback_preflight::policy::Loosening;
 use serde_json::Value;
 
 /// All Config documents of a run, merged: built-in defaults first, then the user's in input order.
@@ -22,6 +23,10 @@ pub struct Config {
     pub minimum_required_version: Option<String>,
     /// `preflightRules`; `None` where no document has the key.
     pub preflight_rules: Option<Vec<PreflightRule>>,
+    /// Where the first `preflightRules` stands.
+    pub preflight_rules_at: Option<Position>,
+    /// `policyLoosening`, the strictest of all documents, and where it stands.
+    pub policy_loosening: Option<(Loosening, Position)>,
     /// `preflightWaivers`.
     pub preflight_waivers: Vec<PreflightWaiver>,
     /// `changeGroupBindings`.
@@ -57,6 +62,12 @@ impl Config {
         }
         if let Some(rules) = later.preflight_rules {
             self.preflight_rules.get_or_insert_default().extend(rules);
+        }
+        self.preflight_rules_at = self.preflight_rules_at.take().or(later.preflight_rules_at);
+        let stricter =
+            |(word, _): &(Loosening, Position)| self.policy_loosening.as_ref().is_none_or(|(other, _)| word > other);
+        if let Some(loosening) = later.policy_loosening.filter(stricter) {
+            self.policy_loosening = Some(loosening);
         }
         self.preflight_waivers.extend(later.preflight_waivers);
         self.change_group_bindings.extend(later.change_group_bindings);
@@ -116,6 +127,8 @@ pub struct PreflightWaiver {
     pub owner: Option<String>,
     /// Last day that it holds, `2026-12-31`.
     pub expires: Option<String>,
+    /// So many objects may be affected.
+    pub affected: Option<u64>,
     /// Where the entry stands.
     pub position: Position,
 }

@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::object::ObjectRef;
+use crate::object::{ObjectRef, in_order};
 use crate::source::Position;
+
+/// Hexadecimal digits of a fingerprint.
+pub const FINGERPRINT_DIGITS: usize = 32;
 
 /// What a rule proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -97,6 +100,9 @@ pub struct Finding {
     pub waived: Option<String>,
     /// Stable name of this very finding; independent of positions and order.
     pub fingerprint: String,
+    /// Digest of what it is about beyond the values before and after, such as both whole subschemas.
+    #[serde(skip)]
+    pub(crate) content: Option<[u8; 32]>,
 }
 
 impl Finding {
@@ -122,6 +128,7 @@ impl Finding {
             remedy: None,
             waived: None,
             fingerprint: String::new(),
+            content: None,
         }
     }
 
@@ -154,12 +161,21 @@ impl Finding {
         self
     }
 
-    /// Digest over rule, check, object without its API version, version, path, old and new:
-    /// the same problem keeps its fingerprint when files move or other findings come and go.
+    /// Binds it to what it is about beyond the values before and after. A finding that is bound to nothing is bound to
+    /// its message; one whose message says numbers of objects, or times, is to be bound.
+    #[must_use]
+    pub fn bound_to(mut self, content: &Value) -> Self {
+        self.content = Some(Sha256::digest(in_order(content)).into());
+        self
+    }
+
+    /// Digest over rule, check, object without its API version, version, path, old, new, and what it is bound to:
+    /// the same problem keeps its fingerprint when files move or other findings come and go, and what is accepted by its
+    /// fingerprint is this very change. As long as it takes for nobody to find two changes with one fingerprint.
     #[must_use]
     pub fn compute_fingerprint(&self) -> String {
         let mut hasher = Sha256::new();
-        let null = Value::Null;
+        let in_order = |value: &Option<Value>| value.as_ref().map_or_else(String::new, in_order);
         let parts = [
             self.rule.as_str(),
             &self.check,
@@ -169,13 +185,23 @@ impl Finding {
             &self.object.name,
             self.version.as_deref().unwrap_or_default(),
             self.path.as_deref().unwrap_or_default(),
-            &self.old.as_ref().unwrap_or(&null).to_string(),
-            &self.new.as_ref().unwrap_or(&null).to_string(),
+            &in_order(&self.old),
+            &in_order(&self.new),
         ];
-        for part in parts {
+        let content = match &self.content {
+            Some(digest) => digest.as_slice(),
+            None => self.message.as_bytes(),
+        };
+        for part in parts.iter().map(|part| part.as_bytes()).chain([content]) {
             hasher.update((part.len() as u64).to_be_bytes());
-            hasher.update(part.as_bytes());
+            hasher.update(part);
         }
-        hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        hasher.finalize().iter().take(FINGERPRINT_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// How many objects it is about, as far as they were counted.
+    #[must_use]
+    pub fn affected(&self) -> u64 {
+        self.live_objects.as_ref().map_or(0, |live| live.affected)
     }
 }

@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Severity, Verdict};
+use crate::policy::{Loosened, RuleOff};
 use crate::registry;
 use crate::rule::{FailMode, Judgement, Mode, Settings};
-use crate::waiver::{self, Waiver};
+use crate::waiver::{self, Accepted, Waiver};
 
 /// What the whole of the checks came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -76,10 +77,26 @@ pub struct RuleResult {
 pub struct RunReport {
     /// The overall outcome.
     pub outcome: Outcome,
-    /// Each rule, in the order of the registry; `server` and `preflightWaivers` behind them where they have something.
+    /// Each rule, in the order of the registry; `policy`, `server` and `preflightWaivers` behind them
+    /// where they have something.
     pub rules: Vec<RuleResult>,
     /// All findings, sorted: severity, file, line, rule, check, object, path, message.
     pub findings: Vec<Finding>,
+    /// Rules that would run, had nobody switched them off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub off: Vec<RuleOff>,
+    /// In what the manifests ask for less than the policy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loosened: Vec<Loosened>,
+}
+
+impl RunReport {
+    /// How many objects the findings are about that are waived, by their fingerprints.
+    #[must_use]
+    pub fn accepted(&self) -> Accepted {
+        let waived = self.findings.iter().filter(|finding| finding.waived.is_some());
+        waived.map(|finding| (finding.fingerprint.clone(), finding.affected())).collect()
+    }
 }
 
 /// How one rule ended.
@@ -106,6 +123,18 @@ pub struct Ended<'a> {
 /// and waivers say. `today` is the day in the user's time zone, `YYYY-MM-DD`.
 #[must_use]
 pub fn judge(ended: Vec<Ended<'_>>, server: Judgement, waivers: &[Waiver], today: &str) -> RunReport {
+    judge_again(ended, server, waivers, &Accepted::new(), today)
+}
+
+/// [`judge`] where findings may have been waived before: a waiver that says no number covers as many objects as then.
+#[must_use]
+pub fn judge_again(
+    ended: Vec<Ended<'_>>,
+    server: Judgement,
+    waivers: &[Waiver],
+    accepted: &Accepted,
+    today: &str,
+) -> RunReport {
     let strict = Settings::default();
     let mut rules = Vec::new();
     let mut findings = Vec::new();
@@ -127,7 +156,7 @@ pub fn judge(ended: Vec<Ended<'_>>, server: Judgement, waivers: &[Waiver], today
         findings.extend(judgement.findings.into_iter().map(|finding| weigh(finding, settings)));
         rules.push((RuleResult { unable, skipped, ..empty_result(name) }, settings.mode));
     }
-    let remarks = waiver::apply(waivers, today, &judged, &mut findings);
+    let remarks = waiver::apply(waivers, accepted, today, &judged, &mut findings);
     if !remarks.is_empty() {
         rules.push((empty_result(registry::WAIVERS), Mode::Warn));
     }
@@ -138,7 +167,7 @@ pub fn judge(ended: Vec<Ended<'_>>, server: Judgement, waivers: &[Waiver], today
     findings.sort_by(compare);
     let rules: Vec<RuleResult> =
         rules.into_iter().map(|(result, mode)| with_outcome(result, mode, &findings)).collect();
-    RunReport { outcome: overall(&rules), rules, findings }
+    RunReport { outcome: overall(&rules), rules, findings, off: Vec::new(), loosened: Vec::new() }
 }
 
 /// Fills in severity and fingerprint. A [`Verdict::Change`] keeps the severity that its rule gave it, a warning at
@@ -409,7 +438,10 @@ mod tests {
         let rule = ended(&strict, vec![finding(Verdict::Breaking, "a")], &[]);
         let report = judge(vec![rule, skipped], Judgement::default(), &[], "2026-01-01");
         let mut value = serde_json::to_value(&report).expect("a report is plain data");
-        assert_eq!(value["findings"][0]["fingerprint"].as_str().map(str::len), Some(16));
+        assert_eq!(
+            value["findings"][0]["fingerprint"].as_str().map(str::len),
+            Some(crate::finding::FINGERPRINT_DIGITS)
+        );
         value["findings"][0]["fingerprint"] = json!("…");
         assert_eq!(
             value,

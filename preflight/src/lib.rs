@@ -9,6 +9,7 @@ pub mod judge;
 pub mod object;
 pub mod operator;
 pub mod parallel;
+pub mod policy;
 pub mod reference;
 pub mod registry;
 pub mod rule;
@@ -19,6 +20,7 @@ pub mod selector;
 pub mod session;
 pub mod settings;
 pub mod source;
+pub mod strictness;
 pub mod suggest;
 pub mod waiver;
 
@@ -26,6 +28,7 @@ pub use facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation, TakenF
 pub use finding::{Finding, Severity, Verdict};
 pub use judge::{Outcome, RuleOutcome, RuleResult, RunReport};
 pub use object::{ObjectExt, ObjectKey, ObjectRef};
+pub use policy::Policy;
 pub use selection::Selection;
 pub use session::Session;
 pub use source::{PathSegment, Position, Positions};

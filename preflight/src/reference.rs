@@ -52,7 +52,7 @@ fn rule_section(meta: &RuleMeta, settings: &[&[Setting]]) -> String {
 fn settings_table(settings: &[&[Setting]], page: &mut String) {
     fn rows(settings: &[Setting], prefix: &str, page: &mut String) {
         let all = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-        for Setting { name, doc, kind } in settings {
+        for Setting { name, doc, kind, .. } in settings {
             let (values, default) = match kind {
                 SettingKind::Choice(words) => (all(words), format!("`{}`", words.first().copied().unwrap_or_default())),
                 SettingKind::Required(words) => (all(words), "must be given".to_owned()),

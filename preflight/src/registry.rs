@@ -15,6 +15,9 @@ pub const SERVER: &str = "server";
 /// The name under which unused and expired waivers are reported. No rule either.
 pub const WAIVERS: &str = "preflightWaivers";
 
+/// The name under which it is told in what the manifests ask for less than the policy. No rule either.
+pub const POLICY: &str = "policy";
+
 /// A rule name that the registry does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown preflight rule \"{name}\"{}", suggest::hint_or_known(.suggestion.as_deref(), .known))]
@@ -67,7 +70,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_named_once_and_documented() {
-        let mut names = BTreeSet::from([SERVER, WAIVERS, "none"]);
+        let mut names = BTreeSet::from([SERVER, WAIVERS, POLICY, "none"]);
         for meta in metas() {
             assert!(names.insert(meta.name), "{} is taken", meta.name);
             assert!(!meta.summary.is_empty() && !meta.summary.ends_with('.'), "{}: summary", meta.name);

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::facts::{ChangeSet, Facts, Need, Needs};
 use crate::finding::Finding;
+use crate::strictness::Order;
 
 /// What is known of a rule without running it; help, docs and `pushback rules` are made from it.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub struct Setting {
     pub doc: &'static str,
     /// What it takes.
     pub kind: SettingKind,
+    /// Which of two values is the stricter one. There is no default: a setting that does not say it does not compile.
+    pub order: Order,
 }
 
 /// What a setting takes.

@@ -1,14 +1,18 @@
-//! Which rules run with which settings: the `--preflight` flag and the Config's `preflightRules`, resolved once.
+//! Which rules run with which settings: the `--preflight` flag and `preflightRules`, read strictly.
 //! The whole table of combinations is a test at the end of this file.
 
+use std::collections::BTreeSet;
 use std::iter;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::policy::{self, Loosened, Loosening, RuleOff, Side};
 use crate::registry::{self, UnknownRule};
 use crate::rule::{Rule, Settings};
 use crate::settings::{self, SettingError};
 use crate::source::PathSegment;
+use crate::strictness::{self, Looser};
+use crate::waiver::Accepted;
 
 /// The word that switches every rule off.
 pub const NONE: &str = "none";
@@ -23,11 +27,14 @@ pub struct ConfigRule<'a> {
 }
 
 /// Who chose a rule, or that none runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// Nobody: it is in the default set.
+    #[default]
     Default,
-    /// The Config's `preflightRules`.
+    /// The `preflightRules` of a policy source.
+    Source,
+    /// The `preflightRules` of the manifests.
     Config,
     /// `--preflight`.
     Flag,
@@ -45,12 +52,20 @@ pub struct Selected {
 }
 
 /// The rules of a run, in the order of the registry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// The rules; empty where the user wants none.
     pub rules: Vec<Selected>,
     /// Who decided which rules run.
     pub origin: Origin,
+    /// Rules that would run, had nobody switched them off.
+    pub off: Vec<RuleOff>,
+    /// In what the manifests ask for less.
+    pub loosened: Vec<Loosened>,
+    /// What that does.
+    pub loosening: Loosening,
+    /// How many objects waived findings were about before, by their fingerprints.
+    pub accepted: Accepted,
 }
 
 impl Selection {
@@ -59,6 +74,27 @@ impl Selection {
     pub fn is_switched_off(&self) -> bool {
         self.rules.is_empty()
     }
+
+    /// The names of the rules whose word others can count on. What the manifests add beside a policy is not among them:
+    /// a rule that leaves a finding to another one must not leave it to one that they have the say in.
+    #[must_use]
+    pub fn relied_on(&self) -> BTreeSet<String> {
+        let relied_on = self.rules.iter().filter(|selected| selected.origin == self.origin);
+        relied_on.map(|selected| selected.rule.meta().name.to_owned()).collect()
+    }
+}
+
+/// An entry of `preflightRules` that was read.
+#[derive(Debug)]
+pub(crate) struct Configured<'c> {
+    /// The entry, counted from 0.
+    pub(crate) index: usize,
+    /// The rule.
+    pub(crate) name: &'c str,
+    /// `config` as written.
+    pub(crate) written: &'c Value,
+    /// All its values, defaults filled in.
+    pub(crate) values: Map<String, Value>,
 }
 
 /// One thing wrong with the flag or the Config.
@@ -132,7 +168,7 @@ impl SelectionError {
     }
 }
 
-/// Resolves flag and Config into the rules of a run.
+/// Resolves flag and Config into the rules of a run, where the Config is a policy source.
 ///
 /// `flag` is `None` without `--preflight`, else its raw values, where the empty string is a `--preflight` alone.
 /// `config` is `None` where no Config document has `preflightRules`, else all entries in input order.
@@ -153,39 +189,19 @@ pub fn select_from(
     flag: Option<&[String]>,
     config: Option<&[ConfigRule<'_>]>,
 ) -> Result<Selection, Vec<SelectionError>> {
-    let mut errors = Vec::new();
-    let named = read_flag(rules, flag.unwrap_or_default(), &mut errors);
-    let configured = read_config(rules, config.unwrap_or_default(), &mut errors);
-    if !errors.is_empty() {
-        return Err(errors);
+    let source = Side { rules: config, ..Side::default() };
+    match policy::resolve_from(rules, flag, Some(source), Side::default(), &[]) {
+        Ok(policy) => Ok(policy.selection),
+        Err(errors) => Err(errors.into_iter().map(|(_, error)| error).collect()),
     }
-    let origin = match (&named, config) {
-        (Some(_), _) => Origin::Flag,
-        (None, Some(_)) => Origin::Config,
-        (None, None) => Origin::Default,
-    };
-    let runs = |name: &str| match (&named, origin) {
-        (Some(names), _) => names.iter().any(|wanted| wanted == name),
-        (None, Origin::Config) => configured.iter().any(|(configured, _)| *configured == name),
-        (None, _) => rules.iter().any(|rule| rule.meta().name == name && rule.meta().default),
-    };
-    let selected = rules
-        .iter()
-        .filter(|rule| runs(rule.meta().name))
-        .map(|rule| Selected {
-            rule: *rule,
-            settings: configured
-                .iter()
-                .find(|(name, _)| *name == rule.meta().name)
-                .map_or_else(|| settings::defaults(rule.meta()), |(_, settings)| settings.clone()),
-            origin,
-        })
-        .collect();
-    Ok(Selection { rules: selected, origin })
 }
 
 /// The names in the flag: `None` where it leaves the choice to the Config, an empty list for `none`.
-fn read_flag(rules: &[&'static dyn Rule], values: &[String], errors: &mut Vec<SelectionError>) -> Option<Vec<String>> {
+pub(crate) fn read_flag(
+    rules: &[&'static dyn Rule],
+    values: &[String],
+    errors: &mut Vec<SelectionError>,
+) -> Option<Vec<String>> {
     let (alone, named): (Vec<&String>, Vec<&String>) = values.iter().partition(|value| value.trim().is_empty());
     if named.is_empty() {
         return None;
@@ -223,24 +239,32 @@ fn read_flag(rules: &[&'static dyn Rule], values: &[String], errors: &mut Vec<Se
     Some(names)
 }
 
-/// The entries of `preflightRules` with their settings.
-fn read_config<'c>(
+/// The entries of `preflightRules` with their settings. Of a rule that comes again, where it may, the strictest count.
+pub(crate) fn read_config<'c>(
     rules: &[&'static dyn Rule],
     entries: &[ConfigRule<'c>],
+    may_repeat: bool,
     errors: &mut Vec<SelectionError>,
-) -> Vec<(&'c str, Settings)> {
+) -> Vec<Configured<'c>> {
     let mut seen: Vec<(usize, &str)> = Vec::new();
-    let mut configured = Vec::new();
+    let mut configured: Vec<Configured<'c>> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let first = seen.iter().find(|(_, name)| *name == entry.name).map(|(first, _)| *first);
-        if let Some(first) = first {
+        if let Some(first) = first.filter(|_| !may_repeat) {
             errors.push(SelectionError::RepeatedInConfig { index, first, name: entry.name.to_owned() });
             continue;
         }
         seen.push((index, entry.name));
-        match registry::find_in(rules, entry.name).map(|rule| settings::parse(rule.meta(), entry.config)) {
-            Ok(Ok(settings)) => configured.push((entry.name, settings)),
-            Ok(Err(wrong)) => errors.extend(wrong.into_iter().map(|error| SelectionError::Setting {
+        let found = registry::find_in(rules, entry.name);
+        match found.map(|rule| (rule, settings::read(rule.meta(), entry.config))) {
+            Ok((rule, Ok(values))) => match configured.iter_mut().find(|earlier| earlier.name == entry.name) {
+                Some(earlier) => {
+                    let declared = settings::declared(rule.meta());
+                    strictness::meet(&declared, &mut earlier.values, &values, &values, Looser::NotFollowed);
+                }
+                None => configured.push(Configured { index, name: entry.name, written: entry.config, values }),
+            },
+            Ok((_, Err(wrong))) => errors.extend(wrong.into_iter().map(|error| SelectionError::Setting {
                 index,
                 name: entry.name.to_owned(),
                 error,
@@ -291,7 +315,7 @@ mod tests {
 
     type Entries = Vec<(&'static str, Value)>;
 
-    /// `Alpha warn open + Bravo @Flag`, `nothing @Config`, or the errors.
+    /// `Alpha warn open + Bravo @Flag`, `nothing @Source`, or the errors.
     fn outcome(flag: Option<&[&str]>, config: Option<&[(&str, Value)]>) -> String {
         let flag: Option<Vec<String>> = flag.map(|values| values.iter().map(ToString::to_string).collect());
         let config: Option<Vec<ConfigRule<'_>>> =
@@ -346,15 +370,15 @@ mod tests {
         }
         insta::assert_snapshot!(table, @r#"
         no flag                             | no key              | Alpha + Bravo @Default
-        no flag                             | []                  | nothing @Config
-        no flag                             | Alpha with settings | Alpha warn open @Config
-        no flag                             | only Bravo          | Bravo @Config
+        no flag                             | []                  | nothing @Source
+        no flag                             | Alpha with settings | Alpha warn open @Source
+        no flag                             | only Bravo          | Bravo @Source
         no flag                             | Alpha twice         | error: preflight rule "Alpha" is configured more than once
         no flag                             | unknown name        | error: unknown preflight rule "Brave"; did you mean "Bravo"?
         --preflight                         | no key              | Alpha + Bravo @Default
-        --preflight                         | []                  | nothing @Config
-        --preflight                         | Alpha with settings | Alpha warn open @Config
-        --preflight                         | only Bravo          | Bravo @Config
+        --preflight                         | []                  | nothing @Source
+        --preflight                         | Alpha with settings | Alpha warn open @Source
+        --preflight                         | only Bravo          | Bravo @Source
         --preflight                         | Alpha twice         | error: preflight rule "Alpha" is configured more than once
         --preflight                         | unknown name        | error: unknown preflight rule "Brave"; did you mean "Bravo"?
         --preflight=Alpha                   | no key              | Alpha @Flag

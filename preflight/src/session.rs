@@ -6,10 +6,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
+use crate::finding::Finding;
 use crate::judge::{self, Ended, Ending, RunReport};
-use crate::rule::{Checked, Judgement, Memory};
+use crate::policy::{Loosened, RuleOff};
+use crate::registry;
+use crate::rule::{Checked, Judgement, Memory, Settings};
 use crate::selection::{Selected, Selection};
-use crate::waiver::Waiver;
+use crate::waiver::{Accepted, Waiver};
 
 /// How often a rule may ask for facts.
 pub const ROUNDS: usize = 3;
@@ -31,6 +34,12 @@ pub struct Session {
     runs: Vec<Run>,
     /// Asked for and not yet answered.
     asked: Needs,
+    /// What is told about the policy.
+    told: Vec<Finding>,
+    off: Vec<RuleOff>,
+    loosened: Vec<Loosened>,
+    /// How many objects waived findings were about before.
+    accepted: Accepted,
 }
 
 #[derive(Debug)]
@@ -48,9 +57,10 @@ impl Session {
     /// are used and not asked for again.
     #[must_use]
     pub fn new(selection: Selection, mut facts: Facts) -> Self {
-        facts.rules = selection.rules.iter().map(|selected| selected.rule.meta().name.to_owned()).collect();
-        let runs = selection
-            .rules
+        facts.rules = selection.relied_on();
+        let Selection { rules, loosened, loosening, off, accepted, .. } = selection;
+        let told = loosened.iter().map(|loosened| loosened.finding(loosening)).collect();
+        let runs = rules
             .into_iter()
             .map(|selected| Run {
                 ending: reason_to_skip(&selected, &facts.cluster).map(Ending::Skipped),
@@ -60,7 +70,7 @@ impl Session {
                 memory: Memory::default(),
             })
             .collect();
-        Self { facts, runs, asked: Needs::new() }
+        Self { facts, runs, asked: Needs::new(), told, off, loosened, accepted }
     }
 
     /// Starts a run without any answers.
@@ -125,8 +135,13 @@ impl Session {
             let ending = run.ending.take().unwrap_or_else(|| unable("it still waits for facts from the cluster"));
             endings.push(Ended { name: run.selected.rule.meta().name, settings: &run.selected.settings, ending });
         }
-        let report = judge::judge(endings, server, waivers, today);
-        (report, self.facts)
+        let strict = Settings::default();
+        if !self.told.is_empty() {
+            let ending = Ending::Judged(Judgement { findings: self.told, unable: Vec::new() });
+            endings.push(Ended { name: registry::POLICY, settings: &strict, ending });
+        }
+        let report = judge::judge_again(endings, server, waivers, &self.accepted, today);
+        (RunReport { off: self.off, loosened: self.loosened, ..report }, self.facts)
     }
 }
 
@@ -174,7 +189,7 @@ mod tests {
     use super::*;
     use crate::facts::{Folded, Needs};
     use crate::judge::{Outcome, RuleOutcome};
-    use crate::rule::{Rule, RuleMeta, Settings};
+    use crate::rule::{Rule, RuleMeta};
     use crate::selection::Origin;
 
     const EMPTY: RuleMeta = RuleMeta {
@@ -250,7 +265,7 @@ mod tests {
             .into_iter()
             .map(|rule| Selected { rule, settings: Settings::default(), origin: Origin::Default })
             .collect();
-        Selection { rules, origin: Origin::Default }
+        Selection { rules, ..Selection::default() }
     }
 
     fn curious(rounds: usize) -> Selection {

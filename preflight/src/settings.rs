@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::object::describe;
 use crate::rule::{FailMode, Mode, RuleMeta, Setting, SettingKind, Settings};
 use crate::source::{PathSegment, display_path};
+use crate::strictness::Order;
 use crate::suggest;
 
 /// The settings that every rule has.
@@ -14,11 +15,13 @@ pub static COMMON: &[Setting] = &[
         name: "mode",
         doc: "what breaking changes do: `error` refuses, `warn` only warns",
         kind: SettingKind::Choice(&["error", "warn"]),
+        order: Order::ERROR,
     },
     Setting {
         name: "failMode",
         doc: "what a change does that cannot be proved either way, under `mode: error`: `closed` refuses, `open` warns",
         kind: SettingKind::Choice(&["closed", "open"]),
+        order: Order::Words(&["closed", "open"]),
     },
 ];
 
@@ -41,9 +44,19 @@ fn place(path: &[PathSegment]) -> String {
 /// # Errors
 /// Everything that is wrong with it, in the order in which it is written.
 pub fn parse(meta: &RuleMeta, config: &Value) -> Result<Settings, Vec<SettingError>> {
-    let declared: Vec<&Setting> = COMMON.iter().chain(meta.settings).collect();
+    read(meta, config).map(of_values)
+}
+
+/// The settings that a rule takes, the common ones first.
+pub(crate) fn declared(meta: &RuleMeta) -> Vec<&'static Setting> {
+    COMMON.iter().chain(meta.settings).collect()
+}
+
+/// All values of a `config`, in the words that are declared; defaults are filled in.
+pub(crate) fn read(meta: &RuleMeta, config: &Value) -> Result<Map<String, Value>, Vec<SettingError>> {
+    let declared = declared(meta);
     let mut errors = Vec::new();
-    let mut values = match config {
+    let values = match config {
         Value::Null => read_map(&declared, &Map::new(), &mut Vec::new(), &mut errors),
         Value::Object(map) => read_map(&declared, map, &mut Vec::new(), &mut errors),
         other => {
@@ -51,18 +64,19 @@ pub fn parse(meta: &RuleMeta, config: &Value) -> Result<Settings, Vec<SettingErr
             Map::new()
         }
     };
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    let mode = if values.remove("mode") == Some("warn".into()) { Mode::Warn } else { Mode::Error };
-    let fail_mode = if values.remove("failMode") == Some("open".into()) { FailMode::Open } else { FailMode::Closed };
-    Ok(Settings { mode, fail_mode, values })
+    if errors.is_empty() { Ok(values) } else { Err(errors) }
 }
 
-/// The settings of a rule that nobody configured.
-#[must_use]
-pub fn defaults(meta: &RuleMeta) -> Settings {
-    parse(meta, &Value::Null).unwrap_or_default()
+/// Settings of values that were read.
+pub(crate) fn of_values(mut values: Map<String, Value>) -> Settings {
+    let mode = if values.remove("mode") == Some("warn".into()) { Mode::Warn } else { Mode::Error };
+    let fail_mode = if values.remove("failMode") == Some("open".into()) { FailMode::Open } else { FailMode::Closed };
+    Settings { mode, fail_mode, values }
+}
+
+/// The values of a rule that nobody configured.
+pub(crate) fn defaults(meta: &RuleMeta) -> Map<String, Value> {
+    read(meta, &Value::Null).unwrap_or_default()
 }
 
 fn read_map(
@@ -213,7 +227,7 @@ mod tests {
     use super::*;
     use crate::registry;
 
-    fn read(config: &Value) -> Result<Settings, Vec<String>> {
+    fn given(config: &Value) -> Result<Settings, Vec<String>> {
         let meta = registry::find("CRDUpgradeSafety").expect("it is registered").meta();
         parse(meta, config).map_err(|errors| errors.iter().map(ToString::to_string).collect())
     }
@@ -221,7 +235,7 @@ mod tests {
     #[test]
     fn defaults_are_strict_and_filled_in() {
         for config in [Value::Null, json!({}), json!({"versions": {}})] {
-            let settings = read(&config).expect("valid");
+            let settings = given(&config).expect("valid");
             assert_eq!((settings.mode, settings.fail_mode), (Mode::Error, FailMode::Closed));
             assert_eq!(settings.choice(&["versions", "removed"]), "error");
             assert_eq!(settings.choice(&["versions", "unserved"]), "error");
@@ -231,7 +245,7 @@ mod tests {
     #[test]
     fn what_is_given_replaces_the_default_and_nothing_else() {
         let settings =
-            read(&json!({"mode": "warn", "failMode": "open", "versions": {"removed": "warn"}})).expect("valid");
+            given(&json!({"mode": "warn", "failMode": "open", "versions": {"removed": "warn"}})).expect("valid");
         assert_eq!((settings.mode, settings.fail_mode), (Mode::Warn, FailMode::Open));
         assert_eq!(settings.choice(&["versions", "removed"]), "warn");
         assert_eq!(settings.choice(&["versions", "unserved"]), "error");
@@ -241,7 +255,7 @@ mod tests {
     fn everything_wrong_is_reported_with_its_path() {
         let config = json!({"failmode": "open", "mode": "warning", "versions": {"served": 1, "removed": true}});
         assert_eq!(
-            read(&config).expect_err("invalid"),
+            given(&config).expect_err("invalid"),
             [
                 "failmode: unknown setting; did you mean \"failMode\"?",
                 "mode: expected \"error\" or \"warn\", got \"warning\"; did you mean \"warn\"?",
@@ -249,14 +263,14 @@ mod tests {
                 "versions.removed: expected \"error\" or \"warn\", got a boolean",
             ]
         );
-        assert_eq!(read(&json!(["mode"])).expect_err("invalid"), ["expected a map, got a list"]);
-        assert_eq!(read(&json!({"versions": "warn"})).expect_err("invalid"), ["versions: expected a map, got text"]);
+        assert_eq!(given(&json!(["mode"])).expect_err("invalid"), ["expected a map, got a list"]);
+        assert_eq!(given(&json!({"versions": "warn"})).expect_err("invalid"), ["versions: expected a map, got text"]);
         assert_eq!(
-            read(&json!({"mode": null})).expect_err("invalid"),
+            given(&json!({"mode": null})).expect_err("invalid"),
             ["mode: expected \"error\" or \"warn\", got nothing"]
         );
         assert_eq!(
-            read(&json!({"x": 1})).expect_err("invalid"),
+            given(&json!({"x": 1})).expect_err("invalid"),
             ["x: unknown setting; known settings: mode, failMode, profile, liveObjects, versions, checks"]
         );
     }

@@ -1,9 +1,11 @@
 //! Waivers: findings that somebody has looked at and answers for. A waived finding is shown, never hidden;
 //! a waiver that has expired or covers nothing is a finding itself, so that the list does not rot.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::finding::{Finding, Severity, Verdict};
+use crate::finding::{FINGERPRINT_DIGITS, Finding, Severity, Verdict};
 use crate::object::ObjectRef;
 use crate::registry;
 use crate::source::Position;
@@ -30,6 +32,8 @@ pub struct Waiver {
     pub owner: Option<String>,
     /// The last day on which it holds, `2026-12-31`.
     pub expires: Option<String>,
+    /// So many objects may be affected; where it is left out, as many as when it was first used.
+    pub affected: Option<u64>,
     /// Where the entry stands.
     pub position: Option<Position>,
 }
@@ -43,33 +47,42 @@ enum Standing {
     NoDate,
 }
 
-/// A `--waive` that is not `FINGERPRINT=REASON`.
+/// A `--waive` that is not `FINGERPRINT=REASON` or `FINGERPRINT@COUNT=REASON`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WaiveError {
     /// There is no `=`, or nothing behind it.
     #[error("expected FINGERPRINT=REASON, and a reason is never empty")]
     NoReason,
     /// What stands before the `=` is no fingerprint.
-    #[error("expected the fingerprint of a finding, 16 hexadecimal digits, before the \"=\"")]
+    #[error(
+        "expected the fingerprint of a finding, {FINGERPRINT_DIGITS} hexadecimal digits as findings show it, before the \"=\""
+    )]
     NoFingerprint,
+    /// What stands behind the `@` is no number.
+    #[error("expected a number of affected objects between \"@\" and \"=\"")]
+    NoCount,
 }
 
 impl Waiver {
-    /// Reads `--waive FINGERPRINT=REASON`.
+    /// Reads `--waive FINGERPRINT=REASON`, or `FINGERPRINT@COUNT=REASON`.
     ///
     /// # Errors
     /// [`WaiveError`] where one of the two is missing.
     pub fn from_flag(text: &str) -> Result<Self, WaiveError> {
         let (fingerprint, reason) = text.split_once('=').ok_or(WaiveError::NoReason)?;
+        let (fingerprint, affected) = match fingerprint.split_once('@') {
+            Some((fingerprint, count)) => (fingerprint, Some(count.trim().parse().map_err(|_| WaiveError::NoCount)?)),
+            None => (fingerprint, None),
+        };
         let (fingerprint, reason) = (fingerprint.trim(), reason.trim());
-        if fingerprint.len() != 16 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if fingerprint.len() != FINGERPRINT_DIGITS || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(WaiveError::NoFingerprint);
         }
         if reason.is_empty() {
             return Err(WaiveError::NoReason);
         }
         let fingerprint = Some(fingerprint.to_ascii_lowercase());
-        Ok(Self { fingerprint, reason: reason.to_owned(), ..Self::default() })
+        Ok(Self { fingerprint, reason: reason.to_owned(), affected, ..Self::default() })
     }
 
     /// Whether it is about this finding. Says nothing about its date.
@@ -94,6 +107,25 @@ impl Waiver {
         format!("{}{owner}", self.reason)
     }
 
+    /// Whether another waiver accepts all that this one does, for as long.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        let alike = |waiver: &Self| {
+            let Self { rule, check, object, path, fingerprint, .. } = waiver.clone();
+            (rule, check, object, path, fingerprint)
+        };
+        // Days compare as text.
+        let ends_no_later = match (&self.expires, &other.expires) {
+            (_, None) => true,
+            (Some(day), Some(last)) => day <= last,
+            (None, Some(_)) => false,
+        };
+        let as_few = match (self.affected, other.affected) {
+            (Some(count), Some(most)) => count <= most,
+            (given, most) => given == most,
+        };
+        alike(self) == alike(other) && ends_no_later && as_few
+    }
+
     fn standing(&self, today: &str) -> Standing {
         match self.expires.as_deref() {
             None => Standing::Valid,
@@ -104,7 +136,7 @@ impl Waiver {
     }
 
     /// What it is called in a message: what it waives.
-    fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let parts = [&self.rule, &self.check, &self.object, &self.path, &self.fingerprint];
         parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
     }
@@ -113,22 +145,41 @@ impl Waiver {
 /// Marks the findings that a valid waiver covers, and returns what is to be said about the waivers themselves.
 ///
 /// Fingerprints must be filled in. `judged` names the rules that came to a judgement: whether a waiver of any other
-/// rule is needed is not known, so it is not called unused.
-pub(crate) fn apply(waivers: &[Waiver], today: &str, judged: &[&str], findings: &mut [Finding]) -> Vec<Finding> {
+/// rule is needed is not known, so it is not called unused. `accepted` is how many objects findings were about when they
+/// were waived before, by their fingerprints.
+pub(crate) fn apply(
+    waivers: &[Waiver],
+    accepted: &Accepted,
+    today: &str,
+    judged: &[&str],
+    findings: &mut [Finding],
+) -> Vec<Finding> {
     let mut remarks = Vec::new();
     for waiver in waivers {
         let standing = waiver.standing(today);
         let mut used = false;
+        let mut grown = None;
         for finding in findings.iter_mut().filter(|finding| waiver.matches(finding)) {
             used = true;
+            let most = waiver.affected.or_else(|| accepted.get(&finding.fingerprint).copied());
             if standing == Standing::Valid && finding.waived.is_none() {
-                finding.waived = Some(waiver.explanation());
+                match most.filter(|most| *most < finding.affected()) {
+                    Some(most) => grown = grown.or(Some((most, finding.affected()))),
+                    None => finding.waived = Some(waiver.explanation()),
+                }
             }
         }
         remarks.extend(remark(waiver, standing, used, judged));
+        remarks.extend(grown.map(|(most, now)| {
+            let message = format!("was given for {most} affected objects, and there are {now}: it does not cover them");
+            about(waiver, "affected", message, "look at the finding again; it is accepted anew with its new number")
+        }));
     }
     remarks
 }
+
+/// How many objects findings were about when they were waived, by their fingerprints.
+pub type Accepted = BTreeMap<String, u64>;
 
 fn remark(waiver: &Waiver, standing: Standing, used: bool, judged: &[&str]) -> Option<Finding> {
     let rule = waiver.rule.as_deref();
@@ -138,7 +189,7 @@ fn remark(waiver: &Waiver, standing: Standing, used: bool, judged: &[&str]) -> O
             "what the API server refuses cannot be waived".to_owned(),
             "change the manifest; the server would refuse the write anyway",
         ),
-        (_, Some(name)) if registry::find(name).is_err() => {
+        (_, Some(name)) if name != registry::POLICY && registry::find(name).is_err() => {
             let nearest = suggest::nearest(name, registry::metas().map(|meta| meta.name));
             let message = format!("waives a rule that does not exist: \"{name}\"{}", suggest::hint(nearest));
             ("unknownRule", message, "correct the name, or remove the waiver")
@@ -158,6 +209,10 @@ fn remark(waiver: &Waiver, standing: Standing, used: bool, judged: &[&str]) -> O
         }
         (Standing::Valid, _) => return None,
     };
+    Some(about(waiver, check, message, remedy))
+}
+
+fn about(waiver: &Waiver, check: &str, message: String, remedy: &str) -> Finding {
     let object = ObjectRef {
         group: "pushback.dev".to_owned(),
         version: "v1alpha1".to_owned(),
@@ -169,7 +224,7 @@ fn remark(waiver: &Waiver, standing: Standing, used: bool, judged: &[&str]) -> O
         .at(waiver.position.clone())
         .remedy(remedy);
     finding.severity = Severity::Warning;
-    Some(finding)
+    finding
 }
 
 fn matches_object(pattern: &str, object: &ObjectRef) -> bool {
@@ -308,10 +363,38 @@ mod tests {
         let waiver = Waiver::from_flag(&format!("{}=looked at, a = b", scope.fingerprint)).expect("well formed");
         assert!(waiver.matches(&scope));
         assert_eq!(waiver.explanation(), "looked at, a = b");
-        assert_eq!(Waiver::from_flag("0123456789abcdef"), Err(WaiveError::NoReason));
-        assert_eq!(Waiver::from_flag("0123456789abcdef= "), Err(WaiveError::NoReason));
+        assert_eq!(Waiver::from_flag("0123456789abcdef0123456789abcdef"), Err(WaiveError::NoReason));
+        assert_eq!(Waiver::from_flag("0123456789abcdef0123456789abcdef= "), Err(WaiveError::NoReason));
         assert_eq!(Waiver::from_flag("scope=fine"), Err(WaiveError::NoFingerprint));
         assert_eq!(Waiver::from_flag("*=fine"), Err(WaiveError::NoFingerprint));
+    }
+
+    #[test]
+    fn a_waiver_covers_as_many_objects_as_it_was_given_for() {
+        let about = |affected: u64| {
+            let mut finding = finding("scope");
+            finding.live_objects = Some(crate::finding::LiveObjects { affected, examined: 9, names: Vec::new() });
+            finding
+        };
+        let fingerprint = about(3).fingerprint;
+        assert_eq!(fingerprint, about(5).fingerprint, "the number is bound by the waiver");
+        let flag = |count: &str| Waiver::from_flag(&format!("{fingerprint}{count}=known")).expect("well formed");
+        let covers = |waiver: &Waiver, accepted: &[(String, u64)], affected: u64| {
+            let mut findings = [about(affected)];
+            let accepted = accepted.iter().cloned().collect();
+            let remarks =
+                apply(std::slice::from_ref(waiver), &accepted, "2026-06-30", &["CRDUpgradeSafety"], &mut findings);
+            (findings[0].waived.is_some(), remarks.first().map(|remark| remark.message.clone()))
+        };
+        assert_eq!(covers(&flag("@3"), &[], 3), (true, None));
+        assert_eq!(covers(&flag("@3"), &[], 2), (true, None));
+        let grown = "was given for 3 affected objects, and there are 5: it does not cover them".to_owned();
+        assert_eq!(covers(&flag("@3"), &[], 5), (false, Some(grown.clone())));
+        assert_eq!(covers(&flag(""), &[], 5), (true, None));
+        assert_eq!(covers(&flag(""), &[(fingerprint.clone(), 3)], 5), (false, Some(grown)));
+        assert_eq!(covers(&flag("@5"), &[(fingerprint.clone(), 3)], 5), (true, None));
+        assert_eq!(Waiver::from_flag(&format!("{fingerprint}@many=x")), Err(WaiveError::NoCount));
+        assert_eq!(Waiver::from_flag(&format!("{}=x", &fingerprint[..16])), Err(WaiveError::NoFingerprint));
     }
 
     #[test]
@@ -319,7 +402,8 @@ mod tests {
         let dated = |expires: &str| Waiver { expires: Some(expires.into()), ..waiver("CRDUpgradeSafety") };
         let check = |expires: &str| {
             let mut findings = [finding("scope")];
-            let remarks = apply(&[dated(expires)], "2026-06-30", &["CRDUpgradeSafety"], &mut findings);
+            let remarks =
+                apply(&[dated(expires)], &Accepted::new(), "2026-06-30", &["CRDUpgradeSafety"], &mut findings);
             (findings[0].waived.is_some(), remarks.iter().map(|remark| remark.check.clone()).collect::<Vec<_>>())
         };
         assert_eq!(check("2026-06-30"), (true, vec![]));
@@ -334,7 +418,7 @@ mod tests {
     fn an_unused_waiver_is_reported_only_if_its_rule_was_judged() {
         let remarks = |waiver: Waiver, judged: &[&str]| {
             let mut findings = [finding("scope")];
-            let remarks = apply(&[waiver], "2026-06-30", judged, &mut findings);
+            let remarks = apply(&[waiver], &Accepted::new(), "2026-06-30", judged, &mut findings);
             remarks.iter().map(|remark| remark.check.clone()).collect::<Vec<_>>()
         };
         let unused = Waiver { check: Some("enum".into()), ..waiver("CRDUpgradeSafety") };
@@ -342,7 +426,7 @@ mod tests {
         assert!(remarks(unused, &[]).is_empty());
         assert_eq!(remarks(waiver("CRDUpgradeSafty"), &[]), ["unknownRule"]);
         assert_eq!(remarks(waiver("server"), &[]), ["notWaivable"]);
-        let stranger = Waiver { fingerprint: Some("0000000000000000".into()), ..Waiver::default() };
+        let stranger = Waiver { fingerprint: Some("00000000000000000000000000000000".into()), ..Waiver::default() };
         assert_eq!(remarks(stranger, &[]), ["unused"]);
     }
 }

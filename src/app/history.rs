@@ -12,6 +12,18 @@ pub const KEEP: usize = 200;
 /// Findings of a history entry beyond this size are cut: a ConfigMap holds one MiB.
 const FINDINGS_BYTES: usize = 256 * 1024;
 
+/// Waivers of an entry; there is one finding in the whole output for each.
+const WAIVERS: usize = 500;
+
+/// What preflight came to, for the entry of a change.
+#[derive(Debug)]
+pub struct Judged<'a> {
+    /// Findings.
+    pub findings: &'a [Finding],
+    /// By which policy: where it comes from, rules that are off, what the manifests loosened.
+    pub policy: Value,
+}
+
 /// What a change did, kapp's `lastChange`.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeSummary {
@@ -56,7 +68,7 @@ pub async fn start(
     label_value: &str,
     summary: &ChangeSummary,
     run: &str,
-    findings: &[Finding],
+    judged: &Judged<'_>,
 ) -> Result<String, AppError> {
     let mut labels = serde_json::Map::new();
     labels.insert(HISTORY_LABEL.to_owned(), json!(""));
@@ -65,13 +77,20 @@ pub async fn start(
         labels.insert("kapp.k14s.io/app-change-app".to_owned(), json!(app.name));
     }
     labels.insert("kapp.k14s.io/app-change-app-label".to_owned(), json!(label_value));
+    let findings = judged.findings;
     let mut shown = findings;
     let mut findings_text = serde_json::to_string(shown).unwrap_or_default();
     while findings_text.len() > FINDINGS_BYTES {
         shown = &shown[..shown.len() / 2];
         findings_text = serde_json::to_string(shown).unwrap_or_default();
     }
-    let own = json!({"run": run, "findings": findings.len()});
+    let waivers = findings.iter().filter(|finding| finding.waived.is_some()).take(WAIVERS).map(
+        |finding| json!({"fingerprint": finding.fingerprint, "reason": finding.waived, "affected": finding.affected()}),
+    );
+    // Findings are cut where there are too many, the waived ones first: what was accepted is told by itself.
+    let own = json!({
+        "run": run, "findings": findings.len(), "policy": judged.policy, "waivers": waivers.collect::<Vec<_>>(),
+    });
     let body = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pushback_preflight::ObjectExt;
+use pushback_preflight::waiver::Accepted;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -74,6 +75,9 @@ pub struct OwnPart {
     /// Names of the inventory shards; empty where the inventory is in the record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<String>,
+    /// How many objects the findings were about that the last run waived, by their fingerprints; empty once it is done.
+    #[serde(default, skip_serializing_if = "Accepted::is_empty")]
+    pub accepted: Accepted,
 }
 
 /// What every layout of our part says of itself.

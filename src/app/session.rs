@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use pushback_preflight::waiver::Accepted;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
@@ -45,6 +46,8 @@ pub struct Opening<'a> {
     pub phase: Phase,
     /// The lease.
     pub lease: Duration,
+    /// How many objects waived findings are about, for whoever resumes the run.
+    pub accepted: Accepted,
 }
 
 /// The lock was lost: nothing may be written any more.
@@ -64,6 +67,7 @@ pub struct Session {
     /// Those that the record leads to while the run goes on.
     shards: Vec<String>,
     local_lock: Option<LocalLock>,
+    accepted: Accepted,
 }
 
 #[derive(Debug)]
@@ -93,7 +97,7 @@ impl Session {
         let run = if local_lock.is_none() { opening.run } else { "" };
         let shards = opening.inventory.to_shards();
         let inline = Inventory::fits_record(&shards);
-        let mut own = OwnPart::new(opening.phase, run);
+        let mut own = OwnPart { accepted: opening.accepted.clone(), ..OwnPart::new(opening.phase, run) };
         if !inline {
             own.shards = write_shards(&*cluster, &app, &format!("{}u", opening.run), &shards).await?;
         }
@@ -175,6 +179,7 @@ impl Session {
             renewal,
             shards: new_shards,
             local_lock,
+            accepted: opening.accepted,
         })
     }
 
@@ -232,7 +237,9 @@ impl Session {
         let shards = inventory.to_shards();
         let inline = Inventory::fits_record(&shards);
         let run = if self.local_lock.is_some() { "" } else { self.run.as_str() };
-        let mut own = OwnPart::new(phase, run);
+        // What is done is not waived again: a change that comes back is a new one.
+        let accepted = if phase == Phase::Done { Accepted::new() } else { std::mem::take(&mut self.accepted) };
+        let mut own = OwnPart { accepted, ..OwnPart::new(phase, run) };
         if !inline {
             own.shards = write_shards(&*self.cluster, &self.app, &self.run, &shards).await?;
         }

@@ -138,7 +138,7 @@ impl Apply<'_> {
                 run,
                 setup: &setup,
                 write: &self.write,
-                findings: &report.findings,
+                report: &report,
                 second_look: &second_look,
                 phase: Phase::Applying,
             };

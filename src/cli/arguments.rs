@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 
+use pushback_preflight::Waiver;
+
 use super::error::CommandError;
 use crate::report::report_file::ReportSpec;
 use crate::report::theme::ColorChoice;
@@ -156,8 +158,9 @@ pub struct InputArgs {
     /// File, directory (read recursively), git:REF:PATH, https URL, or - for standard input; can be given more than once
     #[arg(long = "file", short = 'f', value_name = "PATH")]
     pub files: Vec<String>,
-    /// File with Config documents, which may also stand among the manifests; can be given more than once
-    #[arg(long, value_name = "FILE")]
+    /// File with Config documents, the policy that the input is judged by: what a Config among the manifests says of
+    /// rules, settings and waivers can then be stricter only; can be given more than once
+    #[arg(long, env = "PUSHBACK_CONFIG", hide_env = true, value_name = "FILE")]
     pub config: Vec<String>,
     /// Put all namespaced objects into this namespace
     #[arg(long, value_name = "NAME")]
@@ -223,9 +226,14 @@ pub struct PreflightArgs {
     /// or the default set]
     #[arg(long, value_name = "RULES", num_args = 0..=1, default_missing_value = "", action = ArgAction::Append)]
     pub preflight: Option<Vec<String>>,
-    /// Accept one finding for this run, FINGERPRINT=REASON; recorded in the app's history
-    #[arg(long, value_name = "FINGERPRINT=REASON", value_parser = waiver)]
-    pub waive: Vec<(String, String)>,
+    /// Accept one finding for this run, FINGERPRINT=REASON, or FINGERPRINT@COUNT=REASON for so many affected objects at
+    /// most; recorded in the app's history
+    #[arg(long, value_name = "FINGERPRINT[@COUNT]=REASON", value_parser = waiver)]
+    pub waive: Vec<Waiver>,
+    /// Who may loosen the checks where no policy is given with --config: the Config among the manifests, or nobody
+    /// (outside: the defaults count)
+    #[arg(long, env = "PUSHBACK_POLICY_FROM", hide_env = true, value_name = "WHERE", default_value = "manifests")]
+    pub policy_from: PolicyFrom,
     /// Write a report, FORMAT=PATH, for json, junit, sarif, markdown or github; the path - is standard output, which
     /// then holds that report alone; can be given more than once
     #[arg(long, value_name = "FORMAT=PATH")]
@@ -245,6 +253,15 @@ impl PreflightArgs {
         let specs = self.report.iter().filter_map(|flag| flag.parse::<ReportSpec>().ok());
         specs.into_iter().any(|spec| spec.is_standard_output())
     }
+}
+
+/// Who may loosen the checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PolicyFrom {
+    /// The Config among the manifests, where there is no policy source.
+    Manifests,
+    /// Nobody but a policy source.
+    Outside,
 }
 
 /// How it is applied.
@@ -332,13 +349,8 @@ fn mapping(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn waiver(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((fingerprint, reason)) if !fingerprint.is_empty() && !reason.trim().is_empty() => {
-            Ok((fingerprint.to_owned(), reason.to_owned()))
-        }
-        _ => Err("expected FINGERPRINT=REASON; findings show their fingerprint, and a reason must be given".to_owned()),
-    }
+fn waiver(text: &str) -> Result<Waiver, String> {
+    Waiver::from_flag(text).map_err(|error| error.to_string())
 }
 
 fn color(text: &str) -> Result<ColorChoice, String> {

@@ -33,7 +33,7 @@ pub struct DeleteArgs {
     #[command(flatten)]
     app: AppArgs,
     /// File with Config documents: order, waits, preflight rules; can be given more than once
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, env = "PUSHBACK_CONFIG", hide_env = true, value_name = "FILE")]
     config: Vec<String>,
     #[command(flatten)]
     preflight: PreflightArgs,
@@ -101,7 +101,7 @@ async fn delete(global: &GlobalArgs, run: &mut Run, arguments: &DeleteArgs) -> R
             run,
             setup: &setup,
             write,
-            findings: &report.findings,
+            report: &report,
             second_look: &second_look,
             phase: Phase::Deleting,
         };

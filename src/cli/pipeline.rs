@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::operator::generate;
+use pushback_preflight::policy::Policy;
 use pushback_preflight::rules::upgrade_diff::{self, Compared};
 use pushback_preflight::selection::Selection;
-use pushback_preflight::waiver::Waiver;
+use pushback_preflight::waiver::{Accepted, Waiver};
 use pushback_preflight::{Answer, Facts, Finding, Need};
 use serde_json::Value;
 
@@ -19,6 +20,7 @@ use super::arguments::{AppArgs, GlobalArgs, InputArgs, NamespaceArgs, OutputForm
 use super::connect::{Connected, Namespaces, connect};
 use super::error::CommandError;
 use super::input;
+use super::policy::Configured;
 use super::run::Run;
 use super::signals;
 use crate::app::lock;
@@ -35,7 +37,7 @@ use crate::plan::desired::{self, Placement};
 use crate::plan::{self, Plan, UpdateStrategy};
 use crate::report::error_text;
 use crate::report::event::{Event, RuleLine};
-use crate::report::json_report::CheckReport;
+use crate::report::json_report::{CheckReport, PolicyReport};
 use crate::report::output::Output;
 use crate::report::report_file::{self, ReportError, ReportSpec};
 use crate::report::{witness_files, words};
@@ -58,6 +60,8 @@ pub struct Setup {
     pub namespaces: Namespaces,
     /// The rules that run.
     pub selection: Selection,
+    /// The name of the policy's source; `None` where the manifests decide.
+    pub policy_source: Option<String>,
     /// Facts that come with the input.
     pub answers: BTreeMap<Need, Answer>,
     /// Waivers.
@@ -68,6 +72,8 @@ pub struct Setup {
     pub sources: Sources,
     /// Where witnesses are written.
     pub witness_dir: Option<PathBuf>,
+    /// How many objects waived findings were about when they were judged first, by their fingerprints.
+    accepted: Mutex<Accepted>,
     /// The app as it was seen while the kinds were read, until somebody looks at it.
     seen: Mutex<Option<Result<Observed, AppError>>>,
 }
@@ -81,18 +87,25 @@ pub async fn set_up(
     global: &GlobalArgs,
     command: &str,
     app: &AppArgs,
-    config: Config,
+    mut config: Configured,
     preflight: &PreflightArgs,
 ) -> Result<Setup, CommandError> {
-    let selection = input::select(preflight, &config)?;
-    let answers = input::models(&selection)?;
-    let waivers = input::waivers(preflight, &config);
+    let mut policy = config.resolve(preflight)?;
+    let mut answers = input::models(&policy.selection)?;
     let reports = reports(&preflight.report, global)?;
     if let Some(folder) = &preflight.witness_dir {
         witness_files::prepare(folder).map_err(|error| CommandError::usage(error.to_string()))?;
     }
     let (witness_dir, sources) = (preflight.witness_dir.clone(), Sources::default());
     let Reached { connected, kinds, namespaces, app: name, seen } = reach(run, global, app, command).await?;
+    let old_side = connected.cluster.configs().await?;
+    if !old_side.is_empty() && !config.has_source() {
+        config.judge_by(&connected.cluster.description(), &old_side)?;
+        policy = config.resolve(preflight)?;
+        answers = input::models(&policy.selection)?;
+    }
+    let policy_source = config.source_name(preflight);
+    let (Policy { selection, waivers }, config) = (policy, config.config);
     run.events.send(Event::RunStart {
         command: command.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -113,13 +126,31 @@ pub async fn set_up(
         named: true,
         namespaces,
         selection,
+        policy_source,
         answers,
         waivers,
         reports,
         sources,
         witness_dir,
+        accepted: Mutex::default(),
         seen,
     })
+}
+
+impl Setup {
+    /// The rules, and what has been waived until now.
+    fn selection_so_far(&self) -> Selection {
+        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Selection { accepted, ..self.selection.clone() }
+    }
+
+    /// Notes how many objects the waived findings are about; the first number stays.
+    fn accept(&self, more: &Accepted) {
+        let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        for (fingerprint, affected) in more {
+            accepted.entry(fingerprint.clone()).or_insert(*affected);
+        }
+    }
 }
 
 /// Refuses a cluster that cannot be written, before anybody is shown a plan that nobody can carry out.
@@ -411,17 +442,23 @@ pub async fn judge(run: &Run, setup: &Setup, plan: &Plan, preflight: &PreflightA
     if setup.selection.is_switched_off() {
         run.warn("preflight-off", "no preflight rule runs: they are switched off");
     }
+    // Whatever is waived now covers as many objects as now, should the plan be made anew; what an unfinished run waived,
+    // as many as then.
+    if let Some(own) = plan.observed.record.as_ref().and_then(|record| record.own.as_ref()) {
+        setup.accept(&own.accepted);
+    }
     run.planning("running preflight");
     let Ran { report, facts, mut memories } = check::run(
         &*setup.cluster,
         &setup.kinds,
         plan,
-        setup.selection.clone(),
+        setup.selection_so_far(),
         setup.answers.clone(),
         &setup.waivers,
         &run.surroundings.today(),
     )
     .await;
+    setup.accept(&report.accepted());
     show_findings(run, setup, plan, &report.findings);
     run.events.send(Event::Preflight {
         outcome: word(&report.outcome),
@@ -438,7 +475,7 @@ pub async fn judge(run: &Run, setup: &Setup, plan: &Plan, preflight: &PreflightA
     let second_look = SecondLook {
         cluster: Arc::clone(&setup.cluster),
         kinds: Arc::clone(&setup.kinds),
-        selection: setup.selection.clone(),
+        selection: setup.selection_so_far(),
         facts,
         waivers: setup.waivers.clone(),
         today: run.surroundings.today(),
@@ -494,6 +531,7 @@ pub fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> CheckRepo
         rules: report.rules.iter().map(rule_line).collect(),
         changes,
         findings: report.findings.clone(),
+        policy: PolicyReport::of(setup.policy_source.clone(), report),
         working_directory: std::env::current_dir().unwrap_or_default(),
         ..CheckReport::new(&setup.app.name, &setup.cluster.description(), &word(&report.outcome))
     }

@@ -12,7 +12,7 @@ use super::error::CommandError;
 use super::outcome::End;
 use super::pipeline::{Setup, until_dismissed, until_stopped};
 use super::run::Run;
-use crate::app::history::{self, ChangeSummary};
+use crate::app::history::{self, ChangeSummary, Judged};
 use crate::app::inventory::Inventory;
 use crate::app::record::{AppError, Phase};
 use crate::app::session::{Opening, Session};
@@ -23,6 +23,7 @@ use crate::exit::ExitCode;
 use crate::plan::{Plan, entry};
 use crate::report::Counts;
 use crate::report::event::Event;
+use crate::report::json_report::PolicyReport;
 
 /// How long the cluster gets to take the record after the user said stop.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -94,8 +95,8 @@ pub struct Writing<'a> {
     pub setup: &'a Setup,
     /// Flags.
     pub write: &'a WriteArgs,
-    /// Findings, for the history.
-    pub findings: &'a [Finding],
+    /// What preflight came to, for the history.
+    pub report: &'a RunReport,
     /// What the plan was judged by.
     pub second_look: &'a Arc<SecondLook>,
     /// `Applying` or `Deleting`.
@@ -126,6 +127,7 @@ impl Writing<'_> {
             run: &self.run.id,
             phase: self.phase,
             lease: self.write.lock_lease,
+            accepted: self.report.accepted(),
         };
         let lock = local_lock.take();
         let opened = Session::open(Arc::clone(&self.setup.cluster), &self.run.surroundings, opening, lock);
@@ -203,13 +205,18 @@ impl Writing<'_> {
         engine.run(self.run.stop.clone()).await
     }
 
+    fn judged(&self) -> Judged<'_> {
+        let policy = PolicyReport::of(self.setup.policy_source.clone(), self.report);
+        Judged { findings: &self.report.findings, policy: serde_json::to_value(policy).unwrap_or_default() }
+    }
+
     async fn start_history(&self, plan: &Plan, summary: &ChangeSummary) -> Option<String> {
         if !plan.has_changes() || self.write.app_changes_max_to_keep == 0 || self.phase == Phase::Deleting {
             return None;
         }
         let cluster = &*self.setup.cluster;
         let run = if cluster.capabilities().server { self.run.id.as_str() } else { "" };
-        match history::start(cluster, &plan.observed.app, &plan.label_value, summary, run, self.findings).await {
+        match history::start(cluster, &plan.observed.app, &plan.label_value, summary, run, &self.judged()).await {
             Ok(name) => Some(name),
             Err(error) => {
                 self.run.warn("history", error.to_string());

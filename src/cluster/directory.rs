@@ -32,6 +32,8 @@ use super::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, Kinds, ListQuery,
     LocalLock, Page, Patch, ServerVersion, WatchEvent, Written,
 };
+use crate::manifest::Manifest;
+use crate::manifest::collect;
 use crate::manifest::files;
 use crate::manifest::git::GitTree;
 
@@ -185,6 +187,17 @@ impl Cluster for DirectoryCluster {
     ) -> Result<BoxStream<'static, Result<WatchEvent, ClusterError>>, ClusterError> {
         let message = format!("{} cannot be watched: nothing changes in it by itself", self.description);
         Err(ClusterError::new(ErrorKind::Unsupported, message))
+    }
+
+    async fn configs(&self) -> Result<Vec<Manifest>, ClusterError> {
+        self.blocking(|store| {
+            let files = store.texts_with("Config")?;
+            collect::configs_among(&files).map_err(|errors| {
+                let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                ClusterError::new(ErrorKind::Configuration, errors.join("\n"))
+            })
+        })
+        .await
     }
 
     async fn local_lock(&self, namespace: &str, app: &str) -> Result<Option<LocalLock>, ClusterError> {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pushback_preflight::object::{ObjectExt, split_api_version};
+use pushback_preflight::policy::Loosening;
 use pushback_preflight::{ObjectRef, PathSegment, Position, Positions};
 use serde_json::Value;
 
@@ -140,6 +141,11 @@ fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
     // An empty list is not the same as no list: it runs no rule.
     if fields.optional("preflightRules").is_some() {
         config.preflight_rules = Some(entries(&fields, "preflightRules", rules::preflight_rule));
+        config.preflight_rules_at = fields.optional("preflightRules").map(|node| node.position());
+    }
+    if let Some(node) = fields.optional("policyLoosening") {
+        let word = node.choice(&[("warn", Loosening::Warn), ("error", Loosening::Error)]);
+        config.policy_loosening = word.map(|word| (word, node.position()));
     }
     if let Some(labels) = fields.optional("additionalLabels").and_then(|node| rules::labels(&node)) {
         config.additional_labels = labels;

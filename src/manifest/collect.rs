@@ -103,6 +103,18 @@ pub fn load_config_files(paths: &[String]) -> Result<(Vec<Manifest>, Vec<InputWa
     Ok((input.configs, input.warnings))
 }
 
+/// The Config documents in these files, each a name and its text, and ConfigMaps that carry one; all else is passed over.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn configs_among(files: &[(String, String)]) -> Result<Vec<Manifest>, Vec<InputError>> {
+    let mut collector = Collector { configs_among: true, ..Collector::default() };
+    let file =
+        |(name, text): &(String, String)| File { name: name.clone(), path: None, bytes: text.clone().into_bytes() };
+    collector.files(&files.iter().map(file).collect::<Vec<_>>(), &Limits::default());
+    collector.finish().map(|input| input.configs)
+}
+
 /// A file as it was read.
 #[derive(Debug)]
 struct File {
@@ -117,6 +129,7 @@ struct Collector {
     errors: Vec<InputError>,
     identities: HashMap<ObjectKey, usize>,
     only_configs: bool,
+    configs_among: bool,
     models: bool,
     spent: Spent,
 }
@@ -241,6 +254,13 @@ impl Collector {
             self.input.configs.push(Manifest { object, value, positions: Arc::new(positions) });
             return;
         }
+        if self.configs_among {
+            if carries_config(&value) {
+                let object = ObjectRef::of(&value);
+                self.input.configs.push(Manifest { object, value, positions: Arc::new(positions) });
+            }
+            return;
+        }
         if value.text("/kind") == "Secret" {
             self.input.sources.hide(positions.file());
         }
@@ -273,7 +293,7 @@ impl Collector {
         match self.identities.entry(manifest.object.key()) {
             Entry::Vacant(slot) => {
                 slot.insert(self.input.manifests.len());
-                if manifest.value.label(CONFIG_LABEL).is_some() && manifest.object.kind == "ConfigMap" {
+                if carries_config(&manifest.value) {
                     self.input.configs.push(manifest.clone());
                 }
                 self.input.manifests.push(manifest);
@@ -320,6 +340,11 @@ fn inherit_type(item: &mut Value, api_version: &str, list_kind: &str) {
 fn is_config(value: &Value) -> bool {
     value.text("/kind") == "Config"
         && matches!(value.text("/apiVersion"), "kapp.k14s.io/v1alpha1" | "pushback.dev/v1alpha1")
+}
+
+/// Whether it is a ConfigMap that holds a Config document.
+fn carries_config(value: &Value) -> bool {
+    value.text("/kind") == "ConfigMap" && value.label(CONFIG_LABEL).is_some()
 }
 
 fn no_manifest_files(directory: &str) -> InputError {

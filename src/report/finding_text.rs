@@ -1,7 +1,7 @@
 //! Findings as people read them: what and where first, then the facts that prove it, then what to do;
 //! and the line that says how every rule ended.
 
-use pushback_preflight::Finding;
+use pushback_preflight::{Finding, registry};
 use serde_json::Value;
 
 use super::error_text::place;
@@ -123,7 +123,8 @@ fn witness_text(witness: &Value, margin: &str, theme: Theme) -> String {
 #[must_use]
 pub fn preflight_text(outcome: &str, rules: &[RuleLine], elapsed: Millis, theme: Theme) -> String {
     let heading = theme.paint(Role::Strong, "Preflight");
-    if rules.is_empty() {
+    // What is told about the policy is no rule's word.
+    if rules.iter().all(|rule| rule.name == registry::POLICY) {
         return format!("{heading}  {}\n", theme.paint(Role::Caution, &no_rule_ran(outcome)));
     }
     let words: Vec<String> = rules.iter().map(|rule| rule_words(rule, theme)).collect();

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use pushback_preflight::Finding;
+use pushback_preflight::policy::{Loosened, RuleOff};
+use pushback_preflight::{Finding, RunReport};
 use serde::Serialize;
 
 use super::event::{Counts, RuleLine};
@@ -28,9 +29,32 @@ pub struct CheckReport {
     pub changes: Counts,
     /// Everything found, in the order of the output.
     pub findings: Vec<Finding>,
+    /// By which policy.
+    pub policy: PolicyReport,
     /// The working directory: paths of the input are relative to it.
     #[serde(skip)]
     pub working_directory: PathBuf,
+}
+
+/// By which policy a check was made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyReport {
+    /// Where it comes from; left out where the manifests decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Rules that would run, had nobody switched them off.
+    pub rules_off: Vec<RuleOff>,
+    /// In what the manifests ask for less, followed or not.
+    pub loosened: Vec<Loosened>,
+}
+
+impl PolicyReport {
+    /// That of a run.
+    #[must_use]
+    pub fn of(source: Option<String>, report: &RunReport) -> Self {
+        Self { source, rules_off: report.off.clone(), loosened: report.loosened.clone() }
+    }
 }
 
 /// The program that wrote a report.
@@ -63,6 +87,7 @@ impl CheckReport {
             rules: Vec::new(),
             changes: Counts::default(),
             findings: Vec::new(),
+            policy: PolicyReport::default(),
             working_directory: PathBuf::new(),
         }
     }

@@ -1,5 +1,6 @@
 //! A check as JUnit XML, which every CI server reads: a suite is a rule, a case is a finding on an object. What refuses
-//! is a failure, facts that a rule could not get are an error, waived findings and rules without meaning are skipped.
+//! is a failure, facts that a rule could not get are an error; waived findings, rules without meaning and rules that are
+//! switched off are skipped. There is always a case: no tests would read as nothing to say.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,27 @@ pub fn text(report: &CheckReport) -> String {
     for rule in &report.rules {
         document.add_test_suite(suite(rule, report));
     }
+    for off in &report.policy.rules_off {
+        document.add_test_suite(not_run(&off.name, &format!("switched off: {}", off.reason)));
+    }
+    if document.test_suites.is_empty() {
+        document.add_test_suite(not_run("preflight", "no preflight rule ran"));
+    }
     // Written to memory, of text that XML can hold: that cannot fail.
     document.to_string().unwrap_or_default()
+}
+
+/// A suite of one case that was skipped.
+fn not_run(name: &str, reason: &str) -> TestSuite {
+    let name = terminal_safe(name).into_owned();
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(terminal_safe(reason).into_owned()).set_type("off");
+    let mut case = TestCase::new(name.clone(), status);
+    case.set_classname(name.clone());
+    let mut suite = TestSuite::new(name);
+    suite.add_property(("outcome", "off"));
+    suite.add_test_case(case);
+    suite
 }
 
 fn suite(rule: &RuleLine, report: &CheckReport) -> TestSuite {
@@ -94,6 +114,7 @@ fn case(finding: &Finding, report: &CheckReport) -> TestCase {
 mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
+    use pushback_preflight::policy::RuleOff;
 
     use super::super::fixture::{check_report, hostile_report};
     use super::*;
@@ -160,6 +181,20 @@ mod tests {
             </testsuite>
         </testsuites>
         "#);
+    }
+
+    #[test]
+    fn rules_that_are_off_are_cases_that_were_skipped() {
+        let mut report = check_report();
+        (report.rules, report.findings) = (Vec::new(), Vec::new());
+        assert!(text(&report).contains("tests=\"1\" skipped=\"1\""), "{}", text(&report));
+        let (name, reason) = ("CRDUpgradeSafety".to_owned(), "--preflight=none".to_owned());
+        report.policy.rules_off.push(RuleOff { name, reason });
+        let read = Report::deserialize_from_str(&text(&report)).expect("junit");
+        let case = &read.test_suites[0].test_cases[0];
+        assert_eq!((read.tests, case.name.as_str()), (1, "CRDUpgradeSafety"));
+        assert!(matches!(&case.status, TestCaseStatus::Skipped { message: Some(message), .. }
+            if message.as_str() == "switched off: --preflight=none"));
     }
 
     #[test]

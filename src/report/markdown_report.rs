@@ -71,8 +71,14 @@ fn head(report: &CheckReport) -> String {
         code(&report.cluster, VALUE),
         counts_to_do(&report.changes)
     );
+    if let Some(source) = &report.policy.source {
+        text += &format!("Judged by the policy of {}.\n\n", code(source, VALUE));
+    }
     if report.rules.is_empty() {
-        return text + "No preflight rule judged this change.\n";
+        text += "No preflight rule judged this change.\n";
+    }
+    if report.rules.is_empty() && report.policy.rules_off.is_empty() {
+        return text;
     }
     text += "| Rule | Outcome | Breaking | Unknown | Changes | Waived |\n|---|---|--:|--:|--:|--:|\n";
     for rule in &report.rules {
@@ -85,6 +91,10 @@ fn head(report: &CheckReport) -> String {
             rule.changes,
             rule.waived
         );
+    }
+    for off in &report.policy.rules_off {
+        let (name, reason) = (escaped(&off.name, VALUE), escaped(&off.reason, VALUE));
+        text += &format!("| {name} | **off**<br>{reason} | | | | |\n");
     }
     text
 }

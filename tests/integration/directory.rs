@@ -351,7 +351,7 @@ fn a_check_against_a_git_ref_refuses_a_changed_scope_at_its_line() {
       = path:   spec.scope
       = effect: unreadable
       = fix:    define a new kind beside this one and move the objects to it
-      = fingerprint: 40647f8eee6d184c
+      = fingerprint: c4fd9a54234b55bb61f44f16e65715b0
 
     Preflight  2 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation skipped
       PermissionValidation skipped: needs an API server, and git:HEAD:live is none

@@ -33,6 +33,7 @@ mod measure;
 mod ordering;
 mod output;
 mod ownership;
+mod policy;
 mod preflight;
 mod proxy;
 mod prune;
@@ -95,6 +96,7 @@ fn all_tests() -> Vec<TestCase> {
         ordering::tests(),
         output::tests(),
         ownership::tests(),
+        policy::tests(),
         preflight::tests(),
         proxy::tests(),
         prune::tests(),

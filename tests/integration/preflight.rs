@@ -290,43 +290,43 @@ fn flag_and_config_decide_which_rules_run() {
     show("--preflight x preflightRules, A = CRDUpgradeSafety, B = PermissionValidation", &table);
     insta::assert_snapshot!(table, @r#"
     no flag                     | no key            | exit 10, refused: A failed, B skipped
-    no flag                     | []                | exit 0, passed: no rule
-    no flag                     | A with mode: warn | exit 0, warned: A warned
-    no flag                     | only B            | exit 0, passed: B skipped
+    no flag                     | []                | exit 0, passed: policy passed
+    no flag                     | A with mode: warn | exit 0, warned: A warned, policy passed
+    no flag                     | only B            | exit 0, passed: B skipped, policy passed
     no flag                     | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
     no flag                     | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
     no flag                     | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight                 | no key            | exit 10, refused: A failed, B skipped
-    --preflight                 | []                | exit 0, passed: no rule
-    --preflight                 | A with mode: warn | exit 0, warned: A warned
-    --preflight                 | only B            | exit 0, passed: B skipped
+    --preflight                 | []                | exit 0, passed: policy passed
+    --preflight                 | A with mode: warn | exit 0, warned: A warned, policy passed
+    --preflight                 | only B            | exit 0, passed: B skipped, policy passed
     --preflight                 | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight                 | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight                 | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight=A               | no key            | exit 10, refused: A failed
     --preflight=A               | []                | exit 10, refused: A failed
-    --preflight=A               | A with mode: warn | exit 0, warned: A warned
+    --preflight=A               | A with mode: warn | exit 0, warned: A warned, policy passed
     --preflight=A               | only B            | exit 10, refused: A failed
     --preflight=A               | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight=A               | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight=A               | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight A               | no key            | exit 10, refused: A failed
     --preflight A               | []                | exit 10, refused: A failed
-    --preflight A               | A with mode: warn | exit 0, warned: A warned
+    --preflight A               | A with mode: warn | exit 0, warned: A warned, policy passed
     --preflight A               | only B            | exit 10, refused: A failed
     --preflight A               | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight A               | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight A               | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight=A,B             | no key            | exit 10, refused: A failed, B skipped
     --preflight=A,B             | []                | exit 10, refused: A failed, B skipped
-    --preflight=A,B             | A with mode: warn | exit 0, warned: A warned, B skipped
+    --preflight=A,B             | A with mode: warn | exit 0, warned: A warned, B skipped, policy passed
     --preflight=A,B             | only B            | exit 10, refused: A failed, B skipped
     --preflight=A,B             | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight=A,B             | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight=A,B             | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight=B --preflight=A | no key            | exit 10, refused: A failed, B skipped
     --preflight=B --preflight=A | []                | exit 10, refused: A failed, B skipped
-    --preflight=B --preflight=A | A with mode: warn | exit 0, warned: A warned, B skipped
+    --preflight=B --preflight=A | A with mode: warn | exit 0, warned: A warned, B skipped, policy passed
     --preflight=B --preflight=A | only B            | exit 10, refused: A failed, B skipped
     --preflight=B --preflight=A | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight=B --preflight=A | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
@@ -379,7 +379,7 @@ fn a_waived_finding_is_shown_and_refuses_nothing() {
     assert_eq!(passed["rules"][0]["waived"], 1);
 
     // A waiver of something else says so, and the finding still refuses.
-    let other = checked(&["--waive", "0000000000000000=by mistake"], 10);
+    let other = checked(&["--waive", "00000000000000000000000000000000=by mistake"], 10);
     let findings = other["findings"].as_array().expect("findings");
     assert!(findings.iter().any(|finding| finding["rule"] == "preflightWaivers"), "{other}");
 }

@@ -26,6 +26,7 @@ use crate::schema::Schema;
 use crate::schema::contain::SchemaStep;
 use crate::schema::pipeline::{Resource, Server};
 use crate::source::Position;
+use crate::strictness::Order;
 use crd::{Crd, Version, is_crd};
 
 pub(super) const NAME: &str = "CRDUpgradeSafety";
@@ -48,27 +49,34 @@ static META: RuleMeta = RuleMeta {
             doc: "what counts as breaking: what stored objects and writers suffer from (`data`), what the published lists \
                   of kapp and OLM prohibit (`published`), or what readers notice too (`strict`)",
             kind: SettingKind::Choice(profile::Profile::WORDS),
+            // What the lists prohibit and what harms data overlap; neither is in the other.
+            order: Order::Words(&["strict", "data"]),
         },
         Setting {
             name: "liveObjects",
             doc: "what the objects that are there count for: `report` says how many are affected, `decide` also turns a \
                   breaking change that affects none of them into a warning, `off` does not list them",
             kind: SettingKind::Choice(live::Mode::WORDS),
+            // Without a list nothing is turned into a warning, and nothing is counted either.
+            order: Order::Words(&["report", "off", "decide"]),
         },
         Setting {
             name: "versions",
             doc: "what it takes to give up a version that is not stored",
+            order: Order::Each,
             kind: SettingKind::Map(&[
                 Setting {
                     name: "removed",
                     doc: "a served version is removed: `error` refuses unless it was deprecated before, `warn` only warns",
                     kind: SettingKind::Choice(&["error", "warn"]),
+                    order: Order::ERROR,
                 },
                 Setting {
                     name: "unserved",
                     doc: "a version is no longer served: `error` refuses unless it was deprecated before, `warn` only \
                           warns",
                     kind: SettingKind::Choice(&["error", "warn"]),
+                    order: Order::ERROR,
                 },
             ]),
         },
@@ -76,6 +84,7 @@ static META: RuleMeta = RuleMeta {
             name: "checks",
             doc: "what single checks do: `error` refuses, `warn` only warns, `off` says nothing",
             kind: SettingKind::Map(&checks::SETTINGS),
+            order: Order::Each,
         },
     ],
     needs: "the live definition with its status; the objects of its kind where a finding is about them, or where it is \

@@ -12,6 +12,7 @@ use super::crd_upgrade_safety::{self, deletion};
 use crate::facts::{Change, ChangeSet, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::strictness::Order;
 
 const NAME: &str = "DestructiveChange";
 
@@ -47,34 +48,44 @@ static META: RuleMeta = RuleMeta {
         Setting {
             name: "checks",
             doc: "what each check does",
+            order: Order::Each,
             kind: SettingKind::Map(&[
-                Setting { name: "namespaceDeleted", doc: "`warn` never refuses, `off` does not look", kind: STRICT },
-                Setting { name: "crdDeleted", doc: "the same", kind: STRICT },
-                Setting { name: "persistentVolumeClaimDeleted", doc: "the same", kind: STRICT },
-                Setting { name: "persistentVolumeDeleted", doc: "the same", kind: STRICT },
+                Setting {
+                    name: "namespaceDeleted",
+                    doc: "`warn` never refuses, `off` does not look",
+                    kind: STRICT,
+                    order: Order::ERROR,
+                },
+                Setting { name: "crdDeleted", doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: "persistentVolumeClaimDeleted", doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: "persistentVolumeDeleted", doc: "the same", kind: STRICT, order: Order::ERROR },
                 Setting {
                     name: "statefulSetClaimsDeleted",
                     doc: "the same; the policy in the StatefulSet already says that it is wanted",
                     kind: SettingKind::Choice(&["warn", "error", "off"]),
+                    order: Order::ERROR,
                 },
-                Setting { name: "statefulSetReplaced", doc: "the same", kind: STRICT },
-                Setting { name: "replicasReset", doc: "the same", kind: STRICT },
-                Setting { name: "deletedShare", doc: "the same", kind: STRICT },
+                Setting { name: "statefulSetReplaced", doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: "replicasReset", doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: "deletedShare", doc: "the same", kind: STRICT, order: Order::ERROR },
             ]),
         },
         Setting {
             name: "deletedShare",
             doc: "from where on the check of that name speaks; both limits count",
+            order: Order::Each,
             kind: SettingKind::Map(&[
                 Setting {
                     name: "percent",
                     doc: "more than this share of the app's live objects is deleted",
                     kind: SettingKind::Number { default: 50, least: 0, most: 99 },
+                    order: Order::Smaller,
                 },
                 Setting {
                     name: "atLeast",
                     doc: "at least so many objects are deleted, so that one of two is no alarm",
                     kind: SettingKind::Number { default: 5, least: 1, most: 100_000 },
+                    order: Order::Smaller,
                 },
             ]),
         },

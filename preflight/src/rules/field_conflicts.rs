@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation, TakenField, TakenFrom};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::strictness::Order;
 use crate::waiver::matches;
 
 const NAME: &str = "FieldConflicts";
@@ -18,6 +19,9 @@ const SHOWN: usize = 25;
 /// The rule.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldConflicts;
+
+/// What a conflict does, the strictest first.
+const REFUSE: Order = Order::Words(&["refuse", "warn", "allow"]);
 
 static META: RuleMeta = RuleMeta {
     name: NAME,
@@ -32,41 +36,49 @@ static META: RuleMeta = RuleMeta {
             name: "default",
             doc: "what a conflict does that no entry of `rules` is for",
             kind: SettingKind::Choice(&["refuse", "warn", "allow"]),
+            order: REFUSE,
         },
         Setting {
             name: "predecessors",
             doc: "what a takeover from another deploy tool does (kapp, kubectl apply)",
             kind: SettingKind::Choice(&["allow", "warn", "refuse"]),
+            order: REFUSE,
         },
         Setting {
             name: "rules",
             doc: "what a conflict does; the first entry that is for it decides. In all texts `*` stands for any characters",
+            order: Order::FirstMatch { key: "action", strictest: "refuse" },
             kind: SettingKind::List(&[
                 Setting {
                     name: "managers",
                     doc: "field managers, as `metadata.managedFields` names them",
                     kind: SettingKind::Texts(&[]),
+                    order: Order::Unordered,
                 },
                 Setting {
                     name: "operations",
                     doc: "how the manager has set it: by server-side apply, or in any other way",
                     kind: SettingKind::Texts(&["Apply", "Update"]),
+                    order: Order::Unordered,
                 },
                 Setting {
                     name: "apiGroups",
                     doc: "API groups; the empty text is the core group",
                     kind: SettingKind::Texts(&[]),
+                    order: Order::Unordered,
                 },
-                Setting { name: "kinds", doc: "kinds", kind: SettingKind::Texts(&[]) },
+                Setting { name: "kinds", doc: "kinds", kind: SettingKind::Texts(&[]), order: Order::Unordered },
                 Setting {
                     name: "paths",
                     doc: "fields, as findings show them; a path is for everything below it",
                     kind: SettingKind::Texts(&[]),
+                    order: Order::Unordered,
                 },
                 Setting {
                     name: "action",
                     doc: "`refuse`: breaking; `warn`: a warning; `allow`: for information",
                     kind: SettingKind::Required(&["allow", "warn", "refuse"]),
+                    order: REFUSE,
                 },
             ]),
         },
@@ -132,7 +144,8 @@ fn takeover(change: &Change, taken: &TakenFrom, settings: &Settings) -> Finding 
     };
     let message = format!("the fields of {} become this app's; {altered}", owner(taken));
     let action = Action::of(settings.choice(&["predecessors"]));
-    let finding = action.finding(change, "takeover", message).at(change.locate(&[]));
+    let content = json!([taken.manager, taken.operation, taken.subresource, taken.fields]);
+    let finding = action.finding(change, "takeover", message).at(change.locate(&[])).bound_to(&content);
     if action == Action::Allow {
         return finding;
     }
@@ -160,7 +173,8 @@ fn conflicts(change: &Change, others: &[&TakenFrom], settings: &Settings) -> Vec
     if let Some((_, owners, action)) = rest.first() {
         let message = format!("{} more fields are taken over, such as from {}", rest.len(), owner(owners[0]));
         let finding = action.finding(change, "conflict", message).at(change.locate(&[]));
-        findings.push(finding.values(Some(json!({"fields": rest.len()})), None));
+        let fields: Vec<&TakenField> = rest.iter().map(|(field, ..)| *field).collect();
+        findings.push(finding.values(Some(json!({"fields": rest.len()})), None).bound_to(&json!(fields)));
     }
     findings
 }
@@ -175,7 +189,8 @@ fn conflict(change: &Change, field: &TakenField, owners: &[&TakenFrom], action: 
         .finding(change, "conflict", message)
         .at(change.locate(&field.place))
         .path(field.path.as_str())
-        .values(field.old.clone(), field.new.clone());
+        .values(field.old.clone(), field.new.clone())
+        .bound_to(&owners.iter().map(|taken| json!([taken.manager, taken.operation])).collect());
     if action == Action::Allow { finding } else { finding.remedy(remedy(change, field, owners)) }
 }
 

@@ -18,6 +18,7 @@ use crate::operator::model::Release;
 use crate::operator::written::{self, ModelError};
 use crate::operator::{ReleaseDiff, overlay};
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::strictness::Order;
 
 /// Its name.
 pub const NAME: &str = "UpgradeDiff";
@@ -36,16 +37,19 @@ static META: RuleMeta = RuleMeta {
             name: "failOn",
             doc: "the least severity of a change that refuses; `never` only reports",
             kind: SettingKind::Choice(&["breaking", "warning", "info", "never"]),
+            order: Order::Words(&["info", "warning", "breaking", "never"]),
         },
         Setting {
             name: "experiments",
             doc: "a folder that gets the experiments which test the changes, on every run",
             kind: SettingKind::Text,
+            order: Order::Outside,
         },
         Setting {
             name: "model",
             doc: "a file or folder with a model of the new release that outweighs the derived one, component by component",
             kind: SettingKind::Text,
+            order: Order::Outside,
         },
     ],
     needs: "nothing but the change set",

@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use crate::object::sorted;
+
 pub use properties::Properties;
 
 /// Nodes below this depth are not read; whatever differs there cannot be judged.
@@ -447,18 +449,6 @@ fn whole(value: &Value) -> Option<i64> {
         #[expect(clippy::cast_possible_truncation, reason = "only whole numbers of moderate size come here")]
         (float.fract() == 0.0 && float.abs() < 1e15).then_some(float as i64)
     })
-}
-
-/// With all keys in order, as maps are compared.
-fn sorted(value: &Value) -> Value {
-    let mut value = value.clone();
-    value.sort_all_objects();
-    value
-}
-
-/// The text of a value, whatever the order of its keys.
-fn in_order(value: &Value) -> String {
-    if value.is_object() || value.is_array() { sorted(value).to_string() } else { value.to_string() }
 }
 
 fn texts(value: &Value) -> Option<Vec<String>> {

@@ -36,6 +36,15 @@ impl Store {
         self.with(|index| Ok(Arc::clone(&index.kinds)))
     }
 
+    /// The files in which a word occurs, by the names that people know them by; bookkeeping left out.
+    pub(super) fn texts_with(&self, word: &str) -> Result<Vec<(String, String)>, ClusterError> {
+        self.with(|index| {
+            let files =
+                index.files.iter().filter(|(path, file)| !path.starts_with(RECORDS) && file.text.contains(word));
+            Ok(files.map(|(path, file)| (self.source.shown(path), file.text.clone())).collect())
+        })
+    }
+
     pub(super) fn get(&self, address: &Address) -> Result<Option<Arc<Value>>, ClusterError> {
         let key = key_of(address)?;
         self.with(|index| Ok(current(index, &key).map(|current| current.object)))

@@ -9,7 +9,7 @@ use crate::config::{
 };
 
 use super::matchers::{Regexes, path, resource_matchers};
-use super::node::{Fields, Node, quote};
+use super::node::{Fields, Node, describe, quote};
 use super::scalars::{go_duration, is_date, label_key_error, label_value_error};
 use super::shapes;
 
@@ -38,6 +38,7 @@ pub(super) fn preflight_waiver(node: &Node<'_>) -> Option<PreflightWaiver> {
     let fingerprint = fields.filled_text("fingerprint");
     let owner = fields.filled_text("owner");
     let expires = expiry(&fields);
+    let affected = affected(&fields);
     Some(PreflightWaiver {
         rule: rule?.to_owned(),
         check: check?,
@@ -47,6 +48,7 @@ pub(super) fn preflight_waiver(node: &Node<'_>) -> Option<PreflightWaiver> {
         reason: reason?.to_owned(),
         owner: owner?,
         expires: expires?,
+        affected: affected?,
         position: node.position(),
     })
 }
@@ -73,6 +75,14 @@ fn expiry(fields: &Fields<'_>) -> Option<Option<String>> {
         return node.fail(format!("expected a day such as 2026-12-31, found {}", quote(text)), &[]);
     }
     Some(Some(text.to_owned()))
+}
+
+fn affected(fields: &Fields<'_>) -> Option<Option<u64>> {
+    let Some(node) = fields.optional("affected") else { return Some(None) };
+    match node.value().as_u64() {
+        Some(count) => Some(Some(count)),
+        None => node.fail(format!("expected a number of objects, found {}", describe(node.value())), &[]),
+    }
 }
 
 pub(super) fn change_group_binding(node: &Node<'_>) -> Option<ChangeGroupBinding> {

@@ -16,6 +16,7 @@ pub(super) static CONFIG: Shape = Shape {
         "minimumRequiredVersion",
         "preflightRules",
         "preflightWaivers",
+        "policyLoosening",
         "changeGroupBindings",
         "changeRuleBindings",
         "rebaseRules",
@@ -38,7 +39,7 @@ pub(super) static PREFLIGHT_RULE: Shape = shape(&["name", "config"]);
 
 /// An entry of `preflightWaivers`.
 pub(super) static PREFLIGHT_WAIVER: Shape =
-    shape(&["rule", "check", "object", "path", "fingerprint", "reason", "owner", "expires"]);
+    shape(&["rule", "check", "object", "path", "fingerprint", "reason", "owner", "expires", "affected"]);
 
 /// An entry of `changeGroupBindings`.
 pub(super) static CHANGE_GROUP_BINDING: Shape = shape(&["name", "resourceMatchers"]);

@@ -199,7 +199,7 @@ fn arguments_that_make_no_sense() {
     hint: `pushback rules` lists the rules, `pushback rules NAME` explains one
 
     # a waiver without a reason
-    error: invalid value '9c1185a5' for '--waive <FINGERPRINT=REASON>': expected FINGERPRINT=REASON; findings show their fingerprint, and a reason must be given
+    error: invalid value '9c1185a5' for '--waive <FINGERPRINT[@COUNT]=REASON>': expected FINGERPRINT=REASON, and a reason is never empty
 
     For more information, try '--help'.
 

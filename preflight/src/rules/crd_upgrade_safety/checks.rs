@@ -2,6 +2,7 @@
 //! what it does when nothing is set. Help, settings and docs are made from it.
 
 use crate::rule::{Setting, SettingKind};
+use crate::strictness::Order;
 
 /// A row.
 #[derive(Clone, Copy, Debug)]
@@ -142,11 +143,11 @@ pub(super) static LINES: [(&str, &str); ROWS.len()] = {
 
 /// The setting of each.
 pub(super) static SETTINGS: [Setting; ROWS.len()] = {
-    let mut settings = [Setting { name: "", doc: "", kind: SettingKind::Texts(&[]) }; ROWS.len()];
+    let mut settings = [Setting { name: "", doc: "", kind: SettingKind::Texts(&[]), order: Order::ERROR }; ROWS.len()];
     let mut index = 0;
     while index < ROWS.len() {
         let Check { name, doc, words, .. } = ROWS[index];
-        settings[index] = Setting { name, doc, kind: SettingKind::Choice(words) };
+        settings[index] = Setting { name, doc, kind: SettingKind::Choice(words), order: Order::ERROR };
         index += 1;
     }
     settings

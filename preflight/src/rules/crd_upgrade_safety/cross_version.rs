@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Upgrade;
 use super::crd::{Crd, Strategy};
+use super::schema_change::subschemas;
 use super::words;
 use crate::finding::{Finding, Verdict};
 use crate::rule::Settings;
@@ -133,7 +134,9 @@ fn loss(upgrade: &Upgrade<'_>, (from, to): Way<'_>, difference: &Difference) -> 
     if let Proof::Breaking { witness, .. } = &difference.proof {
         finding.witness = Some(Arc::new(witness.clone()));
     }
-    finding = finding.values(Some(from.into()), Some(to.into()));
+    let [source, target] = [from, to].map(|version| upgrade.schemas.new.get(version));
+    let content = subschemas(source, target, &difference.path);
+    finding = finding.values(Some(from.into()), Some(to.into())).bound_to(&content);
     Some(finding.remedy(format!(
         "name the field in the schema of \"{to}\" too, convert with a webhook, or do not serve and store both versions"
     )))
@@ -225,7 +228,8 @@ fn rejections(
             ));
         }
     }
-    Some(finding.values(Some(from.into()), Some(to.into())))
+    let [source, target] = [from, to].map(|version| upgrade.schemas.new.get(version));
+    Some(finding.values(Some(from.into()), Some(to.into())).bound_to(&subschemas(source, target, &[])))
 }
 
 /// Whether a client that knows the other version alone cannot decode the object.

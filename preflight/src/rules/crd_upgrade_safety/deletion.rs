@@ -138,7 +138,9 @@ fn finding(names: &Names, change: &Change, crd: &Crd<'_>, lost: &[&str], examine
         let kind = crd.kind();
         (Verdict::Breaking, format!("the definition is {done}, and {count} {kind} {objects} would be deleted with it"))
     };
-    let mut finding = Finding::new(names.rule, check, verdict, change.object.clone(), message).at(change.locate(&[]));
+    let mut finding = Finding::new(names.rule, check, verdict, change.object.clone(), message)
+        .at(change.locate(&[]))
+        .bound_to(&json!([verdict, crd.value.get("spec"), change.after().and_then(|after| after.get("spec"))]));
     if verdict == Verdict::Breaking {
         finding.live_objects = Some(LiveObjects {
             affected: lost.len() as u64,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Upgrade;
 use super::crd::{Strategy, Version};
+use super::schema_change::subschemas;
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Settings;
 use crate::schema::contain::{Effect, Proof, compare, object_with};
@@ -54,6 +55,7 @@ pub(super) fn versions(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mu
         let mut finding = upgrade
             .finding_in("storedVersionRemoval", Verdict::Breaking, name, &[], message)
             .values(Some((*name).into()), None)
+            .bound_to(&schemas_of(upgrade, name))
             .remedy(format!(
                 "keep \"{name}\" with `served: false`, rewrite all objects in another version, take \"{name}\" out of \
                  status.storedVersions, and remove the version only then"
@@ -93,6 +95,11 @@ pub(super) fn versions(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mu
     }
 }
 
+/// The version with its schema, before and after.
+fn schemas_of(upgrade: &Upgrade<'_>, version: &str) -> Value {
+    subschemas(upgrade.schemas.old.get(version), upgrade.schemas.new.get(version), &[])
+}
+
 /// A version that nobody uses; whether something is stored in it only a status tells.
 fn unserved_removed(upgrade: &Upgrade<'_>, name: &str) -> Finding {
     const CHECK: &str = "unservedVersionRemoval";
@@ -103,16 +110,16 @@ fn unserved_removed(upgrade: &Upgrade<'_>, name: &str) -> Finding {
     let message = format!(
         "unable to determine if objects are stored in version \"{name}\", which is removed: the old definition has no status"
     );
-    upgrade.finding_in(CHECK, Verdict::Unknown, name, &[], message).remedy(format!(
-        "judge against the live definition, or make sure that status.storedVersions does not list \"{name}\""
-    ))
+    upgrade.finding_in(CHECK, Verdict::Unknown, name, &[], message).bound_to(&schemas_of(upgrade, name)).remedy(
+        format!("judge against the live definition, or make sure that status.storedVersions does not list \"{name}\""),
+    )
 }
 
 /// A version that clients can no longer use: announced by a deprecation, or settled by the settings, it warns.
 fn given_up(upgrade: &Upgrade<'_>, old: &Version<'_>, setting: &str, mut finding: Finding) -> Finding {
     let name = old.name;
     let is_stored = !upgrade.old.knows_stored_versions() || upgrade.old.stored_versions().contains(&name);
-    finding.old = Some(json!({"served": true}));
+    finding = finding.values(Some(json!({"served": true})), None).bound_to(&schemas_of(upgrade, name));
     finding.effect = Some("rejected".to_owned());
     finding.blocks = Some("read".to_owned());
     if setting == "warn" || (old.deprecated && !is_stored) {

@@ -11,6 +11,7 @@ use super::profile::{Listed, Profile, concerns_readers, listed};
 use super::words;
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Settings;
+use crate::schema::Schema;
 use crate::schema::contain::{Damage, Difference, Effect, Proof, SchemaStep, compare};
 use crate::schema::pipeline::{self, Resource};
 
@@ -171,7 +172,25 @@ fn placed(
     let mut finding = upgrade.finding_in(check, verdict, version, &[], message);
     finding.position = upgrade.locate_schema(version, &difference.path, difference.keyword);
     finding.path = Some(words::field_path(&difference.path)).filter(|path| !path.is_empty());
-    finding.values(difference.old.clone(), difference.new.clone())
+    let content = subschemas(upgrade.schemas.old.get(version), upgrade.schemas.new.get(version), &difference.path);
+    finding.values(difference.old.clone(), difference.new.clone()).bound_to(&content)
+}
+
+/// What both schemas say of a node: what is accepted there is this change, and no other one.
+pub(super) fn subschemas(old: Option<&Schema>, new: Option<&Schema>, path: &[SchemaStep]) -> Value {
+    let digest = |schema: Option<&Schema>| schema.map(|schema| format!("{:032x}", digest_at(schema, path)));
+    json!([digest(old), digest(new)])
+}
+
+/// What the schema says of a node; of one that it does not name, whether it takes any.
+fn digest_at(schema: &Schema, path: &[SchemaStep]) -> u128 {
+    let Some((step, rest)) = path.split_first() else { return schema.digest };
+    let named = match step {
+        SchemaStep::Property(name) => schema.properties.get(name).or_else(|| schema.additional_schema()),
+        SchemaStep::Additional => schema.additional_schema(),
+        SchemaStep::Items => schema.items.as_deref(),
+    };
+    named.map_or_else(|| u128::from(schema.keeps_unknown()), |schema| digest_at(schema, rest))
 }
 
 /// One line a version, where the setting asks for it.

@@ -1,5 +1,6 @@
 //! What CRDUpgradeSafety says about real definitions of projects, and about each single edit of a small one.
 
+mod fingerprints;
 mod hostile;
 mod met;
 mod objects;
@@ -7,7 +8,7 @@ mod published_lists;
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::facts::{Answer, ClusterFacts, ClusterSide, MissingDefinition, Verification};

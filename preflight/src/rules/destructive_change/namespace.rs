@@ -124,7 +124,7 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
     }
     let objects = if lost.len() == 1 { "1 object".to_owned() } else { format!("{} objects", lost.len()) };
     let message = format!("the namespace is {fate}, and with it {objects} that this change set does not delete itself");
-    let mut finding = finding(change, CHECK, Verdict::Breaking, message);
+    let mut finding = finding(change, CHECK, Verdict::Breaking, message).bound_to(&fate.into());
     finding.live_objects = Some(LiveObjects {
         affected: lost.len() as u64,
         examined,

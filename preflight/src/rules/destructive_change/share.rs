@@ -1,5 +1,7 @@
 //! A large part of the app that goes at once: more often a wrong folder or a template that printed too little than a wish.
 
+use std::collections::BTreeSet;
+
 use super::{Judge, Lost, NAME};
 use crate::facts::{Change, Operation};
 use crate::finding::{Finding, LiveObjects, Verdict};
@@ -33,6 +35,7 @@ pub(super) fn check(judge: &mut Judge<'_>) {
     let message = format!("{count} of the app's {live} objects are deleted, which is more than {percent} %");
     let mut finding = Finding::new(NAME, CHECK, Verdict::Breaking, app, message)
         .values(Some(live.into()), Some((live - count).into()))
+        .bound_to(&deleted.iter().map(|change| change.object.key().to_string()).collect::<BTreeSet<_>>().into_iter().collect())
         .remedy(format!(
             "look whether the input is complete; --patch deletes nothing; where it is wanted, waive this finding or set \
              `deletedShare: {{percent: …, atLeast: …}}` or `checks: {{{CHECK}: warn}}`"

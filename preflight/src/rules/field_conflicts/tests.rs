@@ -83,7 +83,7 @@ fn a_conflict_refuses_and_says_whose_the_field_is_since_when_and_what_would_sett
       "new": "ours",
       "message": "spec.replicas is taken over from kubectl-edit (Update, last wrote 2026-11-21T12:00:00Z)",
       "remedy": "take the other value into the manifest, or leave the field out of it; to overwrite it, add to the `rules` of FieldConflicts: {\"managers\": [\"kubectl-edit\"], \"kinds\": [\"Deployment\"], \"paths\": [\"spec.replicas\"], \"action\": \"allow\"}",
-      "fingerprint": "613ad3be2a266bf9"
+      "fingerprint": "c495453fdbe07a7ccb3ca1c60e57cf6f"
     }
     "#);
 }

@@ -4,7 +4,8 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Additional, Limit, ListType, MapType, Schema, Type, Window, in_order};
+use super::{Additional, Limit, ListType, MapType, Schema, Type, Window};
+use crate::object::in_order;
 
 /// Bytes in which most nodes are written down.
 const USUAL: usize = 128;

@@ -1,0 +1,343 @@
+//! Which rules, settings and waivers count: those of a policy source, and what the judged manifests add to them. Where
+//! there is a source, manifests tighten and never loosen; where there is none they decide, and every loosening is told.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::finding::{Finding, Severity, Verdict};
+use crate::object::ObjectRef;
+use crate::registry;
+use crate::rule::Rule;
+use crate::selection::{self, ConfigRule, Configured, Origin, Selected, Selection, SelectionError};
+use crate::settings;
+use crate::source::{PathSegment, Position, display_path};
+use crate::strictness::{self, Difference, Looser};
+use crate::waiver::Waiver;
+
+/// What one side says: a policy source, or the judged manifests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Side<'a> {
+    /// `preflightRules`; `None` where no document has the key.
+    pub rules: Option<&'a [ConfigRule<'a>]>,
+    /// `preflightWaivers`.
+    pub waivers: &'a [Waiver],
+    /// `policyLoosening`; `None` where no document has the key.
+    pub loosening: Option<Loosening>,
+    /// The documents are those of many apps: of a rule that comes several times the strictest settings count.
+    pub may_repeat: bool,
+}
+
+/// What the manifests' wish for less does where it is not followed, or told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Loosening {
+    /// It is told.
+    #[default]
+    Warn,
+    /// It refuses.
+    Error,
+}
+
+/// What counts in a run.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The rules, and what is told about them.
+    pub selection: Selection,
+    /// The waivers.
+    pub waivers: Vec<Waiver>,
+}
+
+/// A rule that somebody asks for, or that runs unless told otherwise, and does not run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleOff {
+    /// Its name.
+    pub name: String,
+    /// Who has switched it off.
+    pub reason: String,
+}
+
+/// What a loosening is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LoosenedKind {
+    /// A rule is left out.
+    RuleOff,
+    /// A setting is less strict, or nobody can tell.
+    LooserSetting,
+    /// A waiver is added.
+    Waiver,
+    /// A setting names what only a source of policy may name.
+    OutsideOnly,
+}
+
+/// Something in which the judged manifests ask for less than the policy, or than the defaults where there is none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Loosened {
+    /// What kind of thing.
+    pub kind: LoosenedKind,
+    /// Which: `CRDUpgradeSafety checks.enum`, a rule, or what a waiver is of.
+    pub what: String,
+    /// What the policy says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Value>,
+    /// What the manifests say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifests: Option<Value>,
+    /// Whether the manifests are followed.
+    pub followed: bool,
+    /// Where they say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+    /// The entry of `preflightRules` and the path in it, from which the caller knows the position.
+    #[serde(skip)]
+    pub place: Option<(usize, Vec<PathSegment>)>,
+}
+
+/// An error, and on which side: `true` for the policy source.
+pub type PolicyError = (bool, SelectionError);
+
+/// Resolves what counts. `flag` is as in [`selection::select`]; `given` are waivers of the command line. With a
+/// `source`, what it leaves out stands at the defaults.
+///
+/// # Errors
+/// Everything that is wrong, the flag's errors first, then the source's.
+pub fn resolve(
+    flag: Option<&[String]>,
+    source: Option<Side<'_>>,
+    manifests: Side<'_>,
+    given: &[Waiver],
+) -> Result<Policy, Vec<PolicyError>> {
+    resolve_from(registry::RULES, flag, source, manifests, given)
+}
+
+/// [`resolve`] from a list of rules of one's own.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_from(
+    rules: &[&'static dyn Rule],
+    flag: Option<&[String]>,
+    source: Option<Side<'_>>,
+    manifests: Side<'_>,
+    given: &[Waiver],
+) -> Result<Policy, Vec<PolicyError>> {
+    let mut errors = Vec::new();
+    let named = selection::read_flag(rules, flag.unwrap_or_default(), &mut errors);
+    let mut errors: Vec<PolicyError> = errors.into_iter().map(|error| (false, error)).collect();
+    let of_source = source.map(|source| (source.rules.is_some(), read(rules, source, true, &mut errors)));
+    let of_manifests = read(rules, manifests, false, &mut errors);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let resolving = Resolving {
+        rules,
+        named: named.as_deref(),
+        source: of_source.as_ref().map(|(has_list, configured)| (*has_list, configured.as_slice())),
+        has_list: manifests.rules.is_some(),
+        manifests: &of_manifests,
+    };
+    let mut selection = resolving.selection();
+    selection.loosening = loosening(source, manifests, &mut selection.loosened);
+    let mut waivers: Vec<Waiver> = source.map_or(manifests.waivers, |source| source.waivers).to_vec();
+    for waiver in manifests.waivers {
+        if !source.is_some_and(|source| source.waivers.iter().any(|other| waiver.is_within(other))) {
+            selection.loosened.push(Loosened {
+                kind: LoosenedKind::Waiver,
+                what: waiver.title(),
+                policy: None,
+                manifests: Some(waiver.reason.as_str().into()),
+                followed: source.is_none(),
+                position: waiver.position.clone(),
+                place: None,
+            });
+        }
+    }
+    waivers.extend(given.iter().cloned());
+    Ok(Policy { selection, waivers })
+}
+
+fn read<'s>(
+    rules: &[&'static dyn Rule],
+    side: Side<'s>,
+    is_source: bool,
+    errors: &mut Vec<PolicyError>,
+) -> Vec<Configured<'s>> {
+    let mut wrong = Vec::new();
+    let configured = selection::read_config(rules, side.rules.unwrap_or_default(), side.may_repeat, &mut wrong);
+    errors.extend(wrong.into_iter().map(|error| (is_source, error)));
+    configured
+}
+
+struct Resolving<'a> {
+    rules: &'a [&'static dyn Rule],
+    /// The flag's names.
+    named: Option<&'a [String]>,
+    /// Whether the source lists rules, and their settings.
+    source: Option<(bool, &'a [Configured<'a>])>,
+    /// Whether the manifests list rules.
+    has_list: bool,
+    manifests: &'a [Configured<'a>],
+}
+
+impl Resolving<'_> {
+    fn selection(&self) -> Selection {
+        let mut selection = Selection { origin: self.origin(), ..Selection::default() };
+        for rule in self.rules {
+            let name = rule.meta().name;
+            let expected = self.is_expected(name);
+            let wanted = self.manifests.iter().find(|configured| configured.name == name);
+            let left_out = expected && self.has_list && wanted.is_none();
+            let runs = match (self.named, self.source) {
+                (Some(names), _) => names.iter().any(|wanted| wanted == name),
+                (None, Some(_)) => expected || wanted.is_some(),
+                (None, None) if self.has_list => wanted.is_some(),
+                (None, None) => expected,
+            };
+            if left_out && self.named.is_none() {
+                selection.loosened.push(Loosened {
+                    kind: LoosenedKind::RuleOff,
+                    what: name.to_owned(),
+                    policy: None,
+                    manifests: None,
+                    followed: !runs,
+                    position: None,
+                    place: None,
+                });
+            }
+            if runs {
+                selection.rules.push(self.selected(*rule, expected, wanted, &mut selection.loosened));
+            } else if expected || wanted.is_some() {
+                let reason = match self.named {
+                    Some([]) => "--preflight=none",
+                    Some(_) => "--preflight names other rules",
+                    None => "the manifests' preflightRules leave it out",
+                };
+                selection.off.push(RuleOff { name: name.to_owned(), reason: reason.to_owned() });
+            }
+        }
+        selection
+    }
+
+    fn origin(&self) -> Origin {
+        match (self.named, self.source) {
+            (Some(_), _) => Origin::Flag,
+            (None, Some((true, _))) => Origin::Source,
+            (None, None) if self.has_list => Origin::Config,
+            (None, _) => Origin::Default,
+        }
+    }
+
+    /// Whether a rule runs where neither flag nor manifests say anything.
+    fn is_expected(&self, name: &str) -> bool {
+        match self.source {
+            Some((true, configured)) => configured.iter().any(|configured| configured.name == name),
+            _ => self.rules.iter().any(|rule| rule.meta().name == name && rule.meta().default),
+        }
+    }
+
+    fn selected(
+        &self,
+        rule: &'static dyn Rule,
+        expected: bool,
+        wanted: Option<&Configured<'_>>,
+        loosened: &mut Vec<Loosened>,
+    ) -> Selected {
+        let name = rule.meta().name;
+        let of_source = self.source.and_then(|(_, all)| all.iter().find(|configured| configured.name == name));
+        // What nobody would run without the manifests is theirs alone.
+        let added = !expected && self.named.is_none();
+        let mut values = of_source.map_or_else(|| settings::defaults(rule.meta()), |source| source.values.clone());
+        if let Some(wanted) = wanted {
+            let looser = if self.source.is_none() || added { Looser::Followed } else { Looser::NotFollowed };
+            let empty = Map::new();
+            let written = wanted.written.as_object().unwrap_or(&empty);
+            let declared = settings::declared(rule.meta());
+            let differences = strictness::meet(&declared, &mut values, written, &wanted.values, looser);
+            let told = differences.into_iter().filter(|difference| !added || difference.names_outside);
+            loosened.extend(told.map(|difference| looser_setting(name, wanted.index, difference)));
+        }
+        let origin = if added && self.source.is_some() { Origin::Config } else { self.origin() };
+        Selected { rule, settings: settings::of_values(values), origin }
+    }
+}
+
+fn looser_setting(rule: &str, entry: usize, difference: Difference) -> Loosened {
+    let Difference { path, policy, manifests, names_outside, followed } = difference;
+    Loosened {
+        kind: if names_outside { LoosenedKind::OutsideOnly } else { LoosenedKind::LooserSetting },
+        what: format!("{rule} {}", display_path(&path)),
+        policy: Some(policy),
+        manifests: Some(manifests),
+        followed,
+        position: None,
+        place: Some((entry, path)),
+    }
+}
+
+/// The stricter of what both sides say; a source that says nothing warns.
+fn loosening(source: Option<Side<'_>>, manifests: Side<'_>, loosened: &mut Vec<Loosened>) -> Loosening {
+    let policy = source.and_then(|source| source.loosening).unwrap_or_default();
+    if let Some(wanted) = manifests.loosening.filter(|wanted| *wanted < policy) {
+        loosened.push(Loosened {
+            kind: LoosenedKind::LooserSetting,
+            what: "policyLoosening".to_owned(),
+            policy: serde_json::to_value(policy).ok(),
+            manifests: serde_json::to_value(wanted).ok(),
+            followed: false,
+            position: None,
+            place: None,
+        });
+    }
+    policy.max(manifests.loosening.unwrap_or_default())
+}
+
+impl Loosened {
+    /// What is told about it.
+    pub(crate) fn finding(&self, loosening: Loosening) -> Finding {
+        let Self { kind, what, policy, manifests, followed, position, .. } = self;
+        let shown = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
+        let (check, message) = match (kind, followed) {
+            (LoosenedKind::Waiver, true) => ("waiver", format!("the manifests' waiver of {what} counts")),
+            (LoosenedKind::Waiver, false) => {
+                ("waiver", format!("the manifests' waiver of {what} does not count: the policy comes from outside"))
+            }
+            (LoosenedKind::RuleOff, true) => {
+                ("ruleOff", format!("{what} is switched off: the manifests' preflightRules leave it out"))
+            }
+            (LoosenedKind::RuleOff, false) => {
+                ("ruleOff", format!("{what} runs, though the manifests' preflightRules leave it out"))
+            }
+            (LoosenedKind::LooserSetting, true) => (
+                "looserSetting",
+                format!("{what} is {}, and without the manifests' Config {}", shown(manifests), shown(policy)),
+            ),
+            (LoosenedKind::LooserSetting, false) => {
+                ("looserSetting", format!("{what} stays {}: {} is not stricter", shown(policy), shown(manifests)))
+            }
+            (LoosenedKind::OutsideOnly, _) => {
+                ("outsideOnly", format!("{what} is not followed: what names a file counts from a policy source only"))
+            }
+        };
+        let verdict = if loosening == Loosening::Error { Verdict::Breaking } else { Verdict::Change };
+        let mut finding = Finding::new(registry::POLICY, check, verdict, ObjectRef::default(), message)
+            .at(position.clone())
+            .path(what.clone())
+            .values(policy.clone(), manifests.clone())
+            .remedy(match (kind, followed) {
+                (LoosenedKind::OutsideOnly, _) => {
+                    "give the Config that has it with --config, or leave it out of the manifests"
+                }
+                (LoosenedKind::Waiver, false) => {
+                    "add it to the policy, or accept the finding for this run with --waive"
+                }
+                (_, true) => "to keep the manifests from it, give a policy with --config, or say --policy-from outside",
+                (_, false) => "change it in the policy; what the manifests carry can make it stricter only",
+            });
+        finding.severity = if *followed { Severity::Info } else { Severity::Warning };
+        finding
+    }
+}
+
+#[cfg(test)]
+mod tests;

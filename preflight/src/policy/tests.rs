@@ -1,0 +1,141 @@
+//! Policy sources and manifests, setting by setting: what counts, and what is told.
+
+use serde_json::json;
+
+use super::*;
+use crate::finding::Verdict;
+use crate::rule::Mode;
+
+/// Rules and settings that count, and what is told of the manifests.
+fn resolved(flag: Option<&[&str]>, source: Option<Option<Value>>, manifests: Option<Value>) -> String {
+    let flag: Option<Vec<String>> = flag.map(|values| values.iter().map(ToString::to_string).collect());
+    let entries = |rules: &Option<Value>| -> Option<Vec<(String, Value)>> {
+        let entry = |rule: &Value| (rule["name"].as_str().expect("a name").to_owned(), rule["config"].clone());
+        rules.as_ref().map(|rules| rules.as_array().expect("a list").iter().map(entry).collect())
+    };
+    fn of(entries: &Option<Vec<(String, Value)>>) -> Option<Vec<ConfigRule<'_>>> {
+        entries.as_ref().map(|rules| rules.iter().map(|(name, config)| ConfigRule { name, config }).collect())
+    }
+    let (of_source, of_manifests) = (source.as_ref().map(entries), entries(&manifests));
+    let (of_source, of_manifests) = (of_source.as_ref().map(of), of(&of_manifests));
+    let side = of_source.as_ref().map(|rules| Side { rules: rules.as_deref(), ..Side::default() });
+    let among = Side { rules: of_manifests.as_deref(), ..Side::default() };
+    let policy = resolve(flag.as_deref(), side, among, &[]).expect("valid");
+    let rule = |selected: &Selected| {
+        let mode = if selected.settings.mode == Mode::Warn { " warn" } else { "" };
+        format!("{}{mode}", selected.rule.meta().name)
+    };
+    let rules: Vec<String> = policy.selection.rules.iter().map(rule).collect();
+    let told = |loosened: &Loosened| {
+        let followed = if loosened.followed { "followed" } else { "not followed" };
+        format!("{:?} {} {followed}", loosened.kind, loosened.what)
+    };
+    let told: Vec<String> = policy.selection.loosened.iter().map(told).collect();
+    let off: Vec<String> = policy.selection.off.iter().map(|off| format!("{}: {}", off.name, off.reason)).collect();
+    format!("{} | {} | {}", rules.join(", "), told.join(", "), off.join(", "))
+}
+
+#[test]
+fn with_a_source_manifests_add_rules_and_take_none_away() {
+    let source = || Some(Some(json!([{"name": "CRDUpgradeSafety"}])));
+    let show = |source, manifests| resolved(None, source, manifests);
+    insta::assert_snapshot!(show(source(), Some(json!([]))), @"CRDUpgradeSafety | RuleOff CRDUpgradeSafety not followed | ");
+    insta::assert_snapshot!(show(source(), Some(json!([{"name": "FieldConflicts"}]))), @"CRDUpgradeSafety, FieldConflicts | RuleOff CRDUpgradeSafety not followed | ");
+    insta::assert_snapshot!(show(source(), Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety | LooserSetting CRDUpgradeSafety mode not followed | ");
+    // A source without the key stands at the defaults, and so does the policy that has to come from outside.
+    insta::assert_snapshot!(show(Some(None), Some(json!([]))), @"CRDUpgradeSafety, PermissionValidation | RuleOff CRDUpgradeSafety not followed, RuleOff PermissionValidation not followed | ");
+    insta::assert_snapshot!(show(Some(Some(json!([]))), Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn |  | ");
+}
+
+#[test]
+fn without_a_source_the_manifests_decide_and_it_is_told() {
+    let show = |manifests| resolved(None, None, manifests);
+    insta::assert_snapshot!(show(None), @"CRDUpgradeSafety, PermissionValidation |  | ");
+    insta::assert_snapshot!(show(Some(json!([]))), @" | RuleOff CRDUpgradeSafety followed, RuleOff PermissionValidation followed | CRDUpgradeSafety: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out");
+    insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed, RuleOff PermissionValidation followed | PermissionValidation: the manifests' preflightRules leave it out");
+    // What is no default and added by the manifests is theirs.
+    insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety"}, {"name": "PermissionValidation"}, {"name": "UpgradeDiff", "config": {"mode": "warn", "model": "/m"}}]))), @"CRDUpgradeSafety, PermissionValidation, UpgradeDiff warn | OutsideOnly UpgradeDiff model not followed | ");
+}
+
+#[test]
+fn the_flag_chooses_rules_and_is_no_source_of_settings() {
+    let warn = || json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]);
+    let flag: Option<&[&str]> = Some(&["CRDUpgradeSafety"]);
+    insta::assert_snapshot!(resolved(flag, None, Some(warn())), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed | PermissionValidation: --preflight names other rules");
+    insta::assert_snapshot!(resolved(flag, Some(None), Some(warn())), @"CRDUpgradeSafety | LooserSetting CRDUpgradeSafety mode not followed | PermissionValidation: --preflight names other rules");
+    insta::assert_snapshot!(resolved(Some(&["none"]), Some(None), None), @" |  | CRDUpgradeSafety: --preflight=none, PermissionValidation: --preflight=none");
+}
+
+#[test]
+fn what_a_rule_leaves_to_another_it_does_not_leave_to_one_that_the_manifests_add() {
+    let entries = [("CRDUpgradeSafety", json!({"mode": "warn"}))];
+    let rules = entries.each_ref().map(|(name, config)| ConfigRule { name, config });
+    let config = json!({});
+    let source = [ConfigRule { name: "DestructiveChange", config: &config }];
+    let side = |rules| Side { rules: Some(rules), ..Side::default() };
+    let policy = resolve(None, Some(side(&source)), side(&rules), &[]).expect("valid");
+    let names: Vec<&str> = policy.selection.rules.iter().map(|selected| selected.rule.meta().name).collect();
+    assert_eq!(names, ["CRDUpgradeSafety", "DestructiveChange"]);
+    assert_eq!(policy.selection.relied_on().into_iter().collect::<Vec<_>>(), ["DestructiveChange"]);
+}
+
+#[test]
+fn waivers_of_the_manifests_count_only_where_they_are_the_policys_too() {
+    let waiver = |check: &str, expires: Option<&str>, affected: Option<u64>| Waiver {
+        rule: Some("CRDUpgradeSafety".into()),
+        check: Some(check.into()),
+        expires: expires.map(Into::into),
+        affected,
+        reason: "known".into(),
+        ..Waiver::default()
+    };
+    let source = [waiver("scope", Some("2030-01-01"), Some(3))];
+    fn side(waivers: &[Waiver]) -> Side<'_> {
+        Side { waivers, ..Side::default() }
+    }
+    let told = |manifests: Waiver| {
+        let manifests = [manifests];
+        let policy = resolve(None, Some(side(&source)), side(&manifests), &[]).expect("valid");
+        assert_eq!(policy.waivers, source);
+        policy.selection.loosened.len()
+    };
+    assert_eq!(told(waiver("scope", Some("2029-01-01"), Some(2))), 0);
+    assert_eq!(told(waiver("scope", None, Some(3))), 1);
+    assert_eq!(told(waiver("scope", Some("2030-01-01"), None)), 1);
+    assert_eq!(told(waiver("scope", Some("2030-01-01"), Some(4))), 1);
+    assert_eq!(told(waiver("enum", Some("2029-01-01"), Some(1))), 1);
+    let policy = resolve(None, None, side(&source), &[]).expect("valid");
+    assert_eq!((policy.waivers.len(), policy.selection.loosened[0].followed), (1, true));
+}
+
+#[test]
+fn a_loosening_warns_and_refuses_where_the_policy_says_so() {
+    let config = json!({"mode": "warn"});
+    let rules = [ConfigRule { name: "CRDUpgradeSafety", config: &config }];
+    for (of_source, of_manifests, expected) in [
+        (None, None, Verdict::Change),
+        (Some(Loosening::Error), None, Verdict::Breaking),
+        (Some(Loosening::Error), Some(Loosening::Warn), Verdict::Breaking),
+        (None, Some(Loosening::Error), Verdict::Breaking),
+    ] {
+        let source = Side { loosening: of_source, ..Side::default() };
+        let manifests = Side { rules: Some(&rules), loosening: of_manifests, ..Side::default() };
+        let selection = resolve(None, Some(source), manifests, &[]).expect("valid").selection;
+        let of_mode = selection.loosened.iter().find(|loosened| loosened.what.ends_with("mode")).expect("told");
+        let finding = of_mode.finding(selection.loosening);
+        assert_eq!((finding.verdict, finding.severity), (expected, Severity::Warning));
+    }
+}
+
+#[test]
+fn of_a_source_that_many_apps_share_the_strictest_settings_count() {
+    let (warn, off) = (json!({"mode": "warn"}), json!({"checks": {"enum": "off"}}));
+    let rules = [&warn, &off].map(|config| ConfigRule { name: "CRDUpgradeSafety", config });
+    let source = Side { rules: Some(&rules), may_repeat: true, ..Side::default() };
+    let selection = resolve(None, Some(source), Side::default(), &[]).expect("valid").selection;
+    let settings = &selection.rules[0].settings;
+    assert_eq!((settings.mode, settings.choice(&["checks", "enum"])), (Mode::Error, "error"));
+    let source = Side { may_repeat: false, ..source };
+    let errors = resolve(None, Some(source), Side::default(), &[]).expect_err("one of them is a mistake");
+    assert!(matches!(errors[0], (true, SelectionError::RepeatedInConfig { .. })));
+}

@@ -1,0 +1,216 @@
+//! Where the policy of a run comes from: `--config`, a Config on the old side of a comparison, or the manifests that are
+//! judged. What is no policy (order, waits, labels, rebase rules) counts from the manifests and `--config` alike.
+
+use pushback_preflight::policy::{self, Loosened, LoosenedKind, Policy, PolicyError, Side};
+use pushback_preflight::selection::{ConfigRule, SelectionError};
+use pushback_preflight::waiver::Waiver;
+use pushback_preflight::{PathSegment, Position};
+
+use super::arguments::{PolicyFrom, PreflightArgs};
+use super::error::CommandError;
+use crate::config::{self, Config, PreflightRule, PreflightWaiver};
+use crate::manifest::collect;
+use crate::manifest::{InputError, InputWarning, Manifest, shown_input, yaml};
+
+/// The Config of a run, and who says what of it.
+#[derive(Debug)]
+pub struct Configured {
+    /// All of it, defaults included.
+    pub config: Config,
+    /// What stands among the manifests.
+    among: Config,
+    source: Option<Source>,
+}
+
+/// A policy source.
+#[derive(Debug)]
+struct Source {
+    name: String,
+    config: Config,
+    /// Its documents are those of many apps.
+    is_old_side: bool,
+}
+
+impl Configured {
+    /// Reads the Config documents among the manifests, and the files of `--config`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them, at once.
+    pub fn read(
+        documents: &[Manifest],
+        files: &[String],
+        warnings: &mut Vec<InputWarning>,
+    ) -> Result<Self, CommandError> {
+        let among = parse(documents);
+        let of_files = match files {
+            [] => Ok(None),
+            files => collect::load_config_files(files).and_then(|(documents, of_files)| {
+                warnings.extend(of_files);
+                parse(&documents).map(Some)
+            }),
+        };
+        let (among, of_files) = match (among, of_files) {
+            (Ok(among), Ok(of_files)) => (among, of_files),
+            (among, of_files) => {
+                let errors: Vec<InputError> = among.err().into_iter().chain(of_files.err()).flatten().collect();
+                return Err(errors.into());
+            }
+        };
+        let mut config = Config::merge(config::defaults::defaults(), among.clone());
+        let source = of_files.map(|of_files| {
+            config = Config::merge(std::mem::take(&mut config), of_files.clone());
+            let shown: Vec<String> = files.iter().map(|file| shown_input(file)).collect();
+            Source { name: shown.join(", "), config: of_files, is_old_side: false }
+        });
+        Ok(Self { config, among, source })
+    }
+
+    /// Whether a file was given, which outweighs whatever the old side says.
+    pub fn has_source(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Takes the policy from Config documents of the old side. Many apps may lie there side by side: each document is
+    /// read by itself, and the strictest of their settings count.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn judge_by(&mut self, old_side: &str, documents: &[Manifest]) -> Result<(), CommandError> {
+        let mut source = Source { name: old_side.to_owned(), config: Config::default(), is_old_side: true };
+        for document in documents {
+            let config = parse(std::slice::from_ref(document)).map_err(|errors| of_old_side(errors, old_side))?;
+            // What it masks stays masked; order and the like are the new side's own affair.
+            self.config.diff_mask_rules.extend(config.diff_mask_rules.iter().cloned());
+            source.config = Config::merge(std::mem::take(&mut source.config), config);
+        }
+        self.source = Some(source);
+        Ok(())
+    }
+
+    /// The name of the policy's source; `None` where the manifests decide.
+    pub fn source_name(&self, arguments: &PreflightArgs) -> Option<String> {
+        match &self.source {
+            Some(source) => Some(source.name.clone()),
+            None if arguments.policy_from == PolicyFrom::Outside => Some("the defaults".to_owned()),
+            None => None,
+        }
+    }
+
+    /// What counts.
+    ///
+    /// # Errors
+    /// Unknown or repeated rules, wrong settings; with the place where it is in a Config.
+    pub fn resolve(&self, arguments: &PreflightArgs) -> Result<Policy, CommandError> {
+        let among = Given::of(&self.among);
+        let source = self.source.as_ref().map(|source| Given::of(&source.config));
+        let nothing = Side::default();
+        let side = match (&source, arguments.policy_from) {
+            (Some(given), _) => {
+                let may_repeat = self.source.as_ref().is_some_and(|source| source.is_old_side);
+                Some(Side { may_repeat, ..given.side() })
+            }
+            (None, PolicyFrom::Outside) => Some(nothing),
+            (None, PolicyFrom::Manifests) => None,
+        };
+        let resolved = policy::resolve(arguments.preflight.as_deref(), side, among.side(), &arguments.waive);
+        let mut policy = resolved.map_err(|errors| {
+            let errors: Vec<InputError> = errors.iter().map(|error| self.placed(error)).collect();
+            CommandError::from(errors)
+        })?;
+        for loosened in &mut policy.selection.loosened {
+            loosened.position = loosened.position.take().or_else(|| self.place_of(loosened));
+        }
+        Ok(policy)
+    }
+
+    /// Where the manifests say it.
+    fn place_of(&self, loosened: &Loosened) -> Option<Position> {
+        match (&loosened.place, loosened.kind) {
+            (Some((index, path)), _) => {
+                let entry = self.among.preflight_rules.as_deref()?.get(*index)?;
+                Some(place_in(entry, path))
+            }
+            (None, LoosenedKind::RuleOff) => self.among.preflight_rules_at.clone(),
+            (None, _) => self.among.policy_loosening.as_ref().map(|(_, position)| position.clone()),
+        }
+    }
+
+    fn placed(&self, (is_source, error): &PolicyError) -> InputError {
+        let config = match &self.source {
+            Some(source) if *is_source => &source.config,
+            _ => &self.among,
+        };
+        let entry = error.config_index().and_then(|index| config.preflight_rules.as_deref()?.get(index));
+        let position = match (entry, error) {
+            (Some(entry), SelectionError::Setting { error, .. }) => place_in(entry, &error.path),
+            (Some(entry), _) => entry.position.clone(),
+            (None, _) => Position::default(),
+        };
+        InputError {
+            message: error.to_string(),
+            position,
+            hints: vec!["`pushback rules` lists the rules, `pushback rules NAME` explains one".to_owned()],
+        }
+    }
+}
+
+/// Where a setting stands; the path starts inside `config`.
+fn place_in(entry: &PreflightRule, path: &[PathSegment]) -> Position {
+    let mut whole = entry.places.prefix.clone();
+    whole.push(PathSegment::from("config"));
+    whole.extend(path.iter().cloned());
+    entry.places.positions.locate(&whole)
+}
+
+/// A Config in the words of the rules.
+struct Given<'a> {
+    rules: Option<Vec<ConfigRule<'a>>>,
+    waivers: Vec<Waiver>,
+    config: &'a Config,
+}
+
+impl<'a> Given<'a> {
+    fn of(config: &'a Config) -> Self {
+        let rule = |rule: &'a PreflightRule| ConfigRule { name: &rule.name, config: &rule.config };
+        Self {
+            rules: config.preflight_rules.as_ref().map(|rules| rules.iter().map(rule).collect()),
+            waivers: config.preflight_waivers.iter().map(waiver).collect(),
+            config,
+        }
+    }
+
+    fn side(&self) -> Side<'_> {
+        let loosening = self.config.policy_loosening.as_ref().map(|(word, _)| *word);
+        Side { rules: self.rules.as_deref(), waivers: &self.waivers, loosening, ..Side::default() }
+    }
+}
+
+fn waiver(waiver: &PreflightWaiver) -> Waiver {
+    Waiver {
+        rule: Some(waiver.rule.clone()),
+        check: waiver.check.clone(),
+        object: waiver.object.clone(),
+        path: waiver.path.clone(),
+        fingerprint: waiver.fingerprint.clone(),
+        reason: waiver.reason.clone(),
+        owner: waiver.owner.clone(),
+        expires: waiver.expires.clone(),
+        affected: waiver.affected,
+        position: Some(waiver.position.clone()),
+    }
+}
+
+fn parse(documents: &[Manifest]) -> Result<Config, Vec<InputError>> {
+    let parse_text = |file: &str, text: &str| {
+        let loaded = yaml::load(file, text.as_bytes(), &yaml::Limits::default())?;
+        Ok(loaded.documents.into_iter().map(|document| (document.value, document.positions)).collect())
+    };
+    config::parse::parse(documents, env!("CARGO_PKG_VERSION"), &parse_text)
+}
+
+fn of_old_side(mut errors: Vec<InputError>, old_side: &str) -> CommandError {
+    for error in &mut errors {
+        error.hints.push(format!("it is the policy of {old_side}; to judge by another one, give it with --config"));
+    }
+    errors.into()
+}
