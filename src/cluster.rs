@@ -207,22 +207,63 @@ pub struct Page {
 /// Pages of one list, at 500 objects each more than any cluster holds. A server that still has another one has no end.
 pub const MOST_PAGES: u32 = 10_000;
 
+/// Pages in a row that bring nothing: a server fills each page but the last.
+const MOST_EMPTY_PAGES: u32 = 20;
+
+/// Objects of one list that are kept.
+const MOST_OBJECTS: usize = 1_000_000;
+
+/// Keeps count of the pages of a list, those of starts anew too, so that it has an end.
+#[derive(Debug, Default)]
+pub struct Paging {
+    pages: u32,
+    empty: u32,
+}
+
+impl Paging {
+    /// Takes note of a page after which another one is to come.
+    ///
+    /// # Errors
+    /// `Protocol` where the list does not end.
+    pub fn next(&mut self, page: &Page) -> Result<(), ClusterError> {
+        self.pages += 1;
+        self.empty = if page.items.is_empty() { self.empty + 1 } else { 0 };
+        if self.pages >= MOST_PAGES {
+            return Err(endless(&format!("it has more than {MOST_PAGES} pages")));
+        }
+        if self.empty >= MOST_EMPTY_PAGES {
+            return Err(endless(&format!("{MOST_EMPTY_PAGES} pages in a row are empty")));
+        }
+        Ok(())
+    }
+}
+
+fn endless(how: &str) -> ClusterError {
+    ClusterError::new(ErrorKind::Protocol, format!("the list does not end: {how}"))
+}
+
 /// Lists all pages. An expired continue token starts the list anew, at most three times.
 ///
 /// # Errors
 /// The error of the page that failed; `Protocol` where there is no last page.
 pub async fn list_all(cluster: &dyn Cluster, query: &ListQuery) -> Result<Page, ClusterError> {
     let mut restarts = 0;
+    let mut paging = Paging::default();
     'restart: loop {
         let mut all = Page::default();
         let mut query = query.clone();
-        for _ in 0..MOST_PAGES {
+        loop {
             match cluster.list(&query).await {
-                Ok(page) => {
+                Ok(page) if page.continue_token.is_empty() => {
                     all.items.extend(page.items);
                     all.resource_version = page.resource_version;
-                    if page.continue_token.is_empty() {
-                        return Ok(all);
+                    return Ok(all);
+                }
+                Ok(page) => {
+                    paging.next(&page)?;
+                    all.items.extend(page.items);
+                    if all.items.len() > MOST_OBJECTS {
+                        return Err(endless(&format!("it has more than {MOST_OBJECTS} objects")));
                     }
                     query.continue_token = page.continue_token;
                 }
@@ -233,14 +274,7 @@ pub async fn list_all(cluster: &dyn Cluster, query: &ListQuery) -> Result<Page, 
                 Err(error) => return Err(error),
             }
         }
-        return Err(endless_list());
     }
-}
-
-/// A list that has more pages than any cluster holds objects.
-#[must_use]
-pub fn endless_list() -> ClusterError {
-    ClusterError::new(ErrorKind::Protocol, format!("the list does not end: it has more than {MOST_PAGES} pages"))
 }
 
 /// How to apply.

@@ -14,6 +14,12 @@ const SHORTEST_ANYWHERE: usize = 4;
 /// Shorter lines of a longer value are too likely to be found in a text that has nothing to do with it.
 const SHORTEST_LINE: usize = 8;
 
+/// A shorter word after `Bearer` may be just a word.
+const SHORTEST_TOKEN: usize = 16;
+
+/// How the header of a JSON Web Token starts, `{"` in base64, in lower case.
+const JSON_WEB_TOKEN: &str = "eyj";
+
 const BASE64_FORMS: [GeneralPurpose; 4] = [STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD, URL_SAFE];
 
 const MASK: &str = "***";
@@ -98,6 +104,7 @@ impl Secrets {
                 };
             }
         }
+        let masked = mask_tokens(masked);
         if self.strict { blank_invalid_values(&cut_excerpt(&masked)) } else { masked }
     }
 }
@@ -135,6 +142,29 @@ fn spellings(value: &str) -> Vec<String> {
     let quoted: Vec<String> = all.iter().map(|text| Value::from(text.as_str()).to_string()).collect();
     all.extend(quoted.iter().filter_map(|text| text.strip_prefix('"')?.strip_suffix('"')).map(str::to_owned));
     all
+}
+
+/// Masks what is a credential by its form. The client library renews tokens by itself, and tells nobody the new ones.
+fn mask_tokens(mut text: String) -> String {
+    let is_of_token = |character: char| character.is_ascii_alphanumeric() || "-._~+/=".contains(character);
+    for mark in ["bearer ", "basic ", JSON_WEB_TOKEN] {
+        let mut from = 0;
+        while let Some(found) = text.get(from..).and_then(|rest| rest.to_ascii_lowercase().find(mark)) {
+            let is_web_token = mark == JSON_WEB_TOKEN;
+            let start = from + found + if is_web_token { 0 } else { mark.len() };
+            let rest = &text[start..];
+            let token = &rest[..rest.find(|character| !is_of_token(character)).unwrap_or(rest.len())];
+            let end = start + token.len();
+            let is_token = if is_web_token { token.matches('.').count() >= 2 } else { token.len() >= SHORTEST_TOKEN };
+            from = if is_token {
+                text.replace_range(start..end, MASK);
+                start + MASK.len()
+            } else {
+                start + usize::from(is_web_token)
+            };
+        }
+    }
+    text
 }
 
 /// Replaces a text together with the word that it is in: a part of another value may be the rest of it.

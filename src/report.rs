@@ -1,6 +1,7 @@
 //! Everything that the user sees: events, their renderers, and the reports at the end. The only room that prints.
 //! Data (plan, findings, JSON) goes to standard output, progress and errors to standard error.
 
+pub mod defect;
 pub mod definitions_text;
 pub mod end_text;
 pub mod error_text;

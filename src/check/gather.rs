@@ -14,9 +14,7 @@ use pushback_preflight::session::Session;
 use pushback_preflight::{Answer, Need, Needs, ObjectRef};
 use serde_json::Value;
 
-use crate::cluster::{
-    Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, MOST_PAGES, endless_list, list_all,
-};
+use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Paging, list_all};
 
 /// Needs that are answered at the same time; the cluster bounds its requests itself.
 const CONCURRENCY: usize = 32;
@@ -162,10 +160,8 @@ async fn stream(
     };
     let mut query = ListQuery::new(Arc::clone(served), None, "");
     query.limit = PAGE;
-    for page_number in 0.. {
-        if page_number == MOST_PAGES {
-            return Err(fail(endless_list()));
-        }
+    let mut paging = Paging::default();
+    loop {
         let page = match cluster.list(&query).await {
             Ok(page) => page,
             // Folding is not undone: a list that expired under way starts with a fresh state.
@@ -188,6 +184,7 @@ async fn stream(
         if limit > 0 && examined >= limit {
             return Ok(Answer::Folded { state, examined, cut: true });
         }
+        paging.next(&page).map_err(fail)?;
         query.continue_token = page.continue_token;
     }
     Ok(Answer::Folded { state, examined, cut: false })

@@ -96,7 +96,7 @@ impl Masker {
         for hidden in self.masked_paths(object) {
             let Some(below) = hidden.strip_prefix(path) else { continue };
             if let Some(secret) = get(object, &hidden) {
-                let placeholder = Value::String(numbers.placeholder(secret, is_base64(object, &hidden)));
+                let placeholder = Value::String(numbers.placeholder(secret));
                 set_at(&mut value, below, placeholder);
             }
         }
@@ -112,11 +112,11 @@ impl Masker {
         if values.is_empty() { text.to_owned() } else { Secrets::of_values(values.into_iter()).mask(text) }
     }
 
-    /// Replaces every such leaf by `(secret #1, 12 bytes)`.
+    /// Replaces every such leaf by `(secret #1)`.
     pub fn mask(&self, object: &mut Value, numbers: &mut MaskNumbers) {
         for path in self.masked_paths(object) {
             if let Some(value) = get(object, &path) {
-                let placeholder = numbers.placeholder(value, is_base64(object, &path));
+                let placeholder = numbers.placeholder(value);
                 set_at(object, &path, Value::String(placeholder));
             }
         }
@@ -138,16 +138,14 @@ impl Cover {
 }
 
 impl MaskNumbers {
-    /// What is shown in place of a value.
-    pub fn placeholder(&mut self, value: &Value, base64: bool) -> String {
+    /// What is shown in place of a value. Not its length: that of a PIN or of a key tells much of what it is.
+    pub fn placeholder(&mut self, value: &Value) -> String {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let next = self.numbers.len() + 1;
         // The type is part of it: the text "1" and the number 1 are different values.
         let digest = Sha256::new().chain_update([u8::from(value.is_string())]).chain_update(&text).finalize();
         let number = *self.numbers.entry(digest.into()).or_insert(next);
-        let bytes = if base64 { decoded_length(&text) } else { text.len() };
-        let unit = if bytes == 1 { "byte" } else { "bytes" };
-        format!("(secret #{number}, {bytes} {unit})")
+        format!("(secret #{number})")
     }
 }
 
@@ -157,18 +155,6 @@ fn leads_on(part: &PathPart, value: &Value) -> bool {
         PathPart::Key(_) | PathPart::Regex(_) => value.is_object() || value.is_null(),
         PathPart::Index(_) | PathPart::AllIndexes => value.is_array() || value.is_null(),
     }
-}
-
-/// `data` of a Secret is written in base64; its size is that of what is inside.
-fn is_base64(object: &Value, path: &[PathSegment]) -> bool {
-    object.text("/apiVersion") == "v1"
-        && object.text("/kind") == "Secret"
-        && matches!(path, [PathSegment::Key(first), _] if first == "data")
-}
-
-fn decoded_length(text: &str) -> usize {
-    let digits = text.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=').count();
-    digits * 3 / 4
 }
 
 #[cfg(test)]
@@ -195,16 +181,16 @@ mod tests {
         assert_eq!(
             secret["data"],
             json!({
-                "password": "(secret #1, 7 bytes)", "again": "(secret #1, 7 bytes)", "pin": "(secret #2, 1 byte)",
-                "number": "(secret #3, 0 bytes)",
+                "password": "(secret #1)", "again": "(secret #1)", "pin": "(secret #2)",
+                "number": "(secret #3)",
             })
         );
-        assert_eq!(secret["stringData"], json!({"token": "(secret #4, 1 byte)"}));
-        assert_eq!(secret["metadata"]["annotations"]["kapp.k14s.io/original"], "(secret #5, 36 bytes)");
+        assert_eq!(secret["stringData"], json!({"token": "(secret #4)"}));
+        assert_eq!(secret["metadata"]["annotations"]["kapp.k14s.io/original"], "(secret #5)");
         assert_eq!(secret["metadata"]["annotations"]["note"], "shown");
         let mut other = json!({"apiVersion": "v1", "kind": "Secret", "data": {"pin": "MQ=="}});
         masker.mask(&mut other, &mut numbers);
-        assert_eq!(other["data"]["pin"], "(secret #2, 1 byte)");
+        assert_eq!(other["data"]["pin"], "(secret #2)");
     }
 
     #[test]
@@ -223,7 +209,7 @@ mod tests {
         let mut secret =
             json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "stringDta": {"key": "hunter2"}});
         masker.mask(&mut secret, &mut MaskNumbers::default());
-        assert_eq!((&secret["stringDta"]["key"], &secret["type"]), (&json!("(secret #1, 7 bytes)"), &json!("Opaque")));
+        assert_eq!((&secret["stringDta"]["key"], &secret["type"]), (&json!("(secret #1)"), &json!("Opaque")));
     }
 
     #[test]
@@ -231,7 +217,7 @@ mod tests {
         let masker = Masker::new(&defaults().diff_mask_rules);
         let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "data": "oops"});
         masker.mask(&mut secret, &mut MaskNumbers::default());
-        assert_eq!(secret["data"], "(secret #1, 4 bytes)");
+        assert_eq!(secret["data"], "(secret #1)");
     }
 
     #[test]
@@ -264,8 +250,8 @@ mod tests {
         masker.mask(&mut object, &mut MaskNumbers::default());
         assert_eq!(
             object,
-            json!({"spec": {"a": "(secret #1, 4 bytes)",
-            "list": [{"b": "(secret #2, 1 byte)"}, "(secret #3, 1 byte)"], "empty": {}}})
+            json!({"spec": {"a": "(secret #1)",
+            "list": [{"b": "(secret #2)"}, "(secret #3)"], "empty": {}}})
         );
     }
 }

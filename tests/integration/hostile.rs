@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
 
@@ -14,6 +14,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: an_answer_that_grows_when_it_is_unpacked_is_cut_off,
         Nothing: an_answer_without_an_end_is_cut_off,
         Nothing: headers_by_the_thousands_are_no_answer,
+        Nothing: a_server_that_has_answered_before_is_left_as_soon_when_its_headers_have_no_end,
         Nothing: a_redirect_of_an_api_server_is_not_followed,
     ]
 }
@@ -69,7 +70,22 @@ fn headers_by_the_thousands_are_no_answer() {
         let warning = format!("warning: 299 - \"{}\"\r\n", "x".repeat(1000));
         write_json(stream, 200, &warning.repeat(50_000), &json!({"kind": "APIVersions", "versions": ["v1"]}))
     });
-    assert!(said.len() < 5_000, "{said}");
+    assert!(said.contains("the headers of an answer of ") && said.len() < 5_000, "{said}");
+}
+
+fn a_server_that_has_answered_before_is_left_as_soon_when_its_headers_have_no_end() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&asked);
+    let said = run(move |head, stream| {
+        if head.first().is_some_and(|line| line.contains("/version")) {
+            return write_json(stream, 200, "", &json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"}));
+        }
+        counter.fetch_add(1, Ordering::Relaxed);
+        write_json(stream, 200, &"x: y\r\n".repeat(20_000), &json!({}))
+    });
+    assert!(said.contains("the headers of an answer of "), "{said}");
+    // Each of the first questions is asked once.
+    assert!(asked.load(Ordering::Relaxed) < 10, "{asked:?}");
 }
 
 fn a_redirect_of_an_api_server_is_not_followed() {

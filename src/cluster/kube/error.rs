@@ -253,8 +253,11 @@ pub(super) fn broken(error: &kube::Error, server: &str) -> Broken {
         // An `io::Error` around a TLS error shows the same words and hides the type.
         certificate |= last.contains("invalid peer certificate");
     }
-    let message = if certificate && (last.contains("certificate expired") || last.contains("certificate not valid yet"))
-    {
+    // More headers than any server sends, or longer ones. The next answer would be no other.
+    let too_large = last == "message head is too large";
+    let message = if too_large {
+        format!("the headers of an answer of {server} are too many or too large")
+    } else if certificate && (last.contains("certificate expired") || last.contains("certificate not valid yet")) {
         let words = last.strip_prefix("invalid peer certificate: ").unwrap_or(&last);
         format!(
             "by this machine's clock the certificate of {server} is not valid ({words}); check the clock, or renew it"
@@ -266,7 +269,8 @@ pub(super) fn broken(error: &kube::Error, server: &str) -> Broken {
     } else {
         format!("the connection to {server} broke: {last}")
     };
-    Broken { error: ClusterError::new(ErrorKind::Unreachable, message), before_sending, permanent: certificate }
+    let kind = if too_large { ErrorKind::Protocol } else { ErrorKind::Unreachable };
+    Broken { error: ClusterError::new(kind, message), before_sending, permanent: certificate || too_large }
 }
 
 /// Tokens and certificates hold for a time, and a machine whose clock is wrong asks for them at the wrong one.

@@ -254,6 +254,10 @@ fn credentials(user: &AuthInfo, proxy: Option<&Uri>) -> Secrets {
         values.push(format!("{}:{password}", user.username.as_deref().unwrap_or_default()));
         values.push(password.to_owned());
     }
+    // `id-token` is sent; the others go to the identity provider, whose words may come back too.
+    let of_provider = user.auth_provider.iter().flat_map(|provider| &provider.config);
+    let of_provider = of_provider.filter(|(key, _)| key.ends_with("-token") || key.ends_with("-secret"));
+    values.extend(of_provider.map(|(_, value)| value.to_owned()));
     let proxy = proxy.and_then(Uri::authority).and_then(|authority| authority.as_str().rsplit_once('@'));
     if let Some((of_proxy, _)) = proxy {
         values.push(of_proxy.to_owned());

@@ -5,7 +5,7 @@ use pushback_preflight::PathSegment;
 use serde_json::Value;
 use similar::{Algorithm, ChangeTag, TextDiff};
 
-use super::mask::{is_masked, mask, size};
+use super::mask::{is_masked, mask};
 use super::{FieldChange, Masked};
 use crate::report::event::FieldLine;
 
@@ -14,6 +14,7 @@ const MAX_VALUE: usize = 120;
 
 /// Stands for a masked scalar inside a subtree. A value of the object that reads like this is quoted.
 const HIDDEN: &str = "(secret)";
+const CHANGED: &str = "(secret, changed)";
 
 /// The changes as lines.
 #[must_use]
@@ -29,9 +30,7 @@ fn line(change: &FieldChange, masked: &Masked<'_>) -> FieldLine {
             let (added, removed) = count_lines(old, new);
             (describe_text(old), format!("({}, +{added} -{removed})", lines_of(new)))
         }
-        (Some(old), Some(new)) if hidden && is_scalar(old) && is_scalar(new) => {
-            (secret(old, &change.old_path, ""), secret(new, &change.path, "changed, "))
-        }
+        (Some(old), Some(new)) if hidden && is_scalar(old) && is_scalar(new) => (HIDDEN.to_owned(), CHANGED.to_owned()),
         (old, new) => {
             let one = |value: &Option<Value>, path: &[PathSegment]| {
                 value.as_ref().map(|value| {
@@ -52,13 +51,6 @@ fn is_scalar(value: &Value) -> bool {
 
 fn is_text(text: &str) -> bool {
     text.trim_end_matches('\n').contains('\n')
-}
-
-fn secret(value: &Value, path: &[PathSegment], word: &str) -> String {
-    match size(value, path) {
-        1 => format!("(secret, {word}1 byte)"),
-        size => format!("(secret, {word}{size} bytes)"),
-    }
 }
 
 fn lines_of(text: &str) -> String {
@@ -84,7 +76,7 @@ fn count_lines(old: &str, new: &str) -> (usize, usize) {
 /// A value on one line, in flow style.
 fn one_line(value: &Value, path: &[PathSegment], masked: &Masked<'_>) -> String {
     if is_scalar(value) && is_masked(path, masked) {
-        return secret(value, path, "");
+        return HIDDEN.to_owned();
     }
     // Sizes of what is hidden inside a subtree do not matter to a reader; that it is hidden does.
     let value = mask(value, path, masked, &mut |_| Value::String(HIDDEN.to_owned()));

@@ -48,16 +48,3 @@ fn mask_below(
         scalar => scalar.clone(),
     }
 }
-
-/// How many bytes a masked scalar has; base64 in `data` counts as what it stands for.
-pub(super) fn size(value: &Value, path: &[PathSegment]) -> usize {
-    let Value::String(text) = value else { return value.to_string().len() };
-    let is_data = path.first() == Some(&PathSegment::Key("data".to_owned()));
-    let is_base64 = text.len().is_multiple_of(4)
-        && text.trim_end_matches('=').bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
-    if is_data && is_base64 {
-        let padding = text.len() - text.trim_end_matches('=').len();
-        return (text.len() / 4 * 3).saturating_sub(padding);
-    }
-    text.len()
-}

@@ -59,6 +59,12 @@ fn no_credential_is_shown_whatever_a_server_hands_back() {
     pushback.write("app.yaml", MANIFEST);
     let (token, in_file) = (markers.value("token"), markers.value("token file"));
     let (password, of_plugin) = (markers.value("password"), markers.value("token of a plugin"));
+    let id_token = format!(
+        "{}.{}.{}",
+        BASE64.encode(r#"{"alg":"none"}"#).trim_end_matches('='),
+        BASE64.encode(r#"{"exp":9999999999}"#).trim_end_matches('='),
+        markers.value("id-token")
+    );
     let token_file = pushback.place().join("token");
     std::fs::write(&token_file, format!("{in_file}\n")).expect("a file");
     let credential = json!({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1",
@@ -76,6 +82,7 @@ fn no_credential_is_shown_whatever_a_server_hands_back() {
             ("tokenFile", json!({"tokenFile": token_file})),
             ("basic", json!({"username": "me", "password": password})),
             ("plugin", json!({"exec": plugin})),
+            ("oidc", json!({"auth-provider": {"name": "oidc", "config": {"id-token": id_token}}})),
         ] {
             // Repetitions take their time, and once is enough.
             if *status == 500 && name != "token" {

@@ -26,10 +26,38 @@ async fn a_list_that_does_not_go_on_is_given_up() {
 async fn a_list_without_a_last_page_is_given_up() {
     let number = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&number);
-    let fake = Fake::function(move |_| page(&counter.fetch_add(1, Ordering::Relaxed).to_string()));
+    let fake = Fake::function(move |_| {
+        let token = counter.fetch_add(1, Ordering::Relaxed).to_string();
+        Reply::json(200, &json!({"kind": "ConfigMapList", "metadata": {"continue": token}, "items": [object()]}))
+    });
     let error = list_all(&fake.cluster, &query()).await.unwrap_err();
     assert_eq!((error.kind, number.load(Ordering::Relaxed)), (ErrorKind::Protocol, MOST_PAGES as usize));
     assert!(error.message.contains("does not end"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_empty_pages_is_given_up_soon() {
+    let number = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&number);
+    let fake = Fake::function(move |_| page(&counter.fetch_add(1, Ordering::Relaxed).to_string()));
+    let error = list_all(&fake.cluster, &query()).await.unwrap_err();
+    assert_eq!((error.kind, number.load(Ordering::Relaxed)), (ErrorKind::Protocol, 20));
+    assert_eq!(error.message, "the list does not end: 20 pages in a row are empty");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_expires_again_and_again_has_no_more_pages_for_it() {
+    let number = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&number);
+    let fake = Fake::function(move |_| match counter.fetch_add(1, Ordering::Relaxed) {
+        count if count % 6000 == 5999 => Reply::json(410, &json!({"kind": "Status", "code": 410, "reason": "Expired"})),
+        count => {
+            let metadata = json!({"continue": count.to_string()});
+            Reply::json(200, &json!({"kind": "ConfigMapList", "metadata": metadata, "items": [object()]}))
+        }
+    });
+    let error = list_all(&fake.cluster, &query()).await.unwrap_err();
+    assert_eq!((error.kind, number.load(Ordering::Relaxed)), (ErrorKind::Protocol, MOST_PAGES as usize + 1));
 }
 
 /// As many bytes as one page may have and one more, in chunks of a MiB.

@@ -1,0 +1,52 @@
+//! What is said when pushback itself fails: where, and nothing of what it was working on.
+
+use std::panic::{Location, PanicHookInfo};
+
+use super::error_text::error_text;
+use super::output::Output;
+use super::theme::Theme;
+
+/// From now on a panic says where it happened. Its own words can quote any value, a Secret's too, and are left out.
+pub fn tell_of_panics() {
+    std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
+        Output::standard().progress(&text(panic.location()));
+    }));
+}
+
+fn text(location: Option<&Location<'_>>) -> String {
+    let place = location.map_or_else(String::new, |location| format!(" at {location}"));
+    let message = format!("a defect in pushback {}{place}", env!("CARGO_PKG_VERSION"));
+    let hint = "please report this line and the command; what was written is recorded, so running again is safe";
+    error_text(&message, &[hint.to_owned()], Theme::plain())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Run by the test below in a process of its own: the hook is the whole process's.
+    #[test]
+    #[ignore = "it panics"]
+    fn panics_over_a_secret() {
+        tell_of_panics();
+        let secret = std::hint::black_box("hunter2");
+        let number: Result<u32, _> = secret.parse::<u32>().map_err(|_| secret);
+        std::panic::resume_unwind(match std::panic::catch_unwind(|| number.expect("a number")) {
+            Ok(_) => Box::new("no panic"),
+            Err(_) => Box::new("as it should be"),
+        });
+    }
+
+    #[test]
+    fn a_panic_tells_where_and_nothing_of_the_values() {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "--nocapture", "report::defect::tests::panics_over_a_secret"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert!(said.contains("error: a defect in pushback ") && said.contains(" at src/report/defect.rs:"), "{said}");
+        assert!(said.contains("please report this line"), "{said}");
+        let out = String::from_utf8_lossy(&child.stdout);
+        assert!(!said.contains("hunter2") && !out.contains("hunter2"), "{said}{out}");
+    }
+}
