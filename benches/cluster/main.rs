@@ -26,6 +26,7 @@ mod support {
     pub(crate) mod binaries;
     pub(crate) mod certificates;
     pub(crate) mod cluster;
+    pub(crate) mod go_toolchain;
     pub(crate) mod poll;
     pub(crate) mod supervisor;
 

@@ -2,7 +2,7 @@
 //! outlives the process that started it.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Cursor};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,12 +12,15 @@ use serde_json::{Value, json};
 
 use crate::support::binaries::Availability;
 use crate::support::case::trials;
+use crate::support::go_toolchain::{fetch, is_new_enough};
+use crate::support::http;
 use crate::support::{Needs, Options, TestCase, TestCluster, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: no_test_module_is_forgotten,
         Nothing: no_test_is_listed_twice,
+        Nothing: a_toolchain_is_taken_from_the_first_proxy_that_has_it_and_only_as_it_is_pinned,
         Nothing: tests_that_cannot_run_are_left_out_by_name_and_number,
         Nothing: without_a_wish_no_test_is_left_out_silently,
         ApiServer: tests_that_ask_at_the_same_time_share_one_cluster,
@@ -160,4 +163,46 @@ fn a_killed_run_leaves_no_cluster_behind() {
     run.wait().expect("an ended process");
     wait_until("the cluster's directory is gone", Duration::from_secs(30), || (!directory.exists()).then_some(()));
     wait_until("the API server is gone", Duration::from_secs(30), || TcpStream::connect(address).err());
+}
+
+fn a_toolchain_is_taken_from_the_first_proxy_that_has_it_and_only_as_it_is_pinned() {
+    use std::io::Write as _;
+    let place = tempfile::tempdir().expect("a directory");
+    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    for (name, text) in [("bin/go", "#!/bin/sh\necho go1.26.8\n"), ("VERSION", "go1.26.8\n")] {
+        archive.start_file(format!("golang.org/toolchain@v1/{name}"), options).expect("a file");
+        archive.write_all(text.as_bytes()).expect("its content");
+    }
+    let archive = archive.finish().expect("an archive").into_inner();
+    let served = archive.clone();
+    let (_, without) = http::start(|_, stream| write!(stream, "HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n"));
+    let (_, with) = http::start(move |head, stream| {
+        assert!(head[0].starts_with("GET /go/golang.org/toolchain/@v/v1.zip "), "{head:?}");
+        let length = served.len();
+        write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n")?;
+        stream.write_all(&served)
+    });
+    let toolchain = place.path().join("cache/v1");
+    let list = format!("{without},{with}/go/|direct");
+
+    let refused = fetch(&list, "v1", "h1:other=", &toolchain).expect_err("another checksum");
+    let checksum = refused.split(' ').find(|word| word.starts_with("h1:")).unwrap_or_default().trim_end_matches(',');
+    assert!(refused.contains("h1:other= is expected"), "{refused}");
+    assert!(!toolchain.exists());
+    fetch(&list, "v1", checksum, &toolchain).expect("it is fetched");
+    let ran = Command::new(toolchain.join("bin/go")).output().expect("it can be run");
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "go1.26.8\n");
+    let kept: Vec<_> = toolchain.parent().expect("the cache").read_dir().expect("a directory").collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+
+    for (list, expected) in [("off", "GOPROXY names no proxy"), ("direct", "names no proxy"), (&without, "404")] {
+        let refused = fetch(list, "v1", checksum, &place.path().join("none")).expect_err("nothing there");
+        assert!(refused.contains("Go is not installed") && refused.contains(expected), "{refused}");
+    }
+    for (version, is_enough) in
+        [("go1.26.0", true), ("go1.27rc1\n", true), ("go2.0", true), ("go1.25.9", false), ("", false)]
+    {
+        assert_eq!(is_new_enough(version), is_enough, "{version}");
+    }
 }

@@ -60,7 +60,7 @@ mod waiting;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use support::binaries::Availability;
+use support::binaries::{Availability, Binaries};
 use support::case::trials;
 use support::{TestCase, TestCluster};
 
@@ -131,6 +131,10 @@ fn main() -> ExitCode {
     if given.first().map(String::as_str) == Some("--serve-cluster") {
         return serve_cluster(given.get(1).map(String::as_str));
     }
+    // `.ci/run` and `tests/cluster/up` build it beforehand.
+    if given.first().map(String::as_str) == Some("--build-cluster") {
+        return build_cluster();
+    }
     let mut arguments = libtest_mimic::Arguments::from_args();
     let available = match Availability::detect() {
         Ok(available) => available,
@@ -164,6 +168,18 @@ fn serve_cluster(kind: Option<&str>) -> ExitCode {
             loop {
                 std::thread::park();
             }
+        }
+        Err(error) => complain(&error),
+    }
+}
+
+/// Builds what the tests' clusters are made of, where it is not there yet, and prints its directory.
+fn build_cluster() -> ExitCode {
+    match Binaries::get(true) {
+        Ok(built) => {
+            let directory = built.directory().unwrap_or(std::path::Path::new(""));
+            let _ = writeln!(std::io::stdout(), "{}", directory.display());
+            ExitCode::SUCCESS
         }
         Err(error) => complain(&error),
     }

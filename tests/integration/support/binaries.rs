@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use super::go_toolchain;
+
 /// What a test says that has no cluster to run on.
-pub(crate) const NOTHING_AVAILABLE: &str = "this test needs a Kubernetes control plane: install Go 1.26 (it is then \
-    built from Go modules), or set KUBEBUILDER_ASSETS to a directory with etcd and kube-apiserver; \
-    PUSHBACK_TEST_CLUSTER=skip leaves such tests out";
+pub(crate) const NOTHING_AVAILABLE: &str = "this test needs a Kubernetes control plane, which is built with Go 1.26; that \
+    is neither installed, nor to be had for this platform from a module proxy (GOPROXY). Install it, or set \
+    KUBEBUILDER_ASSETS to a directory with etcd and kube-apiserver; PUSHBACK_TEST_CLUSTER=skip leaves such tests out";
 
 /// Which clusters can be had here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Availability {
-    /// Go is there: all components.
+    /// Go is there, or can be fetched: all components.
     Whole,
     /// Only `KUBEBUILDER_ASSETS` is there.
     ApiServer,
@@ -24,7 +26,7 @@ pub(crate) enum Availability {
 }
 
 impl Availability {
-    /// Looks at the environment; builds nothing.
+    /// Looks at the environment; builds and fetches nothing.
     pub(crate) fn detect() -> Result<Self, String> {
         match std::env::var("PUSHBACK_TEST_CLUSTER").as_deref() {
             Err(_) | Ok("") => {}
@@ -33,11 +35,11 @@ impl Availability {
                 return Err(format!("PUSHBACK_TEST_CLUSTER={other:?} is not known; the only value is \"skip\""));
             }
         }
-        let go = Command::new("go").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        Ok(match (go.is_ok_and(|status| status.success()), assets()) {
-            (true, _) => Self::Whole,
-            (false, Some(_)) => Self::ApiServer,
-            (false, None) => Self::Nothing,
+        Ok(match assets() {
+            _ if go_toolchain::is_installed() => Self::Whole,
+            Some(_) => Self::ApiServer,
+            None if go_toolchain::can_be_fetched() => Self::Whole,
+            None => Self::Nothing,
         })
     }
 }
@@ -62,6 +64,11 @@ impl Binaries {
         }
         let built = BUILT.get_or_init(build).clone()?;
         Ok(Self { built: Some(built) })
+    }
+
+    /// The directory of what was built.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.built.as_deref()
     }
 
     /// How `etcd`, `kube-apiserver` and the others are called.
@@ -91,11 +98,16 @@ impl Binaries {
 /// Runs `tests/cluster/build`; its progress goes to this process's stderr.
 fn build() -> Result<PathBuf, String> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/build");
-    let output = Command::new(script)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("{script}: {error}"))?;
+    let mut command = Command::new(script);
+    if !go_toolchain::is_installed() {
+        let programs = go_toolchain::programs()?;
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path)));
+        command.env("PATH", path.map_err(|error| format!("PATH: {error}"))?).env_remove("GOROOT");
+        command.env("GOTOOLCHAIN", "local");
+    }
+    let output =
+        command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(|error| format!("{script}: {error}"))?;
     if !output.status.success() {
         return Err(format!("tests/cluster/build ended with {}; its output says why", output.status));
     }
