@@ -32,6 +32,7 @@ pub(crate) mod fuzz;
 mod tests;
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 
@@ -255,7 +256,10 @@ impl<'s> Judge<'s> {
             Question::Default(formula) => {
                 // Asked of the parent: the field is not there.
                 let parent = suspect.steps.len().saturating_sub(1);
-                self.exists(&suspect, &suspect.steps[..parent], formula)
+                match self.exists(&suspect, &suspect.steps[..parent], formula) {
+                    Proof::Safe => self.written_without(&suspect),
+                    proof => proof,
+                }
             }
             Question::Merged(unique) => self.judge_merged(&suspect, unique),
             Question::Rules => self.judge_rules(&suspect),
@@ -275,6 +279,29 @@ impl<'s> Judge<'s> {
             Outcome::Empty => Proof::Safe,
             Outcome::Unknown(keyword) => unknown(&keyword),
             Outcome::Found(object) => self.confirmed(suspect, steps, formula, object),
+        }
+    }
+
+    /// Whether an object suffers that was written without a field and is stored with its old default: what is asked of the
+    /// nodes around it is asked of the object with the default in it.
+    fn written_without(&mut self, suspect: &Suspect<'s>) -> Proof {
+        let (Some(default), Some(node)) = (&suspect.old, rules::node_at(self.before, &suspect.steps)) else {
+            return Proof::Safe;
+        };
+        let filled = pipeline::filled_default(node, default);
+        let mut object = match self.search(lifted(&suspect.steps, Formula::Is(Rc::new(vec![filled.clone()])))) {
+            Outcome::Empty => return Proof::Safe,
+            Outcome::Unknown(keyword) => return unknown(&keyword),
+            Outcome::Found(object) => object,
+        };
+        if !defaults::leave_out(&mut object, &suspect.steps, &filled) {
+            return Proof::Safe;
+        }
+        let look = self.opinion(suspect);
+        match look(&object) {
+            Confirmed::Damaged(damage) => breaking(object, damage, &look),
+            Confirmed::Unharmed => Proof::Safe,
+            other => disagreed(suspect, &other),
         }
     }
 

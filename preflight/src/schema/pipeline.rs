@@ -218,6 +218,11 @@ fn validate(resource: &Resource<'_>, server: Server, old: Option<&Value>, admiss
     admission.errors = errors;
 }
 
+/// What the default of a node is filled in as, with the defaults below it.
+pub(in crate::schema) fn filled_default(schema: &Schema, default: &Value) -> Value {
+    shape::shape_default(schema, default).object
+}
+
 /// Why the server refuses a definition with this default.
 pub(in crate::schema) fn default_problem(schema: &Schema, default: &Value) -> Option<String> {
     let shaped = shape::shape_default(schema, default);

@@ -73,3 +73,19 @@ fn collect<'s>(steps: Vec<Step<'s>>, node: &'s Schema, found: &mut Vec<Given<'s>
         collect(with(Step::Item), items, found);
     }
 }
+
+/// Takes a field out of an object where it holds its default, at the end of the steps: whether there was one.
+pub(super) fn leave_out(value: &mut Value, steps: &[Step<'_>], default: &Value) -> bool {
+    let Some((step, rest)) = steps.split_first() else { return false };
+    match (step, value) {
+        (Step::Field(name), Value::Object(fields)) if rest.is_empty() => {
+            fields.get(*name) == Some(default) && fields.shift_remove(*name).is_some()
+        }
+        (Step::Field(name), Value::Object(fields)) => {
+            fields.get_mut(*name).is_some_and(|field| leave_out(field, rest, default))
+        }
+        (Step::Other(_), Value::Object(fields)) => fields.values_mut().any(|field| leave_out(field, rest, default)),
+        (Step::Item, Value::Array(items)) => items.iter_mut().any(|item| leave_out(item, rest, default)),
+        _ => false,
+    }
+}
