@@ -8,3 +8,4 @@ pub mod inventory;
 pub mod lock;
 pub mod record;
 pub mod session;
+pub mod twins;

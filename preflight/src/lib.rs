@@ -3,6 +3,7 @@
 //! Everything here is pure and synchronous: no I/O, no clock, no environment. That is what makes a
 //! verdict repeatable from a saved facts file, and a rule testable with plain data.
 
+pub mod bookkeeping;
 pub mod facts;
 pub mod finding;
 pub mod judge;

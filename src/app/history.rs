@@ -1,6 +1,8 @@
 //! History: one ConfigMap a change, as kapp writes them, with the run's findings and waivers in a key of our own.
 
-use pushback_preflight::Finding;
+use std::sync::Arc;
+
+use pushback_preflight::{Finding, bookkeeping};
 use serde_json::{Value, json};
 
 use super::identity::HISTORY_LABEL;
@@ -94,7 +96,7 @@ pub async fn start(
     let body = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
-            "generateName": format!("{}-change-", app.name.chars().take(230).collect::<String>()),
+            "generateName": format!("{}-change-", name_stem(&app.name)),
             "namespace": app.namespace, "labels": labels,
         },
         "data": {
@@ -124,16 +126,25 @@ pub async fn trim(cluster: &dyn Cluster, app: &AppName, label_value: &str, keep:
     let selector = format!("{HISTORY_LABEL}=,kapp.k14s.io/app-change-app-label={label_value}");
     let query = ListQuery::new(config_map_kind(), Some(&app.namespace), &selector);
     let Ok(page) = list_all(cluster, &query).await else { return 0 };
-    let mut entries: Vec<_> = page.items.iter().map(|item| (created(item), item)).collect();
+    // What bears the labels and is none of this app's history stays.
+    let stem = name_stem(&app.name);
+    let is_entry = |item: &&Arc<Value>| bookkeeping::entry_of(item) == Some(&stem);
+    let mut entries: Vec<_> = page.items.iter().filter(is_entry).map(|item| (created(item), item)).collect();
     entries.sort_by(|left, right| right.0.cmp(&left.0));
     // There can be hundreds; the cluster bounds its requests itself.
     let delete = async |entry: &Value| {
         let name = pushback_preflight::ObjectExt::name(entry);
         let address = Address::new(config_map_kind(), &app.namespace, name);
-        cluster.delete(&address, &DeleteOptions::default()).await.is_ok()
+        let uid = pushback_preflight::ObjectExt::uid(entry).to_owned();
+        cluster.delete(&address, &DeleteOptions { uid, ..DeleteOptions::default() }).await.is_ok()
     };
     let gone = futures::future::join_all(entries.iter().skip(keep).map(|(_, entry)| delete(entry))).await;
     gone.into_iter().filter(|gone| *gone).count()
+}
+
+/// How the names of an app's entries begin.
+fn name_stem(app: &str) -> String {
+    app.chars().take(230).collect()
 }
 
 /// Order of age. Creation is told in whole seconds, the start of a change in parts of them; a directory keeps no

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
 use pushback_preflight::waiver::Accepted;
+use pushback_preflight::{ObjectExt, bookkeeping};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::identity::{APP_LABEL, HISTORY_LABEL, INVENTORY_LABEL, RECORD_LABEL, inventory_label};
+use super::identity::{APP_LABEL, INVENTORY_LABEL, RECORD_LABEL, inventory_label};
 use super::inventory::Inventory;
 use super::lock::LockEntry;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind};
@@ -249,7 +249,10 @@ pub async fn reread(cluster: &dyn Cluster, address: &Address) -> Result<Option<R
     found.map(|found| Record::parse(address.clone(), &found)).transpose()
 }
 
-async fn read_inventory(cluster: &dyn Cluster, record: &Record) -> Result<(Inventory, Option<String>), AppError> {
+pub(super) async fn read_inventory(
+    cluster: &dyn Cluster,
+    record: &Record,
+) -> Result<(Inventory, Option<String>), AppError> {
     let mut inventory = Inventory::default();
     if record.newer.is_some() {
         return Ok((inventory, Some("a newer pushback has written it".to_owned())));
@@ -266,6 +269,12 @@ async fn read_inventory(cluster: &dyn Cluster, record: &Record) -> Result<(Inven
         let shards = futures::future::join_all(addresses.iter().map(|address| cluster.get(address))).await;
         for shard in shards {
             match shard.map_err(AppError::cluster("read the app's inventory"))? {
+                Some(shard) if !is_shard(&shard, &shard_stem(&record.address.name)) => {
+                    return Ok((
+                        Inventory::default(),
+                        Some("what the record names is no part of its inventory".to_owned()),
+                    ));
+                }
                 Some(shard) => texts.push(shard.text("/data/entries").to_owned()),
                 None => return Ok((Inventory::default(), Some("a part of the inventory is missing".to_owned()))),
             }
@@ -289,7 +298,7 @@ async fn read_inventory(cluster: &dyn Cluster, record: &Record) -> Result<(Inven
 }
 
 impl Record {
-    fn parse(address: Address, found: &Value) -> Result<Self, AppError> {
+    pub(super) fn parse(address: Address, found: &Value) -> Result<Self, AppError> {
         let (namespace, name) = (address.namespace.clone(), address.name.clone());
         if found.label(RECORD_LABEL).is_none() {
             return Err(AppError::NotARecord { namespace, name });
@@ -495,9 +504,7 @@ pub(super) async fn write_shards(
     shards: &[String],
 ) -> Result<Vec<String>, AppError> {
     let write = |(number, entries): (usize, &String)| {
-        // Room for the suffix: an app's name may be as long as an object's.
-        let stem: String = app.name.chars().take(200).collect();
-        let name = format!("{stem}-inventory-{run}-{number}");
+        let name = format!("{}-inventory-{run}-{number}", shard_stem(&app.name));
         let address = Address::new(config_map_kind(), &app.namespace, &name);
         let body = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -518,14 +525,29 @@ pub(super) async fn find_shards(cluster: &dyn Cluster, app: &AppName) -> Vec<Str
     let selector = format!("{INVENTORY_LABEL}={}", inventory_label(&app.name));
     let query = crate::cluster::ListQuery::new(config_map_kind(), Some(&app.namespace), &selector);
     let Ok(page) = crate::cluster::list_all(cluster, &query).await else { return Vec::new() };
-    page.items.iter().map(|shard| shard.name().to_owned()).collect()
+    let stem = shard_stem(&app.name);
+    page.items.iter().filter(|shard| is_shard(shard, &stem)).map(|shard| shard.name().to_owned()).collect()
 }
 
-/// Deletes shards that no pointer leads to any more. Best effort: the next run finds a leftover by its label.
-pub(super) async fn delete_shards(cluster: &dyn Cluster, namespace: &str, names: &[String]) {
+/// How the names of an app's shards begin, with room for what follows: an app's name may be as long as an object's.
+fn shard_stem(app: &str) -> String {
+    app.strip_suffix(QUALIFIED_SUFFIX).unwrap_or(app).chars().take(200).collect()
+}
+
+/// Whether an object is a part of an inventory; a name that a record mentions proves nothing.
+fn is_shard(object: &Value, stem: &str) -> bool {
+    object.label(INVENTORY_LABEL).is_some() && bookkeeping::entry_of(object) == Some(stem)
+}
+
+/// Deletes shards that no pointer leads to any more, and nothing that is none. Best effort: the next run finds a
+/// leftover by its label.
+pub(super) async fn delete_shards(cluster: &dyn Cluster, app: &AppName, names: &[String]) {
+    let stem = shard_stem(&app.name);
     let delete = async |name: &String| {
-        let address = Address::new(config_map_kind(), namespace, name);
-        cluster.delete(&address, &crate::cluster::DeleteOptions::default()).await
+        let address = Address::new(config_map_kind(), &app.namespace, name);
+        let found = cluster.get(&address).await.ok().flatten().filter(|found| is_shard(found, &stem))?;
+        let options = crate::cluster::DeleteOptions { uid: found.uid().to_owned(), ..Default::default() };
+        cluster.delete(&address, &options).await.ok()
     };
     futures::future::join_all(names.iter().map(delete)).await;
 }
@@ -542,6 +564,3 @@ impl OwnPart {
         Self { schema: SCHEMA, minimum_reader: SCHEMA, phase, run: run.to_owned(), ..Self::default() }
     }
 }
-
-/// Labels that mark ConfigMaps as bookkeeping, which belongs to no app's objects.
-pub const BOOKKEEPING_LABELS: [&str; 3] = [RECORD_LABEL, HISTORY_LABEL, INVENTORY_LABEL];

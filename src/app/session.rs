@@ -139,7 +139,7 @@ impl Session {
                 if let Ok(seen) = observe(&*cluster, &app).await
                     && seen.record.and_then(|record| record.own).is_none_or(|own| own.shards != new_shards)
                 {
-                    delete_shards(&*cluster, &app.namespace, &new_shards).await;
+                    delete_shards(&*cluster, &app, &new_shards).await;
                 }
                 return Err(error);
             }
@@ -149,7 +149,7 @@ impl Session {
         old_shards.sort();
         old_shards.dedup();
         old_shards.retain(|name| !new_shards.contains(name));
-        delete_shards(&*cluster, &app.namespace, &old_shards).await;
+        delete_shards(&*cluster, &app, &old_shards).await;
         let shared = Arc::new(Shared {
             record: Mutex::new(record),
             safe_until: AtomicU64::new(safe),
@@ -272,7 +272,7 @@ impl Session {
                 Err(error) => return Err(error),
             }
         }
-        delete_shards(&*self.cluster, &self.app.namespace, &self.shards).await;
+        delete_shards(&*self.cluster, &self.app, &self.shards).await;
         Ok(())
     }
 
@@ -286,7 +286,7 @@ impl Session {
         self.stop_renewal();
         history::trim(&*self.cluster, &self.app, &self.label_value, 0).await;
         // Before the record: once that is gone, only another run of this app would find them.
-        delete_shards(&*self.cluster, &self.app.namespace, &self.shards).await;
+        delete_shards(&*self.cluster, &self.app, &self.shards).await;
         let mut record = self.shared.record.lock().await.clone();
         for attempt in 0.. {
             let options = DeleteOptions {

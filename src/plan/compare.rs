@@ -21,7 +21,7 @@ use super::estimate;
 use super::fields::{self, ManagerEntry};
 use super::takeover::{self, Takeover};
 use crate::app::claims::Claims;
-use crate::app::identity::{APP_LABEL, RECORD_LABEL, hex};
+use crate::app::identity::{APP_LABEL, hex};
 use crate::app::inventory::Inventory;
 use crate::cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind, FIELD_MANAGER};
 use crate::config::mask::Masker;
@@ -259,7 +259,8 @@ async fn with_state(
         compared.foreign_app = Some(other.to_owned());
         return Ok(compared);
     }
-    if live.label(RECORD_LABEL).is_some() {
+    // An object of the app may have been given the label by somebody; a record is no app's object.
+    if pushback_preflight::bookkeeping::record_of(&live).is_some() && !is_known(context, desired, &live) {
         compared.foreign_app = Some(String::new());
         return Ok(compared);
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_preflight::bookkeeping::is_reserved_label;
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions};
 use serde_json::Value;
 
@@ -112,6 +113,10 @@ fn one(
 ) -> Result<Desired, Vec<InputError>> {
     let Manifest { object: source, mut value, positions } = manifest;
     let strategies = annotations::read(&value, &positions)?;
+    let reserved = reserved_labels(&value, &positions);
+    if !reserved.is_empty() {
+        return Err(reserved);
+    }
     let (kind, kind_from_set) = find_kind(&source, kinds, from_set, &positions).map_err(|error| vec![error])?;
     let mut object = source.clone();
     object.namespace = match (kind.namespaced, source.namespace.as_str()) {
@@ -146,6 +151,18 @@ fn one(
         }
     }
     Ok(Desired { source, object, value: Arc::new(value), positions, kind, kind_from_set, strategies })
+}
+
+/// Labels that say whose an object is would make it another app's, or hide it among the bookkeeping.
+fn reserved_labels(value: &Value, positions: &Positions) -> Vec<InputError> {
+    let labels = value.pointer("/metadata/labels").and_then(Value::as_object);
+    let reserved = labels.into_iter().flatten().map(|(key, _)| key).filter(|key| is_reserved_label(key));
+    let error = |key: &String| InputError {
+        message: format!("label {key} is reserved: it says whose an object is, and is set by pushback and kapp alone"),
+        position: positions.locate(&["metadata".into(), "labels".into(), key.as_str().into()]),
+        hints: vec!["remove it; an object of an app gets the labels that it needs when it is applied".to_owned()],
+    };
+    reserved.map(error).collect()
 }
 
 fn place(namespace: &str, placement: &Placement) -> Option<String> {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::desired::Desired;
 use crate::app::claims::{self, Claims};
 use crate::app::identity::{APP_LABEL, has_own_identity};
-use crate::app::record::{BOOKKEEPING_LABELS, Observed};
+use crate::app::record::Observed;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, list_all};
 
 /// Up to so many namespaces are listed one by one, which takes no cluster-wide permission.
@@ -156,7 +156,8 @@ async fn list_kind(
 fn add(live: &mut Live, items: Vec<Arc<Value>>, observed: &Observed) {
     let mut ours = Vec::with_capacity(items.len());
     for item in items {
-        if BOOKKEEPING_LABELS.iter().any(|label| item.label(label).is_some()) {
+        // Bookkeeping bears no app's label; only the record itself could be given it.
+        if observed.record.as_ref().is_some_and(|record| record.uid == item.uid()) {
             continue;
         }
         let key = ObjectRef::of(&item).key();

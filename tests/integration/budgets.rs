@@ -99,8 +99,8 @@ fn a_deletion_costs_a_delete_an_object_and_a_fixed_number_more() {
     let counted = Counted::new("budget");
     counted.app.apply(&objects(60, "value"), &[]).expect(0);
     let cost = counted.cost(|app| app.delete(&[]));
-    // Objects, history, shards; the record and the one history entry go, too.
-    let own = [("list configmaps", 3), ("delete configmaps", 60 + 2), ("patch configmaps", 1)];
+    // Objects, other records with the app's label, history, shards; the record and the one history entry go, too.
+    let own = [("list configmaps", 4), ("delete configmaps", 60 + 2), ("patch configmaps", 1)];
     assert_eq!(cost, expected(&[&LOOK, &ACCESS, &own]));
 }
 

@@ -41,6 +41,7 @@ mod published_upgrade_diff;
 mod races;
 mod readme;
 mod refusals;
+mod reserved;
 mod safety;
 mod schemas;
 mod secrets;
@@ -104,6 +105,7 @@ fn all_tests() -> Vec<TestCase> {
         races::tests(),
         readme::tests(),
         refusals::tests(),
+        reserved::tests(),
         safety::tests(),
         schemas::tests(),
         secrets::tests(),

@@ -1,5 +1,6 @@
 //! Reads the entries of every list of a Config document.
 
+use pushback_preflight::bookkeeping::is_reserved_label;
 use serde_json::{Map, Value};
 
 use crate::config::ordering::{check_group, parse_rule};
@@ -240,6 +241,10 @@ pub(super) fn labels(node: &Node<'_>) -> Option<Vec<(String, String)>> {
         let node = node.child(key.as_str(), value);
         if let Some(problem) = label_key_error(key) {
             node.note(problem, &[]);
+        }
+        if is_reserved_label(key) {
+            let hint = "remove it; an object of an app gets the labels that it needs when it is applied";
+            node.note("this label is reserved: it says whose an object is", &[hint]);
         }
         if let Some(text) = node.text() {
             match label_value_error(text) {

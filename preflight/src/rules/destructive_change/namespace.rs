@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Judge, Lost, fate, finding, is_core};
+use crate::bookkeeping;
 use crate::facts::{Change, ClusterSide, Folded, Need};
 use crate::finding::{LiveObjects, Verdict};
 use crate::object::{ObjectExt, ObjectRef};
@@ -34,26 +35,20 @@ const IN_EVERY_NAMESPACE: [(&str, &str); 4] = [
     ("ServiceAccount", "default"),
 ];
 
-/// The app's own bookkeeping: its history, and the parts of its inventory. Records are compared by name.
-const BOOKKEEPING: [&str; 2] = ["kapp.k14s.io/is-app-change", "pushback.dev/inventory"];
-const RECORD: &str = "kapp.k14s.io/is-app";
-/// A record may be called `APP.apps.k14s.io`.
-const RECORD_SUFFIX: &str = ".apps.k14s.io";
-
 pub(super) fn need(change: &Change) -> Option<Need> {
     let except = || MADE_BY_THE_CLUSTER.iter().map(|(group, kind)| ((*group).to_owned(), (*kind).to_owned())).collect();
     is_core(change, "Namespace")
         .then(|| Need::NamespaceContents { namespace: change.object.name.clone(), except: except() })
 }
 
-/// The state is a list: what an object is called, the app whose record it is or an empty text, and its uid.
+/// The state is a list: what an object is called, the app whose bookkeeping it is or an empty text, and its uid.
 pub(super) fn fold(state: &mut Value, page: &[Value]) {
     if !state.is_array() {
         *state = json!([]);
     }
     if let Some(found) = state.as_array_mut() {
         found.extend(page.iter().filter(|object| counts(object)).map(|object| {
-            let app = object.label(RECORD).map(|_| object.name().strip_suffix(RECORD_SUFFIX).unwrap_or(object.name()));
+            let app = bookkeeping::record_of(object).or_else(|| bookkeeping::entry_of(object));
             json!([ObjectRef::of(object).to_string(), app.unwrap_or_default(), object.uid()])
         }));
     }
@@ -66,8 +61,7 @@ fn counts(object: &Value) -> bool {
     let ObjectRef { group, kind, name, .. } = ObjectRef::of(object);
     let is_everywhere = group.is_empty() && IN_EVERY_NAMESPACE.contains(&(kind.as_str(), name.as_str()));
     let is_token = kind == "Secret" && object.text("/type") == "kubernetes.io/service-account-token";
-    let is_bookkeeping = BOOKKEEPING.iter().any(|label| object.label(label).is_some());
-    let is_nobodys = has_owner || is_everywhere || is_token || is_bookkeeping;
+    let is_nobodys = has_owner || is_everywhere || is_token;
     !is_nobodys && !object.is_terminating()
 }
 

@@ -203,6 +203,10 @@ fn what_the_cluster_makes_by_itself_is_nobodys_loss() {
     let owned = with(object("v1", "Pod", "shop/web-1"), "/metadata/ownerReferences", json!([{"name": "web"}]));
     let token = with(object("v1", "Secret", "shop/token"), "/type", json!("kubernetes.io/service-account-token"));
     let labelled = |name: &str, label: &str| with(config_map(name), "/metadata/labels", json!({label: ""}));
+    let change = |app: &str| {
+        let entry = labelled(&format!("{app}-change-x7f2k"), "kapp.k14s.io/is-app-change");
+        with(entry, "/data", json!({"spec": "{\"description\": \"update\"}"}))
+    };
     let made = [
         owned,
         token,
@@ -211,12 +215,20 @@ fn what_the_cluster_makes_by_itself_is_nobodys_loss() {
         object("v1", "Event", "shop/e"),
         object("coordination.k8s.io/v1", "Lease", "shop/leader"),
         labelled("shop", "kapp.k14s.io/is-app"),
-        labelled("shop-change-1", "kapp.k14s.io/is-app-change"),
+        change("shop"),
     ];
     assert!(run(vec![delete(namespace())], &Cluster::with(&made)).starts_with("Passed"));
-    // The record of another app is that app.
-    let other = labelled("other.apps.k14s.io", "kapp.k14s.io/is-app");
-    assert!(run(vec![delete(namespace())], &Cluster::with(&[other])).starts_with("Refused"));
+    // What another app keeps is that app's, and what only bears the label of bookkeeping is none.
+    let secret =
+        with(object("v1", "Secret", "shop/keys"), "/metadata/labels", json!({"kapp.k14s.io/is-app-change": ""}));
+    for other in [
+        labelled("other.apps.k14s.io", "kapp.k14s.io/is-app"),
+        change("other"),
+        labelled("settings", "kapp.k14s.io/is-app-change"),
+        secret,
+    ] {
+        assert!(run(vec![delete(namespace())], &Cluster::with(&[other])).starts_with("Refused"));
+    }
 }
 
 #[test]

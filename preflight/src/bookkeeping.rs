@@ -1,0 +1,113 @@
+//! What is kept beside an app's objects, and the labels that mark it: records, history, parts of an inventory.
+//! A label alone proves nothing: anybody can set one on anything.
+
+use serde_json::Value;
+
+use crate::object::ObjectExt;
+
+const APP: &str = "kapp.k14s.io/app";
+const IDENTITY: &str = "kapp.k14s.io/identity";
+const RECORD: &str = "kapp.k14s.io/is-app";
+const HISTORY: &str = "kapp.k14s.io/is-app-change";
+const INVENTORY: &str = "pushback.dev/inventory";
+
+/// A record may be called `APP.apps.k14s.io`.
+const RECORD_SUFFIX: &str = ".apps.k14s.io";
+
+/// Labels by which an app's objects and its bookkeeping are found. kapp's own; those of [`OWN_PREFIX`] are ours.
+const RESERVED: [&str; 7] = [
+    APP,
+    "kapp.k14s.io/association",
+    "kapp.k14s.io/orphaned",
+    RECORD,
+    HISTORY,
+    "kapp.k14s.io/app-change-app",
+    "kapp.k14s.io/app-change-app-label",
+];
+const OWN_PREFIX: &str = "pushback.dev/";
+
+/// Whether a label is not an input's to set: it would make an object another app's, or hide it as bookkeeping.
+#[must_use]
+pub fn is_reserved_label(key: &str) -> bool {
+    RESERVED.contains(&key) || key.starts_with(OWN_PREFIX)
+}
+
+/// The app whose record an object looks like.
+#[must_use]
+pub fn record_of(object: &Value) -> Option<&str> {
+    let name = object.name();
+    (is_unowned_config_map(object) && object.label(RECORD).is_some())
+        .then(|| name.strip_suffix(RECORD_SUFFIX).unwrap_or(name))
+}
+
+/// The app, as the object's name begins, of which an object is a history entry or a part of the inventory: by its kind,
+/// its label, its name and what it holds.
+#[must_use]
+pub fn entry_of(object: &Value) -> Option<&str> {
+    if !is_unowned_config_map(object) {
+        return None;
+    }
+    let data = object.get("data").and_then(Value::as_object)?;
+    let text = |key: &str| data.get(key).and_then(Value::as_str);
+    if object.label(HISTORY).is_some() {
+        let change: Value = serde_json::from_str(text("spec")?).ok()?;
+        let (app, _) = object.name().rsplit_once("-change-")?;
+        return change.get("description").map(|_| app);
+    }
+    object.label(INVENTORY)?;
+    let (app, _) = object.name().rsplit_once("-inventory-")?;
+    let entries: Value = serde_json::from_str(text("entries")?).ok()?;
+    (data.len() == 1 && entries.is_array()).then_some(app)
+}
+
+/// Bookkeeping belongs to no app's objects.
+fn is_unowned_config_map(object: &Value) -> bool {
+    (object.text("/apiVersion"), object.text("/kind")) == ("v1", "ConfigMap")
+        && object.label(APP).is_none()
+        && object.annotation(IDENTITY).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(name: &str, label: &str, data: &Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {label: ""}}, "data": data})
+    }
+
+    #[test]
+    fn bookkeeping_is_known_by_what_it_is_and_not_by_its_label() {
+        let change = json!({"spec": "{\"description\": \"update\"}"});
+        let part = json!({"entries": "[]"});
+        assert_eq!(entry_of(&entry("shop-change-x7f2k", HISTORY, &change)), Some("shop"));
+        assert_eq!(entry_of(&entry("shop-inventory-run-0", INVENTORY, &part)), Some("shop"));
+        assert_eq!(record_of(&entry("shop.apps.k14s.io", RECORD, &json!({}))), Some("shop"));
+        let mut others = vec![
+            entry("settings", HISTORY, &change),
+            entry("shop-change-x7f2k", HISTORY, &json!({"key": "value"})),
+            entry("shop-change-x7f2k", "app", &change),
+            entry("shop-inventory-run-0", INVENTORY, &json!({"entries": "[]", "key": "value"})),
+            entry("shop-inventory-run-0", INVENTORY, &json!({"entries": "text"})),
+        ];
+        for (at, value) in [("/kind", json!("Secret")), ("/metadata/labels", json!({HISTORY: "", APP: "1"}))] {
+            let mut other = entry("shop-change-x7f2k", HISTORY, &change);
+            *other.pointer_mut(at).expect("it is there") = value;
+            others.push(other);
+        }
+        for other in others {
+            assert_eq!((entry_of(&other), record_of(&other)), (None, None), "{other}");
+        }
+    }
+
+    #[test]
+    fn labels_that_say_whose_an_object_is_are_reserved() {
+        for key in ["kapp.k14s.io/is-app", "kapp.k14s.io/is-app-change", "kapp.k14s.io/app", "pushback.dev/inventory"] {
+            assert!(is_reserved_label(key), "{key}");
+        }
+        for key in ["app", "app.kubernetes.io/name", "kapp.k14s.io/config"] {
+            assert!(!is_reserved_label(key), "{key}");
+        }
+    }
+}
