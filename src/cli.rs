@@ -18,6 +18,7 @@ pub mod record_run;
 pub mod rules;
 pub mod run;
 pub mod signals;
+pub mod unknown_app;
 pub mod upgrade;
 pub mod version;
 

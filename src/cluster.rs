@@ -72,6 +72,10 @@ pub trait Cluster: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Sends back what waits to be sent at this moment, with [`ErrorKind::TurnedAway`]. What is under way already, what
+    /// is urgent and what comes later goes as usual.
+    fn turn_away(&self) {}
+
     /// Requests sent so far, repetitions included; 0 where nothing is sent.
     fn request_count(&self) -> u64 {
         0
@@ -422,6 +426,8 @@ pub enum ErrorKind {
     Unsupported,
     /// Another process holds the local lock.
     Locked,
+    /// It was not sent: see [`Cluster::turn_away`].
+    TurnedAway,
 }
 
 /// An error of a cluster, with everything that a message about it needs.

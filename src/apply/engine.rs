@@ -74,6 +74,8 @@ pub enum Progress {
     Writing,
     /// Written, not ready or not gone yet.
     Waiting,
+    /// Its deletion was requested, and the end of it is not waited for.
+    Going,
     /// Done.
     Done,
     /// The write failed.
@@ -329,6 +331,7 @@ impl<'a> Engine<'a> {
     fn stop(&mut self) {
         self.stopping = true;
         self.give_up.send_replace(true);
+        self.writer.cluster.turn_away();
     }
 
     fn start_writes(&mut self) {
@@ -367,12 +370,17 @@ impl<'a> Engine<'a> {
         for message in &done.warnings {
             self.warn(&planned.change.object, message);
         }
+        let is_going = self.nodes[node].deleting && done.terminating;
         if operation.writes() {
-            self.done.add(operation);
+            if is_going {
+                self.done.deleting += 1;
+            } else {
+                self.done.add(operation);
+            }
             self.events.send(Event::ChangeDone {
                 object: planned.change.object.clone(),
                 operation,
-                outcome: "ok".to_owned(),
+                outcome: if is_going { "requested" } else { "ok" }.to_owned(),
                 message: done.message,
                 elapsed: elapsed.into(),
             });
@@ -380,18 +388,22 @@ impl<'a> Engine<'a> {
         let state = &mut self.nodes[node];
         state.written_at = Some(Instant::now());
         state.generation = done.object.as_deref().map(generation).unwrap_or_default();
-        if state.deleting {
-            if done.terminating && planned.wait && self.options.wait && self.server {
-                state.object = done.object;
+        if is_going {
+            state.object = done.object;
+            state.progress = Progress::Going;
+            if planned.wait && self.options.wait && self.server {
                 state.progress = Progress::Waiting;
                 self.watches.ensure(&planned.kind, &planned.change.object.namespace);
                 self.judge_deletion(node);
                 self.catch_up(node);
             } else {
-                state.object = None;
-                self.complete(node);
+                self.release(node);
             }
             return;
+        }
+        if state.deleting {
+            state.object = None;
+            return self.complete(node);
         }
         state.object = done.object;
         self.judge(node);
@@ -414,7 +426,7 @@ impl<'a> Engine<'a> {
                 self.events.send(Event::Finding { finding: Box::new(finding.clone()), excerpt: None });
             }
         }
-        let stopped = matches!(failure, Failure::Stopped(_));
+        let stopped = matches!(failure, Failure::Stopped(_) | Failure::NotSent);
         self.events.send(Event::ChangeDone {
             object: planned.change.object.clone(),
             operation: planned.change.operation,
@@ -423,7 +435,8 @@ impl<'a> Engine<'a> {
             elapsed: elapsed.into(),
         });
         if stopped {
-            self.nodes[node].progress = Progress::Stopped(message);
+            let is_unsent = matches!(failure, Failure::NotSent);
+            self.nodes[node].progress = if is_unsent { Progress::Pending } else { Progress::Stopped(message) };
             return;
         }
         self.nodes[node].progress = Progress::WriteFailed(message);
@@ -467,7 +480,7 @@ impl<'a> Engine<'a> {
         for (node, planned) in self.nodes.iter().zip(&self.plan.objects) {
             let (state, message) = match &node.progress {
                 Progress::Pending if planned.change.operation.writes() => ("not applied", String::new()),
-                Progress::Done | Progress::Pending => continue,
+                Progress::Done | Progress::Going | Progress::Pending => continue,
                 Progress::Writing => ("unknown", "the write was cut off; the next run finds out".to_owned()),
                 Progress::Waiting | Progress::TimedOut if node.deleting => ("not deleted", node.message.clone()),
                 Progress::Waiting | Progress::TimedOut => ("not ready", node.message.clone()),

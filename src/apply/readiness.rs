@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::config::WaitRule;
 use conditions::{describe, find};
 
-pub use deletion::deletion_blockers;
+pub use deletion::{deletion_blockers, finalizer_owner, finalizers};
 pub use reasons::reasons;
 pub use rules::ConditionAges;
 pub use trouble::Troubles;

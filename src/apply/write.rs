@@ -71,6 +71,8 @@ pub(super) enum Failure {
     Stuck(String),
     /// The run was stopped before the next attempt.
     Stopped(String),
+    /// The run was stopped before the first.
+    NotSent,
     /// The lock is lost, or cannot be told to be held.
     LockLost,
 }
@@ -84,6 +86,7 @@ impl Failure {
             | Self::Differs(message)
             | Self::Stuck(message)
             | Self::Stopped(message) => message.clone(),
+            Self::NotSent => String::new(),
             Self::LockLost => crate::app::session::LockLost.to_string(),
         }
     }
@@ -152,6 +155,7 @@ impl Writer {
         let object = &planned.change.object;
         let mut kind = Arc::clone(&planned.kind);
         let mut delay = Duration::from_millis(250);
+        let mut tried = None;
         for attempt in 1.. {
             let address = Address::new(Arc::clone(&kind), &object.namespace, &object.name);
             let deadline = started + self.timeout;
@@ -164,6 +168,9 @@ impl Writer {
                     return Err(Failure::Stuck(message));
                 }
             };
+            if is_unsent(&failure) {
+                return Err(tried.map_or(Failure::NotSent, Failure::Stopped));
+            }
             let Failure::Cluster(error) = &failure else { return Err(failure) };
             let patience = match lags_behind(error, planned) {
                 true => Patience::Lag,
@@ -187,6 +194,7 @@ impl Writer {
             if self.pause(delay).await.is_break() {
                 return Err(Failure::Stopped(failure.message()));
             }
+            tried = Some(error.message.clone());
             delay = (delay * 2).min(Duration::from_secs(5));
             if error.kind == ErrorKind::UnknownKind
                 && let Ok(kinds) = self.cluster.rediscover(&object.group).await
@@ -232,6 +240,10 @@ impl Writer {
     }
 
     async fn once_unmasked(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
+        // What has begun may go on, so that nothing is left by halves.
+        if *self.gave_up.borrow() {
+            return Err(Failure::NotSent);
+        }
         match planned.change.operation {
             Operation::Create => self.create(planned, address, deadline).await,
             Operation::Update => self.update(planned, address).await,
@@ -482,6 +494,15 @@ impl Writer {
                 return Err(Failure::Stopped(message));
             }
         }
+    }
+}
+
+/// Whether the write came to nothing because the run was stopped before it was sent.
+fn is_unsent(failure: &Failure) -> bool {
+    match failure {
+        Failure::NotSent => true,
+        Failure::Cluster(error) => error.kind == ErrorKind::TurnedAway,
+        _ => false,
     }
 }
 

@@ -9,7 +9,7 @@ use super::error::CommandError;
 use super::outcome::End;
 use super::record_run::{self, Ended};
 use super::run::Run;
-use super::{input, pipeline, signals};
+use super::{input, pipeline, signals, unknown_app};
 use crate::app::record::{AppError, Phase};
 use crate::exit::ExitCode;
 use crate::plan;
@@ -81,7 +81,7 @@ async fn delete(global: &GlobalArgs, run: &mut Run, arguments: &DeleteArgs) -> R
         let Some((plan, pipeline::Judged { report, second_look })) = pipeline::until_stopped(stop, work).await? else {
             run.events.send(Event::Diagnostic {
                 code: "no-app".to_owned(),
-                message: format!("app {} does not exist in namespace {}", setup.app.name, setup.app.namespace),
+                message: unknown_app::message(&*setup.cluster, &setup.app).await,
             });
             return Ok(End::new(ExitCode::Success, "unchanged", Counts::default()));
         };

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::arguments::{AppArgs, GlobalArgs, OutputFormat};
 use super::error::CommandError;
 use super::pipeline::reach_quietly;
+use super::unknown_app;
 use crate::app::record::{Observed, observe};
 use crate::apply::readiness::{self, State};
 use crate::plan::live::{self, Live};
@@ -45,7 +46,7 @@ pub async fn run(global: &GlobalArgs, arguments: InspectArgs) -> anyhow::Result<
     let observed = observe(&*cluster, &namespaces.app(&arguments.app.app)).await.map_err(CommandError::from)?;
     if observed.record.is_none() {
         return Err(CommandError::usage_with_hint(
-            format!("app {} does not exist in namespace {}", observed.app.name, observed.app.namespace),
+            unknown_app::message(&*cluster, &observed.app).await,
             "`pushback list -A` shows all apps",
         )
         .into());

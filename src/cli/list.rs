@@ -50,16 +50,11 @@ pub async fn run(global: &GlobalArgs, arguments: ListArgs) -> anyhow::Result<Str
             .get("namespaces")
             .and_then(Value::as_array)
             .map(|names| names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","));
-        let state = match app.get("successful").and_then(Value::as_bool) {
-            Some(true) => "succeeded",
-            Some(false) => "failed",
-            None => "unfinished",
-        };
         table.row(&[
             app.text("/namespace"),
             app.text("/name"),
             &spaces.unwrap_or_default(),
-            state,
+            app.text("/state"),
             &to_the_second(app.text("/finishedAt")),
         ]);
     }
@@ -74,21 +69,32 @@ fn to_the_second(time: &str) -> String {
     }
 }
 
-/// Whether a run is at work, or was killed: what the record says of its last change is of the one before. kapp knows
-/// nothing of it, and where it has written since, neither do we.
-fn is_under_way(record: &Value, spec: &Value) -> bool {
+/// What a run is at, or was killed at, `applying` or `deleting`: what the record says of its last change is of the one
+/// before. kapp knows nothing of it, and where it has written since, neither do we.
+fn phase(record: &Value, spec: &Value) -> String {
     let own: Value = serde_json::from_str(record.text("/data/pushback")).unwrap_or(Value::Null);
-    own.text("/lastChangeName") == spec.text("/lastChangeName") && matches!(own.text("/phase"), "applying" | "deleting")
+    let is_known = own.text("/lastChangeName") == spec.text("/lastChangeName");
+    let phase = own.text("/phase");
+    if is_known && matches!(phase, "applying" | "deleting") { phase.to_owned() } else { String::new() }
 }
 
 fn app(record: &Value) -> Value {
     let spec: Value = serde_json::from_str(record.text("/data/spec")).unwrap_or(Value::Null);
+    let successful = spec.pointer("/lastChange/successful").filter(|_| phase(record, &spec).is_empty());
+    let state = match (phase(record, &spec).as_str(), successful.and_then(Value::as_bool)) {
+        // A record is deleted last: what it names has been asked to go.
+        ("deleting", _) => "deleting",
+        (_, Some(true)) => "succeeded",
+        (_, Some(false)) => "failed",
+        (_, None) => "unfinished",
+    };
     json!({
         "namespace": record.namespace(),
         "name": record.name().strip_suffix(".apps.k14s.io").unwrap_or(record.name()),
         "label": spec.text("/labelValue"),
         "namespaces": spec.pointer("/lastChange/namespaces"),
-        "successful": spec.pointer("/lastChange/successful").filter(|_| !is_under_way(record, &spec)),
+        "state": state,
+        "successful": successful,
         "startedAt": spec.pointer("/lastChange/startedAt"),
         "finishedAt": spec.pointer("/lastChange/finishedAt"),
     })

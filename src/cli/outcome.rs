@@ -1,12 +1,19 @@
 //! From how a run went to how it ends: outcome, exit code, what to do next.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+use pushback_preflight::ObjectExt;
 
 use super::error::CommandError;
 use super::signals;
 use crate::apply::engine::{Outcome, Progress, Stop};
+use crate::apply::readiness;
 use crate::exit::ExitCode;
 use crate::report::event::{Counts, Event, UnfinishedLine};
+
+/// Finalizers that are explained at the end of a run.
+const FINALIZERS: usize = 3;
 
 /// The end of a run.
 #[derive(Clone, Debug)]
@@ -79,13 +86,16 @@ impl End {
             let hint = "correct the manifest and run again; `pushback inspect` shows the app".to_owned();
             (ExitCode::Failed, "failed", "an object has failed and will not become ready".to_owned(), vec![hint])
         } else if timed_out || (outcome.late && any(&|progress| *progress != Progress::Done)) {
-            let hints = vec![
-                "run again to go on waiting, or give more time with --wait-timeout".to_owned(),
-                "an object that need not be waited for can carry the annotation kapp.k14s.io/disable-wait: \"\""
-                    .to_owned(),
-            ];
+            let mut hints = vec!["run again to go on waiting, or give more time with --wait-timeout".to_owned()];
+            hints.extend(held_by_finalizers(&outcome));
+            if outcome.unfinished.iter().any(|line| line.state == "not ready") {
+                hints.push(
+                    "an object that need not be waited for can carry the annotation kapp.k14s.io/disable-wait: \"\""
+                        .to_owned(),
+                );
+            }
             (ExitCode::TimedOut, "timed out", "waiting timed out".to_owned(), hints)
-        } else if any(&|progress| *progress != Progress::Done) {
+        } else if any(&|progress| !matches!(progress, Progress::Done | Progress::Going)) {
             let hint = "please report it; running again is safe".to_owned();
             (
                 ExitCode::Defect,
@@ -94,8 +104,23 @@ impl End {
                 vec![hint],
             )
         } else {
-            (ExitCode::Success, "succeeded", String::new(), Vec::new())
+            (ExitCode::Success, "succeeded", String::new(), held_by_finalizers(&outcome))
         };
         Self { code, outcome: word, done: outcome.done, error, hints, unfinished: outcome.unfinished }
     }
+}
+
+/// Who has to let go of the objects that are still there although they are to go: a hint for each finalizer.
+fn held_by_finalizers(outcome: &Outcome) -> Vec<String> {
+    let is_going = |progress: &Progress| matches!(progress, Progress::Going | Progress::Waiting | Progress::TimedOut);
+    let objects = outcome.progress.iter().zip(&outcome.objects).filter(|(progress, _)| is_going(progress));
+    let going = || objects.clone().filter_map(|(_, object)| object.as_deref()).filter(|object| object.is_terminating());
+    let finalizers: BTreeSet<&str> = going().flat_map(readiness::finalizers).collect();
+    let hint =
+        |finalizer: &&str| format!("finalizer {finalizer} is removed by {}", readiness::finalizer_owner(finalizer));
+    let mut hints: Vec<String> = finalizers.iter().take(FINALIZERS).map(hint).collect();
+    if going().next().is_some() {
+        hints.push("`pushback inspect` shows what is still there; the same command again waits for it".to_owned());
+    }
+    hints
 }

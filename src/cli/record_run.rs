@@ -144,7 +144,7 @@ impl Writing<'_> {
         let started = until_dismissed(self.run.stop.clone(), FAREWELL, self.start_history(plan, &summary));
         let (history, outcome) = futures::join!(started, engine);
         let history = history.unwrap_or_default();
-        let succeeded = outcome.progress.iter().all(|progress| *progress == Progress::Done);
+        let succeeded = outcome.progress.iter().all(|progress| matches!(progress, Progress::Done | Progress::Going));
         let summary = ChangeSummary { successful: Some(succeeded), finished_at: self.now(), ..summary };
         let finishing = self.finish(plan, session, union, &outcome, history.as_deref(), summary);
         if outcome.stop == Stop::No {
@@ -245,12 +245,17 @@ impl Writing<'_> {
         } else {
             let finished = written(plan, outcome);
             let inventory = final_inventory(plan, union, outcome);
-            let phase = if finished { Phase::Done } else { Phase::Interrupted };
+            let phase = match self.phase {
+                // As long as the record is there, so is something of the app.
+                Phase::Deleting => Phase::Deleting,
+                _ if finished => Phase::Done,
+                _ => Phase::Interrupted,
+            };
             let change = summary.to_json();
             // Without history the change has no name; how it ended is told all the same.
             let unnamed = plan.has_changes() && self.write.app_changes_max_to_keep == 0;
             let last_change = history.or(unnamed.then_some("")).map(|name| (name, &change));
-            session.close(phase, &inventory, &plan.kinds(!finished), last_change).await
+            session.close(phase, &inventory, &plan.kinds(!finished || self.phase == Phase::Deleting), last_change).await
         };
         if let Err(error) = closed {
             self.run.events.send(Event::Warning {
@@ -269,7 +274,7 @@ impl Writing<'_> {
     fn summary(&self, plan: &Plan) -> ChangeSummary {
         let mut counts = Counts::default();
         plan.objects.iter().for_each(|planned| counts.add(planned.change.operation));
-        let Counts { create, update, replace, delete, noop, exists } = counts;
+        let Counts { create, update, replace, delete, noop, exists, .. } = counts;
         let reconcile = create + update + replace;
         ChangeSummary {
             started_at: self.now(),
@@ -287,7 +292,7 @@ impl Writing<'_> {
 /// Whether every write was done; an object that is not ready yet is written all the same.
 fn written(plan: &Plan, outcome: &Outcome) -> bool {
     outcome.progress.iter().zip(&plan.objects).all(|(progress, planned)| match progress {
-        Progress::Done => true,
+        Progress::Done | Progress::Going => true,
         Progress::Waiting | Progress::TimedOut | Progress::NeverReady(_) => {
             planned.change.operation != Operation::Delete
         }
@@ -308,7 +313,7 @@ fn final_inventory(plan: &Plan, mut inventory: Inventory, outcome: &Outcome) -> 
                     inventory.insert(key, entry(planned, object));
                 }
             }
-            // The record must not claim what was never made.
+            // The record must not claim what was never made. What goes is the app's until it is gone.
             Operation::Create
                 if matches!(progress, Progress::Pending | Progress::Skipped(_))
                     && inventory.get(&key).is_some_and(|entry| entry.uid.is_empty()) =>

@@ -143,6 +143,10 @@ impl Cluster for KubeCluster {
         Capabilities { server: true, writable: true }
     }
 
+    fn turn_away(&self) {
+        self.transport.turn_away();
+    }
+
     fn request_count(&self) -> u64 {
         self.requests().values().sum()
     }

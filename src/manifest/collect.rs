@@ -74,7 +74,8 @@ pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, Vec<Input
     let is_empty = collector.input.manifests.is_empty() && collector.input.models.is_empty();
     if collector.errors.is_empty() && is_empty && !options.allow_empty {
         let mut error = nothing_found(inputs, &empty_directories);
-        if !options.models {
+        // Whoever names no input at all has forgotten it.
+        if !options.models && !inputs.is_empty() {
             error.hints.push(ALLOW_EMPTY.to_owned());
         }
         collector.errors.push(error);

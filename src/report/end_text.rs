@@ -56,6 +56,8 @@ fn summary(
     let cluster = terminal_safe(&progress.cluster);
     let verb = match progress.command.as_str() {
         "apply" => Some(format!("Applied {app} to {cluster}")),
+        "delete" if outcome == "unchanged" => return Some("Nothing was deleted.".to_owned()),
+        "delete" if done.deleting > 0 => Some(format!("Requested the deletion of {app} from {cluster}")),
         "delete" => Some(format!("Deleted {app} from {cluster}")),
         _ => None,
     };

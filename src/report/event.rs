@@ -77,7 +77,7 @@ pub enum Event {
         object: ObjectRef,
         /// What was done.
         operation: Operation,
-        /// `ok`, `failed`, `skipped`.
+        /// `ok`, `failed`, `skipped`; `requested` for a deletion whose object is still there.
         outcome: String,
         /// Why it failed or was skipped; how it was done where that is not the usual way.
         #[serde(skip_serializing_if = "String::is_empty")]
@@ -205,6 +205,14 @@ pub struct Counts {
     pub noop: usize,
     /// Must exist already.
     pub exists: usize,
+    /// Deletions that were requested, of objects that are still there.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub deleting: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Counts {
@@ -223,7 +231,13 @@ impl Counts {
     /// Changes that write.
     #[must_use]
     pub fn writes(&self) -> usize {
-        self.create + self.update + self.replace + self.delete
+        self.create + self.update + self.replace + self.delete + self.deleting
+    }
+
+    /// An object whose deletion was requested is gone.
+    pub fn gone(&mut self) {
+        self.deleting = self.deleting.saturating_sub(1);
+        self.delete += 1;
     }
 }
 

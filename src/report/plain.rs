@@ -16,7 +16,7 @@ use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::render::{Moment, RenderOptions, Renderer};
 use super::theme::Role;
-use super::words::{counted, counts_to_do, doing_word, done_word, object_slug, took};
+use super::words::{change_word, counted, counts_to_do, doing_word, object_slug, took};
 
 /// Continuous-integration services end a job that says nothing for some minutes.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -82,10 +82,7 @@ impl PlainRenderer {
         message: &str,
         elapsed: Millis,
     ) {
-        let state = match outcome {
-            "ok" => done_word(operation).to_owned(),
-            other => terminal_safe(other).into_owned(),
-        };
+        let state = terminal_safe(change_word(operation, outcome));
         let slug = object_slug(object);
         let slug = if message.is_empty() { slug } else { format!("{slug}: {}", terminal_safe(message)) };
         let command = terminal_safe(&self.progress.command).into_owned();
@@ -137,6 +134,8 @@ impl Renderer for PlainRenderer {
                     self.line(now, &["begin", doing_word(*operation), &object_slug(object)]);
                 }
             }
+            // What was never sent is counted at the end.
+            Event::ChangeDone { outcome, message, .. } if outcome == "skipped" && message.is_empty() => {}
             Event::ChangeDone { object, operation, outcome, message, elapsed } => {
                 self.change_done(now, object, *operation, outcome, message, *elapsed);
             }

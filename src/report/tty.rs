@@ -17,7 +17,7 @@ use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::render::{Moment, RenderOptions, Renderer};
 use super::theme::{Role, operation_look};
-use super::words::{doing_word, done_word, hang, object_columns, pad, stopwatch, took};
+use super::words::{change_word, doing_word, hang, object_columns, pad, stopwatch, took};
 
 /// What is over sooner is not worth a flicker.
 const APPEARS_AFTER: Duration = Duration::from_millis(250);
@@ -263,8 +263,10 @@ impl TtyRenderer {
             Event::ChangeStart { .. } | Event::WaitProgress { .. } => {
                 self.moving_since.get_or_insert(now.elapsed);
             }
+            // What was never sent is counted at the end.
+            Event::ChangeDone { outcome, message, .. } if outcome == "skipped" && message.is_empty() => {}
             Event::ChangeDone { object, operation, outcome, message, elapsed } => {
-                let word = if outcome == "ok" { done_word(*operation) } else { outcome };
+                let word = change_word(*operation, outcome);
                 let line = self.finished_line(object, (outcome, word), *elapsed, message);
                 self.stay(&line);
             }

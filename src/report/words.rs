@@ -77,6 +77,16 @@ pub fn done_word(operation: Operation) -> &'static str {
     }
 }
 
+/// How a change ended: `created`, `deleting`, `failed`.
+#[must_use]
+pub fn change_word(operation: Operation, outcome: &str) -> &str {
+    match outcome {
+        "ok" => done_word(operation),
+        "requested" => doing_word(operation),
+        other => other,
+    }
+}
+
 /// What an operation is doing: `creating`.
 #[must_use]
 pub fn doing_word(operation: Operation) -> &'static str {
@@ -114,6 +124,7 @@ pub fn counts_done(counts: &Counts) -> String {
             (counts.update, "updated"),
             (counts.replace, "replaced"),
             (counts.delete, "deleted"),
+            (counts.deleting, "deleting"),
             (counts.noop, "unchanged"),
             (counts.exists, "checked to exist"),
         ],

@@ -310,7 +310,7 @@ fn list_and_inspect_know_the_apps_of_a_folder() {
     let absent = pushback.run(&["inspect", "-a", "shopp", "--cluster", "dir:live"]).expect(1);
     assert_eq!(
         absent.stderr,
-        "error: app shopp does not exist in namespace default\nhint: `pushback list -A` shows all apps\n"
+        "error: app shopp does not exist in namespace default; did you mean shop?\nhint: `pushback list -A` shows all apps\n"
     );
 }
 

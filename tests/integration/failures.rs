@@ -12,6 +12,7 @@ mod owners;
 mod records;
 mod server;
 mod sizes;
+mod stopped;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -33,6 +34,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         records::tests(),
         server::tests(),
         sizes::tests(),
+        stopped::tests(),
     ]
     .concat()
 }

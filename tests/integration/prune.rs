@@ -27,6 +27,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: patching_prunes_nothing,
         ApiServer: an_empty_input_is_refused,
         ApiServer: deleting_an_app_that_does_not_exist_is_no_error,
+        ApiServer: a_misspelt_app_is_answered_with_the_apps_that_are_there,
     ]
 }
 
@@ -310,4 +311,27 @@ fn an_empty_input_is_refused() {
 fn deleting_an_app_that_does_not_exist_is_no_error() {
     let ran = app("prune").delete(&[]).expect(0);
     assert!(ran.stdout.contains("does not exist"), "{}", ran.stdout);
+}
+
+fn a_misspelt_app_is_answered_with_the_apps_that_are_there() {
+    let app = app("typo");
+    app.apply(&config_map("a", "1"), &[]).expect(0);
+    let run = |name: &str, namespace: &str, format: &str| {
+        let arguments = ["delete", "-a", name, "-n", namespace, "--yes", "--output", format];
+        let ran = app.pushback.run(&arguments).expect(0);
+        (ran.stdout.clone() + &ran.stderr, ran)
+    };
+    let (said, _) = run("shpo", &app.namespace, "plain");
+    let namespace = &app.namespace;
+    assert!(said.contains(&format!("app shpo does not exist in namespace {namespace}; did you mean shop?")), "{said}");
+    assert!(said.contains("Nothing was deleted.") && !said.contains("Deleted shpo"), "{said}");
+    let (said, _) = run("nothing-like-it", &app.namespace, "plain");
+    assert!(!said.contains("did you mean"), "{said}");
+    let other = TestCluster::shared().namespace("typo");
+    let (said, ran) = run("shop", &other, "json");
+    assert!(said.contains(&format!("does not exist in namespace {other}; there is one in namespace")), "{said}");
+    assert_eq!(ran.end()["outcome"], "unchanged");
+    assert!(app.has("a") && app.has("shop"));
+    let inspected = app.pushback.run(&["inspect", "-a", "shpo", "-n", &app.namespace]).expect(1);
+    assert!(inspected.stderr.contains("did you mean shop?"), "{}", inspected.stderr);
 }

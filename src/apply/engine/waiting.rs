@@ -195,11 +195,14 @@ impl<'a> Engine<'a> {
         if self.plan.objects[node].change.operation == Operation::Noop {
             self.done.add(Operation::Noop);
         }
+        if self.nodes[node].deleting && self.nodes[node].progress == Progress::Waiting {
+            self.done.gone();
+        }
         self.nodes[node].progress = Progress::Done;
         self.release(node);
     }
 
-    fn release(&mut self, node: usize) {
+    pub(super) fn release(&mut self, node: usize) {
         if !std::mem::replace(&mut self.nodes[node].released, true) {
             let ready = self.order.complete(node);
             self.queue.extend(ready);

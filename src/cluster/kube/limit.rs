@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// A window's mean time over this many times the best one so far, and [`MUCH`] longer, is overload.
 const MUCH_LONGER: u32 = 3;
@@ -37,7 +37,13 @@ pub(super) struct Limit {
     permits: Arc<Semaphore>,
     bounds: Concurrency,
     state: Mutex<State>,
+    /// Changes when those that wait are turned away.
+    turned_away: watch::Sender<()>,
 }
+
+/// A request that waited for its place was turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TurnedAway;
 
 #[derive(Debug)]
 struct State {
@@ -86,21 +92,32 @@ impl Limit {
                 unhurt: true,
                 epoch: 0,
             }),
+            turned_away: watch::Sender::new(()),
         })
     }
 
     /// Waits for a place. Places are given in the order of asking.
-    pub(super) async fn acquire(self: &Arc<Self>) -> Permit {
+    pub(super) async fn acquire(self: &Arc<Self>) -> Result<Permit, TurnedAway> {
         // The semaphore is never closed; were it, requests would go on without a limit.
         let permit = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_) => {
+                let mut turned_away = self.turned_away.subscribe();
                 self.state().waited = true;
-                Arc::clone(&self.permits).acquire_owned().await.ok()
+                tokio::select! {
+                    biased;
+                    _ = turned_away.changed() => return Err(TurnedAway),
+                    permit = Arc::clone(&self.permits).acquire_owned() => permit.ok(),
+                }
             }
         };
         let epoch = self.state().epoch;
-        Permit { limit: Arc::clone(self), permit, epoch }
+        Ok(Permit { limit: Arc::clone(self), permit, epoch })
+    }
+
+    /// Turns away whoever waits for a place now; who comes later waits as ever.
+    pub(super) fn turn_away(&self) {
+        self.turned_away.send_replace(());
     }
 
     /// The limit of the moment.
@@ -208,7 +225,7 @@ mod tests {
     async fn free_places(limit: &Arc<Limit>) -> usize {
         let mut held = Vec::new();
         while let Some(permit) = limit.acquire().now_or_never() {
-            held.push(permit);
+            held.push(permit.unwrap());
         }
         held.len()
     }
@@ -218,7 +235,7 @@ mod tests {
         let limit = limit(8, 1, 64);
         let mut permits = Vec::new();
         for _ in 0..8 {
-            permits.push(limit.acquire().await);
+            permits.push(limit.acquire().await.unwrap());
         }
         permits.iter().for_each(Permit::overloaded);
         assert_eq!(limit.current(), 4);
@@ -230,7 +247,7 @@ mod tests {
     async fn repeated_overload_never_falls_below_the_minimum() {
         let limit = limit(8, 2, 64);
         for _ in 0..10 {
-            limit.acquire().await.overloaded();
+            limit.acquire().await.unwrap().overloaded();
         }
         assert_eq!(limit.current(), 2);
         assert_eq!(free_places(&limit).await, 2);
@@ -241,7 +258,7 @@ mod tests {
         let full = limit.current();
         let mut permits = Vec::new();
         for _ in 0..full {
-            permits.push(limit.acquire().await);
+            permits.push(limit.acquire().await.unwrap());
         }
         assert!(limit.acquire().now_or_never().is_none());
         permits.iter().for_each(|permit| permit.succeeded(Some(Duration::from_millis(milliseconds))));
@@ -278,7 +295,7 @@ mod tests {
     #[tokio::test]
     async fn after_an_overload_a_window_of_successes_adds_one_place() {
         let limit = limit(8, 1, 64);
-        limit.acquire().await.overloaded();
+        limit.acquire().await.unwrap().overloaded();
         for expected in [5, 6, 7] {
             window(&limit, 10).await;
             assert_eq!(limit.current(), expected);
@@ -290,7 +307,7 @@ mod tests {
     async fn places_that_nobody_waits_for_do_not_become_more() {
         let limit = limit(2, 1, 8);
         for _ in 0..50 {
-            limit.acquire().await.succeeded(None);
+            limit.acquire().await.unwrap().succeeded(None);
         }
         assert_eq!(limit.current(), 2);
     }
@@ -298,11 +315,25 @@ mod tests {
     #[tokio::test]
     async fn a_request_that_is_given_up_gives_its_place_back() {
         let limit = limit(1, 1, 1);
-        let held = limit.acquire().await;
+        let held = limit.acquire().await.unwrap();
         let mut waiting = Box::pin(limit.acquire());
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(waiting);
         drop(held);
         assert_eq!(free_places(&limit).await, 1);
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_turned_away_and_who_comes_later_is_not() {
+        let limit = limit(1, 1, 1);
+        let held = limit.acquire().await.unwrap();
+        let mut waiting = Box::pin(limit.acquire());
+        assert!(waiting.as_mut().now_or_never().is_none());
+        limit.turn_away();
+        assert_eq!(waiting.await.unwrap_err(), TurnedAway);
+        let mut later = Box::pin(limit.acquire());
+        assert!(later.as_mut().now_or_never().is_none());
+        drop(held);
+        assert!(later.await.is_ok());
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::connect::ConnectOptions;
 use super::contact::Contact;
 use super::error::{self, ReadBodyError};
-use super::limit::{Limit, Permit};
+use super::limit::{Limit, Permit, TurnedAway};
 use super::request::Call;
 use super::retry::{self, Failure, Jitter, Processed, Progress, RetryLimits};
 use super::session::{Session, Ticket};
@@ -71,6 +71,11 @@ pub(super) struct Answer<B> {
     pub(super) elapsed: Duration,
 }
 
+/// A request that was never sent.
+fn turned_away() -> ClusterError {
+    ClusterError::new(ErrorKind::TurnedAway, "it was not sent: the run was stopped")
+}
+
 /// One attempt's answer.
 type Received<B> = (u16, HeaderMap, B);
 
@@ -101,6 +106,11 @@ impl Transport {
     /// Requests sent so far, by verb and resource; repetitions count.
     pub(super) fn counts(&self) -> BTreeMap<String, u64> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Turns away the requests that wait for their place.
+    pub(super) fn turn_away(&self) {
+        self.limit.turn_away();
     }
 
     /// Sends a request and reads its answer as JSON.
@@ -156,6 +166,13 @@ impl Transport {
         loop {
             // Whatever ends the request, what an earlier attempt may have done stays true.
             let ended = |error: ClusterError, lost: bool| ClusterError { ambiguous: error.ambiguous || lost, ..error };
+            // Waiting at the gate is not the request's fault and counts against nothing.
+            if place.is_none() && !call.stream && !call.urgent {
+                match self.limit.acquire().await {
+                    Ok(permit) => place = Some(permit),
+                    Err(TurnedAway) => return Err(ended(turned_away(), lost)),
+                }
+            }
             let ticket = self.session.ticket().await.map_err(|error| ended(error, lost))?;
             let mut spent = Duration::ZERO;
             let failure = match self.attempt(call, &ticket, &read, &mut place, &mut spent).await {
@@ -214,10 +231,6 @@ impl Transport {
         spent: &mut Duration,
     ) -> Result<Received<B>, Failure> {
         let request = self.request(call, ticket)?;
-        // Waiting at the gate is not the request's fault and counts against nothing.
-        if place.is_none() && !call.stream && !call.urgent {
-            *place = Some(self.limit.acquire().await);
-        }
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(call.counter.clone()).or_default() += 1;
         let began = Instant::now();
         let timeout = self.request_timeout.saturating_mul(call.patience);

@@ -129,7 +129,6 @@ fn arguments_that_make_no_sense() {
     # no input
     error: -f: no input is given
     hint: Give files, directories or URLs with `-f`, or `-f -`.
-    hint: To go on with no objects at all, say --dangerous-allow-empty-list-of-resources.
 
     # an app name that is none
     error: invalid value 'Shop!' for '--app <NAME>': expected lower-case letters, digits, - and ., at most 240, with a letter or digit at both ends

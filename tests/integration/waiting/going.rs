@@ -11,6 +11,7 @@ pub(super) fn tests() -> Vec<TestCase> {
         Controllers: a_terminating_namespace_is_waited_for_and_made_anew,
         ApiServer: nothing_is_applied_into_a_namespace_that_goes,
         ApiServer: an_object_that_never_goes_is_named_with_its_finalizer,
+        ApiServer: a_deletion_is_requested_until_the_object_is_gone,
         ApiServer: an_orphan_stays_without_the_apps_label,
         ApiServer: an_immutable_change_replaces_where_that_is_allowed,
         ApiServer: a_replacement_waits_for_the_old_object_and_says_what_keeps_it,
@@ -86,6 +87,44 @@ fn an_object_that_never_goes_is_named_with_its_finalizer() {
     finalize(&app, &app.path("configmaps/held"), &[]);
     app.place.run(&app.arguments("delete", &[])).expect(0);
     assert!(!app.is_there("configmaps/shop") && !app.is_there("configmaps/kept"));
+}
+
+fn a_deletion_is_requested_until_the_object_is_gone() {
+    let app = App::new("requested");
+    app.write(&[config_map("free"), config_map("held")]);
+    app.apply(&[]).expect(0);
+    finalize(&app, &app.path("configmaps/held"), &["example.com/hold"]);
+    let delete = |arguments: &[&str]| app.place.run(&app.arguments("delete", arguments));
+    let list = || {
+        let apps = app.place.run(&["list", "-n", &app.namespace, "-o", "json"]).expect(0).json()["apps"].take();
+        (apps[0]["state"].clone(), apps[0]["successful"].clone())
+    };
+
+    for arguments in [&["--wait=false"][..], &["--wait-timeout", "2s"]] {
+        let is_waited_for = arguments.len() == 2;
+        let ran = delete(arguments).expect(if is_waited_for { 22 } else { 0 });
+        let done = &end(&ran)["done"];
+        let gone = u64::from(!is_waited_for);
+        assert_eq!((&done["delete"], &done["deleting"]), (&json!(gone), &json!(1)), "{done}");
+        let told =
+            ran.events().into_iter().find(|event| event["type"] == "change.done" && event["object"]["name"] == "held");
+        assert_eq!(told.expect("its change")["outcome"], "requested");
+        let hints = end(&ran)["hints"].to_string();
+        assert!(hints.contains("finalizer example.com/hold is removed by the controller of example.com"), "{hints}");
+        assert!(!hints.contains("disable-wait"), "{hints}");
+        assert!(app.is_there("configmaps/shop"), "what is still there must not be forgotten");
+        assert_eq!(list(), (json!("deleting"), Value::Null));
+    }
+    let shown = app.place.run(&["delete", "-a", "shop", "-n", &app.namespace, "--yes", "--wait=false", "-o", "plain"]);
+    let shown = shown.expect(0);
+    let said = shown.stdout + &shown.stderr;
+    assert!(said.contains("delete deleting configmap/") && said.contains(": 1 deleting."), "{said}");
+    assert!(said.contains("Requested the deletion of shop") && !said.contains("Deleted shop"), "{said}");
+
+    finalize(&app, &app.path("configmaps/held"), &[]);
+    let ran = delete(&[]).expect(0);
+    assert_eq!(end(&ran)["done"]["deleting"], Value::Null, "{}", ran.stdout);
+    assert!(!app.is_there("configmaps/shop"));
 }
 
 fn an_orphan_stays_without_the_apps_label() {

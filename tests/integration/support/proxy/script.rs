@@ -104,7 +104,7 @@ impl Matching {
         self
     }
 
-    pub(super) fn accepts(&self, request: &Request) -> bool {
+    pub(crate) fn accepts(&self, request: &Request) -> bool {
         self.tests.iter().all(|test| test(request))
     }
 

@@ -1,0 +1,48 @@
+//! An app that does not exist: said with the apps that were perhaps meant.
+
+use std::collections::BTreeSet;
+
+use pushback_preflight::suggest::nearest;
+use pushback_preflight::{ObjectExt, bookkeeping};
+
+use crate::app::identity::RECORD_LABEL;
+use crate::app::record::{AppName, config_map_kind};
+use crate::cluster::{Cluster, ListQuery, list_all};
+
+/// Apps that are named.
+const SHOWN: usize = 3;
+
+/// `app shpo does not exist in namespace prod; did you mean shop?`
+pub async fn message(cluster: &dyn Cluster, app: &AppName) -> String {
+    format!("app {} does not exist in namespace {}{}", app.name, app.namespace, suggestion(cluster, app).await)
+}
+
+async fn suggestion(cluster: &dyn Cluster, app: &AppName) -> String {
+    // Who may not look everywhere looks here. What cannot be listed is not suggested.
+    let mut records = Vec::new();
+    for namespace in [None, Some(app.namespace.as_str())] {
+        if let Ok(page) = list_all(cluster, &ListQuery::new(config_map_kind(), namespace, RECORD_LABEL)).await {
+            records = page.items;
+            break;
+        }
+    }
+    let found: BTreeSet<(&str, &str)> =
+        records.iter().filter_map(|record| Some((record.namespace(), bookkeeping::record_of(record)?))).collect();
+    let elsewhere: Vec<&str> =
+        found.iter().filter(|(_, name)| *name == app.name).map(|(namespace, _)| *namespace).collect();
+    if !elsewhere.is_empty() {
+        let (shown, more) = elsewhere.split_at(elsewhere.len().min(SHOWN));
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        return format!("; there is one in namespace {}{more} (-n)", shown.join(", "));
+    }
+    let mut names: BTreeSet<&str> =
+        found.iter().filter(|(namespace, _)| *namespace == app.namespace).map(|it| it.1).collect();
+    let mut likely = Vec::new();
+    while likely.len() < SHOWN
+        && let Some(name) = nearest(&app.name, names.iter().copied())
+    {
+        names.remove(name);
+        likely.push(name);
+    }
+    if likely.is_empty() { String::new() } else { format!("; did you mean {}?", likely.join(" or ")) }
+}
