@@ -176,7 +176,11 @@ mod tests {
           "message": "scope changed\u202e",
           "fingerprint": ""
         }
-      ]
+      ],
+      "policy": {
+        "rulesOff": [],
+        "loosened": []
+      }
     }
     "#);
     }
