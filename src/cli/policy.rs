@@ -214,3 +214,6 @@ fn of_old_side(mut errors: Vec<InputError>, old_side: &str) -> CommandError {
     }
     errors.into()
 }
+
+#[cfg(test)]
+mod tests;

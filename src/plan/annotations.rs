@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::manifest::InputError;
 
-const PREFIX: &str = "kapp.k14s.io/";
+pub(crate) const PREFIX: &str = "kapp.k14s.io/";
 
 /// Written by kapp or us, not by users; in an input they come from a dump of a live object.
-const WRITTEN: [&str; 7] = [
+pub(crate) const WRITTEN: [&str; 7] = [
     "identity",
     "original",
     "original-diff",
@@ -20,7 +20,7 @@ const WRITTEN: [&str; 7] = [
 ];
 
 /// Known to kapp, not supported yet.
-const LATER: [&str; 7] = [
+pub(crate) const LATER: [&str; 7] = [
     "versioned",
     "versioned-keep-original",
     "num-versions",

@@ -1,0 +1,430 @@
+//! Everything that Config documents and annotations can say is appended to a release that is refused, one by one and in
+//! pairs, under each kind of policy source: no verdict gets better among runs that would write the same. What there is to
+//! append comes from the tables of the code, so that a new key is tried without anybody thinking of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Parser;
+use pushback_preflight::rule::{Setting, SettingKind};
+use pushback_preflight::settings::COMMON;
+use pushback_preflight::{ObjectRef, Operation, RunReport, Severity, registry};
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::app::record::{AppName, Observed};
+use crate::check;
+use crate::cluster::Cluster;
+use crate::cluster::directory::DirectoryCluster;
+use crate::plan::annotations::{ACCEPTED, LATER, PREFIX, WRITTEN};
+use crate::plan::desired::{self, Placement};
+use crate::plan::{self, Plan};
+
+/// Something to append.
+#[derive(Clone, Debug)]
+enum Item {
+    /// Keys of a Config document.
+    Config(Value),
+    /// An annotation of the refused definition.
+    Annotation(String, String),
+}
+
+/// Two definitions: what each is refused for can be loosened in another way. One breaks, of the other nobody knows.
+fn definitions(new: bool) -> Vec<Value> {
+    let definition = |plural: &str, maximum: u64, replicas: &str| {
+        let size = json!({"type": "integer", "maximum": maximum});
+        let spec = json!({"type": "object", "properties": {"size": size, "copies": {"type": "integer"}}});
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.ex.com")},
+            "spec": {
+                "group": "ex.com", "scope": "Namespaced", "names": {"kind": plural.to_uppercase(), "plural": plural},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+                    "subresources": {"scale": {"specReplicasPath": replicas, "statusReplicasPath": ".status.replicas"}},
+                }],
+            },
+        })
+    };
+    let (maximum, replicas) = if new { (10, ".spec.copies") } else { (100, ".spec.size") };
+    vec![definition("breaks", maximum, ".spec.size"), definition("blurs", 100, replicas)]
+}
+
+fn document(keys: Value) -> Item {
+    let mut document = json!({"apiVersion": "pushback.dev/v1alpha1", "kind": "Config"});
+    for (key, value) in keys.as_object().expect("keys") {
+        document[key] = value.clone();
+    }
+    Item::Config(document)
+}
+
+/// Every value that a setting takes, or one that is like none of a policy's.
+fn values(setting: &Setting) -> Vec<Value> {
+    match setting.kind {
+        SettingKind::Choice(words) | SettingKind::Required(words) => words.iter().map(|word| json!(word)).collect(),
+        SettingKind::Number { least, most, .. } => vec![json!(least), json!(most)],
+        SettingKind::Text => vec![json!("named-by-the-release")],
+        SettingKind::Texts(words) => vec![json!([words.first().unwrap_or(&"*")])],
+        SettingKind::Map(inner) => {
+            let of_each = |setting: &Setting| {
+                values(setting).into_iter().map(|value| json!({setting.name: value})).collect::<Vec<_>>()
+            };
+            inner.iter().flat_map(of_each).collect()
+        }
+        SettingKind::List(inner) => {
+            let required = inner.iter().filter(|setting| matches!(setting.kind, SettingKind::Required(_)));
+            let entries = required.flat_map(|setting| {
+                values(setting).into_iter().map(|value| json!([{setting.name: value}])).collect::<Vec<_>>()
+            });
+            entries.chain([json!([])]).collect()
+        }
+    }
+}
+
+/// All that can be appended: each key of the example, which a test holds to have all of them; each setting of each rule;
+/// waivers of every shape; each annotation.
+fn items(baseline: &RunReport) -> Vec<Item> {
+    let example = include_str!("../../../config.example.yaml");
+    let example = yaml::load("example", example.as_bytes(), &yaml::Limits::default()).expect("the example is valid");
+    let head = ["apiVersion", "kind", "metadata"];
+    let keys = example.documents[0].value.as_object().expect("a map").iter();
+    let mut items: Vec<Item> = keys
+        .filter(|(key, _)| !head.contains(&key.as_str()))
+        .map(|(key, value)| document(json!({key: value})))
+        .collect();
+    for word in ["warn", "error"] {
+        items.push(document(json!({"policyLoosening": word})));
+    }
+    items.push(document(json!({"preflightRules": []})));
+    items.push(document(json!({"diffMaskRules": [{"path": ["spec"], "resourceMatchers": [{"allMatcher": {}}]}]})));
+    for meta in registry::metas() {
+        items.push(document(json!({"preflightRules": [{"name": meta.name}]})));
+        for setting in COMMON.iter().chain(meta.settings) {
+            items.extend(values(setting).into_iter().map(|value| {
+                document(json!({"preflightRules": [{"name": meta.name, "config": {setting.name: value}}]}))
+            }));
+        }
+        for narrower in [
+            json!({}),
+            json!({"check": "*"}),
+            json!({"object": "* *"}),
+            json!({"path": "*"}),
+            json!({"affected": 1000}),
+        ] {
+            let mut waiver = json!({"rule": meta.name, "reason": "x"});
+            waiver.as_object_mut().expect("a map").extend(narrower.as_object().expect("a map").clone());
+            items.push(document(json!({"preflightWaivers": [waiver]})));
+        }
+    }
+    for finding in &baseline.findings {
+        let waiver = json!({"rule": finding.rule, "fingerprint": finding.fingerprint, "reason": "x"});
+        items.push(document(json!({"preflightWaivers": [waiver]})));
+    }
+    let given = ACCEPTED.iter().flat_map(|(name, values)| {
+        let values = if values.is_empty() { &["", "x"][..] } else { values };
+        values.iter().map(|value| (*name, *value))
+    });
+    let others = WRITTEN.iter().chain(&LATER).map(|name| (*name, "{}"));
+    let annotation = |(name, value): (&str, &str)| Item::Annotation(format!("{PREFIX}{name}"), value.to_owned());
+    items.extend(given.chain(others).map(annotation));
+    items
+}
+
+/// Where the policy comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum From {
+    Manifests,
+    EmptyFile,
+    FileWithRules,
+    FileThatIsLoose,
+    OldSide,
+    OutsideByFlag,
+    RulesByFlag,
+}
+
+const SOURCES: [From; 7] = [
+    From::Manifests,
+    From::EmptyFile,
+    From::FileWithRules,
+    From::FileThatIsLoose,
+    From::OldSide,
+    From::OutsideByFlag,
+    From::RulesByFlag,
+];
+
+/// The command line's part.
+#[derive(Debug, Parser)]
+struct Alone {
+    #[command(flatten)]
+    preflight: PreflightArgs,
+}
+
+impl From {
+    fn document(self) -> Option<Value> {
+        let Item::Config(document) = document(match self {
+            Self::Manifests | Self::OutsideByFlag => return None,
+            Self::EmptyFile | Self::OldSide | Self::RulesByFlag => json!({}),
+            Self::FileWithRules => {
+                let all: Vec<Value> = registry::metas().map(|meta| json!({"name": meta.name})).collect();
+                json!({"preflightRules": all, "policyLoosening": "error"})
+            }
+            // What is judged strictly all the same stays so.
+            Self::FileThatIsLoose => json!({"preflightRules": [{"name": "CRDUpgradeSafety",
+                "config": {"failMode": "open", "checks": {"scope": "off"}}}]}),
+        }) else {
+            unreachable!("it is a document")
+        };
+        Some(document)
+    }
+
+    fn arguments(self) -> PreflightArgs {
+        let given: &[&str] = match self {
+            Self::OutsideByFlag => &["pushback", "--policy-from=outside"],
+            Self::RulesByFlag => &["pushback", "--preflight=CRDUpgradeSafety"],
+            _ => &["pushback", "--policy-from=manifests"],
+        };
+        Alone::try_parse_from(given).expect("arguments").preflight
+    }
+
+    fn configured(self, documents: &[Manifest]) -> Option<Configured> {
+        let mut configured = Configured::read(documents, &[], &mut Vec::new()).ok()?;
+        if let Some(document) = self.document() {
+            configured.judge_by("the old side", &[manifest(document)]).expect("a valid policy");
+        }
+        Some(configured)
+    }
+}
+
+fn manifest(value: Value) -> Manifest {
+    let positions = Arc::new(pushback_preflight::Positions::of_file("release.yaml"));
+    Manifest { object: ObjectRef::of(&value), value, positions }
+}
+
+/// A release beside what is there.
+struct Trial {
+    cluster: Box<dyn Cluster>,
+    runtime: tokio::runtime::Runtime,
+    _folder: tempfile::TempDir,
+}
+
+/// What a run came to.
+struct Came {
+    report: RunReport,
+    /// What it would write, without what was appended.
+    writes: Vec<(Operation, Option<Value>)>,
+}
+
+impl Came {
+    /// The findings that refuse, by what they are about.
+    fn refusals(&self) -> Vec<String> {
+        let refusing = |finding: &&pushback_preflight::Finding| finding.severity == Severity::Error;
+        let about = |finding: &pushback_preflight::Finding| format!("{} {}", finding.rule, finding.object.name);
+        let mut refusals: Vec<String> = self.report.findings.iter().filter(refusing).map(about).collect();
+        refusals.dedup();
+        refusals
+    }
+
+    /// Whether it refuses less than another.
+    fn is_better_than(&self, other: &Self) -> bool {
+        let refusals = self.refusals();
+        !self.report.outcome.refuses() && other.report.outcome.refuses()
+            || other.refusals().iter().any(|refusal| !refusals.contains(refusal))
+    }
+}
+
+impl Trial {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (index, definition) in definitions(false).iter().enumerate() {
+            std::fs::write(folder.path().join(format!("{index}.json")), definition.to_string()).expect("a file");
+        }
+        let cluster = Box::new(DirectoryCluster::open(Path::new(folder.path())).expect("a folder"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        Self { cluster, runtime, _folder: folder }
+    }
+
+    /// `None` where the input is refused as such.
+    fn run(&self, from: From, items: &[&Item]) -> Option<Came> {
+        let documents = items.iter().filter_map(|item| match item {
+            Item::Config(document) => Some(document),
+            Item::Annotation(..) => None,
+        });
+        let configured =
+            from.configured(&documents.cloned().reduce(joined).map(manifest).into_iter().collect::<Vec<_>>())?;
+        let arguments = from.arguments();
+        let policy = configured.resolve(&arguments).ok()?;
+        let mut objects = definitions(true);
+        for item in items {
+            if let Item::Annotation(key, value) = item {
+                objects.iter_mut().for_each(|object| object["metadata"]["annotations"][key] = json!(value));
+            }
+        }
+        self.runtime.block_on(async {
+            let plan = self.plan(&configured.config, objects).await?;
+            let answers = crate::cli::input::models(&policy.selection).expect("no file is read for a release");
+            let (kinds, day) = (self.cluster.kinds().await.expect("kinds"), "2026-11-21");
+            let ran = check::run(&*self.cluster, &kinds, &plan, policy.selection, answers, &policy.waivers, day).await;
+            let writes = plan.objects.iter().map(|planned| {
+                let desired = planned.change.desired.as_deref().cloned().map(without_annotations);
+                (planned.change.operation, desired)
+            });
+            Some(Came { report: ran.report, writes: writes.collect() })
+        })
+    }
+
+    async fn plan(&self, config: &Config, objects: Vec<Value>) -> Option<Plan> {
+        let kinds = self.cluster.kinds().await.expect("kinds");
+        let placement = Placement { default_namespace: "default".to_owned(), ..Placement::default() };
+        let manifests = objects.into_iter().map(manifest).collect();
+        let wanted = desired::prepare(manifests, &kinds, &placement, &mut Vec::new()).ok()?;
+        let app = AppName { name: "check".to_owned(), namespace: "default".to_owned() };
+        let options = plan::Options { override_ownership: true, ..plan::Options::default() };
+        let request = plan::Request {
+            cluster: &*self.cluster,
+            kinds: &kinds,
+            config,
+            observed: Observed::unrecorded(app),
+            label_value: "check".to_owned(),
+            options: &options,
+        };
+        plan::build(request, wanted).await.ok()
+    }
+}
+
+/// Two documents as one: settings of one rule in one entry, lists behind each other.
+fn joined(mut one: Value, other: Value) -> Value {
+    let Value::Object(keys) = other else { return one };
+    for (key, value) in keys {
+        match (&mut one[&key], value) {
+            (Value::Array(entries), Value::Array(more)) => {
+                for entry in more {
+                    let same = |known: &&mut Value| key == "preflightRules" && known["name"] == entry["name"];
+                    match entries.iter_mut().find(same) {
+                        Some(known) => *known = joined(known.take(), entry),
+                        None => entries.push(entry),
+                    }
+                }
+            }
+            (known @ Value::Object(_), value @ Value::Object(_)) => *known = joined(known.take(), value),
+            (known, value) => *known = value,
+        }
+    }
+    one
+}
+
+fn without_annotations(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("annotations");
+    }
+    object
+}
+
+/// For whoever looks at it with `--nocapture`, and where it fails.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// How many trials there were, and what became of them.
+#[derive(Default)]
+struct Count {
+    tried: usize,
+    /// The input is refused as such, so nothing is written.
+    refused_as_input: usize,
+    /// Something else is written.
+    other_bytes: usize,
+    /// Better, without a policy from outside, and told.
+    told: usize,
+    better: usize,
+}
+
+impl Count {
+    fn note(&mut self, from: From, items: &[&Item], came: Option<&Came>, baseline: &Came) {
+        self.tried += 1;
+        let Some(came) = came else {
+            self.refused_as_input += 1;
+            return;
+        };
+        if came.writes != baseline.writes {
+            self.other_bytes += 1;
+        } else if came.is_better_than(baseline) {
+            // A waiver is told at the finding that it covers, and where it stands in the report.
+            if from == From::Manifests && came.report.loosened.iter().any(|loosened| loosened.followed) {
+                self.told += 1;
+            } else {
+                self.better += 1;
+                say(&format!("better under {from:?}: {items:?}: {:?}, was {:?}", came.refusals(), baseline.refusals()));
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_that_is_appended_to_a_refused_release_makes_its_verdict_better() {
+    let trial = Trial::new();
+    let mut table = String::new();
+    let mut better = 0;
+    for from in SOURCES {
+        let baseline = trial.run(from, &[]).expect("the release is an input");
+        assert!(baseline.report.outcome.refuses(), "{from:?}");
+        let items = items(&baseline.report);
+        let (mut alone, mut pairs) = (Count::default(), Count::default());
+        // What has an effect alone may have another one together; of what has the same one, one stands for all.
+        let mut representatives: BTreeMap<String, &Item> = BTreeMap::new();
+        for item in &items {
+            let came = trial.run(from, &[item]);
+            alone.note(from, &[item], came.as_ref(), &baseline);
+            representatives.insert(effect(item, came.as_ref(), &baseline), item);
+        }
+        let chosen: Vec<&Item> = representatives.into_values().collect();
+        for (index, one) in chosen.iter().enumerate() {
+            for other in &chosen[index + 1..] {
+                for pair in [[*one, *other], [*other, *one]] {
+                    let came = trial.run(from, &pair);
+                    pairs.note(from, &pair, came.as_ref(), &baseline);
+                }
+            }
+        }
+        better += alone.better + pairs.better;
+        for (title, Count { tried, refused_as_input, other_bytes, told, better }) in
+            [("alone", alone), ("pairs", pairs)]
+        {
+            let _ = writeln!(
+                table,
+                "{from:?}, {title}: {tried} tried, {refused_as_input} refused as input, {other_bytes} that write \
+                 something else, {told} better and told, {better} better"
+            );
+        }
+    }
+    say(&table);
+    assert_eq!(better, 0, "{table}");
+}
+
+/// What an item does alone, and what kind of thing it is: those that are alike in both need not all be paired.
+fn effect(item: &Item, came: Option<&Came>, baseline: &Came) -> String {
+    let Some(came) = came else { return "refused as input".to_owned() };
+    let (refusals, outcome, writes) = (came.refusals(), came.report.outcome, came.writes == baseline.writes);
+    let mut told: Vec<String> = came
+        .report
+        .loosened
+        .iter()
+        // Every single check is loosened in the same way, and so are the waivers of a rule.
+        .map(|loosened| {
+            let of_checks = loosened.what.split(" checks.").next().unwrap_or_default();
+            let what = if of_checks == loosened.what { &loosened.what } else { of_checks };
+            let rule = what.split(' ').next().unwrap_or_default();
+            let what = if loosened.kind == LoosenedKind::Waiver { rule } else { what };
+            format!("{:?} {what}", loosened.kind)
+        })
+        .collect();
+    told.sort();
+    told.dedup();
+    let kind = match item {
+        Item::Annotation(..) => "annotation".to_owned(),
+        Item::Config(document) => document.as_object().into_iter().flat_map(Map::keys).cloned().collect(),
+    };
+    format!("{kind} {refusals:?} {outcome:?} {told:?} {writes}")
+}
