@@ -137,7 +137,8 @@ fn is_everybodys(_metadata: &fs::Metadata) -> bool {
     false
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 
