@@ -236,7 +236,7 @@ fn what_is_left_empty_or_misspelt_is_answered() {
     pushback.write("config.yaml", config);
     let ran = pushback.run(&[&check[..], &["--config", "config.yaml"]].concat()).expect(10);
     assert!(ran.stdout.contains("Preflight  1 rule: CRDUpgradeSafety failed (1 breaking)"), "{}", ran.stdout);
-    pushback.write("config.yaml", format!("{}    checks:\n", config));
+    pushback.write("config.yaml", format!("{config}    checks:\n"));
     pushback.run(&[&check[..], &["--config", "config.yaml"]].concat()).expect(10);
     let misspelt = |name: &str| {
         let preflight = format!("--preflight={name}");
