@@ -58,6 +58,9 @@ fn finding(desired: &Desired, check: &str, cause: &Cause) -> Finding {
         finding = finding.path(display_path(&path));
     }
     match check {
+        IMMUTABLE if desired.object.kind == "CustomResourceDefinition" => {
+            finding.remedy("keep the value, or define a new kind beside this one and move the objects to it")
+        }
         IMMUTABLE if takes_more_along(&desired.object) => finding.remedy(
             "keep the value, or create the object under another name: to replace it would delete all that goes with it",
         ),

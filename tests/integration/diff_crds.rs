@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use pushback_preflight::schema::invalid::problems;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Pushback, TestCase, cases};
 
@@ -18,6 +18,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: every_spelling_and_every_kind_of_source_tells_the_same,
         Nothing: the_exit_code_is_what_fail_on_says,
         Nothing: a_proof_gates_where_the_published_lists_are_silent,
+        Nothing: the_verdict_for_objects_gates_where_it_is_asked_to,
+        Nothing: what_no_server_takes_is_safe_for_no_object,
         Nothing: a_required_field_with_a_default_is_what_the_user_says,
         Nothing: wrong_input_is_told,
         Nothing: channels_of_a_release_are_compared_one_by_one,
@@ -189,6 +191,50 @@ fn the_table_and_the_markdown_say_the_same() {
     changes: 0 breaking, 0 warning, 0 info
     objects: 0 breaking, 0 unknown, 0 safe
     ");
+}
+
+/// A definition of one version whose `spec` has this schema.
+fn with_spec(spec: &Value) -> String {
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+        "type": "object", "properties": {"spec": spec}}}});
+    let names = json!({"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "foos.ex.com"},
+        "spec": {"group": "ex.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    })
+    .to_string()
+}
+
+fn the_verdict_for_objects_gates_where_it_is_asked_to() {
+    let pushback = Pushback::new();
+    // A field is declared where any value was kept: an addition to the published lists, and a loss to objects.
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut named = open.clone();
+    named["properties"] = json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}}});
+    pushback.write("old.yaml", with_spec(&open)).write("new.yaml", with_spec(&named));
+    let run = |more: &[&str]| {
+        let arguments = ["upgrade", "diff-crds", "--old", "old.yaml", "--new", "new.yaml", "--format", "json"];
+        pushback.run(&[&arguments[..], more].concat())
+    };
+    let report = run(&[]).expect(0).json();
+    assert_eq!(report["summary"]["verdicts"]["breaking"], 1, "{report}");
+    assert_eq!(report["summary"]["breakingChanges"], 0, "{report}");
+    run(&["--fail-on-verdict", "breaking"]).expect(10);
+    run(&["--fail-on-verdict", "unknown", "--fail-on", "never"]).expect(10);
+    run(&["--fail-on-verdict", "never"]).expect(0);
+}
+
+fn what_no_server_takes_is_safe_for_no_object() {
+    let pushback = Pushback::new();
+    let with = |kind: &str| {
+        with_spec(&json!({"type": "object", "properties": {"f": {"type": kind}},
+            "x-kubernetes-validations": [{"rule": "self.f == 1"}]}))
+    };
+    pushback.write("old.yaml", with("integer")).write("new.yaml", with("number"));
+    let arguments = ["upgrade", "diff-crds", "--old", "old.yaml", "--new", "new.yaml", "--format", "json"];
+    let report = pushback.run(&[&arguments[..], &["--fail-on", "never"]].concat()).expect(0).json();
+    assert_eq!(report["summary"]["verdicts"]["breaking"], 1, "{report}");
+    assert!(report.to_string().contains("the API server would refuse the definition"), "{report}");
 }
 
 fn every_spelling_and_every_kind_of_source_tells_the_same() {

@@ -21,7 +21,7 @@ use super::model::Definition;
 use crate::facts::{Change, Facts, Operation, Verification};
 use crate::object::ObjectRef;
 use crate::rules::crd_upgrade_safety::crd::Crd;
-use crate::rules::crd_upgrade_safety::{Schemas, Upgrade, with_room};
+use crate::rules::crd_upgrade_safety::{Schemas, Upgrade, invalid, with_room};
 use draft::Draft;
 pub use grouped::{CrdDiff, DefinitionsDiff, DefinitionsSummary, Presence, Verdicts, VersionDiff};
 
@@ -91,7 +91,9 @@ fn changed(before: &Definition, after: &Definition, options: Options, changes: &
     if drafts.is_empty() {
         return;
     }
-    verdict::judge(&mut drafts, &upgrade.findings());
+    let mut findings = upgrade.findings();
+    findings.extend(invalid::of_rules(&change));
+    verdict::judge(&mut drafts, &findings);
     verdict::raise(&mut drafts);
     changes.extend(drafts.into_iter().map(|draft| draft.finish(before, Some(after))));
 }

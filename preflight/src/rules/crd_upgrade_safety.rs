@@ -5,7 +5,7 @@ mod checks;
 pub(crate) mod crd;
 mod cross_version;
 pub(super) mod deletion;
-mod invalid;
+pub(crate) mod invalid;
 mod lifecycle;
 mod live;
 mod missing;

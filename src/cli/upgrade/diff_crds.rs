@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use clap::Args;
-use pushback_preflight::operator::definitions::{self, DefinitionsDiff};
+use clap::{Args, ValueEnum};
+use pushback_preflight::operator::definitions::{self, DefinitionsDiff, Verdicts};
 
 use super::{DefinitionsArgs, Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::error::CommandError;
+use crate::exit::ExitCode;
 use crate::report::definitions_text;
 use crate::upgrade::sources::Side;
 
@@ -22,8 +23,9 @@ Examples:
   pushback upgrade diff-crds --old git:v2.20:config/crd --new config/crd --output schema-diff.json
   kustomize build config/crd | pushback upgrade diff-crds --old git:main:config/crd --new -
   pushback upgrade diff-crds --old old.yaml --new new.yaml --fail-on warning
+  pushback upgrade diff-crds --old old.yaml --new new.yaml --fail-on-verdict breaking
 
-Exit codes: 0 done, 1 wrong input, 10 a change is as bad as --fail-on says.")]
+Exit codes: 0 done, 1 wrong input, 10 a change is as bad as --fail-on or --fail-on-verdict says.")]
 pub struct DiffCrdsArgs {
     #[command(flatten)]
     sides: SidesArgs,
@@ -34,6 +36,30 @@ pub struct DiffCrdsArgs {
     /// Exit with 10 where a change is at least this bad
     #[arg(long, value_name = "SEVERITY", default_value = "breaking", ignore_case = true)]
     fail_on: FailOn,
+    /// Exit with 10 where this is the verdict for objects, whatever the severity
+    #[arg(long, value_name = "VERDICT", default_value = "never")]
+    fail_on_verdict: FailOnObjects,
+}
+
+/// `--fail-on-verdict`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOnObjects {
+    /// An object that was fine before suffers.
+    Breaking,
+    /// It does, or nobody can tell.
+    Unknown,
+    /// The verdict does not matter.
+    Never,
+}
+
+impl FailOnObjects {
+    fn fails(self, verdicts: &Verdicts) -> bool {
+        match self {
+            Self::Breaking => verdicts.breaking > 0,
+            Self::Unknown => verdicts.breaking + verdicts.unknown > 0,
+            Self::Never => false,
+        }
+    }
 }
 
 /// Runs the command.
@@ -41,7 +67,7 @@ pub struct DiffCrdsArgs {
 /// # Errors
 /// The definitions cannot be read, or the two sides are of different ones.
 pub async fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<Ended, CommandError> {
-    let DiffCrdsArgs { sides, definitions: how, shown, fail_on } = arguments;
+    let DiffCrdsArgs { sides, definitions: how, shown, fail_on, fail_on_verdict } = arguments;
     let (path, format) = shown.place()?;
     let (old, new) = sides.read(global).await?;
     warn(global, &old.warnings);
@@ -54,6 +80,10 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<Ended, 
         format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&diff, format)?,
     };
     let (code, reason) = fail_on.judge(diff.changes().map(|change| change.severity));
+    if code == ExitCode::Success && fail_on_verdict.fails(&diff.summary.verdicts) {
+        let reason = Some("an object would suffer, as --fail-on-verdict asks".to_owned());
+        return Ok(Ended { text, path, code: ExitCode::Refused, reason });
+    }
     Ok(Ended { text, path, code, reason })
 }
 

@@ -1,10 +1,13 @@
 //! A definition that the API server would refuse, where it has not been asked: on a directory, in a file, in a git ref.
 
-use super::NAME;
+use serde_json::Value;
+
+use super::{NAME, words};
 use crate::facts::{Change, ClusterSide, Operation, Verification};
 use crate::finding::{Finding, Verdict};
+use crate::schema::contain::SchemaStep;
 use crate::schema::invalid::{Problem, problems};
-use crate::source::display_path;
+use crate::source::{PathSegment, display_path};
 
 pub(super) fn check(change: &Change, side: ClusterSide, findings: &mut Vec<Finding>) {
     let written = matches!(change.operation, Operation::Create | Operation::Update | Operation::Replace);
@@ -22,6 +25,57 @@ pub(super) fn check(change: &Change, side: ClusterSide, findings: &mut Vec<Findi
     let known = change.live.as_deref().map(problems).unwrap_or_default();
     let fresh = found.iter().filter(|problem| !known.contains(problem));
     findings.extend(fresh.map(|problem| finding(change, problem)));
+}
+
+/// Of rules alone, whether a server was asked or not: with the version and the field.
+pub(crate) fn of_rules(change: &Change) -> Vec<Finding> {
+    let Some(definition) = change.desired.as_deref() else { return Vec::new() };
+    let known = change.live.as_deref().map(problems).unwrap_or_default();
+    let is_of_a_rule = |problem: &Problem| problem.path.contains(&"x-kubernetes-validations".into());
+    let fresh = problems(definition).into_iter().filter(|problem| is_of_a_rule(problem) && !known.contains(problem));
+    let placed = |problem: Problem| {
+        let mut found = finding(change, &problem);
+        if let Some((version, steps)) = place_in_schema(definition, &problem.path) {
+            found.version = Some(version);
+            found.path = Some(words::field_path(&steps)).filter(|path| !path.is_empty());
+        }
+        found
+    };
+    fresh.map(placed).collect()
+}
+
+/// The version that a place of a definition is in, and the node of its schema.
+fn place_in_schema(definition: &Value, path: &[PathSegment]) -> Option<(String, Vec<SchemaStep>)> {
+    let key = |index: usize| match path.get(index) {
+        Some(PathSegment::Key(key)) => Some(key.as_str()),
+        _ => None,
+    };
+    let (Some("spec"), Some("versions"), Some(PathSegment::Index(index))) = (key(0), key(1), path.get(2)) else {
+        return None;
+    };
+    let name = definition["spec"]["versions"][*index]["name"].as_str()?.to_owned();
+    let mut steps = Vec::new();
+    if (key(3), key(4)) == (Some("schema"), Some("openAPIV3Schema")) {
+        let mut at = 5;
+        loop {
+            match (key(at), key(at + 1)) {
+                (Some("properties"), Some(field)) => {
+                    steps.push(SchemaStep::Property(field.to_owned()));
+                    at += 2;
+                }
+                (Some("items"), _) => {
+                    steps.push(SchemaStep::Items);
+                    at += 1;
+                }
+                (Some("additionalProperties"), Some(_)) => {
+                    steps.push(SchemaStep::Additional);
+                    at += 1;
+                }
+                _ => break,
+            }
+        }
+    }
+    Some((name, steps))
 }
 
 fn finding(change: &Change, problem: &Problem) -> Finding {

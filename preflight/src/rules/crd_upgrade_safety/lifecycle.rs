@@ -56,10 +56,7 @@ pub(super) fn versions(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mu
             .finding_in("storedVersionRemoval", Verdict::Breaking, name, &[], message)
             .values(Some((*name).into()), None)
             .bound_to(&schemas_of(upgrade, name))
-            .remedy(format!(
-                "keep \"{name}\" with `served: false`, rewrite all objects in another version, take \"{name}\" out of \
-                 status.storedVersions, and remove the version only then"
-            ));
+            .remedy(stay_until_rewritten(upgrade, name));
         finding.effect = Some("unreadable".to_owned());
         findings.push(finding);
     }
@@ -100,6 +97,21 @@ fn schemas_of(upgrade: &Upgrade<'_>, version: &str) -> Value {
     subschemas(upgrade.schemas.old.get(version), upgrade.schemas.new.get(version), &[])
 }
 
+/// What to do with a version that objects are stored in: nothing that another check refuses.
+fn stay_until_rewritten(upgrade: &Upgrade<'_>, name: &str) -> String {
+    let kept = match upgrade.old.version(name) {
+        Some(version) if version.served && !version.deprecated => {
+            format!("keep serving \"{name}\" and mark it `deprecated: true`")
+        }
+        Some(version) if version.served => format!("keep serving \"{name}\""),
+        _ => format!("keep \"{name}\""),
+    };
+    format!(
+        "{kept}, rewrite all objects in another version, take \"{name}\" out of status.storedVersions, and remove the version \
+         only then"
+    )
+}
+
 /// A version that nobody uses; whether something is stored in it only a status tells.
 fn unserved_removed(upgrade: &Upgrade<'_>, name: &str) -> Finding {
     const CHECK: &str = "unservedVersionRemoval";
@@ -129,8 +141,11 @@ fn given_up(upgrade: &Upgrade<'_>, old: &Version<'_>, setting: &str, mut finding
             .remedy(format!("make sure that no client uses \"{name}\" any more: it answers 404 from now on"));
     }
     let set = if finding.check == "servedVersionRemoval" { "removed" } else { "unserved" };
-    let way = if is_stored && old.deprecated && upgrade.old.knows_stored_versions() {
-        format!("rewrite all objects in another version and take \"{name}\" out of status.storedVersions first")
+    let way = if old.deprecated {
+        format!(
+            "keep serving \"{name}\" until all objects are rewritten in another version and status.storedVersions lists it no \
+             longer"
+        )
     } else {
         format!("keep serving \"{name}\" and mark it `deprecated: true` for a release")
     };

@@ -14,6 +14,7 @@ use crate::rule::Settings;
 use crate::schema::Schema;
 use crate::schema::contain::{Damage, Difference, Effect, Proof, SchemaStep, compare};
 use crate::schema::pipeline::{self, Resource};
+use crate::source::PathSegment;
 
 /// Compares the schemas of all versions that are in both definitions and matter to anybody.
 pub(super) fn check(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mut Vec<Finding>) {
@@ -124,16 +125,49 @@ fn finding(upgrade: &Upgrade<'_>, version: &str, difference: Difference, profile
             finding.message = format!("{}; {blocks} is refused: {}", finding.message, damage.message);
         }
         finding.blocks = Some(blocks.to_owned());
-        finding.witness = Some(Arc::new(witness));
+        if difference.keyword == "x-kubernetes-embedded-resource"
+            && let Some(unreadable) = unreadable(upgrade, version, &difference.path, &witness, &damage)
+        {
+            finding.message.push_str("; where its metadata is no object, no object of the kind can be listed");
+            finding.effect = Some("unreadable".to_owned());
+            finding.blocks = Some("read".to_owned());
+            finding.witness = Some(Arc::new(unreadable));
+        } else {
+            finding.witness = Some(Arc::new(witness));
+        }
     }
     Some(finding)
 }
 
-/// What a witness can no longer do. Where the server cannot tell which old value a new one was, as with items of a list
-/// that has become a map, it forgives nothing, and an edit elsewhere is refused too.
+/// The witness with metadata that is no object, where a field becomes a whole resource and could have that before. The API
+/// server cannot decode such an object: GET and DELETE of it fail, and so does each LIST of its kind.
+fn unreadable(
+    upgrade: &Upgrade<'_>,
+    version: &str,
+    path: &[SchemaStep],
+    witness: &Value,
+    damage: &Damage,
+) -> Option<Value> {
+    let old = upgrade.old_resource(version)?;
+    let mut changed = witness.clone();
+    let mut place = &mut changed;
+    for segment in damage.path.get(..path.len())? {
+        place = match segment {
+            PathSegment::Key(key) => place.get_mut(key)?,
+            PathSegment::Index(index) => place.get_mut(*index)?,
+        };
+    }
+    place.as_object_mut()?.insert("metadata".to_owned(), json!(5));
+    let before = pipeline::create(&old, upgrade.server, &changed);
+    let is_taken = before.accepted() == Some(true) && !before.loses();
+    is_taken.then_some(changed)
+}
+
+/// What a witness can no longer do, by all that is wrong with it. Where the server cannot tell which old value a new one was,
+/// as with items of a list that has become a map, it forgives nothing, and an edit elsewhere is refused too.
 fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage) -> &'static str {
     let (Some(old), Some(new)) = (upgrade.old_resource(version), upgrade.new_resource(version)) else {
-        return words::blocks(damage, upgrade.server, false);
+        return words::blocks(damage, upgrade.server, false, &[]);
     };
     let stored = pipeline::create(&old, upgrade.server, witness).object;
     if damage.effect == Effect::Rejected && pipeline::create(&new, upgrade.server, &stored).errors.is_empty() {
@@ -143,9 +177,10 @@ fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage
     if let Some(metadata) = edited.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("labels".to_owned(), json!({"edited": "elsewhere"}));
     }
-    let refused = pipeline::update(&new, upgrade.server, &stored, &edited).errors;
-    let everywhere = refused.iter().any(|error| error.path == damage.path && error.keyword == damage.keyword);
-    words::blocks(damage, upgrade.server, everywhere)
+    let everywhere = !pipeline::update(&new, upgrade.server, &stored, &edited).errors.is_empty();
+    let wrong = pipeline::create(&new, upgrade.server, &stored).errors;
+    let keywords: Vec<&str> = wrong.iter().map(|error| error.keyword).collect();
+    words::blocks(damage, upgrade.server, everywhere, &keywords)
 }
 
 /// A value that the new definition lets in and the old one does not.

@@ -1,5 +1,6 @@
 //! What CRDUpgradeSafety says about real definitions of projects, and about each single edit of a small one.
 
+mod advice;
 mod fingerprints;
 mod hostile;
 mod met;
@@ -463,6 +464,7 @@ fn the_schema_of_a_version_that_nobody_sees_may_change() {
     let new = edited(|crd| {
         crd["spec"]["versions"][1]["served"] = json!(false);
         crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"] = json!({});
+        crd["spec"]["versions"][1]["selectableFields"] = json!([]);
     });
     assert_eq!(lines(&run(update(old.clone(), new.clone()))), "");
     old["status"]["storedVersions"] = json!(["v1beta1", "v1"]);

@@ -160,8 +160,9 @@ fn short(value: &Value) -> String {
     format!("{cut}…")
 }
 
-/// What an object that suffers can no longer do; `everywhere` where an edit of its labels is refused.
-pub(super) fn blocks(damage: &Damage, server: Server, everywhere: bool) -> &'static str {
+/// What an object that suffers can no longer do; `everywhere` where an edit of its labels is refused, `wrong` all keywords
+/// that refuse it.
+pub(super) fn blocks(damage: &Damage, server: Server, everywhere: bool, wrong: &[&str]) -> &'static str {
     // Errors of the object around the field stand at the object; its every edit meets them.
     let of_the_parent = [
         "required",
@@ -178,6 +179,9 @@ pub(super) fn blocks(damage: &Damage, server: Server, everywhere: bool) -> &'sta
         Effect::Pruned | Effect::Altered => "read",
         Effect::Rejected if everywhere || !server.ratchets() => "create, any edit of the object",
         Effect::Rejected if of_the_parent.contains(&damage.keyword.as_str()) => "create, any edit of the parent",
+        Effect::Rejected if wrong.iter().any(|keyword| of_the_parent.contains(keyword)) => {
+            "create, any edit of the parent"
+        }
         Effect::Rejected => "create, edit of the field",
     }
 }
@@ -208,6 +212,9 @@ pub(super) fn remedy(difference: &Difference) -> String {
         }
         "x-kubernetes-list-type" | "x-kubernetes-list-map-keys" | "x-kubernetes-map-type" => {
             "leave the merge strategy, or make sure that no field manager applies these fields".to_owned()
+        }
+        keyword if difference.old.is_none() => {
+            format!("leave {keyword} out, or serve a new version with a conversion webhook")
         }
         keyword => format!("leave {keyword} as wide as it was, or serve a new version with a conversion webhook"),
     }

@@ -1,0 +1,94 @@
+//! What a finding says beside its verdict: what becomes of objects, what they can no longer do, and advice that can be
+//! followed.
+
+use serde_json::json;
+
+use super::*;
+
+/// Two definitions whose `spec` has these schemas, judged.
+fn of_spec(old: Value, new: Value) -> RunReport {
+    let with = |spec: Value| {
+        edited(|crd| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec)
+    };
+    let mut old = with(old);
+    old["status"] = json!({"storedVersions": ["v1"]});
+    run(update(old, with(new)))
+}
+
+#[test]
+fn an_embedded_resource_with_other_metadata_makes_its_kind_unreadable() {
+    let field = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "required": ["apiVersion", "kind"],
+        "properties": {"apiVersion": {"type": "string", "enum": ["v1"]}, "kind": {"type": "string", "enum": ["Pod"]}}});
+    let of = |field: &Value| json!({"type": "object", "properties": {"f": field}});
+    let mut embedded = field.clone();
+    embedded["x-kubernetes-embedded-resource"] = json!(true);
+    let report = of_spec(of(&field), of(&embedded));
+    let found = report.findings.iter().find(|it| it.check == "x-kubernetes-embedded-resource").expect("a finding");
+    let witness = found.witness.as_ref().expect("a witness");
+    assert_eq!((found.effect.as_deref(), found.blocks.as_deref()), (Some("unreadable"), Some("read")));
+    assert_eq!(witness["spec"]["f"]["metadata"], json!(5));
+    // Metadata that was an object before is one still.
+    let mut typed = field;
+    typed["properties"]["metadata"] = json!({"type": "object"});
+    let mut embedded = typed.clone();
+    embedded["x-kubernetes-embedded-resource"] = json!(true);
+    let report = of_spec(of(&typed), of(&embedded));
+    assert!(report.findings.iter().all(|it| it.effect.as_deref() != Some("unreadable")), "{}", lines(&report));
+}
+
+#[test]
+fn what_else_is_wrong_with_an_object_counts_for_what_it_blocks() {
+    let of = |maximum: Value, required: Value| {
+        json!({"type": "object", "required": required, "properties": {
+            "a": {"type": "integer", "maximum": maximum}, "b": {"type": "string"}}})
+    };
+    let blocks = |old: Value, new: Value| {
+        let report = of_spec(old, new);
+        let found = report.findings.iter().find(|it| it.check == "maximum").expect("a finding").clone();
+        found.blocks.unwrap_or_default()
+    };
+    assert_eq!(blocks(of(json!(9), json!([])), of(json!(5), json!([]))), "create, edit of the field");
+    assert_eq!(blocks(of(json!(9), json!([])), of(json!(5), json!(["b"]))), "create, any edit of the parent");
+}
+
+fn remedy(report: &RunReport, check: &str) -> String {
+    let found = report.findings.iter().find(|it| it.check == check).expect("a finding");
+    found.remedy.clone().unwrap_or_default()
+}
+
+#[test]
+fn advice_is_never_what_is_so_already_nor_what_another_check_refuses() {
+    let without = |versions: &[&str]| {
+        edited(|crd| {
+            let kept = crd["spec"]["versions"].as_array().expect("versions").iter();
+            let kept = kept.filter(|version| versions.contains(&version["name"].as_str().expect("a name"))).cloned();
+            let mut kept: Vec<Value> = kept.collect();
+            kept[0]["storage"] = json!(true);
+            crd["spec"]["versions"] = kept.into();
+        })
+    };
+    let stored = remedy(&run(update(live(&["v1"]), without(&["v1beta1"]))), "storedVersionRemoval");
+    assert!(stored.starts_with("keep serving \"v1\" and mark it `deprecated: true`, rewrite all objects"), "{stored}");
+    let mut deprecated = live(&["v1", "v1beta1"]);
+    deprecated["spec"]["versions"][1]["deprecated"] = json!(true);
+    let mut unserved = deprecated.clone();
+    unserved["spec"]["versions"][1]["served"] = json!(false);
+    let given_up = remedy(&run(update(deprecated.clone(), unserved)), "servedVersionUnserved");
+    assert!(!given_up.contains("deprecated: true"), "{given_up}");
+    let removed = remedy(&run(update(deprecated, without(&["v1"]))), "storedVersionRemoval");
+    assert!(!removed.contains("deprecated: true") && !removed.contains("served: false"), "{removed}");
+    // In a file nothing says what is stored.
+    let mut file = foos();
+    file["spec"]["versions"][1]["deprecated"] = json!(true);
+    let gone = remedy(&run(update(file, without(&["v1"]))), "servedVersionRemoval");
+    assert!(!gone.contains("mark it"), "{gone}");
+}
+
+#[test]
+fn a_bound_that_is_new_was_never_wider() {
+    let of = |field: Value| json!({"type": "object", "properties": {"f": field}});
+    let added = of_spec(of(json!({"type": "integer"})), of(json!({"type": "integer", "maximum": 5})));
+    assert!(remedy(&added, "maximum").starts_with("leave maximum out,"), "{}", remedy(&added, "maximum"));
+    let narrowed = of_spec(of(json!({"type": "integer", "maximum": 9})), of(json!({"type": "integer", "maximum": 5})));
+    assert!(remedy(&narrowed, "maximum").contains("as wide as it was"));
+}
