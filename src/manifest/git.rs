@@ -341,9 +341,15 @@ mod tests {
             objects.iter().zip([format!("ext::{script} %S"), "ssh://host/r".to_owned(), script.clone()])
         {
             git(root, &["config", "remote.origin.url", &url]);
-            let name = GitTree { repository: root.to_owned(), label: String::new(), object: String::new(), file: None }
-                .resolve(object)
-                .unwrap();
+            let name = GitTree {
+                repository: root.to_owned(),
+                label: String::new(),
+                object: String::new(),
+                file: None,
+                absent: false,
+            }
+            .resolve(object)
+            .unwrap();
             fs::remove_file(root.join(".git/objects").join(&name[..2]).join(&name[2..])).unwrap();
             let read = GitTree::open(root, "main", "live").and_then(|tree| tree.read_all());
             assert!(read.is_err(), "{object}");
