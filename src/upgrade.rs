@@ -1,10 +1,12 @@
 //! Live half of comparing releases: reads what they are, and runs what tests them.
 
 pub mod change;
+pub mod difference;
 pub mod inject;
 pub mod journal;
 pub mod judge;
 pub mod lock;
+pub mod mark;
 pub mod outcome;
 pub mod owners;
 pub mod place;

@@ -15,7 +15,7 @@ use crate::app::record::{AppError, Phase};
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;
 use crate::plan::Plan;
-use crate::report::DiffStyle;
+use crate::report::{Counts, DiffStyle};
 
 /// How often a plan is made anew before anything is written, when somebody else changes what it stands on.
 const ROUNDS: u32 = 4;
@@ -62,15 +62,30 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
     }
     let style = if diff.diff_changes { DiffStyle::Text } else { DiffStyle::Fields };
     let started = Run::start(global, style, &preflight);
-    let apply = Apply { global, app, input, plan, diff, preflight, write };
+    let apply = Apply { global, command: "apply", upto: Upto::End, app, input, plan, diff, preflight, write };
     super::run::complete(global, started, async |run| apply.run(run).await).await
+}
+
+/// How far an apply goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upto {
+    /// To the verdict of preflight: nothing is written.
+    Verdict,
+    /// To its end.
+    End,
 }
 
 /// Applies as a part of another command's run; nobody is asked. The arguments are those of `pushback apply`.
 ///
 /// # Errors
 /// As the command's.
-pub async fn within(global: &GlobalArgs, run: &mut Run, arguments: &[String]) -> Result<End, CommandError> {
+pub async fn within(
+    global: &GlobalArgs,
+    run: &mut Run,
+    command: &'static str,
+    arguments: &[String],
+    upto: Upto,
+) -> Result<End, CommandError> {
     /// The command's arguments alone.
     #[derive(Debug, Parser)]
     struct Alone {
@@ -81,11 +96,13 @@ pub async fn within(global: &GlobalArgs, run: &mut Run, arguments: &[String]) ->
     let Alone { arguments } = Alone::try_parse_from(given).map_err(|error| CommandError::usage(error.to_string()))?;
     let ApplyArgs { app, input, plan, diff, diff_run: _, preflight, write } = arguments;
     let global = GlobalArgs { yes: true, ..global.clone() };
-    Apply { global: &global, app, input, plan, diff, preflight, write }.run(run).await
+    Apply { global: &global, command, upto, app, input, plan, diff, preflight, write }.run(run).await
 }
 
 struct Apply<'a> {
     global: &'a GlobalArgs,
+    command: &'static str,
+    upto: Upto,
     app: AppArgs,
     input: InputArgs,
     plan: PlanArgs,
@@ -97,7 +114,8 @@ struct Apply<'a> {
 impl Apply<'_> {
     async fn run(&self, run: &mut Run) -> Result<End, CommandError> {
         let given = input::read(&self.input)?;
-        let mut setup = pipeline::set_up(run, self.global, "apply", &self.app, given.config, &self.preflight).await?;
+        let mut setup =
+            pipeline::set_up(run, self.global, self.command, &self.app, given.config, &self.preflight).await?;
         setup.sources = given.input.sources;
         pipeline::require_writable(&setup)?;
         run.warn_input(&given.input.warnings);
@@ -126,6 +144,9 @@ impl Apply<'_> {
                     continue;
                 }
                 return Ok(record_run::refused(&report));
+            }
+            if self.upto == Upto::Verdict {
+                return Ok(End::new(ExitCode::Success, "succeeded", Counts::default()));
             }
             if plan.has_changes() && confirmed.as_ref() != Some(&lines) {
                 run.confirm(self.global, "Apply these changes?").await?;

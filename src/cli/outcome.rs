@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use pushback_preflight::ObjectExt;
+use pushback_preflight::{Finding, ObjectExt};
 
 use super::error::CommandError;
 use super::signals;
@@ -30,12 +30,22 @@ pub struct End {
     pub hints: Vec<String>,
     /// What is left.
     pub unfinished: Vec<UnfinishedLine>,
+    /// Why preflight refused; empty where it did not.
+    pub refusals: Vec<Finding>,
 }
 
 impl End {
     /// An end without anything left.
     pub fn new(code: ExitCode, outcome: &'static str, done: Counts) -> Self {
-        Self { code, outcome, done, error: String::new(), hints: Vec::new(), unfinished: Vec::new() }
+        Self {
+            code,
+            outcome,
+            done,
+            error: String::new(),
+            hints: Vec::new(),
+            unfinished: Vec::new(),
+            refusals: Vec::new(),
+        }
     }
 
     /// The end of a run that an error ended before anything was written.
@@ -106,7 +116,7 @@ impl End {
         } else {
             (ExitCode::Success, "succeeded", String::new(), held_by_finalizers(&outcome))
         };
-        Self { code, outcome: word, done: outcome.done, error, hints, unfinished: outcome.unfinished }
+        Self { error, hints, unfinished: outcome.unfinished, ..Self::new(code, word, outcome.done) }
     }
 }
 

@@ -53,6 +53,7 @@ pub fn refused(report: &RunReport) -> End {
         "remove what keeps the rule from its facts, or name the rules to run without it (--preflight)"
     };
     end.hints = vec![hint.to_owned()];
+    end.refusals = report.findings.iter().filter(refusing).cloned().collect();
     end
 }
 

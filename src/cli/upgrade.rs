@@ -7,6 +7,7 @@ pub mod experiments;
 pub mod live;
 pub mod model;
 pub mod recover;
+pub mod release;
 pub mod simulate;
 pub mod validate;
 pub mod validate_version;

@@ -63,7 +63,7 @@ fn summary(
     };
     let left = left_words(unfinished);
     if is(ExitCode::Refused) {
-        return Some("Refused: nothing was written.".to_owned());
+        return (outcome == "refused").then(|| "Refused: nothing was written.".to_owned());
     }
     if is(ExitCode::Interrupted) || is(ExitCode::Terminated) {
         return Some(format!("Interrupted after {elapsed}: {done_words}."));

@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::escape::{terminal_safe, terminal_safe_lines};
+use super::finding_text::finding_text;
+use super::finding_words::{headline, plain_text, rule_and_check};
 use super::table::Table;
+use super::theme::Theme;
 use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
 use crate::upgrade::steady::Looked;
 
@@ -26,7 +29,12 @@ pub fn table(report: &RunReport) -> String {
             });
         }
     }
-    if let Some(upgrade) = &report.upgrade {
+    if let Some(upgrade) = report.unmade_upgrade() {
+        let _ = writeln!(text, "\nupgrade: it did not happen: {}", terminal_safe(&upgrade.reason));
+        for finding in &upgrade.findings {
+            let _ = write!(text, "\n{}", finding_text(finding, None, Theme::plain()));
+        }
+    } else if let Some(upgrade) = &report.upgrade {
         let _ = write!(text, "\nupgrade (apply ended with {})\n", upgrade.exit_code);
         for check in &upgrade.checks {
             let _ = writeln!(text, "  {}", terminal_safe(&looked(check)));
@@ -47,6 +55,12 @@ pub fn markdown(report: &RunReport) -> String {
         let cells = [&outcome.name, &outcome.injection, outcome.verdict.word(), &outcome.reason].map(cell);
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
+    if let Some(upgrade) = report.unmade_upgrade() {
+        let _ = writeln!(text, "\n**The upgrade did not happen**: {}\n", cell(&upgrade.reason));
+        for finding in &upgrade.findings {
+            let _ = writeln!(text, "- {}: {}", cell(&rule_and_check(finding)), cell(&headline(finding)));
+        }
+    }
     text
 }
 
@@ -61,8 +75,7 @@ pub fn junit(report: &RunReport) -> String {
             Verdict::Resilient => TestCaseStatus::success(),
             Verdict::Skipped | Verdict::Inconclusive => TestCaseStatus::skipped(),
             Verdict::Degraded | Verdict::Failed => {
-                let is_error = !outcome.revert_error.is_empty();
-                let kind = if is_error { NonSuccessKind::Error } else { NonSuccessKind::Failure };
+                let kind = if outcome.is_restored() { NonSuccessKind::Failure } else { NonSuccessKind::Error };
                 TestCaseStatus::non_success(kind)
             }
         };
@@ -75,6 +88,15 @@ pub fn junit(report: &RunReport) -> String {
         if let Some(seconds) = outcome.recovery_seconds {
             case.set_time(std::time::Duration::from_secs_f64(seconds));
         }
+        suite.add_test_case(case);
+    }
+    if let Some(upgrade) = report.unmade_upgrade() {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+        let findings: Vec<String> = upgrade.findings.iter().map(plain_text).collect();
+        status.set_type("upgrade").set_message(terminal_safe_lines(&upgrade.reason).into_owned());
+        status.set_description(terminal_safe_lines(&findings.join("\n")).into_owned());
+        let mut case = TestCase::new("the upgrade is made", status);
+        case.set_classname("upgrade");
         suite.add_test_case(case);
     }
     for check in report.upgrade.iter().flat_map(|upgrade| &upgrade.checks) {

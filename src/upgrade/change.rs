@@ -8,6 +8,8 @@ use pushback_preflight::{ObjectExt, ObjectRef};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::difference::{self, FieldChange};
+use super::mark::mark_place;
 use super::owners;
 use super::place::Place;
 use crate::cluster::{Address, ClusterError, ErrorKind, Kinds};
@@ -104,6 +106,13 @@ pub struct Step {
     /// Whose the fields were, as entries of `managedFields`: taken back, they are theirs again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<Value>,
+    /// Whose they are once it is made: what somebody owns beyond that, they have taken since. Absent where the server has
+    /// not been asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Vec<Value>>,
+    /// What the server changes along with it, such as by a webhook: it is taken back as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<FieldChange>,
 }
 
 /// What becomes of an object.
@@ -122,33 +131,6 @@ pub enum Change {
     Killed,
 }
 
-/// One field, before and after.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct FieldChange {
-    /// Where it is.
-    pub place: Place,
-    /// What it was; absent where it was not there.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    pub before: Option<Value>,
-    /// What it becomes; absent where it is removed.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    pub after: Option<Value>,
-    /// How many of the maps around it were not there either.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub made_parents: usize,
-}
-
-/// A null that is there is a value.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &usize) -> bool {
-    *number == 0
-}
-
 // Values may be secret: no debug output shows them.
 impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -162,24 +144,18 @@ impl fmt::Debug for Change {
     }
 }
 
-impl fmt::Debug for FieldChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FieldChange").field("place", &self.place.to_string()).finish_non_exhaustive()
-    }
-}
-
 impl Step {
     /// A change that takes nobody's fields.
     #[must_use]
     pub fn new(target: Target, change: Change) -> Self {
-        Self { target, change, owners: Vec::new() }
+        Self { target, change, owners: Vec::new(), held: None, beside: Vec::new() }
     }
 
     /// A deletion, with everything that brings the object back as it was.
     #[must_use]
     pub fn deletion(live: &Value) -> Self {
-        let (target, change) = (Target::of(live), Change::Deleted(recreatable(live)));
-        Self { target, change, owners: owners::of_object(live) }
+        let owners = owners::of_object(live);
+        Self { owners, ..Self::new(Target::of(live), Change::Deleted(recreatable(live))) }
     }
 
     /// A change of fields, each to its new value; without what is as wanted already. `None` where nothing is left.
@@ -197,7 +173,42 @@ impl Step {
             return None;
         }
         let owners = owners::of_places(live, changes.iter().map(|field| &field.place));
-        Some(Self { target: Target::of(live), change: Change::Fields(changes), owners })
+        Some(Self { owners, ..Self::new(Target::of(live), Change::Fields(changes)) })
+    }
+
+    /// Notes what the server makes of the change, as it has answered to a rehearsal of it; false where that is nothing.
+    pub fn rehearsed(&mut self, before: &Value, after: &Value) -> bool {
+        let mut own = vec![mark_place()];
+        match &mut self.change {
+            Change::Fields(fields) => {
+                for field in fields.iter_mut() {
+                    field.after = field.place.get(after).cloned();
+                }
+                fields.retain(|field| field.after != field.before);
+                if fields.is_empty() {
+                    return false;
+                }
+                own.extend(fields.iter().map(|field| field.place.clone()));
+            }
+            Change::Finalizer(_) => own.push(Place::keys(["metadata", "finalizers"])),
+            Change::Created(_) | Change::Deleted(_) | Change::Killed => return true,
+        }
+        self.beside = difference::between(before, after);
+        self.beside.retain(|field| !own.iter().any(|own| own.holds(&field.place)));
+        let places: Vec<Place> = self.values().into_iter().map(|field| field.place).collect();
+        self.owners = owners::of_places(before, places.iter());
+        self.held = Some(owners::of_places(after, places.iter()));
+        true
+    }
+
+    /// Every value that it changes.
+    #[must_use]
+    pub fn values(&self) -> Vec<FieldChange> {
+        let fields = match &self.change {
+            Change::Fields(fields) => fields.as_slice(),
+            Change::Finalizer(_) | Change::Created(_) | Change::Deleted(_) | Change::Killed => &[],
+        };
+        fields.iter().chain(&self.beside).flat_map(difference::leaves).collect()
     }
 
     /// Whether its journal holds what only readers of Secrets may see. What a whole object or a custom resource says
@@ -206,13 +217,14 @@ impl Step {
     pub fn is_sensitive(&self) -> bool {
         match &self.change {
             Change::Deleted(_) => true,
-            Change::Fields(_) => {
+            Change::Finalizer(_) if self.beside.is_empty() => false,
+            Change::Fields(_) | Change::Finalizer(_) => {
                 let group = self.target.reference().group;
                 let known = group.is_empty()
                     || ["apps", "rbac.authorization.k8s.io", "admissionregistration.k8s.io"].contains(&group.as_str());
                 self.target.is_secret() || !known
             }
-            Change::Finalizer(_) | Change::Created(_) | Change::Killed => false,
+            Change::Created(_) | Change::Killed => false,
         }
     }
 
@@ -232,12 +244,12 @@ impl Step {
     }
 }
 
-/// An object as it can be created again: without what the server gives it, and without its status.
+/// An object as it can be created again: without what the server gives it. Status goes along: where it is no subresource,
+/// it is as much a value as any other, and where it is one, the server leaves it to whoever writes it.
 #[must_use]
 pub fn recreatable(object: &Value) -> Value {
     let mut body = object.clone();
     if let Some(fields) = body.as_object_mut() {
-        fields.shift_remove("status");
         if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
             for field in [
                 "uid",

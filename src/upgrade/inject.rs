@@ -15,14 +15,23 @@ use pushback_preflight::ObjectExt;
 use serde_json::{Map, Value, json};
 
 use super::change::{Change, Step, Target};
-use super::journal::{IS_OBJECT, MARK};
-use super::place::Place;
+use super::journal::IS_OBJECT;
+use super::mark::{MARK, mark_place};
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 
 pub use planning::{Planned, Refusal, Site, admit, plan};
 
-/// Makes a change, or with `dry_run` asks the server what would come of it. Returns the object as it is then; `None`
-/// where it is gone.
+/// An object as it was found, and as the server has answered it once it was changed.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// Before.
+    pub before: Arc<Value>,
+    /// After.
+    pub after: Arc<Value>,
+}
+
+/// Makes a change, or with `dry_run` asks the server what would come of it. `None` where nothing is there to compare:
+/// it is created or deleted.
 ///
 /// # Errors
 /// The cluster's; `Conflict` where the object is not as it was looked at any more.
@@ -32,13 +41,13 @@ pub async fn make(
     step: &Step,
     mark: &str,
     dry_run: bool,
-) -> Result<Option<Arc<Value>>, ClusterError> {
+) -> Result<Option<Made>, ClusterError> {
     let target = &step.target;
     let address = target.address(kinds)?;
     match &step.change {
         Change::Created(body) => {
-            let written = cluster.create(&address, &marked_body(body, mark), dry_run).await?;
-            Ok(Some(written.object))
+            cluster.create(&address, &marked_body(body, mark), dry_run).await?;
+            Ok(None)
         }
         Change::Deleted(_) | Change::Killed => {
             let killed = step.change == Change::Killed;
@@ -64,7 +73,8 @@ pub async fn make(
                     format!("{target}: something else stands where the field would be"),
                 )
             })?;
-            Ok(Some(cluster.patch(&address, &guarded(&live, operations), dry_run).await?.object))
+            let after = cluster.patch(&address, &guarded(&live, operations), dry_run).await?.object;
+            Ok(Some(Made { before: live, after }))
         }
     }
 }
@@ -86,12 +96,6 @@ fn operations(step: &Step, live: &Value, mark: &str) -> Option<Vec<Value>> {
     };
     operations.push(mark_place().set(live, &json!(mark))?);
     Some(operations)
-}
-
-/// Where an object that is changed says so.
-#[must_use]
-pub fn mark_place() -> Place {
-    Place::keys(["metadata", "annotations", MARK])
 }
 
 /// A JSON patch that is refused where the object is not in this state any more.

@@ -11,11 +11,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::change::Step;
+use super::mark::MARK;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds, ListQuery, list_all};
 
-/// On journals and on the objects that experiments create, a label; on the objects that they change, an annotation
-/// that names the journal and its digest.
-pub const MARK: &str = "pushback.dev/experiment";
 /// The label's value on journals.
 const IS_JOURNAL: &str = "journal";
 /// The label's value on objects that an experiment has created.
@@ -27,7 +25,9 @@ pub const NAME_PREFIX: &str = "pushback-experiment-";
 /// The key of its data.
 const DATA_KEY: &str = "journal";
 /// Layout that this version writes, and the newest that it reads.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
+/// The oldest that it reads: what came since is left out there.
+const OLDEST: u32 = 1;
 /// ConfigMaps and Secrets hold 1 MiB, names and the rest included; base64 makes four bytes of three.
 const MOST_BYTES: usize = 700 * 1024;
 
@@ -252,8 +252,9 @@ fn read(kind: &Arc<Kind>, object: &Value) -> Result<Stored, String> {
     let damaged =
         |error: serde_json::Error| format!("it is damaged at line {} column {}", error.line(), error.column());
     let layout: Layout = serde_json::from_str(&text).map_err(damaged)?;
-    if layout.schema_version != SCHEMA {
-        return Err(format!("it has layout {}, and this version reads {SCHEMA}", layout.schema_version));
+    if !(OLDEST..=SCHEMA).contains(&layout.schema_version) {
+        let version = layout.schema_version;
+        return Err(format!("it has layout {version}, and this version reads {OLDEST} to {SCHEMA}"));
     }
     let journal: Journal = serde_json::from_str(&text).map_err(damaged)?;
     Ok(Stored {

@@ -10,10 +10,13 @@ use pushback_preflight::{ObjectExt, ObjectKey};
 use serde_json::Value;
 
 use super::change::{Change, Step, Target};
-use super::journal::MARK;
+use super::mark::MARK;
 use super::steady::Looked;
 use crate::app::record::{AppError, AppName, observe};
 use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, list_all};
+
+/// ConfigMaps that the cluster puts into every namespace: nobody's, they come and go with it.
+const IN_EVERY_NAMESPACE: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
 
 /// What was there before.
 #[derive(Default)]
@@ -66,7 +69,8 @@ pub async fn look(cluster: &dyn Cluster, app: &AppName, namespaces: &BTreeSet<St
         for kind in ["ConfigMap", "Secret"] {
             let Some(kind) = kinds.find("", "v1", kind) else { continue };
             let objects = all(cluster, kind, namespace).await?.into_iter();
-            let others = objects.filter(|object| object.label(MARK).is_none() && !before.is_apps(object));
+            let is_ours = |object: &Value| object.label(MARK).is_some() || before.is_apps(object);
+            let others = objects.filter(|object| !is_ours(object) && !IN_EVERY_NAMESPACE.contains(&object.name()));
             let others: Vec<Arc<Value>> = others.collect();
             before.configuration.extend(others);
         }
@@ -151,13 +155,21 @@ impl Before {
         Ok(looked(check, listed("lost", &lost)))
     }
 
+    /// What the app owned before and does not own now.
+    ///
+    /// # Errors
+    /// The record cannot be read.
+    pub async fn disowned(&self, cluster: &dyn Cluster) -> Result<BTreeSet<ObjectKey>, JudgeError> {
+        let Some(app) = &self.app else { return Ok(BTreeSet::new()) };
+        let now = observe(cluster, app).await?.inventory;
+        Ok(self.owned.iter().filter(|key| now.get(key).is_none()).cloned().collect())
+    }
+
     /// What the app owned before, does not own now, and is there all the same.
     async fn orphans(&self, cluster: &dyn Cluster) -> Result<Vec<String>, JudgeError> {
-        let Some(app) = &self.app else { return Ok(Vec::new()) };
-        let now = observe(cluster, app).await?.inventory;
         let kinds = cluster.kinds().await?;
         let mut orphans = Vec::new();
-        for key in self.owned.iter().filter(|key| now.get(key).is_none()) {
+        for key in &self.disowned(cluster).await? {
             // Without its kind it is gone, too.
             let Some(kind) = kinds.preferred(&key.group, &key.kind) else { continue };
             let address = crate::cluster::Address::new(Arc::clone(kind), &key.namespace, &key.name);

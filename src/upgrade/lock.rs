@@ -9,7 +9,8 @@ use std::time::Duration;
 use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
 
-use super::journal::{IS_LOCK, MARK, marked};
+use super::journal::{IS_LOCK, marked};
+use super::mark::MARK;
 use crate::app::lock::LockEntry;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 use crate::surroundings::{Surroundings, boot_clock};
@@ -51,6 +52,14 @@ pub struct Terms {
     pub patience: Duration,
 }
 
+impl LockError {
+    /// Whether the namespace is not there.
+    #[must_use]
+    pub fn is_of_no_namespace(&self) -> bool {
+        matches!(self, Self::Cluster { error, .. } if error.kind == ErrorKind::NotFound)
+    }
+}
+
 /// Held locks of some namespaces.
 #[derive(Debug)]
 pub struct Locks {
@@ -80,35 +89,52 @@ impl Locks {
         namespaces: &BTreeSet<String>,
         terms: Terms,
     ) -> Result<Self, LockError> {
-        let mut locks = Self { cluster: Arc::clone(cluster), held: Vec::new() };
+        let mut locks = Self::none(cluster);
         for namespace in namespaces {
-            let failed = |error| LockError::Cluster { namespace: namespace.clone(), error };
-            let kind = kinds
-                .preferred("coordination.k8s.io", "Lease")
-                .cloned()
-                .ok_or_else(|| failed(ClusterError::new(ErrorKind::UnknownKind, "the cluster serves no Lease")))?;
-            let address = Address::new(kind, namespace, LEASE).urgent();
-            match acquire(&**cluster, &address, surroundings, run, terms).await {
-                Ok(held) => {
-                    let safe_until = Arc::new(AtomicU64::new(safe_until(held.at, terms.lease)));
-                    let uid = held.object.uid().to_owned();
-                    let renewal = Renewal {
-                        cluster: Arc::clone(cluster),
-                        address: address.clone(),
-                        entry: held.entry,
-                        uid: uid.clone(),
-                        safe_until: Arc::clone(&safe_until),
-                    };
-                    let renewal = tokio::spawn(renewal.run());
-                    locks.held.push(Held { address, uid, safe_until, renewal });
-                }
-                Err(error) => {
-                    locks.release().await;
-                    return Err(error);
-                }
+            if let Err(error) = locks.add(kinds, surroundings, run, namespace, terms).await {
+                locks.release().await;
+                return Err(error);
             }
         }
         Ok(locks)
+    }
+
+    /// Not a single one.
+    #[must_use]
+    pub fn none(cluster: &Arc<dyn Cluster>) -> Self {
+        Self { cluster: Arc::clone(cluster), held: Vec::new() }
+    }
+
+    /// Takes the lock of one more namespace.
+    ///
+    /// # Errors
+    /// As [`Self::take`]; the others are still held.
+    pub async fn add(
+        &mut self,
+        kinds: &Kinds,
+        surroundings: &Surroundings,
+        run: &str,
+        namespace: &str,
+        terms: Terms,
+    ) -> Result<(), LockError> {
+        let kind = kinds.preferred("coordination.k8s.io", "Lease").cloned().ok_or_else(|| LockError::Cluster {
+            namespace: namespace.to_owned(),
+            error: ClusterError::new(ErrorKind::UnknownKind, "the cluster serves no Lease"),
+        })?;
+        let address = Address::new(kind, namespace, LEASE).urgent();
+        let held = acquire(&*self.cluster, &address, surroundings, run, terms).await?;
+        let safe_until = Arc::new(AtomicU64::new(safe_until(held.at, terms.lease)));
+        let uid = held.object.uid().to_owned();
+        let renewal = Renewal {
+            cluster: Arc::clone(&self.cluster),
+            address: address.clone(),
+            entry: held.entry,
+            uid: uid.clone(),
+            safe_until: Arc::clone(&safe_until),
+        };
+        let renewal = tokio::spawn(renewal.run());
+        self.held.push(Held { address, uid, safe_until, renewal });
+        Ok(())
     }
 
     /// Whether every lock still holds. Asked before every injection; taking back never waits for it.

@@ -1,5 +1,6 @@
 //! What became of experiments: verdicts with their evidence, and the report of a run.
 
+use pushback_preflight::Finding;
 use serde::Serialize;
 
 use super::probe::Admission;
@@ -82,12 +83,21 @@ pub struct Outcome {
     /// What the reader should know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What is not exactly as it was before; then its journal, which says what was, is still there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_restored: Vec<String>,
     /// Why it could not be taken back; then its journal is still there.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub revert_error: String,
 }
 
 impl Outcome {
+    /// Whether all that was changed is as it was.
+    #[must_use]
+    pub fn is_restored(&self) -> bool {
+        self.revert_error.is_empty() && self.not_restored.is_empty()
+    }
+
     /// Adds something that was not as it should be.
     pub fn deviate(&mut self, name: &'static str, detail: impl Into<String>) {
         self.deviations.push(Deviation { name, detail: detail.into() });
@@ -104,7 +114,7 @@ pub struct RunReport {
     pub run: String,
     /// The cluster.
     pub cluster: String,
-    /// The worst verdict, or `Interrupted`.
+    /// The worst verdict, or `Interrupted`, or `NotUpgraded` where the upgrade did not happen.
     pub outcome: String,
     /// What the upgrade showed, where one was made.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,6 +129,14 @@ pub struct RunReport {
 pub struct UpgradeReport {
     /// How the apply ended: its exit code.
     pub exit_code: u8,
+    /// Whether it was made, in part at least.
+    pub made: bool,
+    /// Why it was not; empty where it was.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Why preflight refused it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// Whether all that is judged holds.
     pub passed: bool,
     /// What was judged: data, configuration, restarts, orphans.
@@ -126,11 +144,18 @@ pub struct UpgradeReport {
 }
 
 impl RunReport {
+    /// The upgrade that should have been made, and was not.
+    #[must_use]
+    pub fn unmade_upgrade(&self) -> Option<&UpgradeReport> {
+        self.upgrade.as_ref().filter(|upgrade| !upgrade.made)
+    }
+
     /// The worst verdict; `Skipped` where nothing ran.
     #[must_use]
     pub fn worst(&self) -> Verdict {
-        let upgrade =
-            self.upgrade.as_ref().map(|upgrade| if upgrade.passed { Verdict::Resilient } else { Verdict::Failed });
+        // One that did not happen says nothing.
+        let made = self.upgrade.as_ref().filter(|upgrade| upgrade.made);
+        let upgrade = made.map(|upgrade| if upgrade.passed { Verdict::Resilient } else { Verdict::Failed });
         self.experiments.iter().map(|outcome| outcome.verdict).chain(upgrade).max().unwrap_or(Verdict::Skipped)
     }
 }

@@ -26,15 +26,29 @@ pub fn of_object(live: &Value) -> Vec<Value> {
     entries(live).iter().map(ManagerEntry::to_value).collect()
 }
 
-/// Whether somebody owns a field that an experiment has set: our patches took it from everybody, so whoever has it has
-/// taken it since, with the very value of the experiment.
+/// Whether somebody has taken a place since an experiment has changed it: they own of it what they did not own then. The
+/// entries that were `held` then say nothing: of a map that lost its keys, its former manager keeps the map.
 #[must_use]
-pub fn is_taken(live: &Value, place: &Place) -> bool {
+pub fn is_taken(live: &Value, place: &Place, held: &[Value]) -> bool {
+    takers(live, place, held).any(|owner| !is_of_patches(&owner))
+}
+
+/// Whether the app itself has: its manifest says what the value is.
+#[must_use]
+pub fn is_taken_by_app(live: &Value, place: &Place, held: &[Value]) -> bool {
+    takers(live, place, held).any(|owner| owner.manager == FIELD_MANAGER && owner.operation == "Apply")
+}
+
+/// Who owns of a place what they did not own in the `held` entries.
+fn takers(live: &Value, place: &Place, held: &[Value]) -> impl Iterator<Item = Owner> {
     let path = path(place);
-    // Of a map that is set as a whole, others keep the parts that are as before.
-    let entries = entries(live);
-    let mut others = entries.iter().filter(|entry| !is_of_patches(&entry.owner));
-    others.any(|entry| entry.fields.below(&path).is_some_and(FieldSet::is_leaf))
+    let held = parsed(held);
+    entries(live).into_iter().filter_map(move |entry| {
+        let before = held.iter().filter(|held| is_same_manager(&held.owner, &entry.owner));
+        let before = before.fold(FieldSet::default(), |all, held| all.union(&held.fields));
+        let taken = owned_at(&entry.fields, &path).difference(&before);
+        (!taken.is_empty()).then_some(entry.owner)
+    })
 }
 
 /// The operation that gives these fields back: what our patches own of them now goes to the managers that owned it
@@ -113,6 +127,11 @@ fn is_of_patches(owner: &Owner) -> bool {
     owner.manager == FIELD_MANAGER && owner.operation == "Update" && owner.subresource.is_empty()
 }
 
+/// In whatever version.
+fn is_same_manager(one: &Owner, other: &Owner) -> bool {
+    (&one.manager, &one.operation) == (&other.manager, &other.operation)
+}
+
 /// As the server tells managers apart: one that applies is one in every version.
 fn is_same(one: &Owner, other: &Owner) -> bool {
     let is_applier = one.operation == "Apply";
@@ -174,12 +193,27 @@ mod tests {
         let now =
             object(&[entry("kubectl", "Apply", &field), entry("pushback", "Update", &json!({"f:data": {"f:x": {}}}))]);
         assert_eq!(give_back(&now, [mode()].iter(), &before), None);
-        assert!(is_taken(&now, &mode()));
+        assert!(is_taken(&now, &mode(), &[]));
+        assert!(!is_taken(&now, &mode(), &[entry("kubectl", "Apply", &field)]));
         let untaken = object(&[
             entry("kubectl", "Update", &json!({"f:data": {".": {}, "f:level": {}}})),
             entry("pushback", "Update", &field),
         ]);
-        assert!(!is_taken(&untaken, &mode()));
+        assert!(!is_taken(&untaken, &mode(), &[]));
+        assert!(!is_taken_by_app(&now, &mode(), &[]));
+        assert!(is_taken_by_app(&object(&[entry("pushback", "Apply", &field)]), &mode(), &[]));
+    }
+
+    #[test]
+    fn a_map_that_is_left_to_its_manager_without_its_keys_is_not_taken() {
+        let bucket = Place::keys(["spec", "storage", "bucket"]);
+        let emptied = entry("kubectl-client-side-apply", "Update", &json!({"f:spec": {"f:storage": {}}}));
+        let ours = entry("pushback", "Update", &json!({"f:spec": {"f:storage": {"f:bucket": {}}}}));
+        let now = object(&[emptied.clone(), ours]);
+        assert!(!is_taken(&now, &bucket, &of_places(&now, [bucket.clone()].iter())));
+        // Applied as a whole by somebody else since.
+        let now = object(&[emptied.clone(), entry("helm", "Apply", &json!({"f:spec": {"f:storage": {}}}))]);
+        assert!(is_taken(&now, &bucket, &[emptied]));
     }
 
     #[test]

@@ -47,6 +47,18 @@ impl Place {
         &self.0
     }
 
+    /// A place one step below.
+    #[must_use]
+    pub fn child(&self, part: Part) -> Self {
+        Self(self.0.iter().cloned().chain([part]).collect())
+    }
+
+    /// Whether a place is this one or below it.
+    #[must_use]
+    pub fn holds(&self, other: &Self) -> bool {
+        other.0.starts_with(&self.0)
+    }
+
     /// The first key; empty where the place is the object itself.
     #[must_use]
     pub fn root(&self) -> &str {
@@ -119,6 +131,18 @@ impl Place {
             }
         }
         Some(json!({"op": "remove", "path": Self(self.0[..length].to_vec()).pointer(object)?}))
+    }
+
+    /// Does to an object what an operation of [`Self::set`] or [`Self::remove`] does.
+    pub fn perform(object: &mut Value, operation: &Value) {
+        let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
+        let Some((around, key)) = path.rsplit_once('/') else { return };
+        let Some(map) = object.pointer_mut(around).and_then(Value::as_object_mut) else { return };
+        let key = key.replace("~1", "/").replace("~0", "~");
+        match operation.get("value") {
+            Some(value) => drop(map.insert(key, value.clone())),
+            None => drop(map.shift_remove(&key)),
+        }
     }
 
     /// A JSON pointer into this object; the last part need not be there.
@@ -211,6 +235,24 @@ mod tests {
         assert_eq!(place.remove(&alone, 0), Some(json!({"op": "remove", "path": "/data/inner/key"})));
         let with_another = json!({"data": {"inner": {"key": 1}, "other": 2}});
         assert_eq!(place.remove(&with_another, 2), Some(json!({"op": "remove", "path": "/data/inner"})));
+    }
+
+    #[test]
+    fn operations_do_here_what_they_do_in_a_patch() {
+        let mut object = object();
+        for (place, value) in [("data.a.b", 1), ("data.a.c", 2)] {
+            let place = Place::parse(place).expect("a place");
+            let operation = place.set(&object, &json!(value)).expect("a map around it");
+            Place::perform(&mut object, &operation);
+        }
+        assert_eq!(object["data"], json!({"a": {"b": 1, "c": 2}}));
+        for place in ["data.a.b", "data.a.c"] {
+            let operation = Place::parse(place).and_then(|place| place.remove(&object, 2)).expect("a value");
+            Place::perform(&mut object, &operation);
+        }
+        let label = Place::keys(["metadata", "labels", "a/b"]).remove(&object, 0).expect("a label");
+        Place::perform(&mut object, &label);
+        assert_eq!((object.get("data"), &object["metadata"]["labels"]), (None, &json!({})));
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::journal::{Found, IS_OBJECT, MARK, Stored, find, marked};
+use super::journal::{Found, IS_OBJECT, Stored, find, marked};
 use super::lock::{LockError, Locks, Terms, orphaned};
+use super::mark::MARK;
 use super::revert::{Asked, Reverted, revert};
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds};
 use crate::surroundings::Surroundings;
@@ -105,13 +106,14 @@ pub async fn look(
 pub struct Recovered {
     /// What was taken back, and what was as before already.
     pub done: Vec<String>,
-    /// What somebody has changed since, and is left as it is.
+    /// What is not as it was before, and is left as it is.
     pub left: Vec<String>,
     /// What could not be taken back; its journal is kept.
     pub failed: Vec<String>,
 }
 
-/// Takes back what is left in these namespaces, once their locks are held.
+/// Takes back what is left in these namespaces, once their locks are held. The journal of what is not as it was before
+/// is kept, unless that is to be accepted.
 ///
 /// # Errors
 /// [`LockError::Held`] by a run that is alive.
@@ -121,6 +123,7 @@ pub async fn recover(
     run: &str,
     namespaces: &BTreeSet<String>,
     terms: Terms,
+    accept: bool,
 ) -> Result<Recovered, LockError> {
     let failed =
         |error| LockError::Cluster { namespace: namespaces.iter().cloned().collect::<Vec<_>>().join(", "), error };
@@ -129,20 +132,20 @@ pub async fn recover(
     let names: Vec<String> = namespaces.iter().cloned().collect();
     // Anew: a run that was alive may have ended since.
     let recovered = match look(&**cluster, &kinds, surroundings, Some(&names)).await {
-        Ok(left) => Ok(take_back(&**cluster, &kinds, &left).await),
+        Ok(left) => Ok(take_back(&**cluster, &kinds, &left, accept).await),
         Err(error) => Err(failed(error)),
     };
     locks.release().await;
     recovered
 }
 
-async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left) -> Recovered {
+async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left, accept: bool) -> Recovered {
     let mut recovered = Recovered::default();
     for unreadable in &left.found.unreadable {
         recovered.failed.push(format!("{}: {}", unreadable.name, unreadable.reason));
     }
     for stored in &left.found.journals {
-        let before = recovered.failed.len();
+        let (failed, changed) = (recovered.failed.len(), recovered.left.len());
         for step in stored.journal.steps.iter().rev() {
             let what = format!("{}: {}", stored.journal.experiment, step.describe());
             if !stays_inside(stored, step) {
@@ -153,13 +156,14 @@ async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left) -> Recover
                 Ok(Reverted::Restored) => recovered.done.push(format!("{what}: taken back")),
                 Ok(Reverted::Nothing) => recovered.done.push(format!("{what}: is as before")),
                 Ok(Reverted::Replaced) => recovered.done.push(format!("{what}: another one is in its place")),
-                Ok(Reverted::Left(why)) => recovered.left.push(why),
+                Ok(Reverted::Left(why) | Reverted::Gone(why) | Reverted::Released(why)) => {
+                    recovered.left.push(format!("{why}; {} says what was before", stored.address));
+                }
                 Err(error) => recovered.failed.push(format!("{what}: {error}")),
             }
         }
-        if recovered.failed.len() == before
-            && let Err(error) = stored.remove(cluster).await
-        {
+        let is_settled = recovered.failed.len() == failed && (accept || recovered.left.len() == changed);
+        if is_settled && let Err(error) = stored.remove(cluster).await {
             recovered.failed.push(format!("{}: {error}", stored.address));
         }
     }

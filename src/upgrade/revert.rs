@@ -1,16 +1,19 @@
 //! Takes back what an experiment has changed, by what the cluster holds now and never by what a run remembers: a field
-//! gets its old value if it still has ours, and what somebody else has changed since is left.
+//! gets its old value if it still has ours, what somebody else has changed since is left, and every answer is compared.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
 
-use super::change::{Change, FieldChange, Step};
-use super::inject::{guarded, mark_place};
-use super::journal::MARK;
+use super::change::{Change, Step, Target};
+use super::difference::{self, FieldChange};
+use super::inject::guarded;
+use super::mark::{MARK, mark_place};
 use super::owners;
+use super::place::Place;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds};
 
 /// How often a write is tried that others get in between of.
@@ -28,7 +31,12 @@ pub enum Reverted {
     Nothing,
     /// Another object is in the place of the one that was deleted, its controller's or somebody else's: it stays.
     Replaced,
-    /// Somebody has changed the object since, and it is left as it is; in words without values.
+    /// The object is there no more, or another one in its place: nothing of the change is left, and nothing to give it
+    /// back to.
+    Gone(String),
+    /// After an upgrade: what was changed is what the new release says now.
+    Released(String),
+    /// Not all is as it was before, and it is left as it is; in words without values.
     Left(String),
 }
 
@@ -37,6 +45,8 @@ pub enum Reverted {
 pub enum Asked {
     /// The run that made the change: the server has answered it.
     ByItsRun,
+    /// The same, once it has applied a new release: what that says of the object counts.
+    AfterUpgrade,
     /// A later run, which has the journal's word only. It touches nothing that does not carry the journal's mark, and
     /// sees to it that a request of the dead run that is still under way comes too late.
     ByAnother,
@@ -81,7 +91,7 @@ impl Reverting<'_> {
             (Change::Created(_), Some(live)) => self.remove_created(&live).await,
             (Change::Deleted(body), live) => self.recreate(body, live).await,
             (Change::Fields(_) | Change::Finalizer(_), None) => {
-                Ok(Reverted::Left(format!("{} is gone", self.step.target)))
+                Ok(Reverted::Gone(format!("{} is gone", self.step.target)))
             }
             (Change::Fields(_) | Change::Finalizer(_), Some(live)) => self.restore(&live).await,
         }
@@ -111,16 +121,23 @@ impl Reverting<'_> {
                     annotations.insert(MARK.to_owned(), self.mark.into());
                 }
                 let created = self.cluster.create(&self.address, &body, false).await?.object;
+                let differing = places(&difference::between_contents(&body, &created));
                 self.give_all_back(&created).await?;
-                return Ok(Reverted::Restored);
+                return Ok(self.as_before(&differing, "the server has made something else of it"));
             };
             if found.uid() != target.uid && found.annotation(MARK) == Some(self.mark) {
                 // Created by a run that was killed before it could say whose it is.
+                let differing = places(&lost(body, &found));
                 self.give_all_back(&found).await?;
-                return Ok(Reverted::Restored);
+                return Ok(self.as_before(&differing, "changed since by somebody else"));
             }
             if found.uid() != target.uid {
-                return Ok(Reverted::Replaced);
+                let differing = places(&lost(body, &found));
+                return Ok(if differing.is_empty() {
+                    Reverted::Replaced
+                } else {
+                    Reverted::Left(format!("{target}: another one is in its place, and differs in {differing}"))
+                });
             }
             if !found.is_terminating() {
                 self.overtake(&found).await?;
@@ -135,6 +152,13 @@ impl Reverting<'_> {
         ))
     }
 
+    fn as_before(&self, differing: &str, why: &str) -> Reverted {
+        match differing {
+            "" => Reverted::Restored,
+            places => Reverted::Left(format!("{places} of {}: {why}", self.step.target)),
+        }
+    }
+
     /// An object that was created again is its managers', and no longer marked.
     async fn give_all_back(&self, created: &Value) -> Result<(), ClusterError> {
         let mut operations: Vec<Value> = mark_place().remove(created, 0).into_iter().collect();
@@ -145,53 +169,79 @@ impl Reverting<'_> {
     async fn restore(&self, live: &Arc<Value>) -> Result<Reverted, ClusterError> {
         let target = &self.step.target;
         if live.uid() != target.uid {
-            return Ok(Reverted::Left(format!("{target} is another object of that name")));
+            return Ok(Reverted::Gone(format!("{target} is another object of that name")));
         }
+        let values = self.step.values();
         let is_marked = live.annotation(MARK) == Some(self.mark);
         if !is_marked && self.asked == Asked::ByAnother {
             self.overtake(live).await?;
-            return Ok(match &self.step.change {
-                Change::Fields(fields) if fields.iter().any(|field| field.place.get(live) != field.before.as_ref()) => {
-                    Reverted::Left(format!(
-                        "{target} does not carry the experiment's mark and has other values than before"
-                    ))
-                }
-                _ => Reverted::Nothing,
+            return Ok(if values.iter().any(|field| field.place.get(live) != field.before.as_ref()) {
+                Reverted::Left(format!(
+                    "{target} does not carry the experiment's mark and has other values than before"
+                ))
+            } else {
+                Reverted::Nothing
             });
         }
-        let mut left = Vec::new();
-        let mut operations = match &self.step.change {
-            Change::Fields(fields) => fields.iter().filter_map(|field| operation(field, live, &mut left)).collect(),
-            Change::Finalizer(name) => without_finalizer(live, name).into_iter().collect(),
-            Change::Created(_) | Change::Deleted(_) | Change::Killed => Vec::new(),
-        };
-        let restores = !operations.is_empty();
+        let mut way = Way { expected: live.as_ref().clone(), ..Way::default() };
+        values.iter().for_each(|field| self.plan(field, live, &mut way));
+        if let Change::Finalizer(name) = &self.step.change {
+            way.operations.extend(without_finalizer(&mut way.expected, name));
+        }
+        let restores = !way.operations.is_empty();
+        let mut operations = std::mem::take(&mut way.operations);
         let mut live = Arc::clone(live);
         if operations.iter().any(|operation| operation["op"] == "add") {
             // A patch makes its sender the owner of what it sets: whose it is can be said only once it is there. The
             // mark stays until then.
             live = self.cluster.patch(&self.address, &guarded(&live, operations), false).await?.object;
+            way.look(&live);
             operations = Vec::new();
         }
-        operations.extend(mark_place().remove(&live, 0).filter(|_| is_marked));
-        if let Change::Fields(fields) = &self.step.change {
-            let places = fields.iter().map(|field| &field.place);
-            operations.extend(owners::give_back(&live, places, &self.step.owners));
+        if let Some(remove) = mark_place().remove(&live, 0).filter(|_| is_marked) {
+            Place::perform(&mut way.expected, &remove);
+            operations.push(remove);
         }
+        let places = values.iter().map(|field| &field.place);
+        operations.extend(owners::give_back(&live, places, &self.step.owners));
         if !operations.is_empty() {
-            self.cluster.patch(&self.address, &guarded(&live, operations), false).await?;
+            let answer = self.cluster.patch(&self.address, &guarded(&live, operations), false).await?.object;
+            way.look(&answer);
         }
-        if left.is_empty() {
-            Ok(if restores { Reverted::Restored } else { Reverted::Nothing })
-        } else {
-            Ok(Reverted::Left(format!("{} of {target}: changed since by somebody else", left.join(", "))))
+        Ok(way.end(target, restores))
+    }
+
+    /// What gives a field its old value; nothing where it has it. Where it has neither that nor ours, it is noted.
+    fn plan(&self, field: &FieldChange, live: &Value, way: &mut Way) {
+        let current = field.place.get(live);
+        if current == field.before.as_ref() {
+            return;
+        }
+        let held = self.step.held.as_ref().unwrap_or(&self.step.owners);
+        if self.asked == Asked::AfterUpgrade && owners::is_taken_by_app(live, &field.place, held) {
+            way.released.push(field.place.to_string());
+            return;
+        }
+        // With the value of the experiment it may be somebody else's all the same: of who has applied it since.
+        let is_taken = current.is_some() && owners::is_taken(live, &field.place, held);
+        let operation = match &field.before {
+            _ if current != field.after.as_ref() || is_taken => None,
+            Some(value) => field.place.set(&way.expected, value),
+            None => field.place.remove(&way.expected, field.made_parents),
+        };
+        match operation {
+            Some(operation) => {
+                Place::perform(&mut way.expected, &operation);
+                way.operations.push(operation);
+            }
+            None => way.left.push(field.place.to_string()),
         }
     }
 
     /// In the state that the injection was guarded by, the object could still be hit by the dead run's request. Its
     /// resourceVersion is moved on, and nothing else is different afterwards.
     async fn overtake(&self, live: &Value) -> Result<(), ClusterError> {
-        if self.asked == Asked::ByItsRun {
+        if self.asked != Asked::ByAnother {
             return Ok(());
         }
         let overtaken = format!("overtaken {}", self.mark);
@@ -209,29 +259,64 @@ impl Reverting<'_> {
     }
 }
 
-/// What gives a field its old value; nothing where it has it. Where it has neither, its place is noted.
-fn operation(field: &FieldChange, live: &Value, left: &mut Vec<String>) -> Option<Value> {
-    let current = field.place.get(live);
-    if current == field.before.as_ref() {
-        return None;
-    }
-    // With the value of the experiment it may be somebody else's all the same: of who has applied it since.
-    let is_taken = current.is_some() && owners::is_taken(live, &field.place);
-    if current != field.after.as_ref() || is_taken {
-        left.push(field.place.to_string());
-        return None;
-    }
-    let operation = match &field.before {
-        Some(value) => field.place.set(live, value),
-        None => field.place.remove(live, field.made_parents),
-    };
-    if operation.is_none() {
-        left.push(field.place.to_string());
-    }
-    operation
+/// The way back of one object.
+#[derive(Default)]
+struct Way {
+    /// The object as it has to be at its end.
+    expected: Value,
+    /// What leads there.
+    operations: Vec<Value>,
+    /// What somebody else has changed since.
+    left: Vec<String>,
+    /// What the new release says now.
+    released: Vec<String>,
+    /// What the server has made of the way back.
+    differing: BTreeSet<String>,
 }
 
-fn without_finalizer(live: &Value, name: &str) -> Option<Value> {
-    let index = live.pointer("/metadata/finalizers")?.as_array()?.iter().position(|finalizer| finalizer == name)?;
+impl Way {
+    /// Compares what the server has answered: a webhook may have changed what was sent.
+    fn look(&mut self, answer: &Value) {
+        let differing = difference::between_contents(&self.expected, answer);
+        self.differing.extend(differing.iter().map(|field| field.place.to_string()));
+    }
+
+    fn end(self, target: &Target, restores: bool) -> Reverted {
+        let mut reasons = Vec::new();
+        if !self.left.is_empty() {
+            reasons.push(format!("{} of {target}: changed since by somebody else", self.left.join(", ")));
+        }
+        if !self.differing.is_empty() {
+            let places = self.differing.into_iter().collect::<Vec<_>>().join(", ");
+            reasons.push(format!("{places} of {target}: the server has made something else of it"));
+        }
+        match (reasons.is_empty(), self.released.is_empty()) {
+            (false, _) => Reverted::Left(reasons.join("; ")),
+            (true, false) => {
+                Reverted::Released(format!("{} of {target}: as the new release says", self.released.join(", ")))
+            }
+            (true, true) if restores => Reverted::Restored,
+            (true, true) => Reverted::Nothing,
+        }
+    }
+}
+
+fn places(fields: &[FieldChange]) -> String {
+    fields.iter().map(|field| field.place.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// What of a deleted object's body the object in its place has not, or otherwise. What it has besides is its maker's, and
+/// how often it was rolled out is counted anew.
+fn lost(body: &Value, found: &Value) -> Vec<FieldChange> {
+    let revision = Place::keys(["metadata", "annotations", "deployment.kubernetes.io/revision"]);
+    let mut lost = difference::between_contents(body, found);
+    lost.retain(|field| field.before.is_some() && field.place != revision && field.place != mark_place());
+    lost
+}
+
+fn without_finalizer(object: &mut Value, name: &str) -> Option<Value> {
+    let finalizers = object.pointer_mut("/metadata/finalizers")?.as_array_mut()?;
+    let index = finalizers.iter().position(|finalizer| finalizer == name)?;
+    finalizers.remove(index);
     Some(json!({"op": "remove", "path": format!("/metadata/finalizers/{index}")}))
 }

@@ -1,12 +1,13 @@
 //! The loop of one experiment: steady state, journal, injection, observation, taking back, steady state again. From the
 //! moment at which the journal is written there is one way on, whatever happens: to the end of `finish`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::ObjectExt;
 use pushback_preflight::operator::experiment::{Experiment, InjectionType};
+use pushback_preflight::{ObjectExt, ObjectKey};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -42,6 +43,8 @@ pub struct Runner<'a> {
     pub locks: &'a Locks,
     /// A signal ends the observation, never the taking back.
     pub stop: watch::Receiver<Stop>,
+    /// Where a new release has been applied since the injection: what of the old one it has removed.
+    pub released: Option<&'a BTreeSet<ObjectKey>>,
     /// Progress, in words without values.
     pub tell: &'a (dyn Fn(String) + Send + Sync),
 }
@@ -61,6 +64,8 @@ pub struct Begun<'a> {
     /// Ready Pods of a PodKill's selector before it.
     ready_before: usize,
     healed: bool,
+    /// Why it says nothing.
+    void: Option<String>,
     outcome: Outcome,
 }
 
@@ -69,6 +74,11 @@ impl Begun<'_> {
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         self.journal.as_ref().map_or(&[], |stored| &stored.journal.steps)
+    }
+
+    /// What it was to test did not happen: it is taken back, and says nothing.
+    pub fn make_void(&mut self, reason: &str) {
+        self.void = Some(reason.to_owned());
     }
 }
 
@@ -111,7 +121,7 @@ impl Runner<'_> {
         outcome.notes.append(&mut planned.notes.clone());
         outcome.changes = planned.steps.iter().map(Step::describe).collect();
         let ready_before = self.ready_pods(&kinds, experiment).await.unwrap_or_default();
-        let mut begun = Begun { experiment, planned, journal: None, ready_before, healed: false, outcome };
+        let mut begun = Begun { experiment, planned, journal: None, ready_before, healed: false, void: None, outcome };
         if begun.planned.steps.is_empty() {
             return Ok(begun);
         }
@@ -154,16 +164,10 @@ impl Runner<'_> {
     /// value is what will be looked for when it is taken back.
     async fn rehearse(&self, kinds: &Kinds, planned: &mut Planned) -> Result<(), ClusterError> {
         for step in &mut planned.steps {
-            let Some(result) = inject::make(&*self.cluster, kinds, step, "rehearsal", true).await? else { continue };
-            if let Change::Fields(fields) = &mut step.change {
-                for field in fields.iter_mut() {
-                    field.after = field.place.get(&result).cloned();
-                }
-                fields.retain(|field| field.after != field.before);
-                if fields.is_empty() {
-                    let message = format!("{} would be as before: the server does not keep the value", step.target);
-                    return Err(ClusterError::new(ErrorKind::Invalid, message));
-                }
+            let Some(made) = inject::make(&*self.cluster, kinds, step, "rehearsal", true).await? else { continue };
+            if !step.rehearsed(&made.before, &made.after) {
+                let message = format!("{} would be as before: the server does not keep the value", step.target);
+                return Err(ClusterError::new(ErrorKind::Invalid, message));
             }
         }
         Ok(())
@@ -208,32 +212,58 @@ impl Runner<'_> {
                 begun.outcome.revert_error = error.to_string();
             }
         }
-        begun.outcome.after = steady::settle(&*self.cluster, experiment, patience(experiment)).await;
+        let patience = if begun.void.is_some() { Duration::ZERO } else { patience(experiment) };
+        begun.outcome.after = steady::settle(&*self.cluster, experiment, patience).await;
         let (verdict, reason) = judge(&begun, was_stopped);
         (self.tell)(format!("{}: {}: {reason}", experiment.name, verdict.word()));
         Outcome { verdict, reason, ..begun.outcome }
     }
 
-    /// Reverts in reverse, and deletes the journal once nothing is left to revert.
+    /// Reverts in reverse, and deletes the journal once all is as before: it alone says what was.
     async fn take_back(&self, journal: &Stored, outcome: &mut Outcome) -> Result<(), ClusterError> {
         let kinds = self.cluster.kinds().await?;
+        let mut failed = None;
         for step in journal.journal.steps.iter().rev() {
-            let mut attempt = 0;
-            let reverted = loop {
-                match revert(&*self.cluster, &kinds, step, &journal.mark, Asked::ByItsRun).await {
-                    Ok(reverted) => break reverted,
-                    Err(error) if attempt < REVERT_ATTEMPTS && may_pass(&error) => {
-                        attempt += 1;
-                        tokio::time::sleep(POLL).await;
-                    }
-                    Err(error) => return Err(error),
-                }
-            };
-            if let Reverted::Left(what) = reverted {
-                outcome.deviate("changed_by_another", what);
+            match self.take_one_back(&kinds, step, &journal.mark).await {
+                Ok(reverted) => self.note_reverted(step, reverted, outcome),
+                Err(error) => failed = Some(error),
             }
         }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if !outcome.not_restored.is_empty() {
+            outcome.notes.push(format!("{} is kept: it says what was there before", journal.address));
+            return Ok(());
+        }
         journal.remove(&*self.cluster).await
+    }
+
+    async fn take_one_back(&self, kinds: &Kinds, step: &Step, mark: &str) -> Result<Reverted, ClusterError> {
+        let asked = if self.released.is_some() { Asked::AfterUpgrade } else { Asked::ByItsRun };
+        let mut attempt = 0;
+        loop {
+            match revert(&*self.cluster, kinds, step, mark, asked).await {
+                Err(error) if attempt < REVERT_ATTEMPTS && may_pass(&error) => {
+                    attempt += 1;
+                    tokio::time::sleep(POLL).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn note_reverted(&self, step: &Step, reverted: Reverted, outcome: &mut Outcome) {
+        let removes = |released: &BTreeSet<ObjectKey>| released.contains(&step.target.reference().key());
+        match reverted {
+            Reverted::Restored | Reverted::Nothing | Reverted::Replaced => {}
+            Reverted::Released(what) => outcome.deviate("set_by_release", what),
+            Reverted::Gone(what) if self.released.is_some_and(removes) => outcome.deviate("removed_by_release", what),
+            Reverted::Gone(what) | Reverted::Left(what) => {
+                outcome.deviate("changed_by_another", what.clone());
+                outcome.not_restored.push(what);
+            }
+        }
     }
 
     async fn has_healed(&self, begun: &Begun<'_>) -> bool {
@@ -331,6 +361,12 @@ fn judge(begun: &Begun<'_>, was_stopped: bool) -> (Verdict, String) {
         let reason = format!("it could not be taken back: {}; its journal is kept", outcome.revert_error);
         return (Verdict::Failed, reason);
     }
+    if !outcome.not_restored.is_empty() {
+        return (Verdict::Failed, format!("not all is as before: {}", outcome.not_restored.join("; ")));
+    }
+    if let Some(reason) = &begun.void {
+        return said(Verdict::Inconclusive, reason);
+    }
     if !all_pass(&outcome.after) {
         return said(Verdict::Failed, "the steady state did not come back after it was taken back");
     }
@@ -405,6 +441,7 @@ pub fn blank(experiment: &Experiment) -> Outcome {
         admissions: Vec::new(),
         deviations: Vec::new(),
         notes: Vec::new(),
+        not_restored: Vec::new(),
         revert_error: String::new(),
     }
 }

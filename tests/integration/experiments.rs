@@ -4,6 +4,8 @@
 mod foreign;
 mod killed;
 mod killed_upgrades;
+mod origins;
+mod refused_upgrades;
 mod upgraded;
 mod webhooks;
 
@@ -27,6 +29,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         foreign::tests(),
         killed::tests(),
         killed_upgrades::tests(),
+        origins::tests(),
+        refused_upgrades::tests(),
         upgraded::tests(),
         webhooks::tests(),
     ]

@@ -1,6 +1,6 @@
 //! `pushback upgrade run`: runs experiments on a cluster, one after the other, and takes back what they inject.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use pushback_preflight::operator::experiment::{self, DangerLevel, Experiment};
 use pushback_preflight::operator::suite::Phase;
 
 use super::experiments::{self, Given};
+use super::recover::PUT_RIGHT;
+use super::release::{Upgrade, UpgradeStepArgs};
 use super::{ReportFormat, ShownArgs, data_text};
-use crate::app::record::AppName;
-use crate::cli::apply;
 use crate::cli::arguments::{GlobalArgs, duration};
 use crate::cli::connect::connect;
 use crate::cli::error::CommandError;
@@ -20,7 +20,7 @@ use crate::cli::outcome::End;
 use crate::cli::pipeline::until_stopped;
 use crate::cli::run::{Run, complete};
 use crate::cli::signals;
-use crate::cluster::{Cluster, ErrorKind};
+use crate::cluster::{Cluster, ErrorKind, Kinds};
 use crate::exit::ExitCode;
 use crate::path_safety::check_folder;
 use crate::report::Counts;
@@ -31,12 +31,10 @@ use crate::report::report_file::{ReportFormat as FileFormat, ReportSpec, is_stan
 use crate::report::words::counted;
 use crate::upgrade::change::Step;
 use crate::upgrade::inject::Site;
-use crate::upgrade::judge::{self, JudgeError};
 use crate::upgrade::lock::{LockError, Locks, Terms};
 use crate::upgrade::outcome::{Outcome, RunReport, UpgradeReport, Verdict};
 use crate::upgrade::recover;
 use crate::upgrade::run::{Begun, Runner, blank, preview};
-use crate::upgrade::steady::Looked;
 
 /// Layout of the report.
 const SCHEMA: u32 = 1;
@@ -52,8 +50,9 @@ Examples:
 Before anything is injected, what is needed to take it back is written to the cluster. What a killed
 run has left is taken back by `pushback upgrade recover`.
 
-Exit codes: 0 all resilient or skipped, 1 wrong input, 12 another run is at work there,
-13 no cluster, 20 something could not be taken back, 21 not resilient.")]
+Exit codes: 0 all resilient or skipped, 1 wrong input, 10 preflight refuses the upgrade, 12 another
+run is at work there, 13 no cluster, 20 something could not be taken back, or is not exactly as it
+was, 21 not resilient.")]
 pub struct RunArgs {
     /// Experiments: files or folders, read recursively
     #[arg(value_name = "PATH", required = true)]
@@ -91,41 +90,6 @@ pub struct ExecuteArgs {
     pub upgrade: UpgradeStepArgs,
     #[command(flatten)]
     pub lock: LockArgs,
-}
-
-/// The upgrade between experiments.
-#[derive(Clone, Debug, Args)]
-pub struct UpgradeStepArgs {
-    /// Apply the new release after the injections that belong before it, and judge what it did
-    #[arg(long, requires_all = ["app", "file"])]
-    pub upgrade: bool,
-    /// With --upgrade: the app
-    #[arg(long, short = 'a', value_name = "NAME", requires = "upgrade")]
-    pub app: Option<String>,
-    /// With --upgrade: namespace of the app's record [default: the first that is allowed]
-    #[arg(long, short = 'n', value_name = "NAME", requires = "upgrade")]
-    pub namespace: Option<String>,
-    /// With --upgrade: the new release, as for `pushback apply`; can be given more than once
-    #[arg(long, short = 'f', value_name = "PATH", requires = "upgrade")]
-    pub file: Vec<String>,
-    /// With --upgrade: how long the apply may take
-    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration, hide_short_help = true)]
-    pub wait_timeout: Duration,
-}
-
-impl UpgradeStepArgs {
-    fn app(&self, allowed: &BTreeSet<String>) -> AppName {
-        let namespace = self.namespace.clone().or_else(|| allowed.first().cloned()).unwrap_or_default();
-        AppName { name: self.app.clone().unwrap_or_default(), namespace }
-    }
-
-    /// As `pushback apply` takes them.
-    fn apply_arguments(&self, app: &AppName) -> Vec<String> {
-        let mut arguments = vec![format!("--app={}", app.name), format!("--namespace={}", app.namespace)];
-        arguments.extend(self.file.iter().map(|file| format!("--file={file}")));
-        arguments.push(format!("--wait-timeout={}s", self.wait_timeout.as_secs()));
-        arguments
-    }
 }
 
 /// Where the report goes, and how it reads.
@@ -229,14 +193,16 @@ pub async fn execute_all(
     let cluster = until_stopped(stop.clone(), connecting).await?.cluster;
     run.uses(&cluster);
     require_server(&*cluster)?;
-    let mut executing = Executing { global, run, cluster, site: &site, arguments };
-    let executed = if dry_run {
-        let outcomes = until_stopped(stop, executing.preview(&experiments)).await?;
-        Executed { outcomes, upgrade: None, was_stopped: false }
-    } else {
-        executing.execute(&experiments).await?
+    let mut executing = Executing { global, run, cluster, site: &site, arguments, unmade: None };
+    let executed = match executing.refused_upgrade(&experiments).await? {
+        Some(refused) => refused,
+        None if dry_run => {
+            let outcomes = until_stopped(stop, executing.preview(&experiments)).await?;
+            Executed { outcomes, upgrade: None, is_untouched: true, was_stopped: false }
+        }
+        None => executing.execute(&experiments).await?,
     };
-    let Executed { mut outcomes, upgrade, was_stopped } = executed;
+    let Executed { mut outcomes, upgrade, is_untouched, was_stopped } = executed;
     outcomes.extend(left_out);
     let mut report = RunReport {
         schema_version: SCHEMA,
@@ -246,9 +212,14 @@ pub async fn execute_all(
         upgrade,
         experiments: outcomes,
     };
-    let run = executing.run;
+    let (run, unmade) = (executing.run, executing.unmade);
     let worst = report.worst();
-    report.outcome = if was_stopped { "Interrupted" } else { worst.word() }.to_owned();
+    report.outcome = match report.unmade_upgrade() {
+        _ if was_stopped => "Interrupted",
+        Some(_) => "NotUpgraded",
+        None => worst.word(),
+    }
+    .to_owned();
     run.settle();
     let text = match shown.format {
         ReportFormat::Table => experiment_report::table(&report),
@@ -269,7 +240,19 @@ pub async fn execute_all(
         write_text(path, &text).map_err(failed)?;
     }
     let stopped = signals::exit_code(*run.stop.borrow()).filter(|_| was_stopped);
-    Ok(end(&report, worst, stopped, arguments.fail_on_verdict))
+    if let Some(end) = unfinished(&report, stopped) {
+        return Ok(end);
+    }
+    if let (Some(upgrade), Some(end)) = (report.unmade_upgrade(), unmade) {
+        let outcome = if is_untouched { "refused" } else { "failed" };
+        let error = format!("the upgrade did not happen: {}", upgrade.reason);
+        return Ok(End { outcome, error, ..end });
+    }
+    if arguments.fail_on_verdict.fails(worst) {
+        let error = format!("an experiment ended {}", worst.word());
+        return Ok(End { error, ..End::new(ExitCode::Failed, "failed", Counts::default()) });
+    }
+    Ok(End::new(ExitCode::Success, "succeeded", Counts::default()))
 }
 
 /// Standard output holds one document: a report that goes there drives out the table, which is then told where progress
@@ -286,25 +269,21 @@ fn one_document(path: &Path, format: ReportFormat, reports: &[(FileFormat, PathB
     Ok(shown_too)
 }
 
-fn end(report: &RunReport, worst: Verdict, stopped: Option<ExitCode>, fail_on: FailOnVerdict) -> End {
-    let recover = "take it back with `pushback upgrade recover`".to_owned();
+/// The end of a run that has left something, or was told to stop.
+fn unfinished(report: &RunReport, stopped: Option<ExitCode>) -> Option<End> {
+    let ended = |code, outcome, error: &str, hint: Option<&str>| {
+        let hints = hint.map(str::to_owned).into_iter().collect();
+        Some(End { error: error.to_owned(), hints, ..End::new(code, outcome, Counts::default()) })
+    };
     if report.experiments.iter().any(|outcome| !outcome.revert_error.is_empty()) {
-        let mut end = End::new(ExitCode::Partial, "failed", Counts::default());
-        "something that was injected could not be taken back".clone_into(&mut end.error);
-        end.hints.push(recover);
-        return end;
+        let error = "something that was injected could not be taken back";
+        return ended(ExitCode::Partial, "failed", error, Some("take it back with `pushback upgrade recover`"));
     }
-    if let Some(code) = stopped {
-        let mut end = End::new(code, "interrupted", Counts::default());
-        "stopped by a signal; what was injected is taken back".clone_into(&mut end.error);
-        return end;
+    if report.experiments.iter().any(|outcome| !outcome.is_restored()) {
+        let error = "something is not exactly as it was before; its journal is kept";
+        return ended(ExitCode::Partial, "failed", error, Some(PUT_RIGHT));
     }
-    if fail_on.fails(worst) {
-        let mut end = End::new(ExitCode::Failed, "failed", Counts::default());
-        end.error = format!("an experiment ended {}", worst.word());
-        return end;
-    }
-    End::new(ExitCode::Success, "succeeded", Counts::default())
+    stopped.and_then(|code| ended(code, "interrupted", "stopped by a signal; what was injected is taken back", None))
 }
 
 /// Only a server admits, defaults and has controllers.
@@ -360,6 +339,8 @@ fn reports(arguments: &ExecuteArgs) -> Result<Vec<(FileFormat, PathBuf)>, Comman
 struct Executed {
     outcomes: Vec<Outcome>,
     upgrade: Option<UpgradeReport>,
+    /// Whether nothing was written.
+    is_untouched: bool,
     was_stopped: bool,
 }
 
@@ -369,6 +350,8 @@ struct Executing<'a> {
     cluster: Arc<dyn Cluster>,
     site: &'a Site,
     arguments: &'a ExecuteArgs,
+    /// How the apply of an upgrade ended that did not happen.
+    unmade: Option<End>,
 }
 
 impl Executing<'_> {
@@ -399,20 +382,54 @@ impl Executing<'_> {
             .map(|experiment| experiment.injection_namespace().to_owned())
             .filter(|namespace| self.site.allowed.contains(namespace))
             .collect();
-        let terms = self.arguments.lock.terms();
-        let taking = async {
-            let (around, id) = (&self.run.surroundings, &self.run.id);
-            Locks::take(&self.cluster, &kinds, around, id, &namespaces, terms).await.map_err(locked)
-        };
-        let locks = until_stopped(stop, taking).await?;
-        let executed = match self.require_nothing_left(&namespaces).await {
-            Ok(()) => self.both_phases(experiments, &locks).await,
+        let mut locks = Locks::none(&self.cluster);
+        let executed = match until_stopped(stop, self.lock(&kinds, &namespaces, &mut locks)).await {
+            Ok(missing) => match self.require_nothing_left(&namespaces).await {
+                Ok(()) => self.both_phases(experiments, &mut locks, &missing).await,
+                Err(error) => Err(error),
+            },
             Err(error) => Err(error),
         };
         locks.release().await;
         let (outcomes, upgrade) = executed?;
         let was_stopped = signals::exit_code(*self.run.stop.borrow()).is_some();
-        Ok(Executed { outcomes, upgrade, was_stopped })
+        Ok(Executed { outcomes, upgrade, is_untouched: false, was_stopped })
+    }
+
+    /// Locks namespaces. Those that are not there yet are returned, where an upgrade is to be made that may create them.
+    async fn lock(
+        &self,
+        kinds: &Kinds,
+        namespaces: &BTreeSet<String>,
+        locks: &mut Locks,
+    ) -> Result<BTreeSet<String>, CommandError> {
+        let (around, id, terms) = (&self.run.surroundings, &self.run.id, self.arguments.lock.terms());
+        let mut missing = BTreeSet::new();
+        for namespace in namespaces {
+            match locks.add(kinds, around, id, namespace, terms).await {
+                Ok(()) => {}
+                Err(error) if self.arguments.upgrade.upgrade && error.is_of_no_namespace() => {
+                    missing.insert(namespace.clone());
+                }
+                Err(error) => return Err(locked(error)),
+            }
+        }
+        Ok(missing)
+    }
+
+    /// What preflight says of the upgrade before anything is injected; `None` where it may be made, or there is none.
+    async fn refused_upgrade(&mut self, experiments: &[Experiment]) -> Result<Option<Executed>, CommandError> {
+        let Some(upgrade) = Upgrade::of(self.global, &self.arguments.upgrade, &self.arguments.allow_namespace) else {
+            return Ok(None);
+        };
+        let Some((report, end)) = upgrade.refusal(self.run).await? else { return Ok(None) };
+        self.unmade = Some(end);
+        let skipped = |experiment| Outcome {
+            reason: "the upgrade is refused; nothing was injected".to_owned(),
+            ..blank(experiment)
+        };
+        let outcomes = experiments.iter().map(skipped).collect();
+        Ok(Some(Executed { outcomes, upgrade: Some(report), is_untouched: true, was_stopped: false }))
     }
 
     fn namespaces_text(&self) -> String {
@@ -427,7 +444,7 @@ impl Executing<'_> {
         if left.is_empty() {
             return Ok(());
         }
-        let message = format!("a run that was killed has left: {}", left.describe().join("; "));
+        let message = format!("an earlier run has left: {}", left.describe().join("; "));
         Err(CommandError::usage_with_hint(message, "take it back first with `pushback upgrade recover`"))
     }
 
@@ -439,6 +456,7 @@ impl Executing<'_> {
             site: self.site,
             locks,
             stop: self.run.stop.clone(),
+            released: None,
             tell,
         }
     }
@@ -448,7 +466,8 @@ impl Executing<'_> {
     async fn both_phases(
         &mut self,
         experiments: &[Experiment],
-        locks: &Locks,
+        locks: &mut Locks,
+        missing: &BTreeSet<String>,
     ) -> Result<(Vec<Outcome>, Option<UpgradeReport>), CommandError> {
         let events = self.run.events.clone();
         let tell = move |message: String| events.send(Event::Diagnostic { code: "experiment".to_owned(), message });
@@ -456,26 +475,35 @@ impl Executing<'_> {
         let (before, others): (Vec<_>, Vec<_>) =
             numbered.into_iter().partition(|(_, experiment)| is_before(experiment));
         let mut outcomes: Vec<Outcome> = Vec::new();
-        let mut upgrade = None;
+        let mut report = None;
         let mut unsteady: Option<String> = None;
-        if self.arguments.upgrade.upgrade {
+        if let Some(upgrade) = Upgrade::of(self.global, &self.arguments.upgrade, &self.arguments.allow_namespace) {
             let begun = begin_all(&self.runner(locks, &tell), &before, &mut outcomes).await;
             let steps: Vec<Step> = begun.iter().flat_map(|begun| begun.steps().to_vec()).collect();
-            let report = self.upgrade(&steps).await;
-            let runner = self.runner(locks, &tell);
+            let upgraded = upgrade.make(self.run, &mut self.cluster, &steps).await;
+            let released = upgraded.made.then_some(&upgraded.removed);
+            let runner = Runner { released, ..self.runner(locks, &tell) };
             for mut begun in begun.into_iter().rev() {
-                runner.observe(&mut begun).await;
+                if upgraded.made {
+                    runner.observe(&mut begun).await;
+                } else {
+                    begun.make_void("the upgrade did not happen; what was injected is taken back");
+                }
                 outcomes.push(runner.finish(begun).await);
             }
-            let report = report?;
-            if report.exit_code != 0 {
+            self.unmade = upgraded.unmade;
+            let made = upgraded.report?;
+            if !made.made {
+                unsteady = Some("the upgrade did not happen".to_owned());
+            } else if made.exit_code != 0 {
                 unsteady = Some("the upgrade failed".to_owned());
             }
-            upgrade = Some(report);
+            report = Some(made);
         } else {
             let reason = "needs upgrade: give --upgrade with -a APP and -f NEW";
             outcomes.extend(before.iter().map(|(_, skipped)| Outcome { reason: reason.to_owned(), ..blank(skipped) }));
         }
+        let unlocked = if unsteady.is_none() { self.lock_new(locks, missing).await } else { BTreeMap::new() };
         let runner = self.runner(locks, &tell);
         for (number, experiment) in others {
             let failed = outcomes.iter().find(|outcome| outcome.verdict == Verdict::Failed);
@@ -486,30 +514,31 @@ impl Executing<'_> {
                     .clone()
                     .or_else(|| failed.map(|failed| format!("{} has left the cluster unsteady", failed.name)))
             };
-            outcomes.push(match reason {
-                Some(reason) => Outcome { reason, ..blank(experiment) },
-                None => runner.execute(experiment, number).await,
+            outcomes.push(match (reason, unlocked.get(experiment.injection_namespace())) {
+                (Some(reason), _) => Outcome { reason, ..blank(experiment) },
+                (None, Some(why)) => {
+                    Outcome { reason: why.clone(), verdict: Verdict::Inconclusive, ..blank(experiment) }
+                }
+                (None, None) => runner.execute(experiment, number).await,
             });
         }
-        Ok((outcomes, upgrade))
+        Ok((outcomes, report))
     }
 
-    /// Applies the new release, and judges what it did beside what it was meant to.
-    async fn upgrade(&mut self, injected: &[Step]) -> Result<UpgradeReport, CommandError> {
-        let app = self.arguments.upgrade.app(&self.site.allowed);
-        let arguments = self.arguments.upgrade.apply_arguments(&app);
-        let before = judge::look(&*self.cluster, &app, &self.site.allowed).await.map_err(unread)?;
-        let end = apply::within(self.global, self.run, &arguments).await.unwrap_or_else(|error| End::error(&error));
-        // Kinds may have come and gone.
-        let notices = self.run.notices();
-        self.cluster = connect(self.global, Some(notices), &|text| self.run.announce(text)).await?.cluster;
-        let mut checks = vec![Looked {
-            check: "the new release is applied and ready".to_owned(),
-            passed: end.code == ExitCode::Success,
-            detail: end.error,
-        }];
-        checks.extend(before.judge(&*self.cluster, injected).await.map_err(unread)?);
-        Ok(UpgradeReport { exit_code: end.code.code(), passed: checks.iter().all(|check| check.passed), checks })
+    /// Locks namespaces that were not there before the upgrade. Why one could not be, by its name.
+    async fn lock_new(&self, locks: &mut Locks, missing: &BTreeSet<String>) -> BTreeMap<String, String> {
+        let mut unlocked = BTreeMap::new();
+        for namespace in missing {
+            let (around, id, terms) = (&self.run.surroundings, &self.run.id, self.arguments.lock.terms());
+            let locked = match self.cluster.kinds().await {
+                Ok(kinds) => locks.add(&kinds, around, id, namespace, terms).await,
+                Err(error) => Err(LockError::Cluster { namespace: namespace.clone(), error }),
+            };
+            if let Err(error) = locked {
+                unlocked.insert(namespace.clone(), error.to_string());
+            }
+        }
+        unlocked
     }
 }
 
@@ -555,16 +584,4 @@ pub fn locked(error: LockError) -> CommandError {
             converted
         }
     }
-}
-
-/// What an upgrade must keep cannot be read.
-fn unread(error: JudgeError) -> CommandError {
-    let mut unread = match error {
-        JudgeError::App(error) => CommandError::from(error),
-        JudgeError::Cluster(error) => CommandError::from(error),
-    };
-    for error in &mut unread.errors {
-        error.message = format!("what the upgrade must keep cannot be read: {}", error.message);
-    }
-    unread
 }

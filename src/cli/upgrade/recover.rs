@@ -28,18 +28,26 @@ Examples:
   pushback upgrade recover --allow-namespace backup-system --yes
 
 By the journals that runs write before they inject. A field gets its old value if it still has
-the one that was injected; what somebody has changed since is left and named. Doing it twice
-does nothing.
+the one that was injected. What somebody has changed since is left and named, and its journal is
+kept: it says what was there before. Put that back by hand and run the same command again, or
+accept what is there with --accept-changed.
 
-Exit codes: 0 nothing is left, 12 a run is at work there, 13 no cluster, 20 something could not be
-taken back.")]
+Exit codes: 0 all is as before, 12 a run is at work there, 13 no cluster, 20 something could not be
+taken back, or is not exactly as it was.")]
 pub struct RecoverArgs {
     /// Look into this namespace alone; can be given more than once [default: all that may be listed]
     #[arg(long, value_name = "NAMESPACE")]
     pub allow_namespace: Vec<String>,
+    /// Accept what somebody has changed since as it is: its journal, which says what was there before, is deleted
+    #[arg(long)]
+    pub accept_changed: bool,
     #[command(flatten)]
     pub lock: LockArgs,
 }
+
+/// What to do about what somebody has changed.
+pub const PUT_RIGHT: &str = "put it back by hand and run `pushback upgrade recover`, or accept what is there with \
+                             --accept-changed";
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: RecoverArgs) -> ExitCode {
@@ -64,17 +72,26 @@ async fn recover(global: &GlobalArgs, run: &mut Run, arguments: &RecoverArgs) ->
     run.confirm(global, "Take this back?").await?;
     let namespaces: BTreeSet<String> = left.namespaces();
     let terms = arguments.lock.terms();
-    let recovered = recover::recover(&cluster, &run.surroundings, &run.id, &namespaces, terms).await.map_err(locked)?;
+    let accept = arguments.accept_changed;
+    let recovering = recover::recover(&cluster, &run.surroundings, &run.id, &namespaces, terms, accept);
+    let recovered = recovering.await.map_err(locked)?;
     run.settle();
     let text = text(&recovered);
     // A lock is all that was left.
     print(if text.is_empty() { "The lock is free.\n" } else { &text })?;
-    if recovered.failed.is_empty() {
+    if recovered.failed.is_empty() && (accept || recovered.left.is_empty()) {
         return Ok(End::new(ExitCode::Success, "succeeded", Counts::default()));
     }
     let mut end = End::new(ExitCode::Partial, "failed", Counts::default());
-    "something could not be taken back; its journal is kept".clone_into(&mut end.error);
-    end.hints.push("correct the cause and run the same command again".to_owned());
+    if !recovered.failed.is_empty() {
+        "something could not be taken back; its journal is kept".clone_into(&mut end.error);
+        end.hints.push("correct the cause and run the same command again".to_owned());
+    } else {
+        "something is not exactly as it was before; its journal is kept".clone_into(&mut end.error);
+    }
+    if !recovered.left.is_empty() {
+        end.hints.push(PUT_RIGHT.to_owned());
+    }
     Ok(end)
 }
 

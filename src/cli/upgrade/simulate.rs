@@ -118,7 +118,7 @@ pub async fn run(global: &GlobalArgs, arguments: SimulateArgs) -> ExitCode {
     let SimulateArgs { recover, execute, .. } = arguments;
     if recover {
         let ExecuteArgs { allow_namespace, lock, .. } = arguments.executing;
-        return super::recover::run(global, RecoverArgs { allow_namespace, lock }).await;
+        return super::recover::run(global, RecoverArgs { allow_namespace, accept_changed: false, lock }).await;
     }
     if !execute {
         return ended(global, simulate(global, arguments).await.map(|(_, ended)| ended));

@@ -7,7 +7,8 @@ use pushback_preflight::operator::experiment::{DangerLevel, Experiment, Injectio
 use serde_json::Value;
 
 use super::super::change::{Step, Target};
-use super::super::journal::{MARK, NAME_PREFIX};
+use super::super::journal::NAME_PREFIX;
+use super::super::mark::MARK;
 use super::{binding, created, deleted, fields, pods, webhook};
 use crate::cluster::{Address, Cluster, ClusterError, Kinds};
 

@@ -39,6 +39,18 @@ impl Operator {
         said
     }
 
+    /// The same where not all can be as it was before: the recovery says so each time, until it is accepted.
+    fn left(&self, experiment: &str, somebody: impl FnOnce()) -> String {
+        self.kill_after_injection(&self.experiment_named(experiment));
+        somebody();
+        let said = self.recover().expect(20).stdout;
+        assert!(self.recover().expect(20).stdout.starts_with("left as it is: "), "{experiment}");
+        self.accept_changed();
+        let (what, journal) = said.rsplit_once("; ").unwrap_or_else(|| panic!("{experiment}: {said}"));
+        assert!(journal.ends_with(" says what was before\n"), "{experiment}: {said}");
+        what.to_owned()
+    }
+
     fn is_marked(&self, path: &str) -> bool {
         self.cluster.api().get(path).ok().to_string().contains("pushback.dev/experiment")
     }
@@ -69,7 +81,7 @@ fn what_somebody_has_made_of_an_injected_field_is_left_and_named() {
         ),
     ];
     for (experiment, path, pointer, change) in cases {
-        let said = operator.interfered(experiment, || drop(api.merge_patch(&path, &change).ok()));
+        let said = operator.left(experiment, || drop(api.merge_patch(&path, &change).ok()));
         assert!(said.starts_with("left as it is: ") && said.contains("changed since by somebody else"), "{said}");
         let live = api.get(&path).ok();
         assert_eq!(live.pointer(pointer), change.pointer(pointer), "{experiment}");
@@ -78,7 +90,7 @@ fn what_somebody_has_made_of_an_injected_field_is_left_and_named() {
     // The very value of the experiment, applied by somebody: theirs all the same.
     operator.apply("operator").expect(0);
     let path = operator.path("configmaps", "settings");
-    let said = operator.interfered("drift", || {
+    let said = operator.left("drift", || {
         let wanted = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"mode": "chaos-drift"},
             "metadata": {"name": "settings", "namespace": namespace}});
         api.apply(&wanted).ok();
@@ -88,7 +100,7 @@ fn what_somebody_has_made_of_an_injected_field_is_left_and_named() {
     assert!(!operator.is_marked(&path));
     // Without the mark nobody knows whose the value is.
     operator.apply("operator").expect(0);
-    let said = operator.interfered("stomp", || {
+    let said = operator.left("stomp", || {
         let unmarked = json!({"metadata": {"annotations": {"pushback.dev/experiment": null}}});
         api.merge_patch(&operator.path("services", "metrics"), &unmarked).ok();
     });
@@ -143,24 +155,29 @@ fn what_somebody_has_put_in_the_place_of_an_object_stays() {
     let path = operator.path("resourcequotas", "full");
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"namespace": namespace, "name": "full"},
         "spec": {"hard": {"pods": "50"}}});
-    let said = operator.interfered("quota", || {
+    let said = operator.left("quota", || {
         api.delete(&path).ok();
         api.apply(&quota).ok();
     });
-    assert_eq!(said, format!("left as it is: ResourceQuota {namespace}/full is not what the experiment created\n"));
+    assert_eq!(said, format!("left as it is: ResourceQuota {namespace}/full is not what the experiment created"));
     assert_eq!(api.get(&path).ok()["spec"]["hard"]["pods"], "50");
 
     // A Service that somebody made while it was deleted.
     let path = operator.path("services", "metrics");
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": namespace, "name": "metrics"},
         "spec": {"ports": [{"port": 9999}]}});
-    let said = operator.interfered("delete", || drop(api.apply(&service).ok()));
-    assert!(said.ends_with(": another one is in its place\n"), "{said}");
+    let said = operator.left("delete", || drop(api.apply(&service).ok()));
+    assert!(
+        said.contains(
+            "metrics: another one is in its place, and differs in metadata.annotations, metadata.labels, spec."
+        ),
+        "{said}"
+    );
     assert_eq!(api.get(&path).ok()["spec"]["ports"][0]["port"], 9999);
 
     // A ConfigMap that was made anew, with the mark that the experiment's had.
     let path = operator.path("configmaps", "settings");
-    let said = operator.interfered("drift", || {
+    let said = operator.left("drift", || {
         let marked = api.get(&path).ok();
         api.delete(&path).ok();
         let anew = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": marked["data"],
@@ -168,7 +185,7 @@ fn what_somebody_has_put_in_the_place_of_an_object_stays() {
                 "annotations": {"theirs": text(&marked["metadata"]["annotations"]["pushback.dev/experiment"])}}});
         api.apply(&anew).ok();
     });
-    assert_eq!(said, format!("left as it is: ConfigMap {namespace}/settings is another object of that name\n"));
+    assert_eq!(said, format!("left as it is: ConfigMap {namespace}/settings is another object of that name"));
     assert_eq!(api.get(&path).ok()["data"]["mode"], "chaos-drift");
 
     // What the experiment made is its own, whatever was written to it; the policy of somebody else is not.

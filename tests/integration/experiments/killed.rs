@@ -58,6 +58,14 @@ impl Operator {
         self.place.run(&arguments.each_ref().map(String::as_str))
     }
 
+    /// Leaves as it is what somebody has changed since.
+    pub(super) fn accept_changed(&self) {
+        let arguments = self.recovery();
+        let arguments = [&arguments.each_ref().map(String::as_str)[..], &["--accept-changed"]].concat();
+        self.place.run(&arguments).expect(0);
+        self.assert_nothing_left("accepted");
+    }
+
     fn recovery(&self) -> [String; 5] {
         ["upgrade", "recover", "--allow-namespace", &self.namespace, "--yes"].map(str::to_owned)
     }
@@ -266,16 +274,29 @@ fn what_somebody_has_changed_since_is_left_and_named() {
     operator.kill_after_injection(&operator.experiment("drift", "ConfigDrift", "medium", &drift));
     let path = format!("/api/v1/namespaces/{}/configmaps/settings", operator.namespace);
     operator.cluster.api().merge_patch(&path, &json!({"data": {"mode": "theirs", "more": "1"}})).ok();
-    let ran = operator.recover().expect(0);
     let line = format!(
-        "left as it is: data.mode of ConfigMap {}/settings: changed since by somebody else\n",
+        "left as it is: data.mode of ConfigMap {}/settings: changed since by somebody else; ConfigMap",
         operator.namespace
     );
-    assert_eq!(ran.stdout, line);
+    for round in ["first", "second"] {
+        let ran = operator.recover().expect(20);
+        assert!(ran.stdout.starts_with(&line) || round == "second", "{round}: {}", ran.stdout);
+        assert!(ran.stdout.ends_with(" says what was before\n"), "{round}: {}", ran.stdout);
+        assert_eq!(operator.journals().len(), 1, "{round}");
+    }
     let object = operator.cluster.api().get(&path).ok();
     assert_eq!(object["data"], json!({"level": "1", "mode": "theirs", "more": "1"}));
     assert!(!object["metadata"]["annotations"].to_string().contains("pushback.dev/experiment"), "{object}");
+    // Put back by hand, or accepted as it is.
+    operator.cluster.api().merge_patch(&path, &json!({"data": {"mode": "fast"}})).ok();
+    operator.recover().expect(0);
     assert_eq!(operator.journals().len(), 0);
+    let drift = operator.experiment("drift", "ConfigDrift", "medium", &drift);
+    operator.kill_after_injection(&drift);
+    operator.cluster.api().merge_patch(&path, &json!({"data": {"mode": "theirs"}})).ok();
+    operator.recover().expect(20);
+    operator.accept_changed();
+    assert_eq!(operator.cluster.api().get(&path).ok()["data"]["mode"], "theirs");
 }
 
 fn nothing_runs_before_a_killed_run_is_taken_back() {
@@ -328,7 +349,9 @@ fn a_forged_journal_changes_nothing() {
     assert!(ran.stdout.contains("its journal is in another namespace"), "{}", ran.stdout);
     assert_eq!(api.get(&binding).ok()["subjects"], target["subjects"]);
     assert_eq!(api.get("/api/v1/namespaces/kube-system/configmaps/forged").status, 404);
-    api.delete(&format!("/api/v1/namespaces/{namespace}/secrets/pushback-experiment-elsewhere")).ok();
+    for name in ["fields", "elsewhere"] {
+        api.delete(&format!("/api/v1/namespaces/{namespace}/secrets/pushback-experiment-{name}")).ok();
+    }
     operator.assert_as(&before, "forged");
 }
 

@@ -200,7 +200,7 @@ fn what_the_new_release_has_made_of_a_field_stays() {
     let arguments = operator.upgrade_arguments();
     let ran = operator.place.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).expect(0);
     let outcome = &ran.json()["experiments"][0];
-    assert_eq!(outcome["deviations"][0]["name"], "changed_by_another", "{outcome}");
+    assert_eq!(outcome["deviations"][0]["name"], "set_by_release", "{outcome}");
     let path = format!("/api/v1/namespaces/{}/configmaps/settings", operator.namespace);
     let settings = operator.cluster.api().get(&path).ok();
     assert_eq!(settings["data"]["mode"], "chaos-drift");

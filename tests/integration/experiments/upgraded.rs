@@ -111,7 +111,7 @@ fn an_upgrade_that_loses_data_fails() {
     operator.cluster.api().apply(&theirs).ok();
     // The field gets another name: what was stored in it is pruned.
     operator.release(|text| text.replace("keep:", "retain:"));
-    let report = operator.upgrade().expect(21).json();
+    let report = operator.upgrade().expect(20).json();
     assert_eq!(
         checks(&report),
         [
@@ -122,6 +122,8 @@ fn an_upgrade_that_loses_data_fails() {
     assert_eq!(report["outcome"], "Failed");
     let deviations = &report["experiments"][0]["deviations"];
     assert_eq!(deviations[0]["name"], "changed_by_another", "{report}");
+    assert_eq!(report["experiments"][0]["verdict"], "Failed", "{report}");
+    assert_eq!(operator.journals().len(), 1, "it says what was there before");
 }
 
 fn without_an_upgrade_what_needs_one_is_skipped() {
