@@ -489,13 +489,8 @@ fn write_experiments(run: &Run, setup: &Setup, compared: &Compared) -> Result<()
         let Some(folder) = upgrade_diff::experiments_folder(&selected.settings) else { continue };
         let suite = generate::generate(&compared.old, &compared.new, &compared.diff, &generate::Options::default());
         suite_folder::write(Path::new(folder), &suite).map_err(|error| CommandError::usage(error.to_string()))?;
-        run.events.send(Event::Diagnostic {
-            code: "experiments-written".to_owned(),
-            message: format!(
-                "{} that test the upgrade: {folder}",
-                words::counted(suite.experiments.len(), "experiment")
-            ),
-        });
+        let message = words::written_experiments(suite.experiments.len(), folder);
+        run.events.send(Event::Diagnostic { code: "experiments-written".to_owned(), message });
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ use super::error::CommandError;
 use super::run::{fail, theme};
 use crate::exit::ExitCode;
 use crate::manifest::{InputError, InputWarning};
-use crate::report::error_text::warning_text;
+use crate::report::error_text::{note_text, warning_text};
 use crate::report::json::terminal_safe_json;
 use crate::report::output::Output;
 use crate::report::report_file::write_text;
@@ -356,6 +356,12 @@ pub fn data_text(report: &impl Serialize, format: ReportFormat) -> Result<String
         return Ok(crate::report::escape::terminal_safe_lines(&yaml).into_owned());
     }
     Ok(terminal_safe_json(&json) + "\n")
+}
+
+/// Says something beside the report.
+pub fn note(global: &GlobalArgs, message: &str) {
+    let theme = theme(global, std::io::IsTerminal::is_terminal(&std::io::stderr()));
+    Output::standard().progress(&note_text(message, theme));
 }
 
 /// Shows warnings of the input.

@@ -52,7 +52,10 @@ pub(crate) fn yaml(path: impl AsRef<Path>) -> Value {
 
 fn every_experiment_for_a_real_upgrade_is_valid_and_ready() {
     let place = Pushback::new();
-    let shown = simulate(&place, REAL.0, REAL.1, &["--output", "suite"]);
+    let sides = ["upgrade", "simulate", "--from", &data(REAL.0), "--to", &data(REAL.1)];
+    let ran = place.run(&[&sides[..], &["--output", "suite"]].concat()).expect(0);
+    assert!(ran.stderr.ends_with("note: 43 experiments written to suite\n"), "{}", ran.stderr);
+    let shown = ran.stdout;
     let counts = "43 experiments, 43 ready to run and 0 with something to fill in; ";
     assert!(shown.lines().last().is_some_and(|line| line.starts_with(counts)), "{shown}");
     let valid = place.run(&["upgrade", "validate", "suite"]).expect(0);

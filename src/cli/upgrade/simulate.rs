@@ -13,13 +13,14 @@ use pushback_preflight::suggest;
 
 use super::execute::{ExecuteArgs, Shown, execute_all};
 use super::recover::RecoverArgs;
-use super::{DefinitionsArgs, Ended, MatchingArgs, ReportFormat, SidesArgs, data_text, ended, output_path, warn};
+use super::{DefinitionsArgs, Ended, MatchingArgs, ReportFormat, SidesArgs, data_text, ended, note, output_path, warn};
 use crate::cli::arguments::{GlobalArgs, Output};
 use crate::cli::error::CommandError;
 use crate::cli::run::{Run, complete};
 use crate::exit::ExitCode;
 use crate::report::escape::terminal_safe_lines;
 use crate::report::suite_text;
+use crate::report::words::written_experiments;
 use crate::upgrade::outcome::Outcome;
 use crate::upgrade::run::blank;
 use crate::upgrade::{sources, suite_folder};
@@ -166,6 +167,7 @@ async fn simulate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<(Suite
             }
             suite_folder::SuiteError::Write { .. } => CommandError::usage(error.to_string()),
         })?;
+        note(global, &written_experiments(suite.experiments.len(), &folder.display().to_string()));
     }
     let text = match format.unwrap_or(ReportFormat::Table) {
         ReportFormat::Table => suite_text::table(&suite),
