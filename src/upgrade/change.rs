@@ -249,20 +249,18 @@ impl Step {
 #[must_use]
 pub fn recreatable(object: &Value) -> Value {
     let mut body = object.clone();
-    if let Some(fields) = body.as_object_mut() {
-        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-            for field in [
-                "uid",
-                "resourceVersion",
-                "generation",
-                "creationTimestamp",
-                "managedFields",
-                "selfLink",
-                "deletionTimestamp",
-                "deletionGracePeriodSeconds",
-            ] {
-                metadata.shift_remove(field);
-            }
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in [
+            "uid",
+            "resourceVersion",
+            "generation",
+            "creationTimestamp",
+            "managedFields",
+            "selfLink",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+        ] {
+            metadata.shift_remove(field);
         }
     }
     body

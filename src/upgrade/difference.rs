@@ -58,7 +58,7 @@ pub fn between(before: &Value, after: &Value) -> Vec<FieldChange> {
 /// The same without what is merely empty on one side: which empty maps and lists are kept is the server's to say.
 #[must_use]
 pub fn between_contents(before: &Value, after: &Value) -> Vec<FieldChange> {
-    let is_empty = |value: &Option<Value>| value.as_ref().is_none_or(|value| is_empty_collection(value));
+    let is_empty = |value: &Option<Value>| value.as_ref().is_none_or(is_empty_collection);
     between(before, after).into_iter().filter(|field| !(is_empty(&field.before) && is_empty(&field.after))).collect()
 }
 

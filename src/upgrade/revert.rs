@@ -1,7 +1,6 @@
 //! Takes back what an experiment has changed, by what the cluster holds now and never by what a run remembers: a field
 //! gets its old value if it still has ours, what somebody else has changed since is left, and every answer is compared.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,14 +64,22 @@ pub async fn revert(
 ) -> Result<Reverted, ClusterError> {
     let address = step.target.address(kinds)?;
     let reverting = Reverting { cluster, address, step, mark, asked };
+    let mut unforeseen = Unforeseen::default();
     for _ in 1..ATTEMPTS {
-        match reverting.attempt().await {
+        match reverting.attempt(&mut unforeseen).await {
             // Somebody has written in between: it is looked at again.
             Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::AlreadyExists) => {}
             done => return done,
         }
     }
-    reverting.attempt().await
+    reverting.attempt(&mut unforeseen).await
+}
+
+/// What the server has changed on the way back, and whose it was: it is given back as well, once.
+#[derive(Default)]
+struct Unforeseen {
+    fields: Vec<FieldChange>,
+    owners: Vec<Value>,
 }
 
 struct Reverting<'a> {
@@ -84,7 +91,7 @@ struct Reverting<'a> {
 }
 
 impl Reverting<'_> {
-    async fn attempt(&self) -> Result<Reverted, ClusterError> {
+    async fn attempt(&self, unforeseen: &mut Unforeseen) -> Result<Reverted, ClusterError> {
         let live = self.cluster.get(&self.address).await?;
         match (&self.step.change, live) {
             (Change::Killed, _) | (Change::Created(_), None) => Ok(Reverted::Nothing),
@@ -93,7 +100,7 @@ impl Reverting<'_> {
             (Change::Fields(_) | Change::Finalizer(_), None) => {
                 Ok(Reverted::Gone(format!("{} is gone", self.step.target)))
             }
-            (Change::Fields(_) | Change::Finalizer(_), Some(live)) => self.restore(&live).await,
+            (Change::Fields(_) | Change::Finalizer(_), Some(live)) => self.restore(&live, unforeseen).await,
         }
     }
 
@@ -166,14 +173,15 @@ impl Reverting<'_> {
         self.cluster.patch(&self.address, &guarded(created, operations), false).await.map(drop)
     }
 
-    async fn restore(&self, live: &Arc<Value>) -> Result<Reverted, ClusterError> {
+    async fn restore(&self, live: &Arc<Value>, unforeseen: &mut Unforeseen) -> Result<Reverted, ClusterError> {
         let target = &self.step.target;
         if live.uid() != target.uid {
             return Ok(Reverted::Gone(format!("{target} is another object of that name")));
         }
-        let values = self.step.values();
+        let before = Arc::clone(live);
+        let values: Vec<FieldChange> = self.step.values().into_iter().chain(unforeseen.fields.clone()).collect();
         let is_marked = live.annotation(MARK) == Some(self.mark);
-        if !is_marked && self.asked == Asked::ByAnother {
+        if !is_marked && self.asked == Asked::ByAnother && unforeseen.fields.is_empty() {
             self.overtake(live).await?;
             return Ok(if values.iter().any(|field| field.place.get(live) != field.before.as_ref()) {
                 Reverted::Left(format!(
@@ -203,10 +211,16 @@ impl Reverting<'_> {
             operations.push(remove);
         }
         let places = values.iter().map(|field| &field.place);
-        operations.extend(owners::give_back(&live, places, &self.step.owners));
+        let owners = [&self.step.owners[..], &unforeseen.owners].concat();
+        operations.extend(owners::give_back(&live, places, &owners));
         if !operations.is_empty() {
             let answer = self.cluster.patch(&self.address, &guarded(&live, operations), false).await?.object;
             way.look(&answer);
+        }
+        if !way.differing.is_empty() && unforeseen.fields.is_empty() {
+            unforeseen.owners = owners::of_places(&before, way.differing.iter().map(|field| &field.place));
+            unforeseen.fields = way.differing;
+            return Err(ClusterError::new(ErrorKind::Conflict, "the server has changed it on the way back"));
         }
         Ok(way.end(target, restores))
     }
@@ -270,15 +284,14 @@ struct Way {
     left: Vec<String>,
     /// What the new release says now.
     released: Vec<String>,
-    /// What the server has made of the way back.
-    differing: BTreeSet<String>,
+    /// What the server has made of the way back: as it has to be, and as it is.
+    differing: Vec<FieldChange>,
 }
 
 impl Way {
     /// Compares what the server has answered: a webhook may have changed what was sent.
     fn look(&mut self, answer: &Value) {
-        let differing = difference::between_contents(&self.expected, answer);
-        self.differing.extend(differing.iter().map(|field| field.place.to_string()));
+        self.differing = difference::between_contents(&self.expected, answer);
     }
 
     fn end(self, target: &Target, restores: bool) -> Reverted {
@@ -287,7 +300,7 @@ impl Way {
             reasons.push(format!("{} of {target}: changed since by somebody else", self.left.join(", ")));
         }
         if !self.differing.is_empty() {
-            let places = self.differing.into_iter().collect::<Vec<_>>().join(", ");
+            let places = places(&self.differing);
             reasons.push(format!("{places} of {target}: the server has made something else of it"));
         }
         match (reasons.is_empty(), self.released.is_empty()) {

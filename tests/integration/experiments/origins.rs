@@ -9,12 +9,15 @@ use super::managers;
 use crate::support::api::ApiClient;
 use crate::support::case::show;
 use crate::support::pushback::Ran;
+use crate::support::webhook::{Form, Registration, Verdict, Webhook};
 use crate::support::{Pushback, TestCase, TestCluster, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: a_map_of_client_side_apply_is_whole_again,
         ApiServer: whoever_made_an_object_has_every_value_of_it_back,
+        ApiServer: what_a_webhook_changes_along_with_an_injection_comes_back_too,
+        ApiServer: what_a_webhook_does_not_let_come_back_is_named,
     ]
 }
 
@@ -246,6 +249,74 @@ fn a_map_of_client_side_apply_is_whole_again() {
     assert_eq!(after["spec"], before["spec"], "{report}");
     assert_eq!(managers(&after), managers(&before), "{report}");
     assert_eq!(report["experiments"][0]["deviations"], Value::Null, "{report}");
+}
+
+impl Place {
+    /// An object, and an experiment that sets its bucket to `a`, beside a webhook on what writes such objects.
+    fn watched(
+        &self,
+        script: impl Fn(&Value) -> Verdict + Send + Sync + 'static,
+    ) -> (Value, Webhook, Registration<'_>) {
+        let webhook = Webhook::start(&[], script);
+        let object = self.service("models");
+        Origin::ClientSideApply.make(self.cluster.api(), &object, "/spec/storage");
+        let rules = json!([{"apiGroups": ["", self.group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
+            "resources": ["configmaps", "inferenceservices"]}]);
+        let registration = webhook.register(self.cluster, Form::Mutating, &self.namespace, json!({"rules": rules}));
+        let parameters = json!({"apiVersion": format!("{}/v1", self.group), "kind": "InferenceService",
+            "name": "models", "path": "spec.storage.bucket", "value": r#""a""#});
+        self.pushback.write("experiments/a.yaml", self.experiment("a", "CRDMutation", &parameters).to_string());
+        (object, webhook, registration)
+    }
+}
+
+/// Sets the runtime of a service where this is so of the object as it was and as it is to be.
+fn touching(is_so: fn(&Value, &Value) -> bool) -> impl Fn(&Value) -> Verdict {
+    move |request| {
+        let bucket = |object: &str| request[object]["spec"]["storage"]["bucket"].clone();
+        if is_so(&bucket("oldObject"), &bucket("object")) {
+            Verdict::Patch(json!([{"op": "add", "path": "/spec/runtime", "value": "touched"}]))
+        } else {
+            Verdict::Allow
+        }
+    }
+}
+
+fn what_a_webhook_changes_along_with_an_injection_comes_back_too() {
+    let place = Place::new();
+    // On the way there, and on the way back.
+    let (object, webhook, _registration) = place.watched(touching(|old, new| old == "a" || new == "a"));
+    let api = place.cluster.api();
+    let before = api.get(&api.path_of(&object)).ok();
+    let report = place.run().expect(0).json();
+    let after = api.get(&api.path_of(&object)).ok();
+    assert!(webhook.asked().iter().any(|request| request["object"]["kind"] == "InferenceService"));
+    assert_eq!(
+        (kept(after.clone(), false), managers(&after)),
+        (kept(before.clone(), false), managers(&before)),
+        "{report}"
+    );
+    assert_eq!(report["experiments"][0]["verdict"], "Resilient", "{report}");
+}
+
+fn what_a_webhook_does_not_let_come_back_is_named() {
+    let place = Place::new();
+    let (object, _webhook, registration) = place.watched(touching(|_, new| new == "models"));
+    let api = place.cluster.api();
+    let path = api.path_of(&object);
+    let report = place.run().expect(20).json();
+    let outcome = &report["experiments"][0];
+    assert_eq!(outcome["verdict"], "Failed", "{report}");
+    let named = format!("spec.runtime of InferenceService {}/models: ", place.namespace);
+    let not_restored = outcome["notRestored"].as_array().expect("what is not as before");
+    assert_eq!(not_restored.len(), 1, "{report}");
+    assert!(not_restored[0].as_str().is_some_and(|what| what.starts_with(&named)), "{report}");
+    let live = api.get(&path).ok();
+    assert_eq!((&live["spec"]["storage"]["bucket"], &live["spec"]["runtime"]), (&json!("models"), &json!("touched")));
+    drop(registration);
+    let journals =
+        format!("/api/v1/namespaces/{}/secrets?labelSelector=pushback.dev/experiment=journal", place.namespace);
+    assert_eq!(api.list(&journals).len(), 1, "it says what was there before");
 }
 
 /// An object, the field of it that comes second where it is not made at once, and an experiment that changes it.
