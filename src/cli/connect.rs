@@ -15,6 +15,8 @@ use crate::cluster::{Cluster, Notices};
 pub struct Connected {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
+    /// What has to be known of it before its answers are believed.
+    pub remark: Option<String>,
     default_namespace: String,
 }
 
@@ -58,11 +60,11 @@ pub async fn connect(
             return Err(CommandError::usage("--cluster dir: names no folder, expected dir:PATH"));
         }
         let cluster: Arc<dyn Cluster> = Arc::new(DirectoryCluster::open(Path::new(path))?);
-        return Ok(Connected { cluster, default_namespace });
+        return Ok(Connected { cluster, default_namespace, remark: None });
     }
     if let Some(path) = global.cluster.strip_prefix("file:") {
         let cluster: Arc<dyn Cluster> = Arc::new(DirectoryCluster::open_file(Path::new(path))?);
-        return Ok(Connected { cluster, default_namespace });
+        return Ok(Connected { cluster, default_namespace, remark: None });
     }
     if let Some(rest) = global.cluster.strip_prefix("git:") {
         let (reference, path) = rest.split_once(':').unwrap_or((rest, ""));
@@ -70,8 +72,14 @@ pub async fn connect(
             return Err(CommandError::usage("--cluster git: names no ref, expected git:REF or git:REF:PATH"));
         }
         let here = PathBuf::from(".");
-        let cluster: Arc<dyn Cluster> = Arc::new(DirectoryCluster::open_git(&here, reference, path)?);
-        return Ok(Connected { cluster, default_namespace });
+        let cluster = DirectoryCluster::open_git(&here, reference, path)?;
+        let remark = cluster.is_absent().then(|| {
+            format!(
+                "{} has no such path: the input is compared with nothing, and all of it is new",
+                cluster.description()
+            )
+        });
+        return Ok(Connected { cluster: Arc::new(cluster), default_namespace, remark });
     }
     if global.cluster != "kube" {
         return Err(CommandError::usage_with_hint(
@@ -90,5 +98,5 @@ pub async fn connect(
     };
     let cluster = KubeCluster::connect(&options, notices, announce).await?;
     let default_namespace = cluster.default_namespace().to_owned();
-    Ok(Connected { cluster: Arc::new(cluster), default_namespace })
+    Ok(Connected { cluster: Arc::new(cluster), default_namespace, remark: None })
 }

@@ -232,6 +232,9 @@ async fn reach(run: &mut Run, global: &GlobalArgs, app: &AppArgs, command: &str)
     let stop = run.stop.clone();
     let reached = until_stopped(stop, work).await?;
     run.uses(&reached.connected.cluster);
+    if let Some(remark) = &reached.connected.remark {
+        run.warn("absent-path", remark);
+    }
     Ok(reached)
 }
 
@@ -248,6 +251,7 @@ pub async fn reach_quietly(
         Output::standard().progress(&error_text::note_text(text, theme));
     };
     let connected = connect(global, None, &announce).await?;
+    connected.remark.iter().for_each(|remark| announce(remark));
     let kinds = connected.cluster.kinds().await?;
     let namespaces = connected.namespaces(namespace);
     Ok((connected.cluster, kinds, namespaces))

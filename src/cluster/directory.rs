@@ -81,15 +81,22 @@ impl DirectoryCluster {
     }
 
     /// Opens a git ref (branch, tag, commit) of the repository that `repository_dir` is in, or a folder or file in it:
-    /// `sub_path` counts from the top of the repository, and is empty for all of it.
+    /// `sub_path` counts from the top of the repository, and is empty for all of it. A path that the ref does not have yet
+    /// holds nothing ([`Self::is_absent`]).
     ///
     /// # Errors
-    /// `Configuration` where there is no git, no repository, no such ref or nothing at that path.
+    /// `Configuration` where there is no git, no repository or no such ref.
     pub fn open_git(repository_dir: &Path, reference: &str, sub_path: &str) -> Result<Self, ClusterError> {
-        let tree = GitTree::open(repository_dir, reference, sub_path).map_err(source::of_git)?;
+        let tree = GitTree::open_or_absent(repository_dir, reference, sub_path).map_err(source::of_git)?;
         let description = format!("git:{}", tree.label());
         let store = Arc::new(Store::new(Source::Git(tree)));
         Ok(Self { store, description, root: None, lock_directory: None })
+    }
+
+    /// Whether it is a git ref without the path: everything that is compared with it is new.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.store.is_absent()
     }
 
     /// Keeps the locks of apps somewhere else than in the user's cache folder.

@@ -43,6 +43,8 @@ pub struct GitTree {
     object: String,
     /// The file's name, where it is one.
     file: Option<PathBuf>,
+    /// The ref has no such path.
+    absent: bool,
 }
 
 impl GitTree {
@@ -51,6 +53,18 @@ impl GitTree {
     /// # Errors
     /// There is no git, no repository, no such ref or no such path in it.
     pub fn open(repository: &Path, reference: &str, sub_path: &str) -> Result<Self, GitError> {
+        let opened = Self::open_or_absent(repository, reference, sub_path)?;
+        if opened.absent {
+            return Err(GitError(format!("git {}: the ref has no such path", opened.label)));
+        }
+        Ok(opened)
+    }
+
+    /// The same, where a ref may be older than the path: then nothing is in it.
+    ///
+    /// # Errors
+    /// There is no git, no repository or no such ref, or what is there cannot be told.
+    pub fn open_or_absent(repository: &Path, reference: &str, sub_path: &str) -> Result<Self, GitError> {
         let refused = |message: String| Err(GitError(message));
         // Git would take it for an option. A colon would choose a path, a space or control character names nothing.
         if reference.is_empty() || reference.starts_with('-') || sub_path.starts_with('-') || reference.contains(':') {
@@ -61,14 +75,25 @@ impl GitTree {
             return refused(format!("{sub_path:?} leads out of the repository"));
         }
         let label = if parts.is_empty() { reference.to_owned() } else { format!("{reference}:{}", parts.join("/")) };
-        let mut opened = Self { repository: repository.to_owned(), label, object: String::new(), file: None };
+        let repository = repository.to_owned();
+        let mut opened = Self { repository, label, object: String::new(), file: None, absent: false };
         opened.run(&["rev-parse", "--git-dir"]).map_err(|error| opened.failed(NO_REPOSITORY, &error))?;
         let commit = format!("{reference}^{{tree}}");
-        opened.object =
-            opened.resolve(&commit).map_err(|error| opened.failed("the repository has no such ref", &error))?;
+        opened.object = opened.resolve(&commit).map_err(|error| {
+            let GitError(message) = opened.failed("the repository has no such ref", &error);
+            GitError(format!("{message}{}", opened.shallow_hint()))
+        })?;
         if let Some(name) = parts.last() {
             let path = format!("{}:{}", opened.object, parts.join("/"));
-            opened.object = opened.resolve(&path).map_err(|error| opened.failed("the ref has no such path", &error))?;
+            opened.object = match opened.resolve(&path) {
+                Ok(object) => object,
+                // What a partial clone lacks is not what the ref lacks: the listing fails then.
+                Err(_) if opened.lists_nothing(&parts.join("/")) => {
+                    opened.absent = true;
+                    return Ok(opened);
+                }
+                Err(error) => return Err(opened.failed("the path cannot be read", &error)),
+            };
             let kind = opened.run(&["cat-file", "-t", &opened.object]).unwrap_or_default();
             match kind.trim_ascii() {
                 b"tree" => {}
@@ -77,6 +102,27 @@ impl GitTree {
             }
         }
         Ok(opened)
+    }
+
+    /// Whether the ref is there and the path in it is not.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.absent
+    }
+
+    fn lists_nothing(&self, path: &str) -> bool {
+        self.run(&["ls-tree", "-z", "--full-tree", &self.object, "--", path]).is_ok_and(|listed| listed.is_empty())
+    }
+
+    /// What brings the refs and commits that a checkout of depth 1 leaves out.
+    fn shallow_hint(&self) -> &'static str {
+        let shallow = self.run(&["rev-parse", "--is-shallow-repository"]);
+        match shallow.as_deref().map(<[u8]>::trim_ascii) {
+            Ok(b"true") => {
+                "; this clone is shallow: `git fetch --unshallow` brings the rest (`fetch-depth: 0` in actions/checkout)"
+            }
+            _ => "",
+        }
     }
 
     /// `main:deploy/live`.
@@ -101,6 +147,9 @@ impl GitTree {
     /// # Errors
     /// Git cannot read it, or it is too large.
     pub fn read_all(&self) -> Result<Vec<SourceFile>, GitError> {
+        if self.absent {
+            return Ok(Vec::new());
+        }
         if let Some(file) = &self.file {
             let blobs = vec![(file.clone(), self.object.clone())];
             return self.read_blobs(blobs).map_err(|error| self.failed("cannot be read", &error));

@@ -13,6 +13,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_cluster_of_files_needs_no_app_and_ignores_the_records_in_it,
         Nothing: a_file_with_several_definitions_is_a_side_and_is_not_written,
         Nothing: a_side_that_is_not_there_is_an_error,
+        Nothing: a_base_without_the_path_makes_all_new_and_says_so,
+        Nothing: a_shallow_clone_is_told_how_to_fetch,
         Nothing: a_definition_that_has_gone_is_among_the_facts,
         Nothing: two_files_of_two_definitions_are_no_comparison,
         Nothing: a_witness_folder_is_made_or_refused_before_anything_is_done,
@@ -120,7 +122,7 @@ fn a_side_that_is_not_there_is_an_error() {
         ("crd", "file:absent.yaml", "absent.yaml: cannot be read: no such file"),
         ("crd", "file:crd", "crd is not a file"),
         ("crd", "file:", "cannot be read"),
-        ("crd", "git:main:absent", "the ref has no such path"),
+        ("crd", "git:main:crd/foos.yaml/x/../y", "leads out of the repository"),
         ("crd", "git:absent:crd", "the repository has no such ref"),
         ("git:main:absent", "git:main:crd", "git:main:absent: git main:absent: the ref has no such path"),
         ("git:main", "git:main:crd", "git:main: expected git:REF:PATH"),
@@ -130,6 +132,32 @@ fn a_side_that_is_not_there_is_an_error() {
         let ran = pushback.run(&["check", "-f", new, "--cluster", old]);
         assert!(matches!(ran.code, 1 | 13) && ran.stderr.contains(message), "{new} {old}: {} {}", ran.code, ran.stderr);
     }
+}
+
+fn a_base_without_the_path_makes_all_new_and_says_so() {
+    let pushback = changed_scope();
+    for command in ["check", "diff"] {
+        let ran = pushback.run(&[command, "-f", "crd", "--cluster", "git:main:absent"]).expect(0);
+        assert!(ran.stdout.contains("Plan: 1 to create."), "{}", ran.stdout);
+        let said = "git:main:absent has no such path: the input is compared with nothing, and all of it is new";
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    // What a clone does not hold is not absent.
+    let object = pushback.shell("git", &["rev-parse", "main:crd"]);
+    let (folder, file) = object.trim().split_at(2);
+    std::fs::remove_file(pushback.directory().join(".git/objects").join(folder).join(file)).expect("an object");
+    let ran = pushback.run(&["check", "-f", "new.yaml", "--cluster", "git:main:crd/foos.yaml"]);
+    assert_ne!(ran.code, 0, "{}", ran.stdout);
+}
+
+fn a_shallow_clone_is_told_how_to_fetch() {
+    let pushback = changed_scope();
+    let here = format!("file://{}", pushback.directory().display());
+    git(&pushback, &["clone", "--quiet", "--depth=1", &here, "shallow"]);
+    let line = "cd shallow && exec $0 check -f crd --cluster git:origin/main:crd";
+    let ran = pushback.run_in_shell(line).expect(1);
+    let hint = "this clone is shallow: `git fetch --unshallow` brings the rest (`fetch-depth: 0` in actions/checkout)";
+    assert!(ran.stderr.contains("the repository has no such ref") && ran.stderr.contains(hint), "{}", ran.stderr);
 }
 
 fn a_definition_that_has_gone_is_among_the_facts() {

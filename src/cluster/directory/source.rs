@@ -24,6 +24,11 @@ impl Source {
         }
     }
 
+    /// Whether a git ref has no such path.
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self, Self::Git(tree) if tree.is_absent())
+    }
+
     /// Path of a file as people see it.
     pub(super) fn shown(&self, path: &Path) -> String {
         match self {

@@ -32,6 +32,10 @@ impl Store {
         Self { source, index: Mutex::new(None) }
     }
 
+    pub(super) fn is_absent(&self) -> bool {
+        self.source.is_absent()
+    }
+
     pub(super) fn kinds(&self) -> Result<Arc<Kinds>, ClusterError> {
         self.with(|index| Ok(Arc::clone(&index.kinds)))
     }
