@@ -240,7 +240,8 @@ mod tests {
     #[test]
     fn every_exit_code_that_is_no_success_says_so_for_a_run_that_writes() {
         let end = |code| ended("apply", &run_end("failed", code, "", Vec::new()));
-        assert_snapshot!(end(ExitCode::Refused).lines().next().unwrap_or_default(), @"Refused: nothing was written.");
+        let refused = ended("apply", &run_end("refused", ExitCode::Refused, "", Vec::new()));
+        assert_snapshot!(refused.lines().next().unwrap_or_default(), @"Refused: nothing was written.");
         assert_snapshot!(end(ExitCode::Interrupted).lines().next().unwrap_or_default(), @"Interrupted after 1m 12s: 1 created, 2 updated, 1 deleted, 18 unchanged.");
         assert_snapshot!(end(ExitCode::Partial).lines().next().unwrap_or_default(), @"Unfinished after 1m 12s, not all is done: 1 created, 2 updated, 1 deleted, 18 unchanged. Run again to resume.");
         assert_snapshot!(end(ExitCode::Defect).lines().next().unwrap_or_default(), @"Stopped after 1m 12s by a defect in pushback: 1 created, 2 updated, 1 deleted, 18 unchanged.");

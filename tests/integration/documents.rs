@@ -37,7 +37,7 @@ fn a_report_on_standard_output_is_alone_there_and_people_read_on_standard_error(
         (&["diff", "-f", &bad, "-c"], 0, "~ update"),
         (&["apply", "-f", &bad], 10, "error[CRDUpgradeSafety/"),
         (&["apply", "-f", &good], 0, "Preflight  "),
-        (&["delete"], 0, "- delete"),
+        (&["delete", "--preflight=none"], 0, "- delete"),
     ];
     for (command, code, for_people) in commands {
         for (format, name) in FORMATS.map(|format| (format, "-")).into_iter().chain([("json", "/dev/stdout")]) {
@@ -96,7 +96,7 @@ fn json_is_one_value_events_or_refused() {
         (&["diff", "-a", "backup", "-f", &bad], 0),
         (&["apply", "-a", "backup", "-f", &bad], 10),
         (&["apply", "-a", "backup", "-f", &good], 0),
-        (&["delete", "-a", "backup"], 0),
+        (&["delete", "-a", "backup", "--preflight=none"], 0),
     ];
     for (arguments, code) in events {
         assert_eq!(run(arguments, code).end()["exitCode"], code, "{arguments:?}");

@@ -54,12 +54,10 @@ fn definitions(new: bool) -> Vec<Value> {
     vec![definition("breaks", maximum, ".spec.size"), definition("blurs", 100, replicas)]
 }
 
-fn document(keys: Value) -> Item {
-    let mut document = json!({"apiVersion": "pushback.dev/v1alpha1", "kind": "Config"});
-    for (key, value) in keys.as_object().expect("keys") {
-        document[key] = value.clone();
-    }
-    Item::Config(document)
+fn document(mut keys: Value) -> Item {
+    keys["apiVersion"] = json!("pushback.dev/v1alpha1");
+    keys["kind"] = json!("Config");
+    Item::Config(keys)
 }
 
 /// Every value that a setting takes, or one that is like none of a policy's.

@@ -196,10 +196,12 @@ fn all_errors_come_at_once_in_the_order_of_files_and_lines() {
 
 #[test]
 fn an_input_that_would_delete_the_app_names_the_way_to_want_that() {
-    for inputs in [vec![], vec!["-".to_owned()]] {
-        let errors = load(&inputs, &options("# nothing\n")).unwrap_err();
-        assert!(errors[0].hints.iter().any(|hint| hint.contains("--dangerous-allow-empty-list-of-resources")));
-    }
+    let names_the_way = |inputs: &[String]| {
+        let errors = load(inputs, &options("# nothing\n")).unwrap_err();
+        errors[0].hints.iter().any(|hint| hint.contains("--dangerous-allow-empty-list-of-resources"))
+    };
+    assert!(names_the_way(&["-".to_owned()]));
+    assert!(!names_the_way(&[]), "whoever names no input has forgotten it");
 }
 
 #[test]

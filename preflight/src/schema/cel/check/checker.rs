@@ -134,7 +134,7 @@ impl<'t> Checker<'t> {
             return Ok(known.clone());
         }
         match name {
-            name if TYPES.contains(&name) => Ok(Type::OfType),
+            name if TYPES.contains(&name) => Ok(Type::Meta),
             name if NAMESPACES.contains(&name) => unknown(format!("the name `{name}` is not looked up")),
             name => refused(format!("undeclared reference to `{name}`")),
         }
@@ -218,10 +218,7 @@ impl<'t> Checker<'t> {
         // Of other types the server makes no key when it plans the rule, or refuses to.
         if function == "_[_]"
             && let [_, index] = given
-            && matches!(
-                self.mapping.resolve(index, false),
-                Type::Duration | Type::Timestamp | Type::Bytes | Type::OfType
-            )
+            && matches!(self.mapping.resolve(index, false), Type::Duration | Type::Timestamp | Type::Bytes | Type::Meta)
         {
             return unknown("an index that is no number, text or bool".to_owned());
         }

@@ -49,7 +49,7 @@ impl S {
             Self::Format => Type::Struct("kubernetes.NamedFormat".into()),
             Self::Ip => Type::Opaque("net.IP"),
             Self::Cidr => Type::Opaque("net.CIDR"),
-            Self::Type => Type::OfType,
+            Self::Type => Type::Meta,
             Self::List(of) => Type::list(of.of()),
             Self::Map(key, value) => Type::Map(key.of().into(), value.of().into()),
             Self::Optional(of) => Type::optional(of.of()),

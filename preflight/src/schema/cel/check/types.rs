@@ -25,7 +25,7 @@ pub(super) enum Type {
     /// A type of a library.
     Opaque(&'static str),
     /// What `type(x)` gives.
-    OfType,
+    Meta,
     Variable(u32),
 }
 
@@ -57,7 +57,7 @@ impl Type {
             Self::Struct(name) if name.starts_with("kubernetes.") => (**name).to_owned(),
             Self::Struct(_) => "object".to_owned(),
             Self::Opaque(name) => (*name).to_owned(),
-            Self::OfType => "type".to_owned(),
+            Self::Meta => "type".to_owned(),
         }
     }
 
