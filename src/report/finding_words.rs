@@ -2,6 +2,7 @@
 //! Nothing here is escaped: each output does that in its own way.
 
 use pushback_preflight::finding::LiveObjects;
+use pushback_preflight::rules::crd_upgrade_safety::refusal_line;
 use pushback_preflight::{Finding, Severity, registry};
 use serde_json::Value;
 
@@ -97,10 +98,15 @@ pub fn witness_yaml(witness: &Value) -> String {
     serde_yaml::to_string(witness).unwrap_or_else(|_| witness.to_string())
 }
 
-/// Everything in lines, for formats that hold plain text: headline, place, facts, witness.
+/// Everything in lines, for formats that hold plain text: headline, the line that kapp and OLM print for what refuses,
+/// place, facts, witness.
 #[must_use]
 pub fn plain_text(finding: &Finding) -> String {
     let mut text = format!("{}\n", headline(finding));
+    let refuses = finding.severity == Severity::Error && finding.waived.is_none();
+    if let Some(line) = refusal_line(finding).filter(|_| refuses) {
+        text += &format!("{line}\n");
+    }
     if let Some(position) = &finding.position {
         text += &format!("at: {position}\n");
     }

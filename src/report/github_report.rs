@@ -115,7 +115,7 @@ mod tests {
     fn each_finding_is_a_command_with_its_place() {
         assert_snapshot!(text(&check_report()), @r#"
         ::error title=FieldConflicts::the facts could not be had: failed to read Deployment shop/web: forbidden
-        ::error file=crds/new.yaml,line=41,col=15,title=CRDUpgradeSafety/enum::CustomResourceDefinition foos.ex.com, version v1: value "B" is no longer allowed%0Aat: ./crds/new.yaml:41:15%0Apath: spec.f%0Aold: ["A","B"]%0Anew: ["A"]%0Aeffect: rejected on create%0Afix: keep the value, or serve a new version%0Afingerprint: 9c1185a5deadbeef%0Awitness:%0A  apiVersion: ex.com/v1%0A  kind: Foo%0A  metadata:%0A    name: witness%0A  spec:%0A    f: B
+        ::error file=crds/new.yaml,line=41,col=15,title=CRDUpgradeSafety/enum::CustomResourceDefinition foos.ex.com, version v1: value "B" is no longer allowed%0ACustomResourceDefinition foos.ex.com failed upgrade safety validation. "ChangeValidator" validation failed: value "B" is no longer allowed%0Aat: ./crds/new.yaml:41:15%0Apath: spec.f%0Aold: ["A","B"]%0Anew: ["A"]%0Aeffect: rejected on create%0Afix: keep the value, or serve a new version%0Afingerprint: 9c1185a5deadbeef%0Awitness:%0A  apiVersion: ex.com/v1%0A  kind: Foo%0A  metadata:%0A    name: witness%0A  spec:%0A    f: B
         ::warning title=CRDUpgradeSafety/versionDeprecated::CustomResourceDefinition foos.ex.com: version v1 becomes deprecated%0Afingerprint: fedcba9876543210
         ::notice title=CRDUpgradeSafety/scope::CustomResourceDefinition foos.ex.com: the scope changes%0Awaived: nobody uses it, checked on 2026-11-02
         "#);

@@ -130,6 +130,7 @@ mod tests {
                 </properties>
                 <testcase name="enum CustomResourceDefinition foos.ex.com, version v1 spec.f" classname="CRDUpgradeSafety" file="crds/new.yaml" line="41">
                     <failure message="value &quot;B&quot; is no longer allowed" type="breaking">CustomResourceDefinition foos.ex.com, version v1: value &quot;B&quot; is no longer allowed
+        CustomResourceDefinition foos.ex.com failed upgrade safety validation. &quot;ChangeValidator&quot; validation failed: value &quot;B&quot; is no longer allowed
         at: ./crds/new.yaml:41:15
         path: spec.f
         old: [&quot;A&quot;,&quot;B&quot;]

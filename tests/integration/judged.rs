@@ -178,14 +178,15 @@ fn seen(request: &Value) -> Option<Verdict> {
 /// Where the fields of a box are in its definition.
 const FIELDS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
 
-/// The findings of a run, by check and severity, and the object.
+/// The findings of a run about objects, by check and severity, and the object.
 fn findings(ran: &Ran) -> Vec<String> {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |event: Value| {
         let finding = &event["finding"];
         format!("{} {} {}", word(&finding["check"]), word(&finding["severity"]), word(&finding["object"]["name"]))
     };
-    ran.events_of("finding").into_iter().map(line).collect()
+    let is_of_policy = |event: &Value| event["finding"]["rule"] == "policy";
+    ran.events_of("finding").into_iter().filter(|event| !is_of_policy(event)).map(line).collect()
 }
 
 /// What the run says of an object that it did not bring about: state and message.
