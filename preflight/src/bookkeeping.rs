@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::object::ObjectExt;
 
 const APP: &str = "kapp.k14s.io/app";
+const ASSOCIATION: &str = "kapp.k14s.io/association";
 const IDENTITY: &str = "kapp.k14s.io/identity";
 const RECORD: &str = "kapp.k14s.io/is-app";
 const HISTORY: &str = "kapp.k14s.io/is-app-change";
@@ -17,7 +18,7 @@ const RECORD_SUFFIX: &str = ".apps.k14s.io";
 /// Labels by which an app's objects and its bookkeeping are found. kapp's own; those of [`OWN_PREFIX`] are ours.
 const RESERVED: [&str; 7] = [
     APP,
-    "kapp.k14s.io/association",
+    ASSOCIATION,
     "kapp.k14s.io/orphaned",
     RECORD,
     HISTORY,
@@ -30,6 +31,13 @@ const OWN_PREFIX: &str = "pushback.dev/";
 #[must_use]
 pub fn is_reserved_label(key: &str) -> bool {
     RESERVED.contains(&key) || key.starts_with(OWN_PREFIX)
+}
+
+/// Whether a label is one that every object of an app has: it is on what somebody has dumped from a cluster, and is set
+/// anew whenever the object is applied.
+#[must_use]
+pub fn is_membership_label(key: &str) -> bool {
+    matches!(key, APP | ASSOCIATION)
 }
 
 /// The app whose record an object looks like.

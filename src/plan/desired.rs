@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pushback_preflight::bookkeeping::is_reserved_label;
+use pushback_preflight::bookkeeping::{is_membership_label, is_reserved_label};
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions};
 use serde_json::Value;
 
@@ -117,6 +117,7 @@ fn one(
     if !reserved.is_empty() {
         return Err(reserved);
     }
+    warnings.extend(strip_membership(&mut value, &positions));
     let (kind, kind_from_set) = find_kind(&source, kinds, from_set, &positions).map_err(|error| vec![error])?;
     let mut object = source.clone();
     object.namespace = match (kind.namespaced, source.namespace.as_str()) {
@@ -156,13 +157,26 @@ fn one(
 /// Labels that say whose an object is would make it another app's, or hide it among the bookkeeping.
 fn reserved_labels(value: &Value, positions: &Positions) -> Vec<InputError> {
     let labels = value.pointer("/metadata/labels").and_then(Value::as_object);
-    let reserved = labels.into_iter().flatten().map(|(key, _)| key).filter(|key| is_reserved_label(key));
+    let is_refused = |key: &&String| is_reserved_label(key) && !is_membership_label(key);
+    let reserved = labels.into_iter().flatten().map(|(key, _)| key).filter(is_refused);
     let error = |key: &String| InputError {
         message: format!("label {key} is reserved: it says whose an object is, and is set by pushback and kapp alone"),
         position: positions.locate(&["metadata".into(), "labels".into(), key.as_str().into()]),
         hints: vec!["remove it; an object of an app gets the labels that it needs when it is applied".to_owned()],
     };
     reserved.map(error).collect()
+}
+
+/// Labels of the app that a dumped object was of are left out, like all else that is not an input's to say.
+fn strip_membership(value: &mut Value, positions: &Positions) -> Option<InputWarning> {
+    let labels = value.pointer_mut("/metadata/labels").and_then(Value::as_object_mut)?;
+    let key = labels.keys().find(|key| is_membership_label(key))?.clone();
+    labels.retain(|key, _| !is_membership_label(key));
+    Some(InputWarning {
+        code: "stripped-field",
+        message: "labels that say whose an object is are set when it is applied; they are left out".to_owned(),
+        position: positions.locate(&["metadata".into(), "labels".into(), key.as_str().into()]),
+    })
 }
 
 fn place(namespace: &str, placement: &Placement) -> Option<String> {

@@ -45,9 +45,20 @@ fn reserved_labels_in_the_input_are_refused_with_their_place() {
         assert_eq!(place.tree("live").len(), 0, "nothing is written");
         ran.stderr
     };
+    // What every object of an app has is on objects that are dumped from a cluster.
+    let of_every_object = |label: &str| LABELS[..2].contains(&label);
     for label in LABELS {
         for kind in ["apiVersion: v1\nkind: ConfigMap", "apiVersion: apps/v1\nkind: Deployment"] {
-            let said = refused(&format!("{kind}\nmetadata:\n  name: a\n  labels:\n    tier: web\n    {label}: ''\n"));
+            let input = format!("{kind}\nmetadata:\n  name: a\n  labels:\n    tier: web\n    {label}: ''\n");
+            if of_every_object(label) {
+                place.write("app.yaml", &input);
+                let diff = ["diff", "-a", "shop", "--cluster", "dir:live", "-f", "app.yaml", "-c"];
+                let ran = place.run(&diff).expect(0);
+                assert!(ran.stderr.contains("app.yaml:7:5") && ran.stderr.contains("left out"), "{}", ran.stderr);
+                assert!(!ran.stdout.contains(label), "{}", ran.stdout);
+                continue;
+            }
+            let said = refused(&input);
             assert!(said.contains("app.yaml:7:5") && said.contains(&format!("label {label} is reserved")), "{said}");
             assert!(said.contains("hint: remove it"), "{said}");
         }

@@ -332,7 +332,7 @@ fn no_secret_value_leaves_its_file_in_a_folder() {
     place.pushback.write("app.yaml", &input);
     place.look_and_apply();
     place.common = ["-a", "shop", "-n", "shop", "--cluster", "dir:live"].map(str::to_owned).to_vec();
-    assert_eq!(place.run(&["delete", "--yes"])[0], 0);
+    assert_eq!(place.run(&["delete", "--yes", "--preflight=none"])[0], 0);
     place
         .markers
         .look_below(&root, |path| holds_values(path) || path.components().any(|part| part.as_os_str() == ".git"));
