@@ -48,7 +48,7 @@ pub struct UpgradeStepArgs {
     #[arg(long, value_name = "RULES", num_args = 0..=1, default_missing_value = "", require_equals = true,
           requires = "upgrade")]
     pub preflight: Option<Vec<String>>,
-    /// With --upgrade: accept one finding of preflight, FINGERPRINT[@COUNT]=REASON, as for `pushback apply`; can be given more
+    /// With --upgrade: accept one finding of preflight, `FINGERPRINT[@COUNT]=REASON`, as for `pushback apply`; can be given more
     /// than once
     #[arg(long, value_name = "FINGERPRINT[@COUNT]=REASON", requires = "upgrade")]
     pub waive: Vec<String>,
