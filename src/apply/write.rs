@@ -1,6 +1,7 @@
 //! One write: what is sent for each operation, what is tried again, and what a conflict means.
 
 mod arrivals;
+mod failure;
 mod intent;
 mod judged;
 
@@ -9,11 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pushback_preflight::{Finding, ObjectExt, Operation, Verification};
+use pushback_preflight::{ObjectExt, Operation, Verification};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+pub(super) use failure::Failure;
 use intent::Compare;
 
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, has_own_identity};
@@ -54,42 +56,6 @@ pub(super) struct Done {
     /// Remark for people.
     pub(super) message: String,
     pub(super) warnings: Vec<String>,
-}
-
-/// Why a write failed.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// The server refused, or nothing helped in time.
-    Cluster(ClusterError),
-    /// The object is no longer what was planned for.
-    Changed(String),
-    /// A second look refuses it.
-    Refused { message: String, findings: Vec<Finding> },
-    /// It was done, and came to something else than was judged.
-    Differs(String),
-    /// The old object does not go.
-    Stuck(String),
-    /// The run was stopped before the next attempt.
-    Stopped(String),
-    /// The run was stopped before the first.
-    NotSent,
-    /// The lock is lost, or cannot be told to be held.
-    LockLost,
-}
-
-impl Failure {
-    pub(super) fn message(&self) -> String {
-        match self {
-            Self::Cluster(error) => error.message.clone(),
-            Self::Changed(message)
-            | Self::Refused { message, .. }
-            | Self::Differs(message)
-            | Self::Stuck(message)
-            | Self::Stopped(message) => message.clone(),
-            Self::NotSent => String::new(),
-            Self::LockLost => crate::app::session::LockLost.to_string(),
-        }
-    }
 }
 
 /// What writing needs beside the object.
