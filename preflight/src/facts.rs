@@ -146,6 +146,19 @@ impl Change {
         }
     }
 
+    /// Whether what it means shows in itself. What a definition, a namespace or a role means, and what goes with an
+    /// object that ends, shows among the other changes only.
+    #[must_use]
+    pub fn stands_alone(&self) -> bool {
+        let is_bearing = match self.object.group.as_str() {
+            "" => ["Namespace", "PersistentVolume", "PersistentVolumeClaim"].contains(&self.object.kind.as_str()),
+            "apiextensions.k8s.io" | "rbac.authorization.k8s.io" => true,
+            _ => false,
+        };
+        // Where the resource is not known, a definition of the set tells it.
+        !is_bearing && !self.ends_live_object() && !self.resource.is_empty()
+    }
+
     /// What the object will be: the server's answer, or else the manifest.
     #[must_use]
     pub fn after(&self) -> Option<&Value> {

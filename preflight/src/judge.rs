@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Severity, Verdict};
+use crate::object::ObjectRef;
 use crate::policy::{Loosened, RuleOff};
 use crate::registry;
 use crate::rule::{FailMode, Judgement, Mode, Settings};
@@ -96,6 +97,73 @@ impl RunReport {
     pub fn accepted(&self) -> Accepted {
         let waived = self.findings.iter().filter(|finding| finding.waived.is_some());
         waived.map(|finding| (finding.fingerprint.clone(), finding.affected())).collect()
+    }
+}
+
+/// What a second look at one change came to that the first had allowed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Refused {
+    /// The findings that refuse it.
+    pub findings: Vec<Finding>,
+    /// Facts that could not be had this time: rule and reason.
+    pub unable: Vec<(String, String)>,
+}
+
+impl Refused {
+    /// What refuses in a report.
+    #[must_use]
+    pub fn by(report: RunReport) -> Self {
+        let refuses = |finding: &Finding| finding.severity == Severity::Error && finding.waived.is_none();
+        let unable = report.rules.into_iter().flat_map(|rule| {
+            let name = rule.name;
+            rule.unable.into_iter().map(move |reason| (name.clone(), reason))
+        });
+        Self { unable: unable.collect(), findings: report.findings.into_iter().filter(refuses).collect() }
+    }
+
+    /// That the server has made something else of an object than was judged.
+    #[must_use]
+    pub fn by_difference(object: ObjectRef, message: &str) -> Self {
+        let finding = Finding::new(registry::SERVER, "differs", Verdict::Breaking, object, message.to_owned());
+        Self { findings: vec![weigh(finding, &Settings::default())], unable: Vec::new() }
+    }
+}
+
+impl RunReport {
+    /// The report as it is once changes were judged again: what was said of an object before is no longer so.
+    #[must_use]
+    pub fn revised(mut self, refused: &[Refused]) -> Self {
+        for finding in refused.iter().flat_map(|refused| &refused.findings) {
+            let is_outdated = |earlier: &Finding| {
+                (&earlier.rule, &earlier.check) == (&finding.rule, &finding.check)
+                    && earlier.object.key() == finding.object.key()
+                    && (earlier.severity != Severity::Error || earlier.fingerprint == finding.fingerprint)
+            };
+            self.findings.retain(|earlier| !is_outdated(earlier));
+            self.findings.push(finding.clone());
+            self.result_of(&finding.rule).outcome = RuleOutcome::Failed;
+        }
+        for (rule, reason) in refused.iter().flat_map(|refused| &refused.unable) {
+            let result = self.result_of(rule);
+            result.unable.push(reason.clone());
+            result.unable.sort();
+            result.unable.dedup();
+            result.outcome = result.outcome.max(RuleOutcome::Unable);
+        }
+        self.findings.sort_by(compare);
+        for result in &mut self.rules {
+            count(result, &self.findings);
+        }
+        self.outcome = overall(&self.rules);
+        self
+    }
+
+    fn result_of(&mut self, rule: &str) -> &mut RuleResult {
+        let index = self.rules.iter().position(|result| result.name == rule).unwrap_or_else(|| {
+            self.rules.push(empty_result(rule));
+            self.rules.len() - 1
+        });
+        &mut self.rules[index]
     }
 }
 
@@ -195,8 +263,10 @@ fn empty_result(name: &str) -> RuleResult {
     }
 }
 
-fn with_outcome(mut result: RuleResult, mode: Mode, findings: &[Finding]) -> RuleResult {
+/// Counts a rule's findings; the worst severity among them.
+fn count(result: &mut RuleResult, findings: &[Finding]) -> Severity {
     let mut worst = Severity::Info;
+    (result.breaking, result.unknown, result.changes, result.waived) = (0, 0, 0, 0);
     for finding in findings.iter().filter(|finding| finding.rule == result.name) {
         worst = worst.min(finding.severity);
         match finding.verdict {
@@ -206,6 +276,11 @@ fn with_outcome(mut result: RuleResult, mode: Mode, findings: &[Finding]) -> Rul
             Verdict::Change => result.changes += 1,
         }
     }
+    worst
+}
+
+fn with_outcome(mut result: RuleResult, mode: Mode, findings: &[Finding]) -> RuleResult {
+    let worst = count(&mut result, findings);
     result.outcome = match (worst, mode) {
         _ if result.skipped.is_some() => RuleOutcome::Skipped,
         (Severity::Error, _) => RuleOutcome::Failed,
@@ -245,7 +320,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::object::ObjectRef;
     use crate::source::Position;
 
     fn finding(verdict: Verdict, name: &str) -> Finding {
@@ -260,6 +334,36 @@ mod tests {
 
     fn settings(mode: Mode, fail_mode: FailMode) -> Settings {
         Settings { mode, fail_mode, ..Settings::default() }
+    }
+
+    #[test]
+    fn what_a_second_look_refuses_takes_the_place_of_what_was_said_before() {
+        let settings = Settings::default();
+        let first = vec![finding(Verdict::Change, "a"), finding(Verdict::Change, "b")];
+        let report = judge(vec![ended(&settings, first, &[])], Judgement::default(), &[], "2026-01-01");
+        assert_eq!(report.outcome, Outcome::Passed);
+        let again = judge(
+            vec![ended(&settings, vec![finding(Verdict::Breaking, "a")], &["no list"])],
+            Judgement::default(),
+            &[],
+            "2026-01-01",
+        );
+        let differs = Refused::by_difference(finding(Verdict::Change, "c").object, "made something else of it");
+        let revised = report.revised(&[Refused::by(again), differs]);
+        assert_eq!(revised.outcome, Outcome::Refused);
+        let lines: Vec<String> = revised
+            .findings
+            .iter()
+            .map(|it| format!("{} {} {:?} {:?}", it.rule, it.object.name, it.verdict, it.severity))
+            .collect();
+        assert_eq!(
+            lines,
+            ["CRDUpgradeSafety a Breaking Error", "server c Breaking Error", "CRDUpgradeSafety b Change Info",]
+        );
+        let [rule, server] = &revised.rules[..] else { panic!("{:?}", revised.rules) };
+        assert_eq!((rule.outcome, rule.breaking, rule.changes), (RuleOutcome::Failed, 1, 1));
+        assert_eq!(rule.unable, ["no list"]);
+        assert_eq!((server.name.as_str(), server.outcome, server.breaking), ("server", RuleOutcome::Failed, 1));
     }
 
     #[test]

@@ -181,6 +181,11 @@ pub trait Rule: Debug + Sync {
     /// The facts that it wants for these changes.
     fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs;
 
+    /// Whether what it says of one change rests on all the others, and not on what that change means by itself.
+    fn compares_the_whole(&self) -> bool {
+        false
+    }
+
     /// Judges.
     fn check(&self, facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked;
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pushback_preflight::judge::Refused;
 use pushback_preflight::{ObjectKey, ObjectRef, Operation};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -145,6 +146,8 @@ pub struct Outcome {
     pub lock_lost: bool,
     /// The very first write found a changed object: plan again.
     pub plan_again: bool,
+    /// What second looks have refused, and what has come to something else than was judged.
+    pub refused: Vec<Refused>,
 }
 
 /// A run over a plan.
@@ -178,6 +181,7 @@ pub struct Engine<'a> {
     late: bool,
     lock_lost: bool,
     plan_again: bool,
+    refused: Vec<Refused>,
     server: bool,
 }
 
@@ -265,6 +269,7 @@ impl<'a> Engine<'a> {
             late: false,
             lock_lost: false,
             plan_again: false,
+            refused: Vec::new(),
             server,
         }
     }
@@ -421,10 +426,17 @@ impl<'a> Engine<'a> {
             self.plan_again = true;
             self.stop();
         }
-        if let Failure::Refused { findings, .. } = failure {
-            for finding in findings {
-                self.events.send(Event::Finding { finding: Box::new(finding.clone()), excerpt: None });
+        match failure {
+            Failure::Refused { refused, .. } => {
+                for finding in &refused.findings {
+                    self.events.send(Event::Finding { finding: Box::new(finding.clone()), excerpt: None });
+                }
+                self.refused.push((**refused).clone());
             }
+            Failure::Differs(message) => {
+                self.refused.push(Refused::by_difference(planned.change.object.clone(), message));
+            }
+            _ => {}
         }
         let stopped = matches!(failure, Failure::Stopped(_) | Failure::NotSent);
         self.events.send(Event::ChangeDone {
@@ -472,6 +484,7 @@ impl<'a> Engine<'a> {
             late: self.late,
             lock_lost: self.lock_lost,
             plan_again: self.plan_again,
+            refused: self.refused,
         }
     }
 

@@ -295,10 +295,12 @@ impl Writer {
         if let Some(seen) = state.live.as_deref().filter(|_| state.has_moved && is_known) {
             state.takeover = self.seen_intent(planned, address, body, seen, Compare::Values).await?;
         }
-        if let (Some(takeover), Some(live)) = (&state.takeover, state.live.as_deref()) {
-            self.allowed()?;
+        if let (Some(takeover), Some(live)) = (&state.takeover, &state.live) {
             let rewrite = takeover.rewrite(live.resource_version());
+            let expected = self.expected_of_rewrite(planned, address, &rewrite, live).await?;
+            self.allowed()?;
             let written = self.cluster.patch(address, &rewrite, false).await.map_err(Failure::Cluster)?;
+            Self::as_rewritten(planned, expected.as_deref(), &written.object)?;
             // From here on the server tells what goes; nothing may that was not shown.
             self.seen_intent(planned, address, body, &written.object, Compare::Places).await?;
             (state.live, state.takeover) = (Some(written.object), None);
@@ -339,6 +341,7 @@ impl Writer {
                     if let Some(arrivals) = arrivals {
                         arrivals.none().await?;
                     }
+                    self.went_alone(planned).await?;
                     return Ok(Done {
                         terminating: pending.is_some(),
                         object: pending,

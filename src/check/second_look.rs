@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::judge::RunReport;
+use pushback_preflight::judge::Refused;
 use pushback_preflight::rule::Judgement;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
-use pushback_preflight::{Change, ChangeSet, Facts, Finding, Operation, Severity};
+use pushback_preflight::{Change, ChangeSet, Facts, Need, Needs, Operation};
 
+use super::gather::gather;
 use crate::cluster::{Cluster, Kinds};
 
 /// What a run was judged by, to judge single changes anew.
@@ -29,15 +30,6 @@ pub struct SecondLook {
     pub today: String,
 }
 
-/// What stands against a change that was allowed before.
-#[derive(Debug)]
-pub struct Refused {
-    /// The findings that refuse it.
-    pub findings: Vec<Finding>,
-    /// Facts that could not be had this time, and why.
-    pub unable: Vec<String>,
-}
-
 impl SecondLook {
     /// Whether the verdict on a change rests on what goes with its object, which may be more by now.
     #[must_use]
@@ -50,54 +42,147 @@ impl SecondLook {
     /// # Errors
     /// It is refused now.
     pub async fn judge(&self, change: Change) -> Result<(), Refused> {
-        let answers = self.facts.answers.iter().filter(|(need, _)| !need.tells_what_goes_with(&change));
-        let facts = Facts {
-            answers: answers.map(|(need, answer)| (need.clone(), answer.clone())).collect(),
-            changes: self.among_the_others(change),
-            cluster: self.facts.cluster.clone(),
-            ..Facts::default()
-        };
+        let facts =
+            Facts { changes: self.among_the_others(&change), cluster: self.facts.cluster.clone(), ..Facts::default() };
         let mut session = Session::new(self.selection.clone(), facts);
-        super::answer(&*self.cluster, &self.kinds, &mut session).await;
+        loop {
+            let needs = session.needs();
+            if needs.is_empty() {
+                break;
+            }
+            let stands = |need: &Need| self.facts.answers.contains_key(need) && !need.tells_what_goes_with(&change);
+            let (known, open): (Needs, Needs) = needs.into_iter().partition(stands);
+            session.answer(known.into_iter().map(|need| (need.clone(), self.facts.answer(&need))));
+            if !open.is_empty() {
+                let answers = gather(&*self.cluster, &self.kinds, &session, open).await;
+                session.answer(answers);
+            }
+        }
         let (report, _) = session.finish(Judgement::default(), &self.waivers, &self.today);
         if report.outcome.refuses() { Err(Refused::by(report)) } else { Ok(()) }
     }
 
-    /// The change set with this change in its place. The others have been judged: they are there for what this one means
+    /// The change set with this change in its place, as far as the rules look at others to judge it: thousands of
+    /// objects may be judged again, each by itself. The others have been judged: they are there for what this one means
     /// among them, and what they write is not looked at again.
-    fn among_the_others(&self, change: Change) -> ChangeSet {
-        let mut set = self.facts.changes.clone();
-        for other in &mut set.changes {
-            if matches!(other.operation, Operation::Create | Operation::Update) {
-                other.operation = Operation::Noop;
-            }
+    fn among_the_others(&self, change: &Change) -> ChangeSet {
+        let whole = &self.facts.changes;
+        let set = ChangeSet {
+            app: whole.app.clone(),
+            deletes_app: whole.deletes_app,
+            changes: Vec::new(),
+            missing_definitions: Vec::new(),
+        };
+        if change.stands_alone() && !self.selection.rules.iter().any(|it| it.rule.compares_the_whole()) {
+            return ChangeSet { changes: vec![change.clone()], ..set };
         }
+        let as_judged = |other: &Change| {
+            let writes = matches!(other.operation, Operation::Create | Operation::Update);
+            Change { operation: if writes { Operation::Noop } else { other.operation }, ..other.clone() }
+        };
+        let mut changes: Vec<Change> = whole.changes.iter().map(as_judged).collect();
         let key = change.object.key();
-        match set.changes.iter_mut().find(|other| other.object.key() == key) {
-            Some(place) => *place = change,
-            None => set.changes.push(change),
+        match changes.iter_mut().find(|other| other.object.key() == key) {
+            Some(place) => *place = change.clone(),
+            None => changes.push(change.clone()),
         }
-        set
+        ChangeSet { changes, missing_definitions: whole.missing_definitions.clone(), ..set }
     }
 }
 
-impl Refused {
-    fn by(report: RunReport) -> Self {
-        let unable = report.rules.into_iter().flat_map(|rule| rule.unable).collect();
-        let refuses = |finding: &Finding| finding.severity == Severity::Error && finding.waived.is_none();
-        Self { findings: report.findings.into_iter().filter(refuses).collect(), unable }
+/// The first reason, and how many more there are.
+#[must_use]
+pub fn reason(refused: &Refused) -> String {
+    let found =
+        refused.findings.iter().map(|finding| format!("{} ({}): {}", finding.rule, finding.check, finding.message));
+    let mut reasons = found.chain(refused.unable.iter().map(|(_, reason)| reason.clone()));
+    let first = reasons.next().unwrap_or_default();
+    match reasons.count() {
+        0 => first,
+        more => format!("{first} (and {more} more)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use pushback_preflight::rule::{Checked, Memory, Rule, RuleMeta, Settings};
+    use pushback_preflight::selection::{Origin, Selected};
+    use pushback_preflight::{ObjectRef, Verification};
+
+    use super::*;
+    use crate::cluster::directory::DirectoryCluster;
+
+    static META: RuleMeta = RuleMeta {
+        name: "Counting",
+        summary: "",
+        docs: "",
+        checks: &[],
+        settings: &[],
+        needs: "",
+        default: true,
+        on_directory: true,
+    };
+
+    /// Counts the changes that it is shown.
+    #[derive(Debug, Default)]
+    struct Counting(AtomicUsize);
+
+    impl Rule for Counting {
+        fn meta(&self) -> &'static RuleMeta {
+            &META
+        }
+        fn plan(&self, _: &ChangeSet, _: &Settings) -> Needs {
+            Needs::new()
+        }
+        fn check(&self, facts: &Facts, _: &Settings, _: &mut Memory) -> Checked {
+            self.0.fetch_add(facts.changes.changes.len(), Ordering::SeqCst);
+            Checked::Done(Judgement::default())
+        }
     }
 
-    /// The first reason, and how many more there are.
-    #[must_use]
-    pub fn reason(&self) -> String {
-        let found =
-            self.findings.iter().map(|finding| format!("{} ({}): {}", finding.rule, finding.check, finding.message));
-        let mut reasons = found.chain(self.unable.iter().cloned());
-        let first = reasons.next().unwrap_or_default();
-        match reasons.count() {
-            0 => first,
-            more => format!("{first} (and {more} more)"),
+    fn update(group: &str, kind: &str, resource: &str, name: String) -> Change {
+        Change {
+            object: ObjectRef { group: group.to_owned(), kind: kind.to_owned(), name, ..ObjectRef::default() },
+            resource: resource.to_owned(),
+            namespaced: true,
+            operation: Operation::Update,
+            desired: None,
+            live: None,
+            result: None,
+            verification: Verification::Server,
+            positions: None,
+            orphaned: false,
+            taken_from: Vec::new(),
         }
+    }
+
+    #[tokio::test]
+    async fn to_judge_every_update_again_shows_the_rules_each_change_once_and_definitions_among_the_others() {
+        const UPDATES: usize = 500;
+        let mut changes: Vec<Change> =
+            (0..UPDATES).map(|number| update("", "ConfigMap", "configmaps", format!("c{number}"))).collect();
+        let definition =
+            update("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", "d".to_owned());
+        changes.push(definition.clone());
+        let folder = tempfile::tempdir().expect("folder");
+        let cluster = Arc::new(DirectoryCluster::open(folder.path()).expect("a folder"));
+        let rule: &'static Counting = Box::leak(Box::default());
+        let selected = Selected { rule, settings: Settings::default(), origin: Origin::Default };
+        let look = SecondLook {
+            kinds: cluster.kinds().await.expect("kinds"),
+            cluster,
+            selection: Selection { rules: vec![selected], ..Selection::default() },
+            facts: Facts { changes: ChangeSet { changes, ..ChangeSet::default() }, ..Facts::default() },
+            waivers: Vec::new(),
+            today: "2026-01-01".to_owned(),
+        };
+        for change in &look.facts.changes.changes[..UPDATES] {
+            look.judge(change.clone()).await.expect("allowed");
+        }
+        assert_eq!(rule.0.swap(0, Ordering::SeqCst), UPDATES);
+        look.judge(definition).await.expect("allowed");
+        assert_eq!(rule.0.load(Ordering::SeqCst), UPDATES + 1);
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::arguments::WriteArgs;
 use super::error::CommandError;
 use super::outcome::End;
-use super::pipeline::{Setup, until_dismissed, until_stopped};
+use super::pipeline::{Setup, until_dismissed, until_stopped, write_reports};
 use super::run::Run;
 use crate::app::history::{self, ChangeSummary, Judged};
 use crate::app::inventory::Inventory;
@@ -154,6 +154,7 @@ impl Writing<'_> {
             self.run
                 .warn("record", "the cluster does not answer, so the app's lock is not released: it expires by itself");
         }
+        self.report_refusals(plan, &outcome);
         if outcome.plan_again { Ok(Ended::PlanAgain) } else { Ok(Ended::Done(Box::new(outcome))) }
     }
 
@@ -204,6 +205,17 @@ impl Writing<'_> {
         let (second_look, events) = (Some(Arc::clone(self.second_look)), self.run.events.clone());
         let engine = Engine::new(plan, &self.setup.config, &options, cluster, session, second_look, events);
         engine.run(self.run.stop.clone()).await
+    }
+
+    /// The reports were written with the verdict: what was refused later belongs to them, too.
+    fn report_refusals(&self, plan: &Plan, outcome: &Outcome) {
+        if outcome.refused.is_empty() {
+            return;
+        }
+        let report = self.report.clone().revised(&outcome.refused);
+        if let Err(error) = write_reports(self.run, self.setup, plan, &report) {
+            self.run.warn("report", error.message());
+        }
     }
 
     fn judged(&self) -> Judged<'_> {

@@ -5,6 +5,7 @@ mod deletions;
 mod folders;
 mod new_namespaces;
 mod sweep;
+mod told;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::api::ApiClient;
-use crate::support::apply::TestApp;
+use crate::support::apply::{TestApp, config_map};
 use crate::support::proxy::{FaultProxy, Matching, Verb, any};
 use crate::support::webhook::{Form, Registration, Verdict, Webhook, configuration};
 use crate::support::{Pushback, Ran, TestCase, TestCluster, cases, wait_until};
@@ -29,8 +30,9 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_policy_of_the_set_that_narrows_a_definition_of_the_set,
         ApiServer: a_definition_that_somebody_else_changes_after_its_verdict,
         ApiServer: an_update_that_was_not_verified_is_judged_before_its_write,
+        ApiServer: a_webhook_that_narrows_a_definition_when_its_fields_are_taken_over,
     ];
-    [own, deletions::tests(), folders::tests(), new_namespaces::tests(), sweep::tests()].concat()
+    [own, deletions::tests(), folders::tests(), new_namespaces::tests(), sweep::tests(), told::tests()].concat()
 }
 
 /// A definition with an object of it, and an app behind a proxy.
@@ -306,6 +308,50 @@ fn a_definition_that_somebody_else_changes_after_its_verdict() {
     // What is theirs would go with the update: it is planned again, and refused.
     assert_eq!(boxes.stored_fields(), ["size", "weight"], "{}", ran.stdout);
     ran.expect(10);
+}
+
+/// A takeover is two writes, and admission sees both. The first changes nothing by itself.
+fn a_webhook_that_narrows_a_definition_when_its_fields_are_taken_over() {
+    let boxes = Boxes::new("narrowed-takeover");
+    let api = boxes.api();
+    let of_kapp = |name: &str| {
+        let mut definition = boxes.definition(&["size"]);
+        definition["metadata"]["name"] = json!(format!("{name}s.{}", boxes.group()));
+        definition["spec"]["names"] =
+            json!({"kind": format!("Of{name}"), "plural": format!("{name}s"), "singular": name});
+        let path = api.path_of(&definition);
+        let collection = path.rsplit_once('/').expect("a path").0;
+        api.post(&format!("{collection}?fieldManager=kapp"), &definition).ok();
+        (definition, path)
+    };
+    for real_only in [false, true] {
+        let (mut definition, path) = of_kapp(if real_only { "crate" } else { "chest" });
+        // What is applied is what was judged; only the request in between is not.
+        let narrows = move |request: &Value| {
+            let is_apply = request["options"]["force"] == true;
+            let is_other = is_apply || request["operation"] != "UPDATE" || (real_only && request["dryRun"] == true);
+            seen(request).unwrap_or_else(|| match is_other || request["object"].pointer(FIELDS).is_none() {
+                true => Verdict::Allow,
+                false => Verdict::Patch(json!([{"op": "remove", "path": format!("{FIELDS}/size")}])),
+            })
+        };
+        let _registered = boxes.webhook(narrows);
+        definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["colour"] =
+            json!({"type": "string"});
+        let input = format!("{}---\n{definition}\n---\n{}\n", boxes.whole(&["size"]), config_map("rest", "1"));
+        let ran = boxes.app.apply(&input, &["--dangerous-override-ownership-of-existing-resources"]);
+        let stored = api.get(&path).ok();
+        let ran = ran.expect(20);
+        let name = definition["metadata"]["name"].as_str().expect("a name");
+        let (state, message) = unfinished(&ran, name);
+        assert_eq!(state, "failed");
+        if real_only {
+            assert!(message.contains("spec.versions[0].schema"), "{message}");
+        } else {
+            assert!(stored.pointer(&format!("{FIELDS}/size")).is_some(), "{}", ran.stdout);
+            assert!(findings(&ran).contains(&format!("existingFieldRemoval error {name}")), "{:?}", findings(&ran));
+        }
+    }
 }
 
 /// A policy of the set keeps the update from being verified; what the server makes of it ends Pods.

@@ -134,6 +134,10 @@ impl Rule for UpgradeDiff {
         &META
     }
 
+    fn compares_the_whole(&self) -> bool {
+        true
+    }
+
     fn plan(&self, _changes: &ChangeSet, settings: &Settings) -> Needs {
         model_need(settings).into_iter().collect()
     }

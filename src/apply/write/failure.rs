@@ -1,7 +1,7 @@
 //! Why a write did not come about: what the engine tells of it, and what it does with those that depend on it, follows
 //! from this.
 
-use pushback_preflight::Finding;
+use pushback_preflight::judge::Refused;
 
 use crate::app::session::LockLost;
 use crate::cluster::ClusterError;
@@ -14,7 +14,7 @@ pub(in crate::apply) enum Failure {
     /// The object is no longer what was planned for.
     Changed(String),
     /// A second look refuses it.
-    Refused { message: String, findings: Vec<Finding> },
+    Refused { message: String, refused: Box<Refused> },
     /// It was done, and came to something else than was judged.
     Differs(String),
     /// The old object does not go.

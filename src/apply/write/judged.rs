@@ -3,16 +3,21 @@
 
 use std::sync::Arc;
 
+use pushback_preflight::judge::Refused;
 use pushback_preflight::{Change, ObjectExt, Operation, Verification};
 use serde_json::Value;
 
 use super::{Failure, Writer};
-use crate::check::second_look::Refused;
-use crate::cluster::{Address, ApplyOptions, ErrorKind};
+use crate::check::second_look;
+use crate::cluster::{Address, ApplyOptions, ErrorKind, Patch};
 use crate::plan::{Planned, answer, compare, conflicts};
 
 /// Places of a difference that a message names.
 const SHOWN: usize = 3;
+
+/// What an answer is compared with.
+const JUDGED: &str = "was judged";
+const MANIFEST: &str = "the manifest says";
 
 impl Writer {
     /// What the server is going to make of an object: what it said to the plan, or, where that may be outdated, what it
@@ -40,6 +45,35 @@ impl Writer {
         Ok(Some(now))
     }
 
+    /// Before the entries of predecessors become ours: admission is asked at that very request, too, and may change
+    /// what all depends on. What the object is going to be after it.
+    pub(super) async fn expected_of_rewrite(
+        &self,
+        planned: &Planned,
+        address: &Address,
+        rewrite: &Patch,
+        live: &Arc<Value>,
+    ) -> Result<Option<Arc<Value>>, Failure> {
+        let Some(second_look) = self.second_look.as_ref().filter(|_| planned.asked_again) else { return Ok(None) };
+        let now = self.cluster.patch(address, rewrite, true).await.map_err(Failure::Cluster)?.object;
+        if !answer::differences(&planned.change.object, live, &now).is_empty() {
+            let judged = second_look.judge(self.as_it_has_become(&planned.change, Some(live), &now)).await;
+            judged.map_err(|refused| {
+                refusal("its fields are not taken over: what the server would make of it now is refused", refused)
+            })?;
+        }
+        Ok(Some(now))
+    }
+
+    /// After the entries of predecessors have become ours: nothing else has changed than was said.
+    pub(super) fn as_rewritten(planned: &Planned, expected: Option<&Value>, written: &Value) -> Result<(), Failure> {
+        let places = expected.map(|expected| answer::differences(&planned.change.object, expected, written));
+        match places.filter(|places| !places.is_empty()) {
+            Some(places) => Err(differs(JUDGED, &places)),
+            None => Ok(()),
+        }
+    }
+
     /// Before an object is deleted to be created anew: the server would still take the new one.
     pub(super) async fn can_come_back(&self, planned: &Planned, address: &Address) -> Result<(), Failure> {
         let Some(body) = planned.change.desired.as_deref().filter(|_| self.cluster.capabilities().server) else {
@@ -63,6 +97,18 @@ impl Writer {
         judged.map_err(|refused| refusal("it is not deleted: what would go with it now is refused", refused))
     }
 
+    /// After a namespace began to go: nothing new can come into it, and what has come since the last look is named.
+    /// Nothing can keep it.
+    pub(super) async fn went_alone(&self, planned: &Planned) -> Result<(), Failure> {
+        let change = &planned.change;
+        let is_namespace = change.object.group.is_empty() && change.object.kind == "Namespace";
+        let second_look = self.second_look.as_ref().filter(|it| is_namespace && it.rests_on_what_goes_with(change));
+        let Some(second_look) = second_look.filter(|_| self.cluster.capabilities().server) else { return Ok(()) };
+        let judged = second_look.judge(change.clone()).await;
+        judged
+            .map_err(|refused| refusal("it was deleted, and with it what somebody created at the same moment", refused))
+    }
+
     /// After a write: the server has made of the object what it had said, or at least nothing that would have been
     /// refused.
     pub(super) async fn as_expected(
@@ -78,11 +124,16 @@ impl Writer {
         match expected.map(|expected| answer::differences(&change.object, expected, written)) {
             Some(places) if places.is_empty() => return Ok(()),
             // It was asked a moment before, because all depends on it.
-            Some(places) if planned.asked_again => return Err(differs(&places)),
+            Some(places) if planned.asked_again => return Err(differs(JUDGED, &places)),
             // Some webhooks write something else each time.
             Some(_) => {}
             None if answer::is_definition(&change.object) => {}
-            None => return Ok(()),
+            // Nobody has seen what the server makes of it: what it sets is all that there is to go by.
+            None => {
+                let set = change.desired.as_deref().map(|desired| answer::set_otherwise(desired, written));
+                let places = set.flatten().unwrap_or_default();
+                return if places.is_empty() { Ok(()) } else { Err(differs(MANIFEST, &places)) };
+            }
         }
         let Some(second_look) = &self.second_look else { return Ok(()) };
         let judged = second_look.judge(self.as_it_has_become(change, change.live.as_ref(), written)).await;
@@ -124,16 +175,16 @@ fn is_same_upgrade(change: &Change, live: Option<&Arc<Value>>, now: &Value) -> b
 }
 
 fn refusal(what: &str, refused: Refused) -> Failure {
-    Failure::Refused { message: format!("{what}: {}", refused.reason()), findings: refused.findings }
+    Failure::Refused { message: format!("{what}: {}", second_look::reason(&refused)), refused: Box::new(refused) }
 }
 
-fn differs(places: &[String]) -> Failure {
+fn differs(than: &str, places: &[String]) -> Failure {
     let more = match places.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let places = places[..places.len().min(SHOWN)].join(", ");
     Failure::Differs(format!(
-        "it was written, but the server has made something else of it than was judged: {places}{more}"
+        "it was written, but the server has made something else of it than {than}: {places}{more}"
     ))
 }

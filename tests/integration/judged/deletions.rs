@@ -20,6 +20,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: an_object_that_comes_after_the_verdict_keeps_its_definition_when_the_app_is_deleted,
         ApiServer: an_object_that_comes_at_the_moment_of_the_deletion_is_told,
         ApiServer: a_guest_that_comes_after_the_verdict_keeps_its_namespace,
+        ApiServer: a_guest_that_comes_at_the_moment_of_the_deletion_of_its_namespace_is_told,
         ApiServer: a_volume_whose_policy_changes_after_the_verdict_keeps_its_claim,
     ]
 }
@@ -176,6 +177,27 @@ fn a_guest_that_comes_after_the_verdict_keeps_its_namespace() {
     let kept = boxes.api().get(&format!("/api/v1/namespaces/{host}")).ok();
     assert_eq!(kept["metadata"]["deletionTimestamp"], Value::Null, "{}", ran.stdout);
     assert!(findings(&ran.expect(20)).contains(&format!("namespaceDeleted error {host}")));
+}
+
+/// Nothing can keep it, and it is named; what the run had been told of before is none.
+fn a_guest_that_comes_at_the_moment_of_the_deletion_of_its_namespace_is_told() {
+    use crate::support::proxy::{Verb, matching};
+    let boxes = Boxes::new("host-moment");
+    let host = format!("{}-host", boxes.namespace);
+    let namespace = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {host}}}}}\n---\n");
+    boxes.app.apply(&(NAMESPACES.to_owned() + &namespace + &boxes.whole(&["size"])), &["--wait=false"]).expect(0);
+    let (api, collection) = (boxes.api(), format!("/api/v1/namespaces/{host}/configmaps"));
+    let guest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "guest"}});
+    boxes.proxy.before(matching(Verb::Delete, "namespaces").named(&host).nth(1), move |_| {
+        api.post(&collection, &guest).ok();
+    });
+    let ran = boxes.app.apply(&(NAMESPACES.to_owned() + &boxes.whole(&["size"])), &["--wait=false"]).expect(20);
+    assert!(findings(&ran).contains(&format!("namespaceDeleted error {host}")), "{:?}", findings(&ran));
+    let finding = ran.events_of("finding").into_iter().find(|event| event["finding"]["verdict"] == "breaking");
+    let names = finding.expect("a finding")["finding"]["liveObjects"]["names"].clone();
+    assert_eq!(names, json!([format!("ConfigMap {host}/guest")]));
+    let (_, message) = unfinished(&ran, &host);
+    assert!(message.contains("it was deleted"), "{message}");
 }
 
 fn a_volume_whose_policy_changes_after_the_verdict_keeps_its_claim() {
