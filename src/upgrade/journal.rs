@@ -1,6 +1,7 @@
 //! The journal of an experiment: what it is about to change, written to the cluster before anything is sent, so that
 //! whoever comes after a killed run can take it back. A Secret where it holds what only readers of Secrets may see.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -12,7 +13,9 @@ use sha2::{Digest, Sha256};
 
 use super::change::Step;
 use super::mark::MARK;
-use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds, ListQuery, list_all};
+use crate::cluster::{
+    Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds, ListQuery, Patch, list_all,
+};
 
 /// The label's value on journals.
 const IS_JOURNAL: &str = "journal";
@@ -22,6 +25,9 @@ pub const IS_OBJECT: &str = "object";
 pub const IS_LOCK: &str = "lock";
 /// What every journal's name begins with.
 pub const NAME_PREFIX: &str = "pushback-experiment-";
+/// On a journal: what the server has made something else of, on the way back. What the journal itself says holds nothing
+/// of it.
+const ALTERED_ANNOTATION: &str = "pushback.dev/not-restored";
 /// The key of its data.
 const DATA_KEY: &str = "journal";
 /// Layout that this version writes, and the newest that it reads.
@@ -75,6 +81,8 @@ pub struct Stored {
     pub mark: String,
     /// What it says.
     pub journal: Journal,
+    /// What an earlier way back has left otherwise, in words without values.
+    pub altered: Vec<String>,
 }
 
 /// A journal that this version cannot act on.
@@ -174,11 +182,31 @@ impl Draft {
                 _ => return Err(error),
             },
         };
-        Ok(Stored { uid: stored.uid().to_owned(), address: self.address, mark: self.mark, journal: self.journal })
+        Ok(Stored {
+            uid: stored.uid().to_owned(),
+            address: self.address,
+            mark: self.mark,
+            journal: self.journal,
+            altered: Vec::new(),
+        })
     }
 }
 
 impl Stored {
+    /// Notes what the server has made something else of, so that a later run tells it, too.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn note_altered(&self, cluster: &dyn Cluster, altered: &[String]) -> Result<(), ClusterError> {
+        let all: BTreeSet<&str> = self.altered.iter().chain(altered).map(String::as_str).collect();
+        if altered.iter().all(|what| self.altered.contains(what)) {
+            return Ok(());
+        }
+        let text = all.into_iter().collect::<Vec<_>>().join("\n");
+        let patch = json!({"metadata": {"uid": self.uid, "annotations": {ALTERED_ANNOTATION: text}}});
+        cluster.patch(&self.address, &Patch::Merge(patch), false).await.map(drop)
+    }
+
     /// Deletes it: nothing is left to take back.
     ///
     /// # Errors
@@ -262,6 +290,7 @@ fn read(kind: &Arc<Kind>, object: &Value) -> Result<Stored, String> {
         uid: object.uid().to_owned(),
         mark: mark(object.name(), &text),
         journal,
+        altered: object.annotation(ALTERED_ANNOTATION).into_iter().flat_map(str::lines).map(str::to_owned).collect(),
     })
 }
 

@@ -146,6 +146,9 @@ async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left, accept: bo
     }
     for stored in &left.found.journals {
         let (failed, changed) = (recovered.failed.len(), recovered.left.len());
+        let kept = |why: &str| format!("{why}; {} says what was before", stored.address);
+        recovered.left.extend(stored.altered.iter().map(|why| kept(why)));
+        let mut altered = Vec::new();
         for step in stored.journal.steps.iter().rev() {
             let what = format!("{}: {}", stored.journal.experiment, step.describe());
             if !stays_inside(stored, step) {
@@ -154,13 +157,24 @@ async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left, accept: bo
             }
             match revert(cluster, kinds, step, &stored.mark, Asked::ByAnother).await {
                 Ok(Reverted::Restored) => recovered.done.push(format!("{what}: taken back")),
+                // An earlier way back has said what is not.
+                Ok(Reverted::Nothing) if !stored.altered.is_empty() => {}
                 Ok(Reverted::Nothing) => recovered.done.push(format!("{what}: is as before")),
                 Ok(Reverted::Replaced) => recovered.done.push(format!("{what}: another one is in its place")),
                 Ok(Reverted::Left(why) | Reverted::Gone(why) | Reverted::Released(why)) => {
-                    recovered.left.push(format!("{why}; {} says what was before", stored.address));
+                    recovered.left.push(kept(&why));
+                }
+                Ok(Reverted::Altered(why)) => {
+                    if !stored.altered.contains(&why) {
+                        recovered.left.push(kept(&why));
+                    }
+                    altered.push(why);
                 }
                 Err(error) => recovered.failed.push(format!("{what}: {error}")),
             }
+        }
+        if let Err(error) = stored.note_altered(cluster, &altered).await {
+            recovered.failed.push(format!("{}: {error}", stored.address));
         }
         let is_settled = recovered.failed.len() == failed && (accept || recovered.left.len() == changed);
         if is_settled && let Err(error) = stored.remove(cluster).await {

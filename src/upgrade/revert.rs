@@ -21,6 +21,10 @@ const ATTEMPTS: u32 = 8;
 /// How often it is looked whether an object that is being deleted is gone, once a second.
 const LOOKS: u32 = 30;
 
+/// Why something is not as before.
+const CHANGED: &str = "changed since by somebody else";
+const ALTERED: &str = "the server has made something else of it";
+
 /// What became of one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reverted {
@@ -37,6 +41,9 @@ pub enum Reverted {
     Released(String),
     /// Not all is as it was before, and it is left as it is; in words without values.
     Left(String),
+    /// The same, where the server makes something else of it: a field that the journal does not know. A later look would
+    /// not find it.
+    Altered(String),
 }
 
 /// Who asks.
@@ -130,13 +137,13 @@ impl Reverting<'_> {
                 let created = self.cluster.create(&self.address, &body, false).await?.object;
                 let differing = places(&difference::between_contents(&body, &created));
                 self.give_all_back(&created).await?;
-                return Ok(self.as_before(&differing, "the server has made something else of it"));
+                return Ok(self.as_before(&differing, ALTERED, Reverted::Altered));
             };
             if found.uid() != target.uid && found.annotation(MARK) == Some(self.mark) {
                 // Created by a run that was killed before it could say whose it is.
                 let differing = places(&lost(body, &found));
                 self.give_all_back(&found).await?;
-                return Ok(self.as_before(&differing, "changed since by somebody else"));
+                return Ok(self.as_before(&differing, CHANGED, Reverted::Left));
             }
             if found.uid() != target.uid {
                 let differing = places(&lost(body, &found));
@@ -159,10 +166,10 @@ impl Reverting<'_> {
         ))
     }
 
-    fn as_before(&self, differing: &str, why: &str) -> Reverted {
+    fn as_before(&self, differing: &str, why: &str, reverted: fn(String) -> Reverted) -> Reverted {
         match differing {
             "" => Reverted::Restored,
-            places => Reverted::Left(format!("{places} of {}: {why}", self.step.target)),
+            places => reverted(format!("{places} of {}: {why}", self.step.target)),
         }
     }
 
@@ -192,7 +199,10 @@ impl Reverting<'_> {
             });
         }
         let mut way = Way { expected: live.as_ref().clone(), ..Way::default() };
-        values.iter().for_each(|field| self.plan(field, live, &mut way));
+        // What the server has changed on the way back was not asked about before: whose it was then, is known since.
+        let held = self.step.held.as_ref().unwrap_or(&self.step.owners);
+        let held = [&held[..], &unforeseen.owners[..]].concat();
+        values.iter().for_each(|field| self.plan(field, live, &held, &mut way));
         if let Change::Finalizer(name) = &self.step.change {
             way.operations.extend(without_finalizer(&mut way.expected, name));
         }
@@ -226,12 +236,11 @@ impl Reverting<'_> {
     }
 
     /// What gives a field its old value; nothing where it has it. Where it has neither that nor ours, it is noted.
-    fn plan(&self, field: &FieldChange, live: &Value, way: &mut Way) {
+    fn plan(&self, field: &FieldChange, live: &Value, held: &[Value], way: &mut Way) {
         let current = field.place.get(live);
         if current == field.before.as_ref() {
             return;
         }
-        let held = self.step.held.as_ref().unwrap_or(&self.step.owners);
         if self.asked == Asked::AfterUpgrade && owners::is_taken_by_app(live, &field.place, held) {
             way.released.push(field.place.to_string());
             return;
@@ -297,13 +306,14 @@ impl Way {
     fn end(self, target: &Target, restores: bool) -> Reverted {
         let mut reasons = Vec::new();
         if !self.left.is_empty() {
-            reasons.push(format!("{} of {target}: changed since by somebody else", self.left.join(", ")));
+            reasons.push(format!("{} of {target}: {CHANGED}", self.left.join(", ")));
         }
         if !self.differing.is_empty() {
             let places = places(&self.differing);
-            reasons.push(format!("{places} of {target}: the server has made something else of it"));
+            reasons.push(format!("{places} of {target}: {ALTERED}"));
         }
         match (reasons.is_empty(), self.released.is_empty()) {
+            (false, _) if !self.differing.is_empty() => Reverted::Altered(reasons.join("; ")),
             (false, _) => Reverted::Left(reasons.join("; ")),
             (true, false) => {
                 Reverted::Released(format!("{} of {target}: as the new release says", self.released.join(", ")))

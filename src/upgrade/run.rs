@@ -222,13 +222,19 @@ impl Runner<'_> {
     /// Reverts in reverse, and deletes the journal once all is as before: it alone says what was.
     async fn take_back(&self, journal: &Stored, outcome: &mut Outcome) -> Result<(), ClusterError> {
         let kinds = self.cluster.kinds().await?;
-        let mut failed = None;
+        let (mut failed, mut altered) = (None, Vec::new());
         for step in journal.journal.steps.iter().rev() {
             match self.take_one_back(&kinds, step, &journal.mark).await {
-                Ok(reverted) => self.note_reverted(step, reverted, outcome),
+                Ok(reverted) => {
+                    if let Reverted::Altered(what) = &reverted {
+                        altered.push(what.clone());
+                    }
+                    self.note_reverted(step, reverted, outcome);
+                }
                 Err(error) => failed = Some(error),
             }
         }
+        journal.note_altered(&*self.cluster, &altered).await?;
         if let Some(error) = failed {
             return Err(error);
         }
@@ -259,7 +265,7 @@ impl Runner<'_> {
             Reverted::Restored | Reverted::Nothing | Reverted::Replaced => {}
             Reverted::Released(what) => outcome.deviate("set_by_release", what),
             Reverted::Gone(what) if self.released.is_some_and(removes) => outcome.deviate("removed_by_release", what),
-            Reverted::Gone(what) | Reverted::Left(what) => {
+            Reverted::Gone(what) | Reverted::Left(what) | Reverted::Altered(what) => {
                 outcome.deviate("changed_by_another", what.clone());
                 outcome.not_restored.push(what);
             }

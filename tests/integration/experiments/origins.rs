@@ -12,13 +12,16 @@ use crate::support::pushback::Ran;
 use crate::support::webhook::{Form, Registration, Verdict, Webhook};
 use crate::support::{Pushback, TestCase, TestCluster, cases, wait_until};
 
+mod recovered;
+
 pub(crate) fn tests() -> Vec<TestCase> {
-    cases![
+    let own = cases![
         ApiServer: a_map_of_client_side_apply_is_whole_again,
         ApiServer: whoever_made_an_object_has_every_value_of_it_back,
         ApiServer: what_a_webhook_changes_along_with_an_injection_comes_back_too,
         ApiServer: what_a_webhook_does_not_let_come_back_is_named,
-    ]
+    ];
+    [own, recovered::tests()].concat()
 }
 
 /// How an object came to be as it is.
@@ -192,14 +195,26 @@ impl Place {
         })
     }
 
-    /// Runs what is in the folder of experiments.
-    fn run(&self) -> Ran {
+    /// The steady state of every experiment.
+    fn make_steady(&self) {
         let always = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"namespace": self.namespace, "name": "always"}});
         self.cluster.api().apply(&always).ok();
+    }
+
+    /// Runs what is in the folder of experiments.
+    fn run(&self) -> Ran {
+        self.make_steady();
         let given = ["upgrade", "run", "experiments", "--allow-namespace", &self.namespace, "--max-danger", "high"];
         let shown = ["--yes", "--fail-on-verdict", "never", "--format", "json"];
         self.pushback.run(&[&given[..], &shown].concat())
+    }
+}
+
+impl Place {
+    fn recover(&self, more: &[&str]) -> Ran {
+        let given = ["upgrade", "recover", "--allow-namespace", &self.namespace, "--yes"];
+        self.pushback.run(&[&given[..], more].concat())
     }
 }
 
@@ -310,13 +325,22 @@ fn what_a_webhook_does_not_let_come_back_is_named() {
     let named = format!("spec.runtime of InferenceService {}/models: ", place.namespace);
     let not_restored = outcome["notRestored"].as_array().expect("what is not as before");
     assert_eq!(not_restored.len(), 1, "{report}");
-    assert!(not_restored[0].as_str().is_some_and(|what| what.starts_with(&named)), "{report}");
+    assert_eq!(not_restored[0], format!("{named}the server has made something else of it"), "{report}");
     let live = api.get(&path).ok();
     assert_eq!((&live["spec"]["storage"]["bucket"], &live["spec"]["runtime"]), (&json!("models"), &json!("touched")));
     drop(registration);
     let journals =
         format!("/api/v1/namespaces/{}/secrets?labelSelector=pushback.dev/experiment=journal", place.namespace);
     assert_eq!(api.list(&journals).len(), 1, "it says what was there before");
+    // Nothing gives it back from here on, and every recovery says so until that is accepted.
+    for _ in 0..2 {
+        let ran = place.recover(&[]).expect(20);
+        assert!(ran.complaints().contains(&named) || ran.stdout.contains(&named), "{}{}", ran.stdout, ran.stderr);
+        assert_eq!(api.list(&journals).len(), 1);
+    }
+    place.recover(&["--accept-changed"]).expect(0);
+    assert_eq!(api.list(&journals).len(), 0);
+    assert_eq!(place.recover(&[]).expect(0).stdout, "Nothing is left to take back.\n");
 }
 
 /// An object, the field of it that comes second where it is not made at once, and an experiment that changes it.
@@ -354,6 +378,22 @@ fn whoever_made_an_object_has_every_value_of_it_back() {
 
 const AS_BEFORE: &str = "as before";
 
+impl Cell {
+    fn of(subject: &Subject, origin: Origin, before: &Value, after: &Value, said: &str) -> Self {
+        let was_deleted = subject.kind.ends_with("Deletion");
+        let is = if kept(after.clone(), was_deleted) != kept(before.clone(), was_deleted) {
+            "values differ"
+        } else if managers(after) != managers(before) {
+            "managers differ"
+        } else {
+            AS_BEFORE
+        };
+        let title = format!("{} | {}", subject.kind, subject.what);
+        let detail = format!("{title}, made by {}: {is}: {after}, before {before}; {said}", origin.word());
+        Self { title, is, detail }
+    }
+}
+
 /// All experiments on objects of one origin.
 fn swept(origin: Origin) -> Vec<Cell> {
     let place = Place::new();
@@ -372,17 +412,7 @@ fn swept(origin: Origin) -> Vec<Cell> {
         let outcome = &report["experiments"][number];
         assert!(outcome["changes"].as_array().is_some_and(|changes| !changes.is_empty()), "not made: {outcome}");
         let after = api.get(&api.path_of(&subject.object)).ok();
-        let was_deleted = subject.kind.ends_with("Deletion");
-        let is = if kept(after.clone(), was_deleted) != kept(before.clone(), was_deleted) {
-            "values differ"
-        } else if managers(&after) != managers(&before) {
-            "managers differ"
-        } else {
-            AS_BEFORE
-        };
-        let title = format!("{} | {}", subject.kind, subject.what);
-        let detail = format!("{title}, made by {}: {is}: {after}, before {before}; {outcome}", origin.word());
-        Cell { title, is, detail }
+        Cell::of(subject, origin, &before, &after, &outcome.to_string())
     };
     subjects.iter().zip(before).enumerate().map(look).collect()
 }
