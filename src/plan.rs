@@ -23,6 +23,7 @@ pub mod ordering;
 pub mod providers;
 pub mod quota;
 pub mod refusal;
+mod rivals;
 pub mod takeover;
 mod view;
 

@@ -140,6 +140,14 @@ pub enum AppError {
         /// Name.
         name: String,
     },
+    /// Two records have the app's name: kapp knows the record under either.
+    #[error("app {app} has two records in namespace {namespace}: ConfigMaps {app} and {app}{QUALIFIED_SUFFIX}")]
+    TwoRecords {
+        /// Namespace.
+        namespace: String,
+        /// App.
+        app: String,
+    },
     /// The record cannot be read.
     #[error("the record ConfigMap {namespace}/{name} is damaged: {reason}")]
     Damaged {
@@ -225,7 +233,13 @@ pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, A
     let unqualified = address(plain);
     let (first, second) = futures::join!(cluster.get(&qualified), cluster.get(&unqualified));
     let read = AppError::cluster("read the app's record");
+    let is_record = |found: &Value| found.label(RECORD_LABEL).is_some();
     let (address, found) = match (first, second) {
+        // One of the two shadows the other: forged, or left by a kapp that was killed while it renamed the record.
+        (Ok(Some(first)), Ok(Some(second))) if is_record(&first) && is_record(&second) => {
+            return Err(AppError::TwoRecords { namespace: app.namespace, app: app.name });
+        }
+        (Ok(Some(first)), Ok(Some(second))) if !is_record(&first) && is_record(&second) => (unqualified, Some(second)),
         (Ok(Some(found)), _) => (qualified, Some(found)),
         // Who may read only one name by RBAC uses that one; any other failure must not make a second record.
         (Err(error), _) if error.kind != ErrorKind::Forbidden => return Err(read(error)),

@@ -111,6 +111,14 @@ impl From<AppError> for CommandError {
                 message,
                 vec!["choose another app name, or another namespace for the record (--app-namespace)".to_owned()],
             ),
+            AppError::TwoRecords { .. } => Self::one(
+                ExitCode::Usage,
+                message,
+                vec![
+                    "delete the one that is forged or left over; `kubectl get configmap -o yaml` shows what each says"
+                        .to_owned(),
+                ],
+            ),
             AppError::Damaged { .. } | AppError::Newer { .. } => Self::one(ExitCode::Usage, message, Vec::new()),
         }
     }

@@ -17,12 +17,11 @@ use super::desired::Desired;
 use super::live::{self, Live};
 use super::providers::Providers;
 use super::{
-    Kept, Plan, PlanError, PlanWarning, Planned, answer, missing, misspelt, ordering, quota, refusal, takeover,
+    Kept, Plan, PlanError, PlanWarning, Planned, answer, missing, misspelt, ordering, quota, refusal, rivals, takeover,
 };
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
 use crate::app::inventory::Entry;
-use crate::app::record::{AppName, Observed, Phase, QUALIFIED_SUFFIX, config_map_kind};
-use crate::app::twins;
+use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX, config_map_kind};
 use crate::cluster::{Cluster, ErrorKind, Kinds, ListQuery, list_all};
 use crate::config::Config;
 use crate::config::mask::Masker;
@@ -149,7 +148,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     }
     keep_home(&observed, &prunes)?;
     if stamps {
-        leave_to_twins(cluster, &observed, &prunes).await?;
+        rivals::check(cluster, &observed, &prunes, &pairs, &take_over).await?;
     }
     for reason in &live.claims.unreadable {
         let message = format!("what another app owns is not known: {reason}");
@@ -210,7 +209,7 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
     let Unwanted { prunes: objects, left_alone } =
         unwanted(&live, &[], &BTreeSet::new(), kinds, cluster.capabilities().server);
     if cluster.capabilities().server {
-        leave_to_twins(cluster, &observed, &objects).await?;
+        rivals::check(cluster, &observed, &objects, &[], &TakeOver::None).await?;
     }
     let warnings = left_alone.iter().filter_map(|object| left_alone_warning(object, &BTreeSet::new())).collect();
     let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
@@ -228,42 +227,6 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         deletes_app: true,
         missing_definitions: Vec::new(),
     })
-}
-
-/// Refuses to delete what another record claims as well: it is forged or a copy, and which of the two cannot be told.
-async fn leave_to_twins(cluster: &dyn Cluster, observed: &Observed, prunes: &[Planned]) -> Result<(), PlanError> {
-    if prunes.is_empty() {
-        return Ok(());
-    }
-    let app = &observed.app;
-    let places = prunes.iter().map(|planned| match planned.change.object.kind.as_str() {
-        "Namespace" => planned.change.object.name.clone(),
-        _ => planned.change.object.namespace.clone(),
-    });
-    let namespaces = places.chain([app.namespace.clone()]).filter(|namespace| !namespace.is_empty()).collect();
-    let twins = twins::of(cluster, observed, &namespaces).await?;
-    let mut disputed: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
-    for planned in prunes {
-        let live = planned.change.live.as_deref();
-        if let Some(AppName { name, namespace }) = live.and_then(|live| twins::rival(&twins, observed, live)) {
-            disputed.entry((namespace, name)).or_default().push(planned.change.object.to_string());
-        }
-    }
-    let error = |((namespace, name), objects): ((&str, &str), Vec<String>)| InputError {
-        message: format!(
-            "nothing is deleted: ConfigMap {namespace}/{name} is the record of an app with the same label, and {}{} may \
-             be that app's",
-            objects[0],
-            if objects.len() == 1 { String::new() } else { format!(" and {} more", objects.len() - 1) },
-        ),
-        position: Default::default(),
-        hints: vec![format!(
-            "one of the ConfigMaps {}/{} and {namespace}/{name} is a copy or forged: delete that one, and run again",
-            app.namespace, app.name
-        )],
-    };
-    let errors: Vec<InputError> = disputed.into_iter().map(error).collect();
-    if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors)) }
 }
 
 /// The namespace of the record goes with the whole app, or not at all: pruned, it would take record and lock along.

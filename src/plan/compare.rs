@@ -94,7 +94,7 @@ pub(super) enum TakeOver {
 }
 
 impl TakeOver {
-    fn allows(&self, label_value: &str) -> bool {
+    pub(super) fn allows(&self, label_value: &str) -> bool {
         match self {
             Self::None => false,
             Self::Any => true,

@@ -25,6 +25,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_reserved_label_hides_no_object,
         ApiServer: what_only_looks_like_bookkeeping_is_not_deleted_with_it,
         ApiServer: a_forged_record_deletes_nothing_of_another_app,
+        ApiServer: a_forged_record_takes_no_object_of_another_app_over,
+        ApiServer: a_forged_record_beside_an_app_s_own_stands_for_nothing,
         ApiServer: a_copied_record_deletes_nothing_and_neither_does_the_original,
     ]
 }
@@ -156,6 +158,69 @@ fn a_forged_record_deletes_nothing_of_another_app() {
     assert_eq!(planned(&ran), ["delete ConfigMap c"]);
     victim.delete(&[]).expect(0);
     assert!(!there("a") && !there("b"));
+}
+
+/// Its input names them, so that nothing is left to delete; the uids in its inventory are right.
+fn a_forged_record_takes_no_object_of_another_app_over() {
+    let victim = app("victim");
+    victim.apply(&(config_map("a", "1") + &config_map("b", "1")), &[]).expect(0);
+    let evil = TestApp::new("evil", &victim.namespace);
+    let record = victim.record();
+    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": record["data"],
+        "metadata": {"name": "evil", "namespace": evil.namespace, "labels": {"kapp.k14s.io/is-app": ""}}});
+    let uid = api().apply(&body).ok()["metadata"]["uid"].take();
+    let mut own: Value = serde_json::from_str(record["data"]["pushback"].as_str().expect("a part")).expect("JSON");
+    own["recordUid"] = uid;
+    let value = |name: &str| api().get(&config_map_path(&victim.namespace, name)).ok()["data"]["key"].clone();
+    for forged in [json!({"pushback": own.to_string()}), json!({"pushback": null, "pushback-inventory": null})] {
+        api().merge_patch(&evil.record_path(), &json!({"data": forged})).ok();
+        for input in [config_map("a", "evil") + &config_map("b", "evil"), config_map("a", "evil")] {
+            let ran = evil.apply(&input, &["--patch"]).expect(1);
+            let said = error(&ran);
+            assert!(
+                said.contains(&format!("ConfigMap {}/a", victim.namespace)) && said.contains("already associated with"),
+                "{said}"
+            );
+            assert!(said.contains("different app 'shop'"), "{said}");
+            assert_eq!((value("a"), value("b")), (json!("1"), json!("1")));
+        }
+    }
+    // As with kapp, who says so takes them.
+    evil.apply(&config_map("a", "2"), &["--patch", "--dangerous-override-ownership-of-existing-resources"]).expect(0);
+    assert_eq!(value("a"), "2");
+}
+
+/// kapp reads the record under the longer name first.
+fn a_forged_record_beside_an_app_s_own_stands_for_nothing() {
+    let other = app("shadowed");
+    other.apply(&config_map("theirs", "1"), &[]).expect(0);
+    let app = TestApp::new("mine", &other.namespace);
+    app.apply(&config_map("a", "1"), &[]).expect(0);
+    let path = config_map_path(&app.namespace, "mine.apps.k14s.io");
+    let shadow = |labels: Value, data: &Value| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+            "metadata": {"name": "mine.apps.k14s.io", "namespace": app.namespace, "labels": labels}})
+    };
+    // With the label of the other app, with its own, and with one of its own making.
+    let fresh = json!({"spec": json!({"labelKey": "kapp.k14s.io/app", "labelValue": "1234"}).to_string()});
+    for data in [other.record()["data"].clone(), app.record()["data"].clone(), fresh] {
+        api().apply(&shadow(json!({"kapp.k14s.io/is-app": ""}), &data)).ok();
+        let before = api().get(&path).ok();
+        for ran in [app.apply(&config_map("a", "2"), &[]), app.apply(&config_map("b", "2"), &[]), app.delete(&[])] {
+            let said = error(&ran.expect(1));
+            assert!(said.contains("two records") && said.contains("mine.apps.k14s.io"), "{said}");
+        }
+        assert_eq!(api().get(&path).ok(), before);
+        for (name, value) in [("a", "1"), ("theirs", "1")] {
+            assert_eq!(api().get(&config_map_path(&app.namespace, name)).ok()["data"]["key"], value);
+        }
+        api().delete(&path).ok();
+    }
+    // Any other ConfigMap of that name is none of the app's.
+    api().apply(&shadow(json!({}), &json!({"key": "value"}))).ok();
+    app.apply(&config_map("a", "2"), &[]).expect(0);
+    app.delete(&[]).expect(0);
+    assert_eq!(api().get(&path).ok()["data"]["key"], "value");
 }
 
 fn a_copied_record_deletes_nothing_and_neither_does_the_original() {

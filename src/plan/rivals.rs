@@ -1,0 +1,91 @@
+//! Objects that another record with the app's label claims as well: it is forged or a copy, and which of the two cannot be
+//! told. Nothing of them is deleted, and nothing taken over unasked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pushback_preflight::{ObjectExt, Operation};
+
+use super::compare::{Compared, TakeOver};
+use super::desired::Desired;
+use super::{PlanError, Planned};
+use crate::app::identity::APP_LABEL;
+use crate::app::record::{AppName, Observed};
+use crate::app::twins;
+use crate::cluster::Cluster;
+use crate::manifest::InputError;
+
+/// Refuses deletions and writes of what another record claims as well.
+pub(super) async fn check(
+    cluster: &dyn Cluster,
+    observed: &Observed,
+    prunes: &[Planned],
+    pairs: &[(Desired, Compared)],
+    take_over: &TakeOver,
+) -> Result<(), PlanError> {
+    let Some(record) = observed.record.as_ref() else { return Ok(()) };
+    let is_of_label = |compared: &Compared| {
+        let writes = matches!(compared.operation, Operation::Update | Operation::Replace);
+        writes && compared.live.as_deref().is_some_and(|live| live.label(APP_LABEL) == Some(record.label_value()))
+    };
+    let written: Vec<&(Desired, Compared)> = match take_over.allows(record.label_value()) {
+        true => Vec::new(),
+        false => pairs.iter().filter(|(_, compared)| is_of_label(compared)).collect(),
+    };
+    if prunes.is_empty() && written.is_empty() {
+        return Ok(());
+    }
+    let app = &observed.app;
+    let place = |kind: &str, name: &str, namespace: &str| match kind {
+        "Namespace" => name.to_owned(),
+        _ => namespace.to_owned(),
+    };
+    let deleted = prunes.iter().map(|planned| &planned.change.object);
+    let all = deleted.chain(written.iter().map(|(wanted, _)| &wanted.object));
+    let places = all.map(|object| place(&object.kind, &object.name, &object.namespace));
+    let namespaces: BTreeSet<String> =
+        places.chain([app.namespace.clone()]).filter(|namespace| !namespace.is_empty()).collect();
+    let twins = twins::of(cluster, observed, &namespaces).await?;
+    let hint = |name: &str, namespace: &str| {
+        format!(
+            "one of the ConfigMaps {}/{} and {namespace}/{name} is a copy or forged: delete that one, and run again",
+            app.namespace, app.name
+        )
+    };
+    let mut disputed: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+    for planned in prunes {
+        let live = planned.change.live.as_deref();
+        if let Some(AppName { name, namespace }) = live.and_then(|live| twins::rival(&twins, observed, live)) {
+            disputed.entry((namespace, name)).or_default().push(planned.change.object.to_string());
+        }
+    }
+    let deletion = |((namespace, name), objects): ((&str, &str), Vec<String>)| InputError {
+        message: format!(
+            "nothing is deleted: ConfigMap {namespace}/{name} is the record of an app with the same label, and {}{} may \
+             be that app's",
+            objects[0],
+            if objects.len() == 1 { String::new() } else { format!(" and {} more", objects.len() - 1) },
+        ),
+        position: Default::default(),
+        hints: vec![hint(name, namespace)],
+    };
+    let mut errors: Vec<InputError> = disputed.into_iter().map(deletion).collect();
+    for (wanted, compared) in written {
+        let live = compared.live.as_deref();
+        let Some(AppName { name, namespace }) = live.and_then(|live| twins::rival(&twins, observed, live)) else {
+            continue;
+        };
+        errors.push(InputError {
+            message: format!(
+                "{} is already associated with a different app '{name}' namespace: {namespace}, whose record has the same \
+                 label",
+                wanted.object
+            ),
+            position: wanted.positions.start(),
+            hints: vec![
+                hint(name, namespace),
+                "or take it over with --dangerous-override-ownership-of-existing-resources".to_owned(),
+            ],
+        });
+    }
+    if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors)) }
+}
