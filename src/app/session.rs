@@ -243,8 +243,8 @@ impl Session {
         if !inline {
             own.shards = write_shards(&*self.cluster, &self.app, &self.run, &shards).await?;
         }
-        let mut record = self.shared.record.lock().await.clone();
-        for attempt in 0.. {
+        let record = self.shared.record.lock().await.clone();
+        let write = |record: &Record| {
             let mut spec: Map<String, Value> = spec_for(Some(&record.spec), &self.label_value, kinds);
             if let Some((name, change)) = last_change {
                 spec.insert("lastChangeName".to_owned(), name.into());
@@ -253,25 +253,9 @@ impl Session {
             let mut own = own.clone();
             own.note_last_change(&spec);
             own.record_uid.clone_from(&record.uid);
-            let write =
-                RecordWrite { spec, own: own.clone(), lock: None, inline_inventory: inline.then(|| shards.concat()) };
-            match write.update(&*self.cluster, &self.app, &record).await {
-                Ok(_) => break,
-                // Somebody else edited the record; as long as the lock is ours, so is the last word.
-                Err(AppError::Changed { .. }) if attempt < 5 => {
-                    let seen = reread(&*self.cluster, &record.address).await?.ok_or_else(|| self.changed())?;
-                    if seen.lock.is_none() && seen.own.as_ref() == Some(&own) {
-                        // It was us, and the answer was lost.
-                        break;
-                    }
-                    if !self.holds(&seen) {
-                        return Err(self.changed());
-                    }
-                    record = seen;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+            RecordWrite { spec, own, lock: None, inline_inventory: inline.then(|| shards.concat()) }
+        };
+        self.rewrite(record, write).await?;
         delete_shards(&*self.cluster, &self.app, &self.shards).await;
         Ok(())
     }
@@ -285,9 +269,10 @@ impl Session {
         self.confirmed().await.map_err(|_| self.changed())?;
         self.stop_renewal();
         history::trim(&*self.cluster, &self.app, &self.label_value, 0).await;
-        // Before the record: once that is gone, only another run of this app would find them.
-        delete_shards(&*self.cluster, &self.app, &self.shards).await;
         let mut record = self.shared.record.lock().await.clone();
+        if !self.shards.is_empty() {
+            record = self.let_go_of_shards(record).await?;
+        }
         for attempt in 0.. {
             let options = DeleteOptions {
                 uid: record.uid.clone(),
@@ -309,6 +294,42 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Deletes the shards of an app that has no objects left, before its record: once that is gone, only another run of
+    /// this app would find them. A record that leads to shards which are gone is never there, wherever this is cut off.
+    async fn let_go_of_shards(&self, record: Record) -> Result<Record, AppError> {
+        let run = if self.local_lock.is_some() { "" } else { self.run.as_str() };
+        let write = |record: &Record| {
+            let mut own = OwnPart { record_uid: record.uid.clone(), ..OwnPart::new(Phase::Deleting, run) };
+            own.note_last_change(&record.spec);
+            let inline_inventory = Some(Inventory::default().to_shards().concat());
+            RecordWrite { spec: record.spec.clone(), own, lock: record.lock.clone(), inline_inventory }
+        };
+        let record = self.rewrite(record, write).await?;
+        delete_shards(&*self.cluster, &self.app, &self.shards).await;
+        Ok(record)
+    }
+
+    /// Writes the record, also where somebody else has edited it since: as long as the lock is ours, so is the last word.
+    async fn rewrite(&self, mut record: Record, write: impl Fn(&Record) -> RecordWrite) -> Result<Record, AppError> {
+        let mut attempts = 0;
+        loop {
+            let wanted = write(&record);
+            match wanted.update(&*self.cluster, &self.app, &record).await {
+                Err(AppError::Changed { .. }) if attempts < 5 => attempts += 1,
+                written => return written,
+            }
+            let seen = reread(&*self.cluster, &record.address).await?.ok_or_else(|| self.changed())?;
+            if seen.lock == wanted.lock && seen.own.as_ref() == Some(&wanted.own) {
+                // It was us, and the answer was lost.
+                return Ok(seen);
+            }
+            if !self.holds(&seen) {
+                return Err(self.changed());
+            }
+            record = seen;
+        }
     }
 
     fn changed(&self) -> AppError {

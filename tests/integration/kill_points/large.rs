@@ -13,6 +13,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: shards_of_a_new_app_killed_before_its_record_is_there_are_removed_by_the_next_run,
         ApiServer: a_large_inventory_survives_a_kill_after_any_write,
+        ApiServer: a_record_leads_to_no_shard_that_is_gone_wherever_its_deletion_is_killed,
         ApiServer: what_a_killed_run_has_sent_is_done_before_the_test_looks,
         ApiServer: a_lost_answer_to_the_last_write_of_the_record_is_no_other_runs_change,
     ]
@@ -144,6 +145,20 @@ fn a_large_inventory_survives_a_kill_after_any_write() {
     let left = app.cluster.api().list(&app.config_maps());
     let left: Vec<&str> = left.iter().filter_map(|object| object["metadata"]["name"].as_str()).collect();
     assert!(left.iter().all(|name| *name == "kube-root-ca.crt"), "{left:?}");
+}
+
+fn a_record_leads_to_no_shard_that_is_gone_wherever_its_deletion_is_killed() {
+    let of_a_shard = || matching(Verb::Delete, "configmaps").that(|request| request.name.starts_with("app-inventory"));
+    let app = App::new();
+    app.run("apply", "many.yaml");
+    let before = app.shards().len();
+    // The run's own shards, after all objects are gone.
+    assert!(app.killed("delete", "", of_a_shard().nth(before + 1)));
+    let record = app.record().expect("a record");
+    assert_eq!((record.shards, record.inventory.len()), (BTreeSet::new(), 0));
+    app.run("delete", "");
+    assert_eq!(app.shards(), BTreeSet::new());
+    assert!(app.record().is_none());
 }
 
 /// Of the tests themselves: a write that lands between two of their reads shows them a state that never was.
