@@ -5,6 +5,7 @@ pub mod claims;
 pub mod history;
 pub mod identity;
 pub mod inventory;
+pub mod lease;
 pub mod lock;
 pub mod record;
 pub mod session;

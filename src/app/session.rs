@@ -2,15 +2,16 @@
 //! renews it in the background, and ends with the inventory of what does exist.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use pushback_preflight::waiver::Accepted;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
 use super::history;
 use super::inventory::Inventory;
+use super::lease::{Lease, LockLost, Renew, Renewed};
 use super::lock::LockEntry;
 use super::record::{
     AppError, AppName, Observed, OwnPart, Phase, Record, RecordWrite, config_map_kind, delete_shards, find_shards,
@@ -18,16 +19,6 @@ use super::record::{
 };
 use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
 use crate::surroundings::{Surroundings, boot_clock};
-
-/// Before its end by this share of the lease, nothing is written any more: a write that is under way must
-/// reach the server while the lease still holds.
-const MARGIN_DIVISOR: u32 = 5;
-
-/// How long a look at the lock may be out of date.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// How long after its lease a holder waits to hear whose lock it is: as long as a request waits for a server.
-const LONGEST_OUTAGE: Duration = Duration::from_mins(2);
 
 /// What a session is opened with.
 #[derive(Clone, Debug)]
@@ -50,11 +41,6 @@ pub struct Opening<'a> {
     pub accepted: Accepted,
 }
 
-/// The lock was lost: nothing may be written any more.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the app's lock was lost: another run took it over, or the cluster did not answer for too long")]
-pub struct LockLost;
-
 /// A held lock.
 #[derive(Debug)]
 pub struct Session {
@@ -73,9 +59,7 @@ pub struct Session {
 #[derive(Debug)]
 struct Shared {
     record: Mutex<Record>,
-    /// On the boot clock, in milliseconds: until then writing is safe.
-    safe_until: AtomicU64,
-    lost: AtomicBool,
+    lease: Lease,
 }
 
 impl Session {
@@ -127,9 +111,9 @@ impl Session {
         let find = tokio::time::timeout(opening.lease / 3, find_shards(&*cluster, &app));
         let (taken, found) = futures::join!(take, find);
         let mut old_shards = found.unwrap_or_default();
-        let safe = lease.map_or(u64::MAX, |lease| safe_until(taken_at, lease));
+        let held = lease.map_or_else(Lease::without_end, |lease| Lease::taken(taken_at, lease));
         // After that time another run may have taken over, and they may be its own.
-        if millis(boot_clock()) >= safe {
+        if !held.holds() {
             old_shards.clear();
         }
         let record = match taken {
@@ -150,25 +134,21 @@ impl Session {
         old_shards.dedup();
         old_shards.retain(|name| !new_shards.contains(name));
         delete_shards(&*cluster, &app, &old_shards).await;
-        let shared = Arc::new(Shared {
-            record: Mutex::new(record),
-            safe_until: AtomicU64::new(safe),
-            lost: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared { record: Mutex::new(record), lease: held });
         let mut renewal = None;
         if let Some(lease) = lease {
-            let keep = Renewal {
+            let mut keep = Renewal {
                 cluster: Arc::clone(&cluster),
                 app: app.clone(),
                 run: opening.run.to_owned(),
-                lease,
                 shared: Arc::clone(&shared),
             };
             // A server that was slow to answer has used up some of the lease.
             if boot_clock().saturating_sub(taken_at) > lease / 3 {
-                keep.once().await;
+                shared.lease.renew(&mut keep).await;
             }
-            renewal = Some(tokio::spawn(keep.run()));
+            let kept = Arc::clone(&shared);
+            renewal = Some(tokio::spawn(async move { kept.lease.keep(&mut keep).await }));
         }
         Ok(Self {
             cluster,
@@ -183,43 +163,10 @@ impl Session {
         })
     }
 
-    /// Whether the lock holds for certain, with a margin for the write that is about to start. Asked before every
-    /// write. Where it does not, [`Self::confirmed`] tells more.
+    /// The lock's lease, which is asked before every write.
     #[must_use]
-    pub fn may_write(&self) -> bool {
-        self.time_left().is_some()
-    }
-
-    /// Returns when nothing may be written for now; what is under way is to be cut off then.
-    pub async fn until_uncertain(&self) {
-        // In steps: the timer stands still while the machine is suspended, and the lease may be renewed or lost.
-        while let Some(left) = self.time_left() {
-            tokio::time::sleep(left.min(LOOK)).await;
-        }
-    }
-
-    /// Returns when the lock holds for certain. A lease that ran out while the server did not answer is not lost yet:
-    /// another run could not reach the record either. The next renewal tells, as it is for the very record that this
-    /// run has left.
-    ///
-    /// # Errors
-    /// [`LockLost`] where another run has taken it, or nothing is heard for too long.
-    pub async fn confirmed(&self) -> Result<(), LockLost> {
-        while self.time_left().is_none() {
-            let silent = millis(boot_clock()).saturating_sub(self.shared.safe_until.load(Ordering::Acquire));
-            if self.shared.lost.load(Ordering::Acquire) || silent >= millis(LONGEST_OUTAGE) {
-                self.shared.lost.store(true, Ordering::Release);
-                return Err(LockLost);
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-        Ok(())
-    }
-
-    /// For how long writing is safe if nothing happens; `None` where it is not.
-    fn time_left(&self) -> Option<Duration> {
-        let left = self.shared.safe_until.load(Ordering::Acquire).checked_sub(millis(boot_clock()))?;
-        (left > 0 && !self.shared.lost.load(Ordering::Acquire)).then_some(Duration::from_millis(left))
+    pub fn lease(&self) -> &Lease {
+        &self.shared.lease
     }
 
     /// Writes the final inventory and frees the lock.
@@ -266,7 +213,7 @@ impl Session {
     /// The cluster's.
     pub async fn close_deleted(mut self) -> Result<(), AppError> {
         // What another run has begun since must not be deleted under its hands.
-        self.confirmed().await.map_err(|_| self.changed())?;
+        self.lease().confirmed().await.map_err(|LockLost| self.changed())?;
         self.stop_renewal();
         history::trim(&*self.cluster, &self.app, &self.label_value, 0).await;
         let mut record = self.shared.record.lock().await.clone();
@@ -362,62 +309,31 @@ struct Renewal {
     cluster: Arc<dyn Cluster>,
     app: AppName,
     run: String,
-    lease: Duration,
     shared: Arc<Shared>,
 }
 
-impl Renewal {
-    /// Renews the lock every third of the lease, until it is aborted or the lock is lost.
-    async fn run(self) {
-        let mut pause = self.lease / 3;
-        loop {
-            tokio::time::sleep(pause).await;
-            // After an attempt that came to nothing there is little time left for others.
-            pause = if self.once().await { self.lease / 3 } else { self.lease / 30 };
-            if self.shared.lost.load(Ordering::Acquire) {
-                return;
-            }
-        }
-    }
-
-    /// One renewal; whether it succeeded. A request that hangs is given up in time for another.
-    async fn once(&self) -> bool {
-        // Not reached: tried again for as long as somebody waits for it.
-        tokio::time::timeout(self.lease / 3, self.attempt()).await.unwrap_or(false)
-    }
-
-    async fn attempt(&self) -> bool {
+#[async_trait]
+impl Renew for Renewal {
+    async fn attempt(&mut self) -> Renewed {
         // Held over the request: `close` must see the resourceVersion that this write leaves.
         let mut record = self.shared.record.lock().await;
         loop {
-            let Some(lock) = &record.lock else { return false };
+            let Some(lock) = &record.lock else { return Renewed::Unheard };
             let lock = LockEntry { renewals: lock.renewals + 1, ..lock.clone() };
             let started = boot_clock();
             match write_lock(&*self.cluster, &self.app, &record, Some(&lock)).await {
                 Ok(renewed) => {
                     *record = renewed;
-                    self.shared.safe_until.store(safe_until(started, self.lease), Ordering::Release);
-                    return true;
+                    return Renewed::Since(started);
                 }
                 // Somebody else edited the record, or an answer of our own was lost.
                 Err(AppError::Changed { .. }) => match reread(&*self.cluster, &record.address).await {
                     Ok(Some(seen)) if seen.lock.as_ref().is_some_and(|lock| lock.run == self.run) => *record = seen,
-                    Ok(_) => {
-                        self.shared.lost.store(true, Ordering::Release);
-                        return false;
-                    }
-                    Err(_) => return false,
+                    Ok(_) => return Renewed::Lost,
+                    Err(_) => return Renewed::Unheard,
                 },
-                Err(_) => return false,
+                Err(_) => return Renewed::Unheard,
             }
         }
     }
-}
-
-fn safe_until(taken_at: Duration, lease: Duration) -> u64 {
-    millis(taken_at + lease - lease / MARGIN_DIVISOR)
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -90,11 +90,11 @@ impl Writer {
                     Err(Failure::LockLost) => {}
                     written => return written,
                 },
-                () = session.until_uncertain() => {}
+                () = session.lease().until_uncertain() => {}
             }
             self.tell_uncertain();
             tokio::select! {
-                confirmed = session.confirmed() => confirmed.map_err(|_| Failure::LockLost)?,
+                confirmed = session.lease().confirmed() => confirmed.map_err(|_| Failure::LockLost)?,
                 () = self.given_up() => {
                     return Err(Failure::Stopped("the server did not answer".to_owned()));
                 }
@@ -224,7 +224,7 @@ impl Writer {
     /// Asked before every single request that writes.
     fn allowed(&self) -> Result<(), Failure> {
         match &self.session {
-            Some(session) if session.may_write() => Ok(()),
+            Some(session) if session.lease().holds() => Ok(()),
             Some(_) | None => Err(Failure::LockLost),
         }
     }

@@ -81,7 +81,7 @@ impl End {
         let timed_out = any(&|progress| matches!(progress, Progress::TimedOut));
         let resume = "run the same command again: it goes on where this run stopped".to_owned();
         let (code, word, error, hints) = if outcome.lock_lost {
-            let error = crate::app::session::LockLost.to_string();
+            let error = crate::app::lease::LockLost.to_string();
             (ExitCode::Partial, "failed", error, vec![resume])
         } else if let Some(code) = signals::exit_code(outcome.stop) {
             let signal = if outcome.stop == Stop::Interrupted { "SIGINT" } else { "SIGTERM" };

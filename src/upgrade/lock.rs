@@ -3,14 +3,15 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
 
 use super::journal::{IS_LOCK, marked};
 use super::mark::MARK;
+use crate::app::lease::{Lease, LockLost, Renew, Renewed};
 use crate::app::lock::LockEntry;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 use crate::surroundings::{Surroundings, boot_clock};
@@ -70,9 +71,8 @@ pub struct Locks {
 #[derive(Debug)]
 struct Held {
     address: Address,
-    uid: String,
-    /// On the boot clock, in milliseconds: until then nobody else takes it.
-    safe_until: Arc<AtomicU64>,
+    run: String,
+    lease: Arc<Lease>,
     renewal: tokio::task::JoinHandle<()>,
 }
 
@@ -123,37 +123,40 @@ impl Locks {
         })?;
         let address = Address::new(kind, namespace, LEASE).urgent();
         let held = acquire(&*self.cluster, &address, surroundings, run, terms).await?;
-        let safe_until = Arc::new(AtomicU64::new(safe_until(held.at, terms.lease)));
-        let uid = held.object.uid().to_owned();
-        let renewal = Renewal {
+        let lease = Arc::new(Lease::taken(held.at, held.entry.lease()));
+        let mut renewal = Renewal {
             cluster: Arc::clone(&self.cluster),
             address: address.clone(),
             entry: held.entry,
-            uid: uid.clone(),
-            safe_until: Arc::clone(&safe_until),
+            uid: held.object.uid().to_owned(),
         };
-        let renewal = tokio::spawn(renewal.run());
-        self.held.push(Held { address, uid, safe_until, renewal });
+        let kept = Arc::clone(&lease);
+        let renewal = tokio::spawn(async move { kept.keep(&mut renewal).await });
+        self.held.push(Held { address, run: run.to_owned(), lease, renewal });
         Ok(())
     }
 
-    /// Whether every lock still holds. Asked before every injection; taking back never waits for it.
-    #[must_use]
-    pub fn hold(&self) -> bool {
-        let now = millis(boot_clock());
-        self.held.iter().all(|held| now < held.safe_until.load(Ordering::Acquire))
+    /// Returns when every lock holds for certain: an outage in which nobody could take one is waited for. Asked before
+    /// every injection; taking back never waits for it.
+    ///
+    /// # Errors
+    /// [`LockLost`] where another run has taken one, or nothing is heard for too long.
+    pub async fn confirmed(&self) -> Result<(), LockLost> {
+        // Once more where one ran out while another was waited for.
+        while !self.held.iter().all(|held| held.lease.holds()) {
+            for held in &self.held {
+                held.lease.confirmed().await?;
+            }
+        }
+        Ok(())
     }
 
     /// Gives them back.
     pub async fn release(mut self) {
         for held in std::mem::take(&mut self.held) {
             held.renewal.abort();
-            // A renewal may be under way: the uid alone decides, and it is ours as long as the lock holds.
-            if millis(boot_clock()) < held.safe_until.load(Ordering::Acquire) {
-                let options = DeleteOptions { uid: held.uid.clone(), ..DeleteOptions::default() };
-                // One that cannot be deleted expires.
-                let _ = self.cluster.delete(&held.address, &options).await;
-            }
+            // One that cannot be deleted expires.
+            let _ = give_back(&*self.cluster, &held).await;
         }
     }
 }
@@ -161,6 +164,26 @@ impl Locks {
 impl Drop for Locks {
     fn drop(&mut self) {
         self.held.iter().for_each(|held| held.renewal.abort());
+    }
+}
+
+/// Deletes the Lease in the very state in which it is ours: another run writes its name into the same object.
+async fn give_back(cluster: &dyn Cluster, held: &Held) -> Result<(), ClusterError> {
+    loop {
+        let Some(live) = cluster.get(&held.address).await? else { return Ok(()) };
+        if holder(&live).is_none_or(|holder| holder.run != held.run) {
+            return Ok(());
+        }
+        let options = DeleteOptions {
+            uid: live.uid().to_owned(),
+            resource_version: live.resource_version().to_owned(),
+            ..DeleteOptions::default()
+        };
+        match cluster.delete(&held.address, &options).await {
+            // A renewal was still under way.
+            Err(error) if error.kind == ErrorKind::Conflict => {}
+            done => return done.map(|_| ()),
+        }
     }
 }
 
@@ -282,38 +305,26 @@ struct Renewal {
     address: Address,
     entry: LockEntry,
     uid: String,
-    safe_until: Arc<AtomicU64>,
 }
 
-impl Renewal {
-    async fn run(mut self) {
-        let lease = self.entry.lease();
-        loop {
-            tokio::time::sleep(lease / 3).await;
-            let at = boot_clock();
-            if let Ok(true) = tokio::time::timeout(lease / 3, self.once()).await {
-                self.safe_until.store(safe_until(at, lease), Ordering::Release);
-            }
-        }
-    }
-
+#[async_trait]
+impl Renew for Renewal {
     /// Renews it if it is still ours.
-    async fn once(&mut self) -> bool {
-        let Ok(Some(live)) = self.cluster.get(&self.address).await else { return false };
+    async fn attempt(&mut self) -> Renewed {
+        let asked = boot_clock();
+        let live = match self.cluster.get(&self.address).await {
+            Ok(Some(live)) => live,
+            Ok(None) => return Renewed::Lost,
+            Err(_) => return Renewed::Unheard,
+        };
         if live.uid() != self.uid || holder(&live).is_none_or(|holder| holder.run != self.entry.run) {
-            return false;
+            return Renewed::Lost;
         }
         self.entry.renewals += 1;
         let patch = renewed(live.uid(), live.resource_version(), &self.entry);
-        self.cluster.patch(&self.address, &patch, false).await.is_ok()
+        match self.cluster.patch(&self.address, &patch, false).await {
+            Ok(_) => Renewed::Since(asked),
+            Err(_) => Renewed::Unheard,
+        }
     }
-}
-
-/// Before its end by a fifth of the lease, nothing is begun any more.
-fn safe_until(taken_at: Duration, lease: Duration) -> u64 {
-    millis(taken_at + lease - lease / 5)
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -125,7 +125,11 @@ impl Runner<'_> {
         if begun.planned.steps.is_empty() {
             return Ok(begun);
         }
-        if self.is_stopped() || !self.locks.hold() {
+        let locked = tokio::select! {
+            locked = self.locks.confirmed() => locked,
+            () = self.stopped() => Ok(()),
+        };
+        if self.is_stopped() || locked.is_err() {
             let reason = if self.is_stopped() { "interrupted" } else { "the lock of its namespace was lost" };
             return Err(ended(begun.outcome, Verdict::Inconclusive, reason));
         }
@@ -319,6 +323,13 @@ impl Runner<'_> {
 
     fn is_stopped(&self) -> bool {
         *self.stop.borrow() != Stop::No
+    }
+
+    async fn stopped(&self) {
+        if self.stop.clone().wait_for(|stop| *stop != Stop::No).await.is_err() {
+            // Without a sender no signal can come.
+            std::future::pending().await
+        }
     }
 }
 

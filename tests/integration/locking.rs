@@ -229,7 +229,7 @@ fn a_run_out_of_touch_writes_nothing_and_ends_once_another_has_taken_over() {
     proxy.resume();
     let ran = run.finish().expect(20);
     let end = end(&ran);
-    assert!(end["error"].as_str().is_some_and(|error| error.starts_with("the app's lock was lost")), "{end}");
+    assert!(end["error"].as_str().is_some_and(|error| error.starts_with("the lock was lost")), "{end}");
     let unfinished: Vec<&Value> =
         end["unfinished"].as_array().into_iter().flatten().map(|line| &line["object"]["name"]).collect();
     assert_eq!(unfinished, ["gate", "last"], "{end}");
@@ -249,7 +249,7 @@ fn a_run_whose_lock_was_taken_over_writes_nothing_more() {
     slow.signal(Signal::CONT);
 
     let ran = slow.finish().expect(20);
-    assert!(end(&ran)["error"].as_str().is_some_and(|error| error.starts_with("the app's lock was lost")));
+    assert!(end(&ran)["error"].as_str().is_some_and(|error| error.starts_with("the lock was lost")));
     assert_eq!(names(cluster, &namespace), BTreeSet::from(["other".to_owned()]));
     let record = cluster.api().get(&format!("{}/shop", config_maps(&namespace))).ok();
     let inventory = record["data"]["pushback-inventory"].as_str().unwrap_or_default();

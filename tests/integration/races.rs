@@ -321,7 +321,7 @@ fn a_holder_that_wakes_up_after_its_lease_overwrites_nothing() {
         assert!(matches!(ran.code, 0 | 20), "round {round}: {}", said(std::slice::from_ref(&ran)));
         assert_eq!(held.code, 20, "round {round}: {}", said(std::slice::from_ref(&held)));
         let error = held.end()["error"].as_str().unwrap_or_default().to_owned();
-        assert!(error.starts_with("the app's lock was lost"), "round {round}: {error}");
+        assert!(error.starts_with("the lock was lost"), "round {round}: {error}");
         wait_until("what was in flight has arrived", SOON, || {
             let waits = |exchange: &Exchange| exchange.status.is_none() && exchange.request.writes();
             (!race.proxy.requests().iter().any(waits)).then_some(())

@@ -3,7 +3,7 @@
 
 use pushback_preflight::judge::Refused;
 
-use crate::app::session::LockLost;
+use crate::app::lease::LockLost;
 use crate::cluster::ClusterError;
 
 /// Why a write failed.

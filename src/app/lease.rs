@@ -1,0 +1,236 @@
+//! What the holder of a lock knows of its own lease: until when nobody can have taken it, and what that means when the
+//! cluster does not answer. The locks of apps and of experiments go by it alike.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::surroundings::boot_clock;
+
+/// Before its end by this share of the lease, nothing is begun any more: a write that is under way must reach the
+/// server while the lease still holds.
+const MARGIN_DIVISOR: u32 = 5;
+
+/// How long a look at the lock may be out of date.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long after its lease a holder waits to hear whose lock it is: as long as a request waits for a server.
+const LONGEST_OUTAGE: Duration = Duration::from_mins(2);
+
+/// The lock was lost: nothing may be written any more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the lock was lost: another run took it over, or the cluster did not answer for too long")]
+pub struct LockLost;
+
+/// What came of one attempt to renew a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewed {
+    /// Asked for at this moment of the boot clock, and granted.
+    Since(Duration),
+    /// Nobody answered, or not as asked.
+    Unheard,
+    /// Another run holds it.
+    Lost,
+}
+
+/// How a lock is renewed.
+#[async_trait]
+pub trait Renew: Send {
+    /// One attempt.
+    async fn attempt(&mut self) -> Renewed;
+}
+
+/// A lease that is held.
+#[derive(Debug)]
+pub struct Lease {
+    length: Duration,
+    /// In milliseconds of the clock: until then writing is safe.
+    safe_until: AtomicU64,
+    lost: AtomicBool,
+    clock: fn() -> Duration,
+}
+
+impl Lease {
+    /// One that was asked for at this moment of the boot clock.
+    #[must_use]
+    pub fn taken(at: Duration, length: Duration) -> Self {
+        Self::by_clock(at, length, boot_clock)
+    }
+
+    /// One that nobody takes: something else keeps others away.
+    #[must_use]
+    pub fn without_end() -> Self {
+        let lease = Self::taken(Duration::ZERO, Duration::ZERO);
+        lease.safe_until.store(u64::MAX, Ordering::Release);
+        lease
+    }
+
+    fn by_clock(at: Duration, length: Duration, clock: fn() -> Duration) -> Self {
+        let lease = Self { length, safe_until: AtomicU64::new(0), lost: AtomicBool::new(false), clock };
+        lease.extend(at);
+        lease
+    }
+
+    /// Whether the lock holds for certain, with a margin for the write that is about to start. Where it does not,
+    /// [`Self::confirmed`] tells more.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.time_left().is_some()
+    }
+
+    /// Returns when nothing may be written for now; what is under way is to be cut off then.
+    pub async fn until_uncertain(&self) {
+        // In steps: the timer stands still while the machine is suspended, and the lease may be renewed or lost.
+        while let Some(left) = self.time_left() {
+            tokio::time::sleep(left.min(LOOK)).await;
+        }
+    }
+
+    /// Returns when the lock holds for certain. A lease that ran out while the server did not answer is not lost yet:
+    /// another run could not reach the record either. The next renewal tells, as it is for the very state that this
+    /// run has left.
+    ///
+    /// # Errors
+    /// [`LockLost`] where another run has taken it, or nothing is heard for too long.
+    pub async fn confirmed(&self) -> Result<(), LockLost> {
+        while self.time_left().is_none() {
+            let silent = millis((self.clock)()).saturating_sub(self.safe_until.load(Ordering::Acquire));
+            if self.is_lost() || silent >= millis(LONGEST_OUTAGE) {
+                self.lost.store(true, Ordering::Release);
+                return Err(LockLost);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// Renews the lock every third of the lease, until it is lost or nobody waits for this any more.
+    pub async fn keep(&self, lock: &mut dyn Renew) {
+        let mut pause = self.length / 3;
+        while !self.is_lost() {
+            tokio::time::sleep(pause).await;
+            // After an attempt that came to nothing there is little time left for others.
+            pause = if self.renew(lock).await { self.length / 3 } else { self.length / 30 };
+        }
+    }
+
+    /// One renewal; whether it succeeded. A request that hangs is given up in time for another.
+    pub async fn renew(&self, lock: &mut dyn Renew) -> bool {
+        // Not reached: tried again for as long as somebody waits for it.
+        match tokio::time::timeout(self.length / 3, lock.attempt()).await.unwrap_or(Renewed::Unheard) {
+            Renewed::Since(at) => self.extend(at),
+            Renewed::Unheard => return false,
+            Renewed::Lost => self.lost.store(true, Ordering::Release),
+        }
+        !self.is_lost()
+    }
+
+    fn extend(&self, at: Duration) {
+        self.safe_until.store(millis(at + self.length - self.length / MARGIN_DIVISOR), Ordering::Release);
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    /// For how long writing is safe if nothing happens; `None` where it is not.
+    fn time_left(&self) -> Option<Duration> {
+        let left = self.safe_until.load(Ordering::Acquire).checked_sub(millis((self.clock)()))?;
+        (left > 0 && !self.is_lost()).then_some(Duration::from_millis(left))
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::OnceCell;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const LENGTH: Duration = Duration::from_secs(15);
+
+    /// Goes with the runtime's own clock, which these tests stop and move.
+    fn paused_clock() -> Duration {
+        thread_local!(static START: OnceCell<Instant> = const { OnceCell::new() });
+        START.with(|start| start.get_or_init(Instant::now).elapsed())
+    }
+
+    fn lease() -> Lease {
+        Lease::by_clock(paused_clock(), LENGTH, paused_clock)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_begun_in_the_last_fifth_of_a_lease() {
+        let lease = lease();
+        tokio::time::advance(Duration::from_millis(11_999)).await;
+        assert!(lease.holds());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(!lease.holds());
+        assert!(Lease::without_end().holds());
+    }
+
+    /// A server that does not answer until it is back.
+    struct Server {
+        back: Instant,
+        answer: fn() -> Renewed,
+        asked: usize,
+    }
+
+    #[async_trait]
+    impl Renew for Server {
+        async fn attempt(&mut self) -> Renewed {
+            self.asked += 1;
+            if Instant::now() < self.back { std::future::pending().await } else { (self.answer)() }
+        }
+    }
+
+    fn server(away: u64, answer: fn() -> Renewed) -> Server {
+        Server { back: Instant::now() + Duration::from_secs(away), answer, asked: 0 }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_is_outlived_for_two_minutes_after_the_lease_and_no_longer() {
+        for (away, outlived) in [(20, true), (60, true), (125, true), (145, false)] {
+            let lease = lease();
+            let mut server = server(away, || Renewed::Since(paused_clock()));
+            let confirmed = tokio::select! {
+                confirmed = async {
+                    lease.until_uncertain().await;
+                    lease.confirmed().await
+                } => confirmed,
+                () = lease.keep(&mut server) => panic!("given up after {} attempts", server.asked),
+            };
+            assert_eq!((confirmed.is_ok(), lease.holds()), (outlived, outlived), "{away} s");
+            assert!(server.asked > 2, "{away} s: {} attempts", server.asked);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lock_that_another_run_has_taken_is_lost_at_once_and_for_good() {
+        let lease = lease();
+        lease.keep(&mut server(0, || Renewed::Lost)).await;
+        assert!(!lease.holds());
+        assert!(!lease.renew(&mut server(0, || Renewed::Since(paused_clock()))).await);
+        let before = Instant::now();
+        assert_eq!(lease.confirmed().await, Err(LockLost));
+        assert_eq!(before.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_renewed_holds_from_the_moment_it_was_asked_for() {
+        let lease = lease();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        let asked_before = || Renewed::Since(paused_clock() - Duration::from_secs(4));
+        assert!(lease.renew(&mut server(0, asked_before)).await);
+        tokio::time::advance(Duration::from_millis(7_999)).await;
+        assert!(lease.holds());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(!lease.holds());
+    }
+}
