@@ -124,11 +124,12 @@ impl SidesArgs {
             ));
         }
         let ([old_files, old_apps], [new_files, new_apps]) = (live::split(&self.from), live::split(&self.to));
-        let read = |files: &[String], apps: &[String]| match (files, apps) {
+        let read = |files: &[String], apps: &[String], from: fn(&[String], bool, bool) -> _| match (files, apps) {
             ([], [_, ..]) => Ok(Side::default()),
-            (files, _) => sources::read(files, self.allow_http, self.follow_links),
+            (files, _) => from(files, self.allow_http, self.follow_links),
         };
-        let (mut old, mut new) = both(read(&old_files, &old_apps), read(&new_files, &new_apps))?;
+        let old = read(&old_files, &old_apps, sources::read_old);
+        let (mut old, mut new) = both(old, read(&new_files, &new_apps, sources::read))?;
         for (apps, side) in [(&old_apps, &mut old), (&new_apps, &mut new)] {
             for app in apps {
                 live::add(global, app, side).await?;

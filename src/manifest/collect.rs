@@ -42,6 +42,8 @@ pub struct LoadOptions {
     pub allow_http: bool,
     /// Symbolic links in a directory may lead out of it.
     pub follow_links: bool,
+    /// A git ref that does not have the path yet holds nothing; a warning says so.
+    pub may_be_absent: bool,
     /// What standard input holds, where it is not the process's own.
     pub stdin: Option<Vec<u8>>,
     /// Limits of each file, and of what they hold together.
@@ -57,6 +59,7 @@ impl Default for LoadOptions {
             models: false,
             allow_http: false,
             follow_links: false,
+            may_be_absent: false,
             stdin: None,
             limits: Limits::default(),
             total_bytes: 256 << 20,
@@ -72,7 +75,7 @@ pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, Vec<Input
     let mut collector = Collector { models: options.models, ..Collector::default() };
     let empty_directories = collector.read(inputs, options);
     let is_empty = collector.input.manifests.is_empty() && collector.input.models.is_empty();
-    if collector.errors.is_empty() && is_empty && !options.allow_empty {
+    if collector.errors.is_empty() && is_empty && !options.allow_empty && !collector.is_absent {
         let mut error = nothing_found(inputs, &empty_directories);
         // Whoever names no input at all has forgotten it.
         if !options.models && !inputs.is_empty() {
@@ -132,14 +135,18 @@ struct Collector {
     only_configs: bool,
     configs_among: bool,
     models: bool,
+    /// An input that may be absent is.
+    is_absent: bool,
     spent: Spent,
 }
 
 impl Collector {
     /// Reads the inputs one by one; returns the directories that hold no manifest file.
     fn read(&mut self, inputs: &[String], options: &LoadOptions) -> Vec<String> {
-        let found = source::find(inputs, options.allow_http, options.follow_links);
+        let found = source::find(inputs, options);
         self.errors.extend(found.errors);
+        self.is_absent = !found.absent.is_empty();
+        self.input.warnings.extend(found.absent.iter().map(|input| absent(input)));
         let mut given = options.stdin.as_deref();
         let mut own = io::stdin();
         let standard_input: &mut dyn Read = match given.as_mut() {
@@ -357,6 +364,14 @@ fn no_manifest_files(directory: &str) -> InputError {
 }
 
 /// An empty input would delete the whole app, and is mostly a failed command before this one.
+fn absent(input: &str) -> InputWarning {
+    InputWarning {
+        code: "absent-path",
+        message: "the ref has no such path: nothing is in it, and all that is compared with it is new".to_owned(),
+        position: pushback_preflight::Position { file: input.to_owned(), line: 0, column: 0 },
+    }
+}
+
 fn nothing_found(inputs: &[String], empty_directories: &[String]) -> InputError {
     match (inputs, empty_directories) {
         ([], _) => error_in("-f", "no input is given", &["Give files, directories or URLs with `-f`, or `-f -`."]),

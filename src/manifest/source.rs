@@ -12,6 +12,7 @@ use pushback_preflight::Position;
 use url::Url;
 
 use super::InputError;
+use super::collect::LoadOptions;
 use super::files::is_manifest;
 use super::git::GitTree;
 
@@ -43,6 +44,8 @@ pub(super) struct Found {
     pub(super) sources: Vec<Source>,
     /// Directories without a single manifest file.
     pub(super) empty_directories: Vec<String>,
+    /// Paths that a git ref does not have yet.
+    pub(super) absent: Vec<String>,
     pub(super) errors: Vec<InputError>,
 }
 
@@ -53,7 +56,7 @@ pub(super) fn error_in(name: &str, message: impl Into<String>, hints: &[&str]) -
 }
 
 /// Finds what `inputs` name, in their order; files of a directory are sorted by path.
-pub(super) fn find(inputs: &[String], allow_http: bool, follow_links: bool) -> Found {
+pub(super) fn find(inputs: &[String], options: &LoadOptions) -> Found {
     let mut found = Found::default();
     let mut standard_input = false;
     for input in inputs {
@@ -69,16 +72,16 @@ pub(super) fn find(inputs: &[String], allow_http: bool, follow_links: bool) -> F
                 found.sources.push(Source { name: "-".to_owned(), location: Location::StandardInput });
             }
         } else if let Some((scheme, _)) = input.split_once("://") {
-            match url(input, scheme, allow_http) {
+            match url(input, scheme, options.allow_http) {
                 Ok(source) => found.sources.push(source),
                 Err(error) => found.errors.push(error),
             }
         } else if let Some(of_ref) = input.strip_prefix("git:") {
-            find_in_git(input, of_ref, &mut found);
+            find_in_git(input, of_ref, options.may_be_absent, &mut found);
         } else if input.is_empty() {
             found.errors.push(error_in("-f", "the name of an input is empty", &["Is a variable unset?"]));
         } else {
-            find_path(input, follow_links, &mut found);
+            find_path(input, options.follow_links, &mut found);
         }
     }
     found
@@ -110,14 +113,16 @@ fn url(input: &str, scheme: &str, allow_http: bool) -> Result<Source, InputError
 }
 
 /// `git:REF:PATH` in the repository of the working directory. The path must be said: a whole repository is no input.
-fn find_in_git(input: &str, of_ref: &str, found: &mut Found) {
+fn find_in_git(input: &str, of_ref: &str, may_be_absent: bool, found: &mut Found) {
     let Some((reference, path)) = of_ref.split_once(':').filter(|(_, path)| !path.is_empty()) else {
         let hint = "Name the folder or file in it, such as git:main:deploy; git:main:. is all of it.";
         found.errors.push(error_in(input, "expected git:REF:PATH", &[hint]));
         return;
     };
-    let read = GitTree::open(Path::new("."), reference, path).and_then(|tree| Ok((tree.read_all()?, tree)));
+    let open = if may_be_absent { GitTree::open_or_absent } else { GitTree::open };
+    let read = open(Path::new("."), reference, path).and_then(|tree| Ok((tree.read_all()?, tree)));
     match read {
+        Ok((_, tree)) if tree.is_absent() => found.absent.push(input.to_owned()),
         Ok((files, _)) if files.is_empty() => found.empty_directories.push(input.to_owned()),
         Ok((files, tree)) => found.sources.extend(files.into_iter().map(|file| Source {
             name: format!("git:{}", tree.shown(&file.path)),

@@ -36,8 +36,21 @@ pub struct Side {
 /// # Errors
 /// Everything that is wrong with them, sorted by file and line.
 pub fn read(inputs: &[String], allow_http: bool, follow_links: bool) -> Result<Side, Vec<InputError>> {
-    let options = LoadOptions { models: true, allow_http, follow_links, ..LoadOptions::default() };
-    let Input { manifests, models, warnings, .. } = collect::load(inputs, &options)?;
+    read_with(inputs, &LoadOptions { models: true, allow_http, follow_links, ..LoadOptions::default() })
+}
+
+/// Reads the sources of the old side: a git ref that does not have the path yet holds nothing, and a warning says so.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_old(inputs: &[String], allow_http: bool, follow_links: bool) -> Result<Side, Vec<InputError>> {
+    let may_be_absent = true;
+    let options = LoadOptions { models: true, allow_http, follow_links, may_be_absent, ..LoadOptions::default() };
+    read_with(inputs, &options)
+}
+
+fn read_with(inputs: &[String], options: &LoadOptions) -> Result<Side, Vec<InputError>> {
+    let Input { manifests, models, warnings, .. } = collect::load(inputs, options)?;
     let naming = Naming::default();
     Ok(Side { models, manifests, warnings, named: inputs.join(", "), inputs: inputs.to_vec(), naming })
 }
@@ -94,6 +107,12 @@ impl Side {
         self.manifests.iter().all(is_definition)
     }
 
+    /// The same; one that holds nothing is like the other.
+    fn is_written_beside(&self, other: &Self) -> bool {
+        let holds_nothing = self.manifests.is_empty() && self.models.is_empty();
+        if holds_nothing { other.is_written() } else { self.is_written() }
+    }
+
     fn written(&self) -> Result<Release, Vec<InputError>> {
         written::release(&self.models, self.definitions())
             .map_err(|errors| errors.into_iter().map(input_error).collect())
@@ -123,7 +142,8 @@ pub fn releases(old: &Side, new: &Side) -> Result<(Release, Release), Vec<InputE
         let app = if let [operator] = operators { operator.name.clone() } else { live.app.clone() };
         Naming { app, ..live.clone() }
     };
-    let (mut before, mut after) = match (old.is_written(), new.is_written()) {
+    let are_written = (old.is_written_beside(new), new.is_written_beside(old));
+    let (mut before, mut after) = match are_written {
         (true, true) => (old.written(), new.written()),
         (true, false) => {
             let before = old.written();
@@ -144,7 +164,7 @@ pub fn releases(old: &Side, new: &Side) -> Result<(Release, Release), Vec<InputE
         }
     };
     if let (Ok(before), Ok(after)) = (&mut before, &mut after) {
-        match (old.is_written(), new.is_written()) {
+        match are_written {
             (true, false) => mixed::make_comparable(before, after),
             (false, true) => mixed::make_comparable(after, before),
             _ => {}

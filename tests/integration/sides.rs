@@ -142,6 +142,17 @@ fn a_base_without_the_path_makes_all_new_and_says_so() {
         let said = "git:main:absent has no such path: the input is compared with nothing, and all of it is new";
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
+    for command in ["diff", "diff-crds", "simulate"] {
+        let sides = ["--from", "git:main:absent", "--to", "crd"];
+        let ran = pushback.run(&[&["upgrade", command][..], &sides].concat()).expect(0);
+        let said =
+            "git:main:absent: the ref has no such path: nothing is in it, and all that is compared with it is new";
+        assert!(ran.stderr.contains(said), "{command}: {}", ran.stderr);
+        // A new side that is not there is a slip of the pen.
+        let sides = ["--from", "crd", "--to", "git:main:absent"];
+        let ran = pushback.run(&[&["upgrade", command][..], &sides].concat()).expect(1);
+        assert!(ran.stderr.contains("the ref has no such path"), "{command}: {}", ran.stderr);
+    }
     // What a clone does not hold is not absent.
     let object = pushback.shell("git", &["rev-parse", "main:crd"]);
     let (folder, file) = object.trim().split_at(2);
