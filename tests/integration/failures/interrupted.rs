@@ -2,7 +2,6 @@
 //! app, and the next run goes on. A second signal ends it at once.
 
 use std::net::TcpListener;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{SECRET_VALUE, app, lock, secret, sound, unfinished};
 use crate::support::apply::{TestApp, config_map, config_map_path};
+use crate::support::gate::Gate;
 use crate::support::snapshot::snapshot;
 use crate::support::terminal::AtTerminal;
 use crate::support::webhook::{Form, Verdict, Webhook};
@@ -27,23 +27,6 @@ pub(super) fn tests() -> Vec<TestCase> {
         Controllers: a_signal_during_a_write_cuts_it_off_and_frees_the_app,
         Controllers: a_second_signal_ends_the_run_at_once_and_the_next_one_goes_on,
     ]
-}
-
-/// Holds requests up until it is opened.
-#[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<bool>, Condvar)>);
-
-impl Gate {
-    fn open(&self) {
-        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.0.1.notify_all();
-    }
-
-    fn pass(&self) {
-        let opened = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody is held for ever: a test that fails must not keep the API server's connections.
-        drop(self.0.1.wait_timeout_while(opened, PROMPTLY, |opened| !*opened));
-    }
 }
 
 /// A webhook that holds up what `holds` says, and its gate.

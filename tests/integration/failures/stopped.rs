@@ -2,13 +2,14 @@
 //! are under way at that moment are.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::support::apply::{TestApp, config_map};
 use crate::support::case::{rounds, show};
+use crate::support::gate::Gate;
 use crate::support::proxy::{Fault, FaultProxy, Matching, Verb, matching};
 use crate::support::running::Running;
 use crate::support::{Pushback, TestCase, TestCluster, cases, wait_until};
@@ -21,22 +22,6 @@ pub(super) fn tests() -> Vec<TestCase> {
         ApiServer: after_a_signal_only_requests_that_are_under_way_complete,
         ApiServer: after_the_first_failure_only_requests_that_are_under_way_complete,
     ]
-}
-
-/// Holds writes up until it is opened.
-#[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<bool>, Condvar)>);
-
-impl Gate {
-    fn open(&self) {
-        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.0.1.notify_all();
-    }
-
-    fn pass(&self) {
-        let opened = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.0.1.wait_timeout_while(opened, Duration::from_secs(60), |opened| !*opened));
-    }
 }
 
 /// A run over many objects that are all ready to be written.

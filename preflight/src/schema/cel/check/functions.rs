@@ -5,7 +5,7 @@ use super::types::Type;
 
 /// A type of a signature.
 #[derive(Clone, Copy, Debug)]
-enum S {
+enum Shape {
     A,
     B,
     Dyn,
@@ -24,12 +24,12 @@ enum S {
     Ip,
     Cidr,
     Type,
-    List(&'static S),
-    Map(&'static S, &'static S),
-    Optional(&'static S),
+    List(&'static Shape),
+    Map(&'static Shape, &'static Shape),
+    Optional(&'static Shape),
 }
 
-impl S {
+impl Shape {
     fn of(self) -> Type {
         match self {
             Self::A => Type::Variable(0),
@@ -90,8 +90,8 @@ pub(super) enum Price {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Overload {
     pub(super) is_member: bool,
-    parameters: &'static [S],
-    result: S,
+    parameters: &'static [Shape],
+    result: Shape,
     pub(super) price: Price,
 }
 
@@ -101,16 +101,16 @@ pub(super) const VARIABLES: u32 = 2;
 impl Overload {
     /// Parameters and result, with variables of its own from `fresh` on.
     pub(super) fn signature(&self, fresh: u32) -> (Vec<Type>, Type) {
-        let renamed = |one: S| one.of().renamed(fresh);
+        let renamed = |one: Shape| one.of().renamed(fresh);
         (self.parameters.iter().map(|one| renamed(*one)).collect(), renamed(self.result))
     }
 }
 
-const fn global(parameters: &'static [S], result: S) -> Overload {
+const fn global(parameters: &'static [Shape], result: Shape) -> Overload {
     Overload { is_member: false, parameters, result, price: Price::Plain }
 }
 
-const fn member(parameters: &'static [S], result: S) -> Overload {
+const fn member(parameters: &'static [Shape], result: Shape) -> Overload {
     Overload { is_member: true, parameters, result, price: Price::Plain }
 }
 
@@ -119,130 +119,138 @@ const fn at(price: Price, overload: Overload) -> Overload {
 }
 
 const COMPARISONS: &[Overload] = &[
-    global(&[S::Bool, S::Bool], S::Bool),
-    global(&[S::Int, S::Int], S::Bool),
-    global(&[S::Int, S::Double], S::Bool),
-    global(&[S::Int, S::Uint], S::Bool),
-    global(&[S::Uint, S::Uint], S::Bool),
-    global(&[S::Uint, S::Double], S::Bool),
-    global(&[S::Uint, S::Int], S::Bool),
-    global(&[S::Double, S::Double], S::Bool),
-    global(&[S::Double, S::Int], S::Bool),
-    global(&[S::Double, S::Uint], S::Bool),
-    at(Price::Compare, global(&[S::String, S::String], S::Bool)),
-    at(Price::Compare, global(&[S::Bytes, S::Bytes], S::Bool)),
-    global(&[S::Timestamp, S::Timestamp], S::Bool),
-    global(&[S::Duration, S::Duration], S::Bool),
+    global(&[Shape::Bool, Shape::Bool], Shape::Bool),
+    global(&[Shape::Int, Shape::Int], Shape::Bool),
+    global(&[Shape::Int, Shape::Double], Shape::Bool),
+    global(&[Shape::Int, Shape::Uint], Shape::Bool),
+    global(&[Shape::Uint, Shape::Uint], Shape::Bool),
+    global(&[Shape::Uint, Shape::Double], Shape::Bool),
+    global(&[Shape::Uint, Shape::Int], Shape::Bool),
+    global(&[Shape::Double, Shape::Double], Shape::Bool),
+    global(&[Shape::Double, Shape::Int], Shape::Bool),
+    global(&[Shape::Double, Shape::Uint], Shape::Bool),
+    at(Price::Compare, global(&[Shape::String, Shape::String], Shape::Bool)),
+    at(Price::Compare, global(&[Shape::Bytes, Shape::Bytes], Shape::Bool)),
+    global(&[Shape::Timestamp, Shape::Timestamp], Shape::Bool),
+    global(&[Shape::Duration, Shape::Duration], Shape::Bool),
 ];
 
-const OF_TIMES: &[Overload] = &[member(&[S::Timestamp], S::Int), member(&[S::Timestamp, S::String], S::Int)];
-const OF_TIMES_AND_DURATIONS: &[Overload] =
-    &[member(&[S::Timestamp], S::Int), member(&[S::Timestamp, S::String], S::Int), member(&[S::Duration], S::Int)];
-const OF_ADDRESSES: &[Overload] = &[member(&[S::Ip], S::Bool)];
-const OF_URLS: &[Overload] = &[member(&[S::Url], S::String)];
-const OF_SEMVERS: &[Overload] = &[member(&[S::Semver], S::Int)];
-const CHECKS_TEXT: &[Overload] = &[global(&[S::String], S::Bool)];
-const OF_TEXTS: &[Overload] = &[member(&[S::String], S::String)];
-const NO_ARGUMENTS: &[Overload] = &[global(&[], S::Format)];
-const LIST_OF_TEXTS: S = S::List(&S::String);
-const LIST: S = S::List(&S::A);
-const MAP: S = S::Map(&S::A, &S::B);
-const OPTIONAL: S = S::Optional(&S::A);
+const OF_TIMES: &[Overload] =
+    &[member(&[Shape::Timestamp], Shape::Int), member(&[Shape::Timestamp, Shape::String], Shape::Int)];
+const OF_TIMES_AND_DURATIONS: &[Overload] = &[
+    member(&[Shape::Timestamp], Shape::Int),
+    member(&[Shape::Timestamp, Shape::String], Shape::Int),
+    member(&[Shape::Duration], Shape::Int),
+];
+const OF_ADDRESSES: &[Overload] = &[member(&[Shape::Ip], Shape::Bool)];
+const OF_URLS: &[Overload] = &[member(&[Shape::Url], Shape::String)];
+const OF_SEMVERS: &[Overload] = &[member(&[Shape::Semver], Shape::Int)];
+const CHECKS_TEXT: &[Overload] = &[global(&[Shape::String], Shape::Bool)];
+const OF_TEXTS: &[Overload] = &[member(&[Shape::String], Shape::String)];
+const NO_ARGUMENTS: &[Overload] = &[global(&[], Shape::Format)];
+const LIST_OF_TEXTS: Shape = Shape::List(&Shape::String);
+const LIST: Shape = Shape::List(&Shape::A);
+const MAP: Shape = Shape::Map(&Shape::A, &Shape::B);
+const OPTIONAL: Shape = Shape::Optional(&Shape::A);
 
 const SORTED: &[Overload] = &[
-    member(&[S::List(&S::Int)], S::Bool),
-    member(&[S::List(&S::Uint)], S::Bool),
-    member(&[S::List(&S::Double)], S::Bool),
-    member(&[S::List(&S::Bool)], S::Bool),
-    member(&[S::List(&S::Duration)], S::Bool),
-    member(&[S::List(&S::Timestamp)], S::Bool),
-    member(&[S::List(&S::String)], S::Bool),
-    member(&[S::List(&S::Bytes)], S::Bool),
+    member(&[Shape::List(&Shape::Int)], Shape::Bool),
+    member(&[Shape::List(&Shape::Uint)], Shape::Bool),
+    member(&[Shape::List(&Shape::Double)], Shape::Bool),
+    member(&[Shape::List(&Shape::Bool)], Shape::Bool),
+    member(&[Shape::List(&Shape::Duration)], Shape::Bool),
+    member(&[Shape::List(&Shape::Timestamp)], Shape::Bool),
+    member(&[Shape::List(&Shape::String)], Shape::Bool),
+    member(&[Shape::List(&Shape::Bytes)], Shape::Bool),
 ];
 const EXTREMES: &[Overload] = &[
-    member(&[S::List(&S::Int)], S::Int),
-    member(&[S::List(&S::Uint)], S::Uint),
-    member(&[S::List(&S::Double)], S::Double),
-    member(&[S::List(&S::Bool)], S::Bool),
-    member(&[S::List(&S::Duration)], S::Duration),
-    member(&[S::List(&S::Timestamp)], S::Timestamp),
-    member(&[S::List(&S::String)], S::String),
-    member(&[S::List(&S::Bytes)], S::Bytes),
+    member(&[Shape::List(&Shape::Int)], Shape::Int),
+    member(&[Shape::List(&Shape::Uint)], Shape::Uint),
+    member(&[Shape::List(&Shape::Double)], Shape::Double),
+    member(&[Shape::List(&Shape::Bool)], Shape::Bool),
+    member(&[Shape::List(&Shape::Duration)], Shape::Duration),
+    member(&[Shape::List(&Shape::Timestamp)], Shape::Timestamp),
+    member(&[Shape::List(&Shape::String)], Shape::String),
+    member(&[Shape::List(&Shape::Bytes)], Shape::Bytes),
 ];
 const SUMS: &[Overload] = &[
-    member(&[S::List(&S::Int)], S::Int),
-    member(&[S::List(&S::Uint)], S::Uint),
-    member(&[S::List(&S::Double)], S::Double),
-    member(&[S::List(&S::Duration)], S::Duration),
+    member(&[Shape::List(&Shape::Int)], Shape::Int),
+    member(&[Shape::List(&Shape::Uint)], Shape::Uint),
+    member(&[Shape::List(&Shape::Double)], Shape::Double),
+    member(&[Shape::List(&Shape::Duration)], Shape::Duration),
 ];
 
 /// The overloads of a function; `None` where it is not known.
 pub(super) fn overloads(name: &str) -> Option<&'static [Overload]> {
     Some(match name {
-        "_?_:_" => const { &[at(Price::Condition, global(&[S::Bool, S::A, S::A], S::A))] },
-        "_&&_" | "_||_" => const { &[global(&[S::Bool, S::Bool], S::Bool)] },
-        "!_" | "@not_strictly_false" => const { &[global(&[S::Bool], S::Bool)] },
-        "_==_" | "_!=_" => const { &[at(Price::Compare, global(&[S::A, S::A], S::Bool))] },
+        "_?_:_" => const { &[at(Price::Condition, global(&[Shape::Bool, Shape::A, Shape::A], Shape::A))] },
+        "_&&_" | "_||_" => const { &[global(&[Shape::Bool, Shape::Bool], Shape::Bool)] },
+        "!_" | "@not_strictly_false" => const { &[global(&[Shape::Bool], Shape::Bool)] },
+        "_==_" | "_!=_" => const { &[at(Price::Compare, global(&[Shape::A, Shape::A], Shape::Bool))] },
         "_<_" | "_<=_" | "_>_" | "_>=_" => COMPARISONS,
         "_+_" => {
             const {
                 &[
-                    at(Price::AddText, global(&[S::Bytes, S::Bytes], S::Bytes)),
-                    global(&[S::Double, S::Double], S::Double),
-                    global(&[S::Duration, S::Duration], S::Duration),
-                    global(&[S::Duration, S::Timestamp], S::Timestamp),
-                    global(&[S::Timestamp, S::Duration], S::Timestamp),
-                    global(&[S::Int, S::Int], S::Int),
+                    at(Price::AddText, global(&[Shape::Bytes, Shape::Bytes], Shape::Bytes)),
+                    global(&[Shape::Double, Shape::Double], Shape::Double),
+                    global(&[Shape::Duration, Shape::Duration], Shape::Duration),
+                    global(&[Shape::Duration, Shape::Timestamp], Shape::Timestamp),
+                    global(&[Shape::Timestamp, Shape::Duration], Shape::Timestamp),
+                    global(&[Shape::Int, Shape::Int], Shape::Int),
                     at(Price::AddList, global(&[LIST, LIST], LIST)),
-                    at(Price::AddText, global(&[S::String, S::String], S::String)),
-                    global(&[S::Uint, S::Uint], S::Uint),
+                    at(Price::AddText, global(&[Shape::String, Shape::String], Shape::String)),
+                    global(&[Shape::Uint, Shape::Uint], Shape::Uint),
                 ]
             }
         }
         "_-_" => {
             const {
                 &[
-                    global(&[S::Double, S::Double], S::Double),
-                    global(&[S::Duration, S::Duration], S::Duration),
-                    global(&[S::Int, S::Int], S::Int),
-                    global(&[S::Timestamp, S::Duration], S::Timestamp),
-                    global(&[S::Timestamp, S::Timestamp], S::Duration),
-                    global(&[S::Uint, S::Uint], S::Uint),
+                    global(&[Shape::Double, Shape::Double], Shape::Double),
+                    global(&[Shape::Duration, Shape::Duration], Shape::Duration),
+                    global(&[Shape::Int, Shape::Int], Shape::Int),
+                    global(&[Shape::Timestamp, Shape::Duration], Shape::Timestamp),
+                    global(&[Shape::Timestamp, Shape::Timestamp], Shape::Duration),
+                    global(&[Shape::Uint, Shape::Uint], Shape::Uint),
                 ]
             }
         }
         "_*_" | "_/_" => {
             const {
                 &[
-                    global(&[S::Double, S::Double], S::Double),
-                    global(&[S::Int, S::Int], S::Int),
-                    global(&[S::Uint, S::Uint], S::Uint),
+                    global(&[Shape::Double, Shape::Double], Shape::Double),
+                    global(&[Shape::Int, Shape::Int], Shape::Int),
+                    global(&[Shape::Uint, Shape::Uint], Shape::Uint),
                 ]
             }
         }
-        "_%_" => const { &[global(&[S::Int, S::Int], S::Int), global(&[S::Uint, S::Uint], S::Uint)] },
-        "-_" => const { &[global(&[S::Double], S::Double), global(&[S::Int], S::Int)] },
+        "_%_" => {
+            const { &[global(&[Shape::Int, Shape::Int], Shape::Int), global(&[Shape::Uint, Shape::Uint], Shape::Uint)] }
+        }
+        "-_" => const { &[global(&[Shape::Double], Shape::Double), global(&[Shape::Int], Shape::Int)] },
         "_[_]" => {
             const {
                 &[
-                    at(Price::IndexList, global(&[LIST, S::Int], S::A)),
-                    at(Price::IndexMap, global(&[MAP, S::A], S::B)),
-                    global(&[S::Optional(&LIST), S::Int], OPTIONAL),
-                    global(&[S::Optional(&MAP), S::A], S::Optional(&S::B)),
+                    at(Price::IndexList, global(&[LIST, Shape::Int], Shape::A)),
+                    at(Price::IndexMap, global(&[MAP, Shape::A], Shape::B)),
+                    global(&[Shape::Optional(&LIST), Shape::Int], OPTIONAL),
+                    global(&[Shape::Optional(&MAP), Shape::A], Shape::Optional(&Shape::B)),
                 ]
             }
         }
         "_[?_]" => {
             const {
                 &[
-                    global(&[LIST, S::Int], OPTIONAL),
-                    global(&[S::Optional(&LIST), S::Int], OPTIONAL),
-                    global(&[MAP, S::A], S::Optional(&S::B)),
-                    global(&[S::Optional(&MAP), S::A], S::Optional(&S::B)),
+                    global(&[LIST, Shape::Int], OPTIONAL),
+                    global(&[Shape::Optional(&LIST), Shape::Int], OPTIONAL),
+                    global(&[MAP, Shape::A], Shape::Optional(&Shape::B)),
+                    global(&[Shape::Optional(&MAP), Shape::A], Shape::Optional(&Shape::B)),
                 ]
             }
         }
-        "@in" => const { &[at(Price::Contained, global(&[S::A, LIST], S::Bool)), global(&[S::A, MAP], S::Bool)] },
+        "@in" => {
+            const { &[at(Price::Contained, global(&[Shape::A, LIST], Shape::Bool)), global(&[Shape::A, MAP], Shape::Bool)] }
+        }
         _ => return standard(name).or_else(|| library(name)),
     })
 }
@@ -252,121 +260,125 @@ fn standard(name: &str) -> Option<&'static [Overload]> {
         "size" => {
             const {
                 &[
-                    global(&[S::Bytes], S::Int),
-                    member(&[S::Bytes], S::Int),
-                    global(&[LIST], S::Int),
-                    member(&[LIST], S::Int),
-                    global(&[MAP], S::Int),
-                    member(&[MAP], S::Int),
-                    global(&[S::String], S::Int),
-                    member(&[S::String], S::Int),
+                    global(&[Shape::Bytes], Shape::Int),
+                    member(&[Shape::Bytes], Shape::Int),
+                    global(&[LIST], Shape::Int),
+                    member(&[LIST], Shape::Int),
+                    global(&[MAP], Shape::Int),
+                    member(&[MAP], Shape::Int),
+                    global(&[Shape::String], Shape::Int),
+                    member(&[Shape::String], Shape::Int),
                 ]
             }
         }
-        "type" => const { &[global(&[S::A], S::Type)] },
-        "dyn" => const { &[global(&[S::A], S::Dyn)] },
-        "bool" => const { &[global(&[S::Bool], S::Bool), global(&[S::String], S::Bool)] },
-        "bytes" => const { &[global(&[S::Bytes], S::Bytes), at(Price::TextToBytes, global(&[S::String], S::Bytes))] },
+        "type" => const { &[global(&[Shape::A], Shape::Type)] },
+        "dyn" => const { &[global(&[Shape::A], Shape::Dyn)] },
+        "bool" => const { &[global(&[Shape::Bool], Shape::Bool), global(&[Shape::String], Shape::Bool)] },
+        "bytes" => {
+            const { &[global(&[Shape::Bytes], Shape::Bytes), at(Price::TextToBytes, global(&[Shape::String], Shape::Bytes))] }
+        }
         "double" => {
             const {
                 &[
-                    global(&[S::Double], S::Double),
-                    global(&[S::Int], S::Double),
-                    global(&[S::String], S::Double),
-                    global(&[S::Uint], S::Double),
+                    global(&[Shape::Double], Shape::Double),
+                    global(&[Shape::Int], Shape::Double),
+                    global(&[Shape::String], Shape::Double),
+                    global(&[Shape::Uint], Shape::Double),
                 ]
             }
         }
         "duration" => {
             const {
                 &[
-                    global(&[S::Duration], S::Duration),
-                    global(&[S::Int], S::Duration),
-                    global(&[S::String], S::Duration),
+                    global(&[Shape::Duration], Shape::Duration),
+                    global(&[Shape::Int], Shape::Duration),
+                    global(&[Shape::String], Shape::Duration),
                 ]
             }
         }
         "int" => {
             const {
                 &[
-                    global(&[S::Int], S::Int),
-                    global(&[S::Double], S::Int),
-                    global(&[S::Duration], S::Int),
-                    global(&[S::String], S::Int),
-                    global(&[S::Timestamp], S::Int),
-                    global(&[S::Uint], S::Int),
+                    global(&[Shape::Int], Shape::Int),
+                    global(&[Shape::Double], Shape::Int),
+                    global(&[Shape::Duration], Shape::Int),
+                    global(&[Shape::String], Shape::Int),
+                    global(&[Shape::Timestamp], Shape::Int),
+                    global(&[Shape::Uint], Shape::Int),
                 ]
             }
         }
         "uint" => {
             const {
                 &[
-                    global(&[S::Uint], S::Uint),
-                    global(&[S::Double], S::Uint),
-                    global(&[S::Int], S::Uint),
-                    global(&[S::String], S::Uint),
+                    global(&[Shape::Uint], Shape::Uint),
+                    global(&[Shape::Double], Shape::Uint),
+                    global(&[Shape::Int], Shape::Uint),
+                    global(&[Shape::String], Shape::Uint),
                 ]
             }
         }
         "string" => {
             const {
                 &[
-                    global(&[S::String], S::String),
-                    global(&[S::Bool], S::String),
-                    at(Price::BytesToText, global(&[S::Bytes], S::String)),
-                    global(&[S::Double], S::String),
-                    global(&[S::Duration], S::String),
-                    global(&[S::Int], S::String),
-                    global(&[S::Timestamp], S::String),
-                    global(&[S::Uint], S::String),
-                    global(&[S::Ip], S::String),
-                    global(&[S::Cidr], S::String),
+                    global(&[Shape::String], Shape::String),
+                    global(&[Shape::Bool], Shape::String),
+                    at(Price::BytesToText, global(&[Shape::Bytes], Shape::String)),
+                    global(&[Shape::Double], Shape::String),
+                    global(&[Shape::Duration], Shape::String),
+                    global(&[Shape::Int], Shape::String),
+                    global(&[Shape::Timestamp], Shape::String),
+                    global(&[Shape::Uint], Shape::String),
+                    global(&[Shape::Ip], Shape::String),
+                    global(&[Shape::Cidr], Shape::String),
                 ]
             }
         }
         "timestamp" => {
             const {
                 &[
-                    global(&[S::Timestamp], S::Timestamp),
-                    global(&[S::Int], S::Timestamp),
-                    global(&[S::String], S::Timestamp),
+                    global(&[Shape::Timestamp], Shape::Timestamp),
+                    global(&[Shape::Int], Shape::Timestamp),
+                    global(&[Shape::String], Shape::Timestamp),
                 ]
             }
         }
-        "contains" => const { &[at(Price::Contains, member(&[S::String, S::String], S::Bool))] },
-        "startsWith" | "endsWith" => const { &[at(Price::StartsOrEnds, member(&[S::String, S::String], S::Bool))] },
+        "contains" => const { &[at(Price::Contains, member(&[Shape::String, Shape::String], Shape::Bool))] },
+        "startsWith" | "endsWith" => {
+            const { &[at(Price::StartsOrEnds, member(&[Shape::String, Shape::String], Shape::Bool))] }
+        }
         "matches" => {
             const {
                 &[
-                    global(&[S::String, S::String], S::Bool),
-                    at(Price::Matches, member(&[S::String, S::String], S::Bool)),
+                    global(&[Shape::String, Shape::String], Shape::Bool),
+                    at(Price::Matches, member(&[Shape::String, Shape::String], Shape::Bool)),
                 ]
             }
         }
         "getFullYear" | "getMonth" | "getDayOfYear" | "getDayOfMonth" | "getDate" | "getDayOfWeek" => OF_TIMES,
         "getHours" | "getMinutes" | "getSeconds" | "getMilliseconds" => OF_TIMES_AND_DURATIONS,
-        "optional.of" | "optional.ofNonZeroValue" => const { &[global(&[S::A], OPTIONAL)] },
+        "optional.of" | "optional.ofNonZeroValue" => const { &[global(&[Shape::A], OPTIONAL)] },
         "optional.none" => const { &[global(&[], OPTIONAL)] },
-        "value" => const { &[member(&[OPTIONAL], S::A)] },
-        "hasValue" => const { &[member(&[OPTIONAL], S::Bool)] },
+        "value" => const { &[member(&[OPTIONAL], Shape::A)] },
+        "hasValue" => const { &[member(&[OPTIONAL], Shape::Bool)] },
         "or" => const { &[member(&[OPTIONAL, OPTIONAL], OPTIONAL)] },
-        "orValue" => const { &[member(&[OPTIONAL, S::A], S::A)] },
+        "orValue" => const { &[member(&[OPTIONAL, Shape::A], Shape::A)] },
         "first" | "last" => const { &[member(&[LIST], OPTIONAL)] },
-        "optional.unwrap" => const { &[global(&[S::List(&OPTIONAL)], LIST)] },
-        "unwrapOpt" => const { &[member(&[S::List(&OPTIONAL)], LIST)] },
+        "optional.unwrap" => const { &[global(&[Shape::List(&OPTIONAL)], LIST)] },
+        "unwrapOpt" => const { &[member(&[Shape::List(&OPTIONAL)], LIST)] },
         _ => return None,
     })
 }
 
 fn library(name: &str) -> Option<&'static [Overload]> {
     Some(match name {
-        "charAt" => const { &[member(&[S::String, S::Int], S::String)] },
+        "charAt" => const { &[member(&[Shape::String, Shape::Int], Shape::String)] },
         "indexOf" | "lastIndexOf" => {
             const {
                 &[
-                    member(&[S::String, S::String], S::Int),
-                    member(&[S::String, S::String, S::Int], S::Int),
-                    member(&[LIST, S::A], S::Int),
+                    member(&[Shape::String, Shape::String], Shape::Int),
+                    member(&[Shape::String, Shape::String, Shape::Int], Shape::Int),
+                    member(&[LIST, Shape::A], Shape::Int),
                 ]
             }
         }
@@ -374,95 +386,131 @@ fn library(name: &str) -> Option<&'static [Overload]> {
         "replace" => {
             const {
                 &[
-                    member(&[S::String, S::String, S::String], S::String),
-                    member(&[S::String, S::String, S::String, S::Int], S::String),
+                    member(&[Shape::String, Shape::String, Shape::String], Shape::String),
+                    member(&[Shape::String, Shape::String, Shape::String, Shape::Int], Shape::String),
                 ]
             }
         }
         "split" => {
             const {
                 &[
-                    member(&[S::String, S::String], LIST_OF_TEXTS),
-                    member(&[S::String, S::String, S::Int], LIST_OF_TEXTS),
+                    member(&[Shape::String, Shape::String], LIST_OF_TEXTS),
+                    member(&[Shape::String, Shape::String, Shape::Int], LIST_OF_TEXTS),
                 ]
             }
         }
         "substring" => {
-            const { &[member(&[S::String, S::Int], S::String), member(&[S::String, S::Int, S::Int], S::String)] }
+            const {
+                &[
+                    member(&[Shape::String, Shape::Int], Shape::String),
+                    member(&[Shape::String, Shape::Int, Shape::Int], Shape::String),
+                ]
+            }
         }
-        "join" => const { &[member(&[LIST_OF_TEXTS], S::String), member(&[LIST_OF_TEXTS, S::String], S::String)] },
-        "format" => const { &[at(Price::Format, member(&[S::String, S::List(&S::Dyn)], S::String))] },
-        "strings.quote" => const { &[at(Price::Unknown, global(&[S::String], S::String))] },
+        "join" => {
+            const { &[member(&[LIST_OF_TEXTS], Shape::String), member(&[LIST_OF_TEXTS, Shape::String], Shape::String)] }
+        }
+        "format" => const { &[at(Price::Format, member(&[Shape::String, Shape::List(&Shape::Dyn)], Shape::String))] },
+        "strings.quote" => const { &[at(Price::Unknown, global(&[Shape::String], Shape::String))] },
         "find" => OF_PATTERNS,
         "findAll" => {
             const {
                 &[
-                    member(&[S::String, S::String], LIST_OF_TEXTS),
-                    member(&[S::String, S::String, S::Int], LIST_OF_TEXTS),
+                    member(&[Shape::String, Shape::String], LIST_OF_TEXTS),
+                    member(&[Shape::String, Shape::String, Shape::Int], LIST_OF_TEXTS),
                 ]
             }
         }
         "isSorted" => SORTED,
         "sum" => SUMS,
         "min" | "max" => EXTREMES,
-        "sets.contains" | "sets.intersects" => const { &[at(Price::Sets(1), global(&[LIST, LIST], S::Bool))] },
-        "sets.equivalent" => const { &[at(Price::Sets(2), global(&[LIST, LIST], S::Bool))] },
-        "slice" => const { &[at(Price::Unknown, member(&[LIST, S::Int, S::Int], LIST))] },
+        "sets.contains" | "sets.intersects" => const { &[at(Price::Sets(1), global(&[LIST, LIST], Shape::Bool))] },
+        "sets.equivalent" => const { &[at(Price::Sets(2), global(&[LIST, LIST], Shape::Bool))] },
+        "slice" => const { &[at(Price::Unknown, member(&[LIST, Shape::Int, Shape::Int], LIST))] },
         "flatten" => {
             const {
                 &[
-                    at(Price::Unknown, member(&[S::List(&LIST)], LIST)),
-                    at(Price::Unknown, member(&[S::List(&S::Dyn), S::Int], S::List(&S::Dyn))),
+                    at(Price::Unknown, member(&[Shape::List(&LIST)], LIST)),
+                    at(Price::Unknown, member(&[Shape::List(&Shape::Dyn), Shape::Int], Shape::List(&Shape::Dyn))),
                 ]
             }
         }
         "reverse" | "distinct" => const { &[at(Price::Unknown, member(&[LIST], LIST))] },
-        "lists.range" => const { &[at(Price::Unknown, global(&[S::Int], S::List(&S::Int)))] },
+        "lists.range" => const { &[at(Price::Unknown, global(&[Shape::Int], Shape::List(&Shape::Int)))] },
         _ => return kubernetes(name),
     })
 }
 
-const OF_PATTERNS: &[Overload] = &[member(&[S::String, S::String], S::String)];
+const OF_PATTERNS: &[Overload] = &[member(&[Shape::String, Shape::String], Shape::String)];
 
 fn kubernetes(name: &str) -> Option<&'static [Overload]> {
     Some(match name {
-        "url" => const { &[global(&[S::String], S::Url)] },
+        "url" => const { &[global(&[Shape::String], Shape::Url)] },
         "isURL" | "isQuantity" | "isIP" | "isCIDR" | "ip.isCanonical" => CHECKS_TEXT,
         "getScheme" | "getHost" | "getHostname" | "getPort" | "getEscapedPath" => OF_URLS,
-        "getQuery" => const { &[member(&[S::Url], S::Map(&S::String, &LIST_OF_TEXTS))] },
-        "quantity" => const { &[global(&[S::String], S::Quantity)] },
-        "sign" => const { &[global(&[S::Quantity], S::Int)] },
+        "getQuery" => const { &[member(&[Shape::Url], Shape::Map(&Shape::String, &LIST_OF_TEXTS))] },
+        "quantity" => const { &[global(&[Shape::String], Shape::Quantity)] },
+        "sign" => const { &[global(&[Shape::Quantity], Shape::Int)] },
         "isGreaterThan" | "isLessThan" => {
-            const { &[member(&[S::Quantity, S::Quantity], S::Bool), member(&[S::Semver, S::Semver], S::Bool)] }
+            const {
+                &[
+                    member(&[Shape::Quantity, Shape::Quantity], Shape::Bool),
+                    member(&[Shape::Semver, Shape::Semver], Shape::Bool),
+                ]
+            }
         }
         "compareTo" => {
-            const { &[member(&[S::Quantity, S::Quantity], S::Int), member(&[S::Semver, S::Semver], S::Int)] }
+            const {
+                &[
+                    member(&[Shape::Quantity, Shape::Quantity], Shape::Int),
+                    member(&[Shape::Semver, Shape::Semver], Shape::Int),
+                ]
+            }
         }
-        "asApproximateFloat" => const { &[member(&[S::Quantity], S::Double)] },
-        "asInteger" => const { &[member(&[S::Quantity], S::Int)] },
-        "isInteger" => const { &[member(&[S::Quantity], S::Bool)] },
+        "asApproximateFloat" => const { &[member(&[Shape::Quantity], Shape::Double)] },
+        "asInteger" => const { &[member(&[Shape::Quantity], Shape::Int)] },
+        "isInteger" => const { &[member(&[Shape::Quantity], Shape::Bool)] },
         "add" | "sub" => {
-            const { &[member(&[S::Quantity, S::Quantity], S::Quantity), member(&[S::Quantity, S::Int], S::Quantity)] }
+            const {
+                &[
+                    member(&[Shape::Quantity, Shape::Quantity], Shape::Quantity),
+                    member(&[Shape::Quantity, Shape::Int], Shape::Quantity),
+                ]
+            }
         }
-        "semver" => const { &[global(&[S::String], S::Semver), global(&[S::String, S::Bool], S::Semver)] },
-        "isSemver" => const { &[global(&[S::String], S::Bool), global(&[S::String, S::Bool], S::Bool)] },
+        "semver" => {
+            const { &[global(&[Shape::String], Shape::Semver), global(&[Shape::String, Shape::Bool], Shape::Semver)] }
+        }
+        "isSemver" => {
+            const { &[global(&[Shape::String], Shape::Bool), global(&[Shape::String, Shape::Bool], Shape::Bool)] }
+        }
         "major" | "minor" | "patch" => OF_SEMVERS,
-        "ip" => const { &[global(&[S::String], S::Ip), at(Price::Part, member(&[S::Cidr], S::Ip))] },
-        "family" => const { &[member(&[S::Ip], S::Int)] },
+        "ip" => const { &[global(&[Shape::String], Shape::Ip), at(Price::Part, member(&[Shape::Cidr], Shape::Ip))] },
+        "family" => const { &[member(&[Shape::Ip], Shape::Int)] },
         "isUnspecified" | "isLoopback" | "isLinkLocalMulticast" | "isLinkLocalUnicast" | "isGlobalUnicast" => {
             OF_ADDRESSES
         }
-        "cidr" => const { &[global(&[S::String], S::Cidr)] },
+        "cidr" => const { &[global(&[Shape::String], Shape::Cidr)] },
         "containsIP" => {
-            const { &[at(Price::WithText, member(&[S::Cidr, S::String], S::Bool)), member(&[S::Cidr, S::Ip], S::Bool)] }
+            const {
+                &[
+                    at(Price::WithText, member(&[Shape::Cidr, Shape::String], Shape::Bool)),
+                    member(&[Shape::Cidr, Shape::Ip], Shape::Bool),
+                ]
+            }
         }
         "containsCIDR" => {
-            const { &[at(Price::WithText, member(&[S::Cidr, S::String], S::Bool)), member(&[S::Cidr, S::Cidr], S::Bool)] }
+            const {
+                &[
+                    at(Price::WithText, member(&[Shape::Cidr, Shape::String], Shape::Bool)),
+                    member(&[Shape::Cidr, Shape::Cidr], Shape::Bool),
+                ]
+            }
         }
-        "prefixLength" => const { &[member(&[S::Cidr], S::Int)] },
-        "masked" => const { &[member(&[S::Cidr], S::Cidr)] },
-        "validate" => const { &[member(&[S::Format, S::String], S::Optional(&LIST_OF_TEXTS))] },
-        "format.named" => const { &[global(&[S::String], S::Optional(&S::Format))] },
+        "prefixLength" => const { &[member(&[Shape::Cidr], Shape::Int)] },
+        "masked" => const { &[member(&[Shape::Cidr], Shape::Cidr)] },
+        "validate" => const { &[member(&[Shape::Format, Shape::String], Shape::Optional(&LIST_OF_TEXTS))] },
+        "format.named" => const { &[global(&[Shape::String], Shape::Optional(&Shape::Format))] },
         "format.dns1123Label"
         | "format.dns1123Subdomain"
         | "format.dns1035Label"
