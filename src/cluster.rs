@@ -206,6 +206,8 @@ pub struct Page {
     pub continue_token: String,
     /// The list's resourceVersion, to watch from.
     pub resource_version: String,
+    /// How long the server's answer was.
+    pub bytes: u64,
 }
 
 /// Pages of one list, at 500 objects each more than any cluster holds. A server that still has another one has no end.
@@ -217,21 +219,43 @@ const MOST_EMPTY_PAGES: u32 = 20;
 /// Objects of one list that are kept.
 const MOST_OBJECTS: usize = 1_000_000;
 
+/// Bytes of the answers to one list whose objects are looked at one by one: as much as etcd is made for.
+const MOST_BYTES: u64 = 8 << 30;
+
+/// The same where the objects are kept, which takes several times as much memory.
+const MOST_KEPT_BYTES: u64 = 2 << 30;
+
 /// Keeps count of the pages of a list, those of starts anew too, so that it has an end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Paging {
     pages: u32,
     empty: u32,
+    bytes: u64,
+    most_bytes: u64,
 }
 
 impl Paging {
+    /// Of a list whose objects are not kept.
+    #[must_use]
+    pub fn passing() -> Self {
+        Self { pages: 0, empty: 0, bytes: 0, most_bytes: MOST_BYTES }
+    }
+
+    fn kept() -> Self {
+        Self { most_bytes: MOST_KEPT_BYTES, ..Self::passing() }
+    }
+
     /// Takes note of a page after which another one is to come.
     ///
     /// # Errors
-    /// `Protocol` where the list does not end.
+    /// `Protocol` where the list does not end, or has more bytes than can be taken in.
     pub fn next(&mut self, page: &Page) -> Result<(), ClusterError> {
         self.pages += 1;
         self.empty = if page.items.is_empty() { self.empty + 1 } else { 0 };
+        self.bytes = self.bytes.saturating_add(page.bytes);
+        if self.bytes > self.most_bytes {
+            return Err(endless(&format!("it has more than {} MiB", self.most_bytes >> 20)));
+        }
         if self.pages >= MOST_PAGES {
             return Err(endless(&format!("it has more than {MOST_PAGES} pages")));
         }
@@ -251,8 +275,11 @@ fn endless(how: &str) -> ClusterError {
 /// # Errors
 /// The error of the page that failed; `Protocol` where there is no last page.
 pub async fn list_all(cluster: &dyn Cluster, query: &ListQuery) -> Result<Page, ClusterError> {
+    list_within(cluster, query, Paging::kept()).await
+}
+
+async fn list_within(cluster: &dyn Cluster, query: &ListQuery, mut paging: Paging) -> Result<Page, ClusterError> {
     let mut restarts = 0;
-    let mut paging = Paging::default();
     'restart: loop {
         let mut all = Page::default();
         let mut query = query.clone();

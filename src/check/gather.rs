@@ -160,7 +160,7 @@ async fn stream(
     };
     let mut query = ListQuery::new(Arc::clone(served), None, "");
     query.limit = PAGE;
-    let mut paging = Paging::default();
+    let mut paging = Paging::passing();
     loop {
         let page = match cluster.list(&query).await {
             Ok(page) => page,

@@ -11,6 +11,7 @@ mod exec;
 pub mod fuzzing;
 mod kubeconfig;
 mod limit;
+mod place;
 mod proxy;
 mod request;
 mod retry;
@@ -37,10 +38,11 @@ use tokio::sync::{Mutex, OnceCell};
 
 pub use self::connect::{Announce, ConnectOptions};
 pub use self::limit::Concurrency;
+use self::place::Place;
 use self::request::Call;
 pub use self::retry::RetryLimits;
 use self::session::Session;
-use self::transport::{Answer, Transport};
+use self::transport::{Answer, Server, Transport};
 use super::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
     Kinds, ListQuery, Notices, Page, Patch, ServerVersion, WatchEvent, Written,
@@ -89,7 +91,10 @@ impl KubeCluster {
         notices: Option<Notices>,
         announce: &Announce<'_>,
     ) -> Result<Self, ClusterError> {
-        let target = kubeconfig::resolve(options)?;
+        let mut target = kubeconfig::resolve(options)?;
+        // The time of an attempt bounds connecting too; the client's own bound would hide that it was the silence of a server.
+        target.config.connect_timeout = None;
+        let place = Place::of(&target.config);
         let uri = &target.config.cluster_url;
         // Without user information, which an address may hold.
         let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
@@ -99,7 +104,7 @@ impl KubeCluster {
         let description = format!("{} ({server})", target.context);
         let default_namespace = target.config.default_namespace.clone();
         let session = Session::open(target.config, target.plugin, options.now, announce).await?;
-        let transport = Transport::new(session, server, target.secrets, options, notices);
+        let transport = Transport::new(session, Server { address: server, place }, target.secrets, options, notices);
         Ok(Self::new(description, default_namespace, transport))
     }
 
@@ -120,10 +125,10 @@ impl KubeCluster {
     }
 
     /// A page of a list; of fewer objects where that many are too large to be read at once.
-    async fn page(&self, query: &ListQuery) -> Result<List, ClusterError> {
+    async fn page(&self, query: &ListQuery) -> Result<(List, usize), ClusterError> {
         let mut query = query.clone();
         loop {
-            match self.transport.json(&Call::list(&query)?).await {
+            match self.transport.json_measured(&Call::list(&query)?).await {
                 Err(error) if error.kind == ErrorKind::TooLarge && error.status == 0 && query.limit > 1 => {
                     query.limit = query.limit.div_ceil(10);
                 }
@@ -197,7 +202,7 @@ impl Cluster for KubeCluster {
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Page, ClusterError> {
-        let list = self.page(query).await?;
+        let (list, bytes) = self.page(query).await?;
         let token = list.metadata.r#continue.as_deref().unwrap_or_default();
         if !token.is_empty() && token == query.continue_token {
             let message = "the list does not go on: the server hands out the same continue token again";
@@ -207,6 +212,7 @@ impl Cluster for KubeCluster {
             items: list.items.unwrap_or_default().into_iter().map(|item| stamp(&query.kind, item)).collect(),
             continue_token: list.metadata.r#continue.unwrap_or_default(),
             resource_version: list.metadata.resource_version.unwrap_or_default(),
+            bytes: bytes as u64,
         })
     }
 

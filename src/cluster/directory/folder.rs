@@ -1,5 +1,5 @@
 //! The files below a folder: reading them all, replacing one as a whole, removing one.
-//! Nothing outside the folder is written, whatever names or symbolic links say.
+//! Nothing outside the folder is read or written, whatever names or symbolic links say.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
@@ -60,7 +60,7 @@ impl Folder {
             if let Some(folder) = walk.folders.pop_front() {
                 self.walk_folder(&mut walk, &folder)?;
             } else if let Some(link) = walk.links.pop_front() {
-                self.walk_link(&mut walk, &root, link);
+                self.walk_link(&mut walk, &root, link)?;
             } else {
                 break;
             }
@@ -102,23 +102,34 @@ impl Folder {
         Ok(())
     }
 
-    /// A link to nothing holds nothing. A folder outside is not walked: a link to `/` would be a long walk.
-    fn walk_link(&self, walk: &mut Walk, root: &Path, link: PathBuf) {
-        let Ok(real) = self.root.join(&link).canonicalize() else { return };
-        let Ok(metadata) = fs::metadata(&real) else { return };
-        if metadata.is_dir() && real.starts_with(root) {
+    /// A link to nothing holds nothing. What leads out of the folder is not read, and not passed over either: its
+    /// objects would be missing.
+    fn walk_link(&self, walk: &mut Walk, root: &Path, link: PathBuf) -> Result<(), ClusterError> {
+        let Ok(real) = self.root.join(&link).canonicalize() else { return Ok(()) };
+        let Ok(metadata) = fs::metadata(&real) else { return Ok(()) };
+        if !metadata.is_dir() && !(metadata.is_file() && is_manifest(&link)) {
+            return Ok(());
+        }
+        if !real.starts_with(root) {
+            return Err(self.outside(&link));
+        }
+        if metadata.is_dir() {
             walk.folders.push_back(link);
-        } else if metadata.is_file() && is_manifest(&link) {
+        } else {
             walk.files.entry(real).or_insert(link);
         }
+        Ok(())
     }
 
     /// One file; `None` where it does not exist.
     pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ClusterError> {
-        match fs::read(self.root.join(path)) {
-            Ok(bytes) => Ok(Some(bytes)),
+        let place = self.root.join(path);
+        let real = self.root.canonicalize().and_then(|root| Ok((root, place.canonicalize()?)));
+        match real.and_then(|(root, real)| Ok((real.starts_with(root), fs::read(real)?))) {
+            Ok((true, bytes)) => Ok(Some(bytes)),
+            Ok((false, _)) => Err(self.outside(path)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(not_readable(&self.root.join(path), &error)),
+            Err(error) => Err(not_readable(&place, &error)),
         }
     }
 
@@ -200,8 +211,11 @@ impl Folder {
     }
 
     fn outside(&self, path: &Path) -> ClusterError {
-        let message =
-            format!("{}: leads out of the folder through a symbolic link, and is not written", self.shown(path));
+        let shown = self.shown(path);
+        let message = format!(
+            "{shown}: leads out of the folder through a symbolic link, and is neither read nor written; put what it names \
+             into the folder, or choose a folder that holds both"
+        );
         ClusterError::new(ErrorKind::Unsupported, message)
     }
 }
@@ -324,7 +338,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_read_once_and_never_lead_a_write_outside() {
+    fn links_are_read_once_and_never_lead_outside() {
         use std::os::unix::fs::symlink;
         let directory = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
@@ -339,7 +353,16 @@ mod tests {
         symlink(outside.path(), root.join("out")).unwrap();
         symlink(outside.path().join("secret.yaml"), root.join("out.yaml")).unwrap();
         let folder = Folder::new(root).unwrap();
-        assert_eq!(paths(&folder), ["b.yaml", "out.yaml", "real/a.yaml"]);
+        for path in ["out.yaml", "out"] {
+            let error = folder.read_all().unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Unsupported);
+            assert!(error.message.contains("leads out of the folder through a symbolic link"), "{error}");
+            fs::rename(root.join(path), root.join(format!(".{path}"))).unwrap();
+        }
+        assert_eq!(paths(&folder), ["b.yaml", "real/a.yaml"]);
+        for path in ["out.yaml", "out"] {
+            fs::rename(root.join(format!(".{path}")), root.join(path)).unwrap();
+        }
 
         for path in ["out.yaml", "out/new.yaml", "../new.yaml"] {
             assert_eq!(folder.write(Path::new(path), "x", false).unwrap_err().kind, ErrorKind::Unsupported, "{path}");

@@ -26,6 +26,11 @@ impl Contact {
         *self.state() = State { reached: true, outage: None };
     }
 
+    /// Something is there, though it has not answered.
+    pub(super) fn found(&self) {
+        self.state().reached = true;
+    }
+
     /// A connection failed. Returns for how long the server has been away.
     pub(super) fn failed(&self) -> Duration {
         let now = Instant::now();
@@ -38,7 +43,7 @@ impl Contact {
         now.duration_since(since)
     }
 
-    /// Whether the server has ever answered.
+    /// Whether the server has ever answered, or something is there that may be it.
     pub(super) fn reached(&self) -> bool {
         self.state().reached
     }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tower::BoxError;
 
 use super::session::Session;
-use super::transport::Transport;
+use super::transport::{Server, Transport};
 use super::{ConnectOptions, KubeCluster};
 use crate::cluster::{Kind, Notice};
 use crate::redact::Secrets;
@@ -113,8 +113,8 @@ impl Fake {
         });
         let (sender, notices) = unbounded_channel();
         let session = Session::plain(Client::new(service, "default"));
-        let transport =
-            Transport::new(session, "https://test:6443".to_owned(), Secrets::default(), options, Some(sender));
+        let server = Server { address: "https://test:6443".to_owned(), place: None };
+        let transport = Transport::new(session, server, Secrets::default(), options, Some(sender));
         let cluster = KubeCluster::new("test (https://test:6443)".to_owned(), "default".to_owned(), transport);
         Self { cluster, notices, asked }
     }

@@ -11,7 +11,7 @@ use crate::cluster::{ClusterError, ErrorKind};
 pub struct RetryLimits {
     /// All attempts of one request together, waits included.
     pub budget: Duration,
-    /// The same while the server has not answered anything yet: a wrong address should not take minutes to show.
+    /// The same while nothing has been found at the server's address yet: a wrong one should not take minutes to show.
     pub first_contact_budget: Duration,
     /// Attempts of a request that the server answers with 500, or with half an answer.
     pub server_errors: u32,
@@ -72,7 +72,7 @@ pub(super) struct Progress {
     pub(super) attempt: u32,
     /// Since the first attempt began.
     pub(super) elapsed: Duration,
-    /// Whether the server has ever answered.
+    /// Whether anything has been found at the server's address: an answer, or a port that takes connections.
     pub(super) reached: bool,
 }
 
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_never_answered_is_given_up_soon() {
+    fn a_server_that_was_never_found_is_given_up_soon() {
         let refused = failure(ErrorKind::Unreachable, 0, Processed::No, None);
         let never = Progress { reached: false, ..at(5, 8) };
         assert_eq!(wait(Repeatable::Yes, &refused, never), None);

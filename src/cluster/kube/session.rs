@@ -205,6 +205,35 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_server_that_takes_connections_and_is_silent_at_first_is_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let millisecond = std::time::Duration::from_millis(1);
+        // Nothing is left of the time for a wrong address after one attempt.
+        let retry =
+            RetryLimits { first_contact_budget: millisecond, first_delay: millisecond, ..RetryLimits::default() };
+        let options = ConnectOptions {
+            retry,
+            request_timeout: millisecond * 500,
+            ..kubeconfig(&server, folder.path(), "2030-01-01T00:00:00Z")
+        };
+        let serving = tokio::spawn(async move {
+            // The first attempt, the look whether anything is there, and the second attempt.
+            let mut silent = Vec::new();
+            while silent.len() < 3 {
+                silent.push(listener.accept().await.unwrap());
+            }
+            serve(listener, "token-1").await;
+        });
+        let cluster = KubeCluster::connect(&options, None, &|_| ()).await.unwrap();
+        let version = cluster.version().await.map(|version| version.unwrap().text).map_err(|error| error.to_string());
+        serving.abort();
+        assert_eq!(version, Ok("v1.36.3".to_owned()));
+        assert!(cluster.request_count() > 2);
+    }
+
+    #[tokio::test]
     async fn a_port_where_nothing_listens_is_unreachable_and_surely_untouched() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = format!("http://{}", listener.local_addr().unwrap());

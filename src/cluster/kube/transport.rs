@@ -16,6 +16,7 @@ use super::connect::ConnectOptions;
 use super::contact::Contact;
 use super::error::{self, ReadBodyError};
 use super::limit::{Limit, Permit, TurnedAway};
+use super::place::Place;
 use super::request::Call;
 use super::retry::{self, Failure, Jitter, Processed, Progress, RetryLimits};
 use super::session::{Session, Ticket};
@@ -37,12 +38,20 @@ const DISPENSABLE_BUDGET: Duration = Duration::from_secs(5);
 
 const AGENT: &str = concat!("pushback/", env!("CARGO_PKG_VERSION"));
 
+/// Which server.
+#[derive(Debug)]
+pub(super) struct Server {
+    /// As people know it: `https://host:6443`.
+    pub(super) address: String,
+    /// Where to look whether anything is there.
+    pub(super) place: Option<Place>,
+}
+
 /// The way to one server.
 #[derive(Debug)]
 pub(super) struct Transport {
     session: Session,
-    /// As people know it: `https://host:6443`.
-    server: String,
+    server: Server,
     /// The credentials of the kubeconfig.
     secrets: Secrets,
     request_timeout: Duration,
@@ -71,6 +80,13 @@ pub(super) struct Answer<B> {
     pub(super) elapsed: Duration,
 }
 
+impl<B> Answer<B> {
+    fn map<C>(self, change: impl FnOnce(B) -> C) -> Answer<C> {
+        let Self { status, body, warnings, date, lost_before, elapsed } = self;
+        Answer { status, body: change(body), warnings, date, lost_before, elapsed }
+    }
+}
+
 /// A request that was never sent.
 fn turned_away() -> ClusterError {
     ClusterError::new(ErrorKind::TurnedAway, "it was not sent: the run was stopped")
@@ -82,7 +98,7 @@ type Received<B> = (u16, HeaderMap, B);
 impl Transport {
     pub(super) fn new(
         session: Session,
-        server: String,
+        server: Server,
         secrets: Secrets,
         options: &ConnectOptions,
         notices: Option<Notices>,
@@ -115,11 +131,17 @@ impl Transport {
 
     /// Sends a request and reads its answer as JSON.
     pub(super) async fn send<T: DeserializeOwned>(&self, call: &Call) -> Result<Answer<T>, ClusterError> {
+        Ok(self.send_measured(call).await?.map(|(body, _)| body))
+    }
+
+    /// The same, with the length of the answer in bytes.
+    async fn send_measured<T: DeserializeOwned>(&self, call: &Call) -> Result<Answer<(T, usize)>, ClusterError> {
         self.repeat(call, async |response, longest| {
             let (parts, body) = response.into_parts();
             let body = error::read_body(body, longest).await?;
+            let length = body.len();
             let body = serde_json::from_slice(&body).map_err(ReadBodyError::Nonsense)?;
-            Ok((parts.status.as_u16(), parts.headers, body))
+            Ok((parts.status.as_u16(), parts.headers, (body, length)))
         })
         .await
     }
@@ -135,7 +157,12 @@ impl Transport {
 
     /// Sends a request and reads its answer as JSON. Its warnings become notices.
     pub(super) async fn json<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClusterError> {
-        let answer = self.send(call).await?;
+        Ok(self.json_measured(call).await?.0)
+    }
+
+    /// The same, with the length of the answer in bytes.
+    pub(super) async fn json_measured<T: DeserializeOwned>(&self, call: &Call) -> Result<(T, usize), ClusterError> {
+        let answer = self.send_measured(call).await?;
         self.tell(call, &answer.warnings);
         Ok(answer.body)
     }
@@ -203,6 +230,7 @@ impl Transport {
                 place = None;
                 Duration::ZERO
             };
+            self.look_for(&failure.error).await;
             let progress = Progress { attempt, elapsed: elapsed.max(away), reached: self.contact.reached() };
             let jitter = self.jitter.next();
             let Some(delay) = retry::delay(&limits, call.repeatable, &failure, progress, jitter) else {
@@ -219,6 +247,14 @@ impl Transport {
             tokio::time::sleep(delay).await;
             elapsed += delay;
             attempt += 1;
+        }
+    }
+
+    /// A server that has never answered and lets an attempt's time pass may not be there at all, or only be silent.
+    async fn look_for(&self, error: &ClusterError) {
+        let Some(place) = &self.server.place else { return };
+        if error.kind == ErrorKind::Timeout && !self.contact.reached() && place.takes_connections().await {
+            self.contact.found();
         }
     }
 
@@ -264,7 +300,7 @@ impl Transport {
             Err(_) => Err(Failure {
                 error: ClusterError::new(
                     ErrorKind::Timeout,
-                    format!("no answer from {} within {} s", self.server, timeout.as_secs_f64()),
+                    format!("no answer from {} within {} s", self.server.address, timeout.as_secs_f64()),
                 ),
                 processed: Processed::Maybe,
                 retry_after: None,
@@ -332,7 +368,7 @@ impl Transport {
     }
 
     fn broken(&self, error: &kube::Error, ticket: &Ticket) -> Failure {
-        let mut broken = error::broken(error, &self.server);
+        let mut broken = error::broken(error, &self.server.address);
         let credentials = self.credentials(ticket);
         broken.error.rewrite(|text| credentials.mask(text));
         let processed = if broken.permanent {

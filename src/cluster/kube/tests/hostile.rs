@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::cluster::MOST_PAGES;
+use crate::cluster::{MOST_PAGES, Paging, list_within};
 
 fn query() -> ListQuery {
     ListQuery::new(config_map(), Some("shop"), "")
@@ -58,6 +58,35 @@ async fn a_list_that_expires_again_and_again_has_no_more_pages_for_it() {
     });
     let error = list_all(&fake.cluster, &query()).await.unwrap_err();
     assert_eq!((error.kind, number.load(Ordering::Relaxed)), (ErrorKind::Protocol, MOST_PAGES as usize + 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_full_pages_is_given_up_after_so_many_bytes() {
+    let number = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&number);
+    let full = |count: usize| json!({"kind": "ConfigMapList", "metadata": {"continue": format!("{count:09}")}, "items": [object()]});
+    let length = full(0).to_string().len() as u64;
+    let fake = Fake::function(move |_| Reply::json(200, &full(counter.fetch_add(1, Ordering::Relaxed))));
+    let paging = Paging { most_bytes: 3 * length, ..Paging::kept() };
+    let error = list_within(&fake.cluster, &query(), paging).await.unwrap_err();
+    assert_eq!((error.kind, number.load(Ordering::Relaxed)), (ErrorKind::Protocol, 4));
+    assert!(error.message.starts_with("the list does not end: it has more than "), "{error}");
+}
+
+#[test]
+fn what_the_largest_clusters_have_of_a_kind_is_taken_in() {
+    let pages_of = |objects: u64, bytes: u64| (objects.div_ceil(500), 500 * bytes);
+    let take = |mut paging: Paging, (pages, bytes): (u64, u64)| {
+        let page = Page { items: vec![Arc::new(Value::Null)], bytes, ..Page::default() };
+        (1..pages).try_for_each(|_| paging.next(&page)).map_err(|error| error.message)
+    };
+    assert_eq!(take(Paging::kept(), pages_of(100_000, 20 << 10)), Ok(()));
+    assert_eq!(take(Paging::kept(), pages_of(1_000, 1_500_000)), Ok(()));
+    assert_eq!(take(Paging::passing(), pages_of(100_000, 80 << 10)), Ok(()));
+    let too_many = take(Paging::kept(), pages_of(2_000, 1_500_000));
+    assert_eq!(too_many, Err("the list does not end: it has more than 2048 MiB".to_owned()));
+    let too_many = take(Paging::passing(), pages_of(8_000, 1_500_000));
+    assert_eq!(too_many, Err("the list does not end: it has more than 8192 MiB".to_owned()));
 }
 
 /// As many bytes as one page may have and one more, in chunks of a MiB.
