@@ -8,7 +8,8 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::formula::{
-    Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, free_values, types_of, ways_to_break, ways_to_damage,
+    Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, almost_whole, free_values, types_of, ways_to_break,
+    ways_to_damage,
 };
 use super::listed::Listed;
 use super::number::{Held, Numbers, held};
@@ -263,6 +264,7 @@ impl<'s> Demands<'s> {
             self.number.most(maximum);
         }
         self.number.multiples.extend(schema.multiple_of.filter(|it| is_compared(*it)));
+        self.number.multiples.extend(almost_whole(schema));
         self.text.matching.extend(schema.pattern.as_deref());
         if let Some(format) = &schema.format {
             match super::number::range_of_format(format, schema) {

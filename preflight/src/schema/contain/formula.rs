@@ -70,10 +70,11 @@ impl Types {
         }
     }
 
-    /// What `type`, `format` and `x-kubernetes-int-or-string` of a schema let in, apart from null.
+    /// What `type`, `format` and `x-kubernetes-int-or-string` of a schema let in, apart from null; of fractions in an
+    /// int-or-string only those that [`almost_whole`] is about.
     pub(super) fn allowed_by(schema: &Schema) -> Self {
         match schema.kind {
-            _ if schema.int_or_string => Self::WHOLE.or(Self::STRING),
+            _ if schema.int_or_string => Self::NUMBER.or(Self::STRING),
             // A format of texts that the server knows lets lists in too, and, without a type, nothing else.
             None | Some(Type::String) if has_format_of_texts(schema) => Self::STRING.or(Self::ARRAY),
             None => Self::ANY.and(Self::NULL.not()),
@@ -279,7 +280,22 @@ fn inner_role<'s>(role: Role<'s>, node: Option<&'s Schema>, place: Place) -> Rol
 
 /// `type` and `nullable`.
 pub(super) fn breaks_type<'s>(schema: &'s Schema, role: Role<'s>) -> Formula<'s> {
-    Formula::Types(types_of(schema, role).not())
+    outside_of_types(schema, types_of(schema, role))
+}
+
+/// What is of none of the types, or a fraction that the schema does not take for a whole number.
+pub(super) fn outside_of_types<'s>(schema: &'s Schema, types: Types) -> Formula<'s> {
+    let others = Formula::Types(types.not());
+    match almost_whole(schema) {
+        Some(factor) => Formula::Any(vec![others, Formula::IsNoMultiple(factor)]),
+        None => others,
+    }
+}
+
+/// The factor of the numbers that the schema takes: an int-or-string takes what the server cannot tell from a whole number,
+/// as 5.0000000001. With `type: integer` the server reads the number once more, and refuses it.
+pub(super) fn almost_whole(schema: &Schema) -> Option<f64> {
+    schema.int_or_string.then_some(1.0)
 }
 
 /// The types that a schema lets in where it stands.

@@ -152,10 +152,20 @@ impl Numbers {
         Outcome::Empty
     }
 
+    /// The first fractions within the bounds that the server takes for whole numbers. They lie closely above a whole number
+    /// that is not zero, so that where these two are none or too great, there is none.
+    fn least_almost_whole(&self) -> Vec<f64> {
+        let low = self.low.map_or(1.0, |low| if low.exclusive { low.value.next_up() } else { low.value }).max(1.0);
+        let is_fraction = |float: &f64| float.fract() != 0.0 && pipeline::is_multiple(*float, 1.0);
+        [low, low.ceil().next_up()].into_iter().filter(is_fraction).collect()
+    }
+
     fn fraction(&self, except: &ValueSet) -> Outcome {
         let low = self.low.map_or(f64::MIN, |limit| limit.value);
         let high = self.high.map_or(f64::MAX, |limit| limit.value);
-        if low > high {
+        // What the server takes for a multiple and for none of the same factor is no number at all.
+        let is_both = |factor: &f64| self.not_multiples.contains(factor);
+        if low > high || self.multiples.iter().any(is_both) {
             return Outcome::Empty;
         }
         let middle = low / 2.0 + high / 2.0;
@@ -170,6 +180,13 @@ impl Numbers {
                 let (from, to) = (if cut > 0.0 { cut } else { cut - 1.0 }, if cut < 0.0 { cut } else { cut + 1.0 });
                 candidates.push(from.max(low) / 2.0 + to.min(high) / 2.0);
             }
+        }
+        if self.multiples.contains(&1.0) {
+            let least = self.least_almost_whole();
+            if least.iter().all(|float| *float > high) {
+                return Outcome::Empty;
+            }
+            candidates.extend(least);
         }
         for factor in &self.multiples {
             let nearest = (start / factor).round();

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::branches::{after, digests_of, number_of};
 use super::defaults::{counts_defaults, defaults_of, gains};
 use super::formula::{
-    Formula, Place, Role, Types, Unique, above, below, combinator_ways, free_values, no_multiple, types_of,
+    Formula, Place, Role, Types, Unique, above, below, combinator_ways, free_values, no_multiple, outside_of_types,
+    types_of,
 };
 use super::listed::Listed;
 use super::retyped::computes_otherwise;
@@ -124,7 +125,7 @@ impl<'s> Walk<'s> {
         };
         let null = Types::NULL;
         if word(old) != word(new) {
-            let outside = Formula::Types(Types::meant_by(new).or(null).not());
+            let outside = outside_of_types(new, Types::meant_by(new).or(null));
             let keyword = if old.kind == new.kind { "x-kubernetes-int-or-string" } else { "type" };
             self.note(keyword, word(old), word(new), Question::Exists(outside));
         }
