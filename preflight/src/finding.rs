@@ -8,6 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::object::{ObjectRef, in_order};
+use crate::repeated::Told;
 use crate::source::Position;
 
 /// Hexadecimal digits of a fingerprint.
@@ -98,8 +99,14 @@ pub struct Finding {
     /// The reason of the waiver that covers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
+    /// Who says the same and is left out for it, as `server/invalid`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     /// Stable name of this very finding; independent of positions and order.
     pub fingerprint: String,
+    /// Findings that tell the same fact, any of which it is left out for.
+    #[serde(skip)]
+    pub repeats: Vec<Told>,
     /// Digest of what it is about beyond the values before and after, such as both whole subschemas.
     #[serde(skip)]
     pub(crate) content: Option<[u8; 32]>,
@@ -127,7 +134,9 @@ impl Finding {
             live_objects: None,
             remedy: None,
             waived: None,
+            also: Vec::new(),
             fingerprint: String::new(),
+            repeats: Vec::new(),
             content: None,
         }
     }

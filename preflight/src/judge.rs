@@ -7,6 +7,7 @@ use crate::finding::{Finding, Severity, Verdict};
 use crate::object::ObjectRef;
 use crate::policy::{Loosened, RuleOff};
 use crate::registry;
+use crate::repeated;
 use crate::rule::{FailMode, Judgement, Mode, Settings};
 use crate::waiver::{self, Accepted, Waiver};
 
@@ -207,6 +208,7 @@ pub fn judge_again(
     let mut rules = Vec::new();
     let mut findings = Vec::new();
     let mut judged = Vec::new();
+    let server_is_able = server.unable.is_empty();
     let server_speaks = !server.findings.is_empty() || !server.unable.is_empty();
     let server =
         server_speaks.then_some(Ended { name: registry::SERVER, settings: &strict, ending: Ending::Judged(server) });
@@ -232,6 +234,10 @@ pub fn judge_again(
     for finding in findings.iter_mut().filter(|finding| finding.waived.is_some()) {
         finding.severity = Severity::Info;
     }
+    let mut findings = repeated::told_once(findings);
+    // Where nothing is left of what the server says, another rule has said it.
+    let server_is_left = !server_is_able || findings.iter().any(|finding| finding.rule == registry::SERVER);
+    rules.retain(|(rule, _)| rule.name != registry::SERVER || server_is_left);
     findings.sort_by(compare);
     let rules: Vec<RuleResult> =
         rules.into_iter().map(|(result, mode)| with_outcome(result, mode, &findings)).collect();

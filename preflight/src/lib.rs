@@ -13,6 +13,7 @@ pub mod parallel;
 pub mod policy;
 pub mod reference;
 pub mod registry;
+pub mod repeated;
 pub mod rule;
 pub mod rules;
 pub mod schema;

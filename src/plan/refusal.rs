@@ -5,6 +5,7 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_preflight::rules::crd_upgrade_safety::told_of_refusal;
 use pushback_preflight::source::display_path;
 use pushback_preflight::{Finding, PathSegment, Verdict};
 use serde_json::Value;
@@ -57,6 +58,9 @@ fn finding(desired: &Desired, check: &str, cause: &Cause) -> Finding {
     if !path.is_empty() {
         finding = finding.path(display_path(&path));
     }
+    if desired.object.kind == "CustomResourceDefinition" {
+        finding.repeats.extend(told_of_refusal(&cause.field, quoted_value(&cause.message)));
+    }
     match check {
         IMMUTABLE if desired.object.kind == "CustomResourceDefinition" => {
             finding.remedy("keep the value, or define a new kind beside this one and move the objects to it")
@@ -85,6 +89,11 @@ fn without_value(message: &str) -> String {
         _ => None,
     };
     end.map_or_else(|| message.to_owned(), |end| value[end + 3..].to_owned())
+}
+
+/// The text that `Invalid value: "v1beta1": missing from …` is about.
+fn quoted_value(message: &str) -> Option<&str> {
+    message.strip_prefix("Invalid value: \"")?.split('"').next()
 }
 
 fn check_name(error: &ClusterError) -> &'static str {

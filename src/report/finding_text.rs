@@ -8,7 +8,7 @@ use super::error_text::place;
 use super::escape::{terminal_safe, terminal_safe_lines};
 use super::event::{Millis, RuleLine};
 use super::excerpt_text::{excerpt_text, margin};
-use super::finding_words::{consequence, live_objects, rule_and_check, subject, waivable, weight, witness_yaml};
+use super::finding_words::{also, consequence, live_objects, rule_and_check, subject, waivable, weight, witness_yaml};
 use super::theme::{Role, Theme, severity_role};
 use super::words::{counted, shorten, took};
 use crate::manifest::excerpt::Excerpt;
@@ -82,6 +82,7 @@ fn facts(finding: &Finding, change_is_said: bool, theme: Theme) -> Vec<(&'static
     }
     facts.extend(consequence(finding).map(|consequence| ("effect:", consequence)));
     facts.extend(finding.live_objects.as_ref().map(|live| ("live:  ", live_objects(live, theme.ellipsis()))));
+    facts.extend(also(finding).map(|also| ("also:  ", also.to_owned())));
     facts
 }
 

@@ -74,7 +74,20 @@ pub fn live_objects(live: &LiveObjects, ellipsis: &str) -> String {
 pub fn waivable(finding: &Finding) -> Option<&str> {
     let of_use = !finding.fingerprint.is_empty() && finding.severity != Severity::Info;
     // What the server refuses cannot be waived.
-    (of_use && finding.rule != registry::SERVER).then_some(finding.fingerprint.as_str())
+    (of_use && !is_refused_by_the_server(finding)).then_some(finding.fingerprint.as_str())
+}
+
+/// Whether the API server says no, by itself or along with a rule.
+fn is_refused_by_the_server(finding: &Finding) -> bool {
+    let is_its_own = |also: &String| also.split('/').next() == Some(registry::SERVER);
+    finding.rule == registry::SERVER || finding.also.iter().any(is_its_own)
+}
+
+/// Who else says it, where that matters: what the API server refuses as well, no waiver lets through.
+#[must_use]
+pub fn also(finding: &Finding) -> Option<&'static str> {
+    (finding.rule != registry::SERVER && is_refused_by_the_server(finding))
+        .then_some("the API server refuses it by itself, so that no waiver covers it")
 }
 
 /// The facts of a finding beyond subject, message, place and witness, in the order in which they are read.
@@ -86,6 +99,7 @@ pub fn facts(finding: &Finding) -> Vec<(&'static str, String)> {
     facts.extend(finding.new.as_ref().map(|new| ("new", new.to_string())));
     facts.extend(consequence(finding).map(|consequence| ("effect", consequence)));
     facts.extend(finding.live_objects.as_ref().map(|live| ("live", live_objects(live, "…"))));
+    facts.extend(also(finding).map(|also| ("also", also.to_owned())));
     facts.extend(finding.remedy.clone().map(|remedy| ("fix", remedy)));
     facts.extend(finding.waived.clone().map(|reason| ("waived", reason)));
     facts.extend(waivable(finding).map(|fingerprint| ("fingerprint", fingerprint.to_owned())));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::escape::{terminal_safe, terminal_safe_lines};
 use super::event::RuleLine;
 use super::finding_text::no_rule_ran;
-use super::finding_words::{consequence, live_objects, rule_and_check, waivable, weight, witness_yaml};
+use super::finding_words::{also, consequence, live_objects, rule_and_check, waivable, weight, witness_yaml};
 use super::json_report::CheckReport;
 use super::words::{counted, counts_to_do, shorten};
 
@@ -144,6 +144,9 @@ fn block(finding: &Finding) -> String {
     }
     if let Some(live) = &finding.live_objects {
         line("stored objects", escaped(&live_objects(live, "…"), MESSAGE));
+    }
+    if let Some(also) = also(finding) {
+        line("also", escaped(also, MESSAGE));
     }
     if let Some(remedy) = &finding.remedy {
         line("fix", escaped(remedy, MESSAGE));

@@ -20,6 +20,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_proof_gates_where_the_published_lists_are_silent,
         Nothing: the_verdict_for_objects_gates_where_it_is_asked_to,
         Nothing: what_no_server_takes_is_safe_for_no_object,
+        Nothing: what_no_server_takes_is_told_as_check_tells_it,
         Nothing: a_required_field_with_a_default_is_what_the_user_says,
         Nothing: wrong_input_is_told,
         Nothing: channels_of_a_release_are_compared_one_by_one,
@@ -235,6 +236,45 @@ fn what_no_server_takes_is_safe_for_no_object() {
     let report = pushback.run(&[&arguments[..], &["--fail-on", "never"]].concat()).expect(0).json();
     assert_eq!(report["summary"]["verdicts"]["breaking"], 1, "{report}");
     assert!(report.to_string().contains("the API server would refuse the definition"), "{report}");
+}
+
+/// As `check` tells it: where no rule of the definition is at fault, too, and where nothing else changes.
+fn what_no_server_takes_is_told_as_check_tells_it() {
+    let pushback = Pushback::new();
+    let old: Value =
+        serde_yaml::from_str(&with_spec(&json!({"type": "object", "properties": {"f": {"type": "string"}}})))
+            .expect("a definition");
+    let edits: [(&str, fn(&mut Value)); 3] = [
+        ("selectableFields[0].jsonPath", |version| version["selectableFields"] = json!([{"jsonPath": ".spec.none"}])),
+        ("spec.properties.f", |version| {
+            version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["f"]["uniqueItems"] = json!(true);
+        }),
+        ("additionalPrinterColumns[0]", |version| {
+            version["additionalPrinterColumns"] = json!([{"name": "f", "type": "nonsense", "jsonPath": ".spec.f"}]);
+        }),
+    ];
+    for (place, edit) in edits {
+        let mut new = old.clone();
+        edit(&mut new["spec"]["versions"][0]);
+        pushback.write("old.yaml", old.to_string()).write("new.yaml", new.to_string());
+        let check = ["check", "-f", "new.yaml", "--cluster", "file:old.yaml", "--report", "json=report.json"];
+        pushback.run(&check).expect(10);
+        let findings = pushback.read_json("report.json")["findings"].take();
+        let checked: Vec<Value> = findings
+            .as_array()
+            .expect("findings")
+            .iter()
+            .filter(|finding| finding["check"] == "invalid")
+            .map(|finding| finding["message"].clone())
+            .collect();
+        assert!(checked.len() == 1, "{place}: {findings}");
+        let diff = ["upgrade", "diff-crds", "--old", "old.yaml", "--new", "new.yaml", "--format", "json"];
+        let report = pushback.run(&diff).expect(10).json();
+        let message = serde_json::to_string(&checked[0]).expect("JSON");
+        assert!(report.to_string().contains(&message), "{place}: {message}\n{report}");
+        let shown = pushback.run(&diff[..6]).expect(10).stdout;
+        assert!(shown.contains("the API server would refuse the definition"), "{place}: {shown}");
+    }
 }
 
 fn every_spelling_and_every_kind_of_source_tells_the_same() {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::apply::TestApp;
 use crate::support::snapshot::snapshot;
 use crate::support::webhook::{Form, Verdict, Webhook};
 use crate::support::{Pushback, TestCase, TestCluster, cases, wait_until};
@@ -17,6 +18,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Controllers: an_object_that_its_new_definition_refuses_fails_alone,
         ApiServer: a_refused_update_takes_nothing_away_that_the_server_filled_in,
         Controllers: a_webhook_that_is_down_lets_nothing_through,
+        ApiServer: what_a_rule_and_the_server_refuse_is_told_once,
     ]
 }
 
@@ -320,4 +322,68 @@ fn a_refused_update_takes_nothing_away_that_the_server_filled_in() {
         !gone.is_empty() && gone.iter().all(|line| !line.contains("Policy") && !line.contains("Seconds")),
         "{text}"
     );
+}
+
+/// A version that objects are stored in goes, and the kind changes its scope: the server refuses both, and so does the rule.
+fn what_a_rule_and_the_server_refuse_is_told_once() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("told-once");
+    let app = TestApp::of(Pushback::on(cluster), "shop", &namespace);
+    let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object"}}});
+    let definition = |scope: &str, versions: &[Value]| {
+        let group = format!("{namespace}.example.com");
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("carts.{group}")},
+            "spec": {
+                "group": group, "scope": scope, "versions": versions,
+                "names": {"kind": "Cart", "listKind": "CartList", "plural": "carts", "singular": "cart"},
+            },
+        });
+        definition.to_string()
+    };
+    app.apply(&definition("Namespaced", &[version("v1beta1", true), version("v1", false)]), &[]).expect(0);
+
+    let bad = definition("Cluster", &[version("v1", true)]);
+    let checked = |arguments: &[&str]| {
+        app.pushback.write("bad.yaml", &bad);
+        let given = [&["-f", "bad.yaml", "--report", "json=report.json"], arguments].concat();
+        app.run("check", &given).expect(10);
+        let report = app.pushback.read_json("report.json");
+        assert_eq!(report["outcome"], "refused");
+        report["findings"].as_array().expect("findings").clone()
+    };
+    let rows = |findings: &[Value]| -> Vec<String> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let row = |finding: &Value| {
+            let (rule, check, severity) = (&finding["rule"], &finding["check"], &finding["severity"]);
+            format!("{}/{} {} {}", text(rule), text(check), text(severity), finding["also"])
+        };
+        let mut rows: Vec<String> = findings.iter().map(row).collect();
+        rows.sort();
+        rows
+    };
+    let findings = checked(&[]);
+    let once = [
+        "CRDUpgradeSafety/scope error [\"server/immutable\"]",
+        "CRDUpgradeSafety/storedVersionRemoval error [\"server/immutable\"]",
+    ];
+    assert_eq!(rows(&findings), once, "{findings:#?}");
+    let shown = app.pushback.run(&["check", "-a", "shop", "-n", &namespace, "-f", "bad.yaml"]).expect(10).stdout;
+    assert!(shown.contains("no waiver covers it") && !shown.contains("fingerprint:"), "{shown}");
+
+    // Without the rule, or with a waiver for what it says, the server says it.
+    let alone = checked(&["--preflight=none"]);
+    assert_eq!(rows(&alone), ["server/immutable error null"; 2], "{alone:#?}");
+    let waivers: Vec<String> =
+        findings.iter().map(|finding| format!("{}=known", finding["fingerprint"].as_str().expect("one"))).collect();
+    let waived = checked(&["--waive", &waivers[0], "--waive", &waivers[1]]);
+    let both = [
+        "CRDUpgradeSafety/scope info null",
+        "CRDUpgradeSafety/storedVersionRemoval info null",
+        "server/immutable error null",
+        "server/immutable error null",
+    ];
+    assert_eq!(rows(&waived), both, "{waived:#?}");
+    app.delete(&["--preflight=none"]).expect(0);
 }

@@ -88,13 +88,15 @@ fn changed(before: &Definition, after: &Definition, options: Options, changes: &
     for version in schemas.old.keys().filter(|version| schemas.new.contains_key(*version)) {
         drafts.extend(schema::compare(&upgrade, version, options));
     }
-    if drafts.is_empty() {
+    let refused = invalid::refused(&change);
+    if drafts.is_empty() && refused.for_others.is_empty() {
         return;
     }
     let mut findings = upgrade.findings();
-    findings.extend(invalid::of_rules(&change));
+    findings.extend(refused.for_rules);
     verdict::judge(&mut drafts, &findings);
     verdict::raise(&mut drafts);
+    drafts.extend(refused.for_others.into_iter().map(|(finding, place)| verdict::refused(after, finding, place)));
     changes.extend(drafts.into_iter().map(|draft| draft.finish(before, Some(after))));
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::object::ObjectRef;
+use crate::repeated::Told;
 use crate::source::Position;
 
 /// How bad a change may be. Written in lower case; read in any case.
@@ -353,7 +354,13 @@ pub struct DefinitionChange {
     /// Where it stands in the new side, or in the old one where it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
+    /// The findings of CRDUpgradeSafety that are about it.
+    #[serde(skip)]
+    pub told: Vec<Told>,
 }
+
+/// The keyword of a change that an API server would refuse.
+pub const INVALID: &str = "invalid";
 
 /// What CRDUpgradeSafety says of a change of a definition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

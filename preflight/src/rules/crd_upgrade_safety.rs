@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::parallel;
+use crate::repeated::Told;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
 use crate::schema::Schema;
 use crate::schema::contain::SchemaStep;
@@ -398,6 +399,25 @@ pub fn refusal_line(finding: &Finding) -> Option<String> {
         "CustomResourceDefinition {} failed upgrade safety validation. \"{validator}\" validation failed: {}",
         finding.object.name, finding.message
     ))
+}
+
+/// The finding of this rule that tells what the API server refuses of an update: the field that the server names, and the
+/// value that it quotes. Where both are told, this one says what to do.
+#[must_use]
+pub fn told_of_refusal(field: &str, value: Option<&str>) -> Option<Told> {
+    let (check, version, path) = match field {
+        "spec.scope" => ("scope", None, Some(field)),
+        "spec.group" => ("group", None, Some(field)),
+        "spec.names.plural" | "spec.names.kind" => ("names", None, Some(field)),
+        _ if field.starts_with("status.storedVersions") => ("storedVersionRemoval", Some(value?), None),
+        _ => return None,
+    };
+    Some(Told {
+        rule: NAME.to_owned(),
+        check: check.to_owned(),
+        version: version.map(str::to_owned),
+        path: path.map(str::to_owned),
+    })
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::facts::{Answer, ChangeSet, Facts, Need, Needs, Operation};
+use crate::facts::{Answer, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, Verdict};
 use crate::object::ObjectRef;
 use crate::operator::compare::{self, Options};
 use crate::operator::derive::{self, Given, Ownership};
-use crate::operator::difference::{Change, ChangeType, ComponentChange, CrdVerdict, DefinitionChange, Severity};
+use crate::operator::difference::{Change, ChangeType, ComponentChange, DefinitionChange, INVALID, Severity};
 use crate::operator::model::Release;
 use crate::operator::written::{self, ModelError};
 use crate::operator::{ReleaseDiff, overlay};
@@ -169,7 +169,10 @@ impl Judge<'_> {
             // The definitions say it themselves.
             .filter(|(_, change)| change.change_type != ChangeType::CrdSchemaChange)
             .map(|(component, change)| self.of_component(component, change));
-        let of_definitions = diff.crd_changes.iter().filter_map(|change| self.of_definition(change));
+        // What a server refuses, the server says itself.
+        let is_asked = self.facts.cluster.side == ClusterSide::Server;
+        let told = diff.crd_changes.iter().filter(|change| !(is_asked && change.keyword == INVALID));
+        let of_definitions = told.map(|change| self.of_definition(change));
         of_components.chain(of_definitions).collect()
     }
 
@@ -187,13 +190,10 @@ impl Judge<'_> {
         remedied(finding, change.change_type)
     }
 
-    /// A change of a definition. What CRDUpgradeSafety shows itself is not said twice; what it proves harmless is worth
-    /// knowing and never refuses.
-    fn of_definition(&self, change: &DefinitionChange) -> Option<Finding> {
+    /// A change of a definition. Where CRDUpgradeSafety runs, it decides, and what it tells itself is not said twice; what it
+    /// has no objection to is worth knowing.
+    fn of_definition(&self, change: &DefinitionChange) -> Finding {
         let judged = self.facts.rules.contains("CRDUpgradeSafety");
-        if judged && change.verdict != CrdVerdict::Safe {
-            return None;
-        }
         let verdict = if judged { Verdict::Change } else { self.verdict(change.severity) };
         let object = ObjectRef {
             group: "apiextensions.k8s.io".to_owned(),
@@ -208,7 +208,8 @@ impl Judge<'_> {
             .values(present(&change.old_schema), present(&change.new_schema));
         finding.version = Some(change.version.clone()).filter(|version| !version.is_empty());
         finding.path = Some(change.path.clone()).filter(|path| !path.is_empty());
-        Some(remedied(finding, change.change_type))
+        finding.repeats.clone_from(&change.told);
+        remedied(finding, change.change_type)
     }
 
     fn verdict(&self, severity: Severity) -> Verdict {

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use crate::object::ObjectExt;
 use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Severity};
 use crate::operator::model::Definition;
+use crate::repeated::Told;
 use crate::rules::crd_upgrade_safety::words;
 use crate::schema::contain::SchemaStep;
 use crate::source::{PathSegment, Position};
@@ -51,6 +52,8 @@ pub(super) struct Draft {
     pub(super) fills_in: bool,
     pub(super) verdict: CrdVerdict,
     pub(super) reason: String,
+    /// The findings that are about it.
+    pub(super) told: Vec<Told>,
 }
 
 impl Draft {
@@ -71,6 +74,7 @@ impl Draft {
             fills_in: false,
             verdict: CrdVerdict::Safe,
             reason: String::new(),
+            told: Vec::new(),
         }
     }
 
@@ -117,6 +121,7 @@ impl Draft {
             keyword: self.keyword,
             id,
             position,
+            told: self.told,
         }
     }
 }

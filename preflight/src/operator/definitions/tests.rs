@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::operator::difference::INVALID;
 use crate::source::numbered;
 
 /// A definition whose only version has this schema for `spec`.
@@ -39,8 +40,28 @@ fn definition(value: Value) -> Definition {
     Definition { name, value: Arc::new(value), positions: None }
 }
 
+/// The changes, whether or not a server takes the definitions: what it refuses, `refused` shows.
 fn changes(old: &Value, new: &Value) -> Vec<DefinitionChange> {
-    compare(&[definition(old.clone())], &[definition(new.clone())], Options::default())
+    let mut all = compare(&[definition(old.clone())], &[definition(new.clone())], Options::default());
+    all.retain(|change| change.keyword != INVALID);
+    all
+}
+
+#[test]
+fn refused_definitions_are_told_once_and_at_their_place() {
+    let old = with_field(&json!({"type": "string"}));
+    let new = with_field(&json!({"type": "string", "uniqueItems": true}));
+    let refused = |old: &Value, new: &Value| -> Vec<String> {
+        let all = compare(&[definition(old.clone())], &[definition(new.clone())], Options::default());
+        let refused = all.iter().filter(|change| change.keyword == INVALID);
+        refused.map(|change| format!("{} {}", change.version, line(change))).collect()
+    };
+    assert_eq!(refused(&old, &new), ["v1 breaking invalid spec.f breaking"]);
+    // What a server once took is no news, and what is taken back is none.
+    assert_eq!(refused(&new, &old), [""; 0]);
+    let mut described = new.clone();
+    described["spec"]["versions"][0]["deprecated"] = json!(true);
+    assert_eq!(refused(&new, &described), [""; 0]);
 }
 
 /// A change on one line: severity, type or keyword, path, verdict.

@@ -5,10 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::draft::{Claim, Draft};
+use super::draft::{Claim, Draft, Place};
 use crate::finding::{Finding, Verdict};
-use crate::operator::difference::{ChangeType, CrdVerdict, Severity};
+use crate::operator::difference::{ChangeType, CrdVerdict, INVALID, Severity};
+use crate::operator::model::Definition;
+use crate::repeated::Told;
+use crate::rules::crd_upgrade_safety::invalid;
 use crate::rules::crd_upgrade_safety::words::field_path;
+use crate::source::PathSegment;
 
 /// Gives every change the worst of what is said about it.
 pub(super) fn judge(drafts: &mut [Draft], findings: &[Finding]) {
@@ -40,6 +44,23 @@ pub(super) fn raise(drafts: &mut [Draft]) {
     }
 }
 
+/// What no API server takes is a change of its own: nobody is to look for it behind another one.
+pub(super) fn refused(after: &Definition, finding: Finding, place: Vec<PathSegment>) -> Draft {
+    let verdict = verdict(&finding);
+    let severity = if verdict == CrdVerdict::Breaking { Severity::Breaking } else { Severity::Warning };
+    let subject = format!("{}\n{}", finding.path.as_deref().unwrap_or_default(), finding.message);
+    let mut draft =
+        Draft::of_definition(ChangeType::ConstraintChanged, severity, &[], finding.message.clone()).subject(subject);
+    INVALID.clone_into(&mut draft.keyword);
+    if let Some((version, steps)) = invalid::place_in_schema(&after.value, &place) {
+        (draft.version, draft.steps) = (version, steps);
+    }
+    draft.place = Place::New(place);
+    (draft.verdict, draft.reason) = (verdict, finding.message.clone());
+    draft.told.push(Told::of(&finding));
+    draft
+}
+
 /// Whether the severity of a kind of change is published.
 fn is_classed(change_type: ChangeType) -> bool {
     use ChangeType::{
@@ -69,7 +90,9 @@ fn verdict(finding: &Finding) -> CrdVerdict {
     }
 }
 
+/// What is said of a change is part of it, and its verdict as bad as the worst.
 fn worsen(draft: &mut Draft, finding: &Finding) {
+    draft.told.push(Told::of(finding));
     let verdict = verdict(finding);
     if verdict > draft.verdict {
         draft.verdict = verdict;

@@ -17,35 +17,49 @@ pub(super) fn check(change: &Change, side: ClusterSide, findings: &mut Vec<Findi
     if side == ClusterSide::Server && is_answered {
         return;
     }
-    let found = problems(definition);
-    if found.is_empty() {
-        return;
-    }
-    // What is there already was once taken, by whatever server.
-    let known = change.live.as_deref().map(problems).unwrap_or_default();
-    let fresh = found.iter().filter(|problem| !known.contains(problem));
-    findings.extend(fresh.map(|problem| finding(change, problem)));
+    findings.extend(fresh(change, definition).iter().map(|problem| finding(change, problem)));
 }
 
-/// Of rules alone, whether a server was asked or not: with the version and the field.
-pub(crate) fn of_rules(change: &Change) -> Vec<Finding> {
-    let Some(definition) = change.desired.as_deref() else { return Vec::new() };
-    let known = change.live.as_deref().map(problems).unwrap_or_default();
-    let is_of_a_rule = |problem: &Problem| problem.path.contains(&"x-kubernetes-validations".into());
-    let fresh = problems(definition).into_iter().filter(|problem| is_of_a_rule(problem) && !known.contains(problem));
-    let placed = |problem: Problem| {
+/// What is there already was once taken, by whatever server.
+fn fresh(change: &Change, definition: &Value) -> Vec<Problem> {
+    let mut found = problems(definition);
+    if !found.is_empty() {
+        let known = change.live.as_deref().map(problems).unwrap_or_default();
+        found.retain(|problem| !known.contains(problem));
+    }
+    found
+}
+
+/// A definition that would be refused, whether a server was asked or not.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    /// For its rules, each with its version and field.
+    pub(crate) for_rules: Vec<Finding>,
+    /// For anything else, each with the place in the definition.
+    pub(crate) for_others: Vec<(Finding, Vec<PathSegment>)>,
+}
+
+/// What a server would refuse of the new definition and not of the old one.
+pub(crate) fn refused(change: &Change) -> Refused {
+    let mut refused = Refused::default();
+    let Some(definition) = change.desired.as_deref() else { return refused };
+    for problem in fresh(change, definition) {
         let mut found = finding(change, &problem);
+        if !problem.path.contains(&"x-kubernetes-validations".into()) {
+            refused.for_others.push((found, problem.path));
+            continue;
+        }
         if let Some((version, steps)) = place_in_schema(definition, &problem.path) {
             found.version = Some(version);
             found.path = Some(words::field_path(&steps)).filter(|path| !path.is_empty());
         }
-        found
-    };
-    fresh.map(placed).collect()
+        refused.for_rules.push(found);
+    }
+    refused
 }
 
 /// The version that a place of a definition is in, and the node of its schema.
-fn place_in_schema(definition: &Value, path: &[PathSegment]) -> Option<(String, Vec<SchemaStep>)> {
+pub(crate) fn place_in_schema(definition: &Value, path: &[PathSegment]) -> Option<(String, Vec<SchemaStep>)> {
     let key = |index: usize| match path.get(index) {
         Some(PathSegment::Key(key)) => Some(key.as_str()),
         _ => None,

@@ -90,7 +90,16 @@ fn run_waived(
     let nothing = json!({});
     let mut rules = vec![ConfigRule { name: NAME, config }];
     rules.extend(others.iter().map(|name| ConfigRule { name, config: &nothing }));
-    let selection = select(None, Some(&rules)).expect("valid");
+    run_rules(changes, &rules, answers, waivers)
+}
+
+fn run_rules(
+    changes: Vec<ChangeOfObject>,
+    rules: &[ConfigRule<'_>],
+    answers: Vec<(Need, Answer)>,
+    waivers: &[Waiver],
+) -> RunReport {
+    let selection = select(None, Some(rules)).expect("valid");
     let changes = ChangeSet { app: "shop".into(), changes, ..ChangeSet::default() };
     let facts = Facts { changes, answers: answers.into_iter().collect(), ..Facts::default() };
     let mut session = Session::new(selection, facts);
@@ -227,6 +236,46 @@ fn what_crd_upgrade_safety_shows_is_not_said_twice() {
             .iter()
             .any(|finding| finding.rule == "CRDUpgradeSafety" && finding.check == "existingFieldRemoval")
     );
+}
+
+/// What the two rules tell of a definition, from one to the other.
+fn of_both(old: &Value, new: &Value, config: &Value, waivers: &[Waiver]) -> (Vec<String>, Outcome) {
+    let shop = deployment("a:1", "shop");
+    let changes = vec![change(Some(&shop), Some(&shop)), change(Some(old), Some(new))];
+    let nothing = json!({"failOn": "info"});
+    let rules = [ConfigRule { name: NAME, config: &nothing }, ConfigRule { name: "CRDUpgradeSafety", config }];
+    let report = run_rules(changes, &rules, vec![], waivers);
+    let line = |finding: &Finding| {
+        let waived = if finding.waived.is_some() { "waived " } else { "" };
+        format!("{waived}{:?} {}/{} {:?}", finding.severity, finding.rule, finding.check, finding.also)
+    };
+    (report.findings.iter().map(line).collect(), report.outcome)
+}
+
+#[test]
+fn a_change_of_a_definition_is_told_by_one_rule_and_by_none_to_no_purpose() {
+    let old = definition(&json!({"size": {"type": "integer"}, "colour": {"type": "string"}}));
+    let mut new = old.clone();
+    new["spec"]["versions"][0]["subresources"] = json!({"status": {}});
+    let (told, outcome) = of_both(&old, &new, &json!({}), &[]);
+    assert_eq!(told, [r#"Warning CRDUpgradeSafety/statusSubresource ["UpgradeDiff/SubresourceAdded"]"#]);
+    assert_eq!(outcome, Outcome::Warned);
+    // What the rule is told not to say is still worth knowing.
+    let (told, _) = of_both(&old, &new, &json!({"checks": {"statusSubresource": "off"}}), &[]);
+    assert_eq!(told, ["Info UpgradeDiff/SubresourceAdded []"]);
+
+    let new = definition(&json!({"size": {"type": "integer"}, "colour": {"type": "string", "pattern": "^a$"}}));
+    let refused = r#"Error CRDUpgradeSafety/pattern ["UpgradeDiff/ConstraintChanged"]"#;
+    assert_eq!(of_both(&old, &new, &json!({}), &[]), (vec![refused.to_owned()], Outcome::Refused));
+    // A list of changes that lets patterns through decides, and what it lets through is told.
+    let (told, outcome) = of_both(&old, &new, &json!({"checks": {"pattern": "off"}}), &[]);
+    assert_eq!(told, ["Info UpgradeDiff/ConstraintChanged []"]);
+    assert_eq!(outcome, Outcome::Passed);
+    // One waiver is enough for one fact, and it stays to be seen.
+    let waiver = Waiver { rule: Some("CRDUpgradeSafety".into()), reason: "known".into(), ..Waiver::default() };
+    let (told, outcome) = of_both(&old, &new, &json!({}), std::slice::from_ref(&waiver));
+    assert_eq!(told, [r#"waived Info CRDUpgradeSafety/pattern ["UpgradeDiff/ConstraintChanged"]"#]);
+    assert_eq!(outcome, Outcome::Passed);
 }
 
 #[test]

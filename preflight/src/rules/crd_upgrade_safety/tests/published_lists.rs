@@ -161,6 +161,17 @@ fn each_published_row_in_each_profile() {
             }),
         ),
         (
+            "version added with a new field",
+            edited(|crd| {
+                let mut version = crd["spec"]["versions"][0].clone();
+                version["name"] = json!("v1");
+                version["storage"] = json!(false);
+                let schema = &mut version["schema"]["openAPIV3Schema"];
+                schema["properties"]["spec"]["properties"]["g"] = json!({"type": "string"});
+                crd["spec"]["versions"].as_array_mut().expect("a list").push(version);
+            }),
+        ),
+        (
             "description changed",
             fields(json!({"type": "string", "description": "x"}), json!({"type": "string", "description": "y"})),
         ),
@@ -225,6 +236,7 @@ fn each_published_row_in_each_profile() {
     enum values added                 | passes | passes | breaking reader
     required becomes optional         | passes | passes | breaking reader
     version added, others unchanged   | passes | passes | passes
+    version added with a new field    | passes | passes | passes
     description changed               | passes | passes | passes
     pattern changed                   | passes | passes | breaking reader
     map type changed                  | unknown x-kubernetes-map-type | unknown x-kubernetes-map-type | unknown x-kubernetes-map-type

@@ -1,0 +1,163 @@
+//! One fact, one finding: what two judges say of the same fact is told once, by the one that says what to do about it.
+//! Never is a finding left out for one that weighs less in this run: a rule that is off, warns or is waived hides nothing.
+
+use std::collections::BTreeMap;
+
+use crate::finding::Finding;
+
+/// A finding as another one refers to it, which is about the same object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Its rule.
+    pub rule: String,
+    /// Its check.
+    pub check: String,
+    /// The API version of a definition that it is about.
+    pub version: Option<String>,
+    /// Its field path.
+    pub path: Option<String>,
+}
+
+impl Told {
+    /// What a finding is referred to by.
+    #[must_use]
+    pub fn of(finding: &Finding) -> Self {
+        let Finding { rule, check, version, path, .. } = finding.clone();
+        Self { rule, check, version, path }
+    }
+}
+
+/// Leaves out what repeats another finding that weighs as much or more, and says so there.
+pub(crate) fn told_once(mut findings: Vec<Finding>) -> Vec<Finding> {
+    if findings.iter().all(|finding| finding.repeats.is_empty()) {
+        return findings;
+    }
+    let mut index: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (number, finding) in findings.iter().enumerate().filter(|(_, finding)| finding.repeats.is_empty()) {
+        let Finding { rule, check, version, path, .. } = finding;
+        let key = (finding.object.key(), rule.clone(), check.clone(), version.clone(), path.clone());
+        index.entry(key).or_default().push(number);
+    }
+    let mut is_repeated = vec![false; findings.len()];
+    for number in 0..findings.len() {
+        let finding = &findings[number];
+        let of = |told: &Told| {
+            let Told { rule, check, version, path } = told.clone();
+            index.get(&(finding.object.key(), rule, check, version, path)).into_iter().flatten().copied()
+        };
+        // The heaviest comes first in the order of severities.
+        let as_heavy = |other: &usize| findings[*other].severity <= finding.severity;
+        let Some(teller) = finding.repeats.iter().flat_map(of).find(as_heavy) else { continue };
+        is_repeated[number] = true;
+        let also = format!("{}/{}", finding.rule, finding.check);
+        if !findings[teller].also.contains(&also) {
+            findings[teller].also.push(also);
+        }
+    }
+    let mut repeated = is_repeated.into_iter();
+    findings.retain(|_| repeated.next() != Some(true));
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::finding::Verdict;
+    use crate::judge::{Ended, Ending, Outcome, RunReport, judge};
+    use crate::object::ObjectRef;
+    use crate::registry;
+    use crate::rule::{FailMode, Judgement, Mode, Settings};
+    use crate::waiver::Waiver;
+
+    const RULE: &str = "CRDUpgradeSafety";
+    const CHECK: &str = "storedVersionRemoval";
+
+    fn finding(rule: &str, check: &str, version: &str) -> Finding {
+        let object = ObjectRef { kind: "Foo".into(), name: "foos".into(), ..ObjectRef::default() };
+        let mut finding = Finding::new(rule, check, Verdict::Breaking, object, format!("version {version} goes"));
+        finding.version = Some(version.to_owned());
+        finding
+    }
+
+    fn refusal(version: &str) -> Finding {
+        let mut finding = finding(registry::SERVER, "invalid", version).path("status.storedVersions[0]");
+        finding.repeats.push(Told::of(&self::finding(RULE, CHECK, version)));
+        finding
+    }
+
+    fn run(rule: Option<(Settings, Vec<Finding>)>, refused: Vec<Finding>, waivers: &[Waiver]) -> RunReport {
+        let ended = rule.iter().map(|(settings, findings)| Ended {
+            name: RULE,
+            settings,
+            ending: Ending::Judged(Judgement { findings: findings.clone(), unable: Vec::new() }),
+        });
+        judge(ended.collect(), Judgement { findings: refused, unable: Vec::new() }, waivers, "2026-01-01")
+    }
+
+    fn told(report: &RunReport) -> Vec<String> {
+        let line = |finding: &Finding| {
+            let waived = if finding.waived.is_some() { " waived" } else { "" };
+            format!("{}/{} {:?}{waived} also {:?}", finding.rule, finding.check, finding.severity, finding.also)
+        };
+        report.findings.iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_the_server_refuses_is_told_once_and_never_lost() {
+        let settings = |mode| Settings { mode, fail_mode: FailMode::Closed, ..Settings::default() };
+        let both = |mode| Some((settings(mode), vec![finding(RULE, CHECK, "v1")]));
+        let waiver = Waiver { rule: Some(RULE.into()), reason: "known".into(), ..Waiver::default() };
+        let refused = || vec![refusal("v1")];
+
+        let once = run(both(Mode::Error), refused(), &[]);
+        assert_eq!(told(&once), [r#"CRDUpgradeSafety/storedVersionRemoval Error also ["server/invalid"]"#]);
+        assert_eq!(once.rules.iter().map(|rule| rule.name.as_str()).collect::<Vec<_>>(), [RULE]);
+        let alone = run(both(Mode::Error), Vec::new(), &[]);
+        assert_eq!(once.findings[0].fingerprint, alone.findings[0].fingerprint);
+
+        // Where the rule does not refuse, the server does, and says so.
+        let warned = run(both(Mode::Warn), refused(), &[]);
+        assert_eq!(
+            told(&warned),
+            ["server/invalid Error also []", "CRDUpgradeSafety/storedVersionRemoval Warning also []"]
+        );
+        let waived = run(both(Mode::Error), refused(), &[waiver]);
+        assert_eq!(
+            told(&waived),
+            ["server/invalid Error also []", "CRDUpgradeSafety/storedVersionRemoval Info waived also []"]
+        );
+        let off = run(None, refused(), &[]);
+        assert_eq!(told(&off), ["server/invalid Error also []"]);
+        for report in [once, alone, warned, waived, off] {
+            assert_eq!(report.outcome, Outcome::Refused);
+        }
+    }
+
+    #[test]
+    fn another_version_object_or_check_is_another_fact() {
+        let strict = || Settings { mode: Mode::Error, fail_mode: FailMode::Closed, ..Settings::default() };
+        let mut elsewhere = finding(RULE, CHECK, "v1");
+        elsewhere.object.name = "bars".to_owned();
+        let others = [
+            finding(RULE, CHECK, "v2"),
+            finding(RULE, "servedVersionRemoval", "v1"),
+            finding(RULE, CHECK, "v1").path("spec"),
+            elsewhere,
+        ];
+        for other in others {
+            let report = run(Some((strict(), vec![other])), vec![refusal("v1")], &[]);
+            assert_eq!(report.findings.len(), 2, "{:?}", told(&report));
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_named_in_the_report() {
+        let strict = Settings { mode: Mode::Error, fail_mode: FailMode::Closed, ..Settings::default() };
+        let report = run(Some((strict, vec![finding(RULE, CHECK, "v1")])), vec![refusal("v1"), refusal("v1")], &[]);
+        let written = serde_json::to_value(&report.findings).expect("JSON");
+        assert_eq!(written[0]["also"], json!(["server/invalid"]));
+        assert!(written[0].get("repeats").is_none() && written[1].is_null(), "{written}");
+    }
+}
