@@ -1,6 +1,7 @@
 //! Pairs of definitions with the verdict that each upgrade deserves: read here, judged in `verdicts`, tried on a real API
 //! server in `server`. `tests/data/crd-pairs/README.md` says how a pair is written.
 
+mod advice;
 mod definition;
 mod lifecycle;
 mod places;
@@ -26,7 +27,8 @@ use serde_json::{Value, json};
 use crate::support::TestCase;
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    [verdicts::tests(), server::tests(), lifecycle::tests(), upgrades::tests(), releases::tests()].concat()
+    [verdicts::tests(), server::tests(), lifecycle::tests(), upgrades::tests(), releases::tests(), advice::tests()]
+        .concat()
 }
 
 /// What `old` and `new` of a pair are.

@@ -213,6 +213,12 @@ pub(super) fn remedy(difference: &Difference) -> String {
         "x-kubernetes-list-type" | "x-kubernetes-list-map-keys" | "x-kubernetes-map-type" => {
             "leave the merge strategy, or make sure that no field manager applies these fields".to_owned()
         }
+        // What the items are decides how the list may be merged.
+        "type" if matches!(difference.path.last(), Some(SchemaStep::Items)) => {
+            "leave the list as it was, with its items and x-kubernetes-list-type, or serve a new version with a conversion \
+             webhook"
+                .to_owned()
+        }
         keyword if difference.old.is_none() => {
             format!("leave {keyword} out, or serve a new version with a conversion webhook")
         }
