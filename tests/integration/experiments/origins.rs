@@ -12,6 +12,7 @@ use crate::support::pushback::Ran;
 use crate::support::webhook::{Form, Registration, Verdict, Webhook};
 use crate::support::{Pushback, TestCase, TestCluster, cases, wait_until};
 
+mod dependents;
 mod recovered;
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -21,7 +22,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: what_a_webhook_changes_along_with_an_injection_comes_back_too,
         ApiServer: what_a_webhook_does_not_let_come_back_is_named,
     ];
-    [own, recovered::tests()].concat()
+    [own, dependents::tests(), recovered::tests()].concat()
 }
 
 /// How an object came to be as it is.
