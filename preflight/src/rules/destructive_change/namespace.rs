@@ -56,9 +56,13 @@ pub(super) fn fold(state: &mut Value, page: &[Value]) {
 
 /// Whether somebody could miss it: it was made on purpose, and nothing else makes it anew.
 fn counts(object: &Value) -> bool {
-    let has_owner =
-        object.pointer("/metadata/ownerReferences").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
     let ObjectRef { group, kind, name, .. } = ObjectRef::of(object);
+    let is_claim = group.is_empty() && kind == "PersistentVolumeClaim";
+    // The claims of Pods are for as long as they live, and a StatefulSet says itself whether its claims are. Any other
+    // owner makes another claim, and not the data.
+    let is_made_anew = |owner: &Value| !is_claim || ["Pod", "StatefulSet"].contains(&owner.text("/kind"));
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let has_owner = owners.is_some_and(|owners| !owners.is_empty() && owners.iter().all(is_made_anew));
     let is_everywhere = group.is_empty() && IN_EVERY_NAMESPACE.contains(&(kind.as_str(), name.as_str()));
     let is_token = kind == "Secret" && object.text("/type") == "kubernetes.io/service-account-token";
     let is_nobodys = has_owner || is_everywhere || is_token;

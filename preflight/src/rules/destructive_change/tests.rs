@@ -199,6 +199,18 @@ fn a_namespace_refuses_while_it_holds_what_is_not_deleted_anyway() {
 }
 
 #[test]
+fn a_claim_that_an_operator_owns_holds_data_all_the_same() {
+    let claim = |kind: &str| {
+        let claim = object("v1", "PersistentVolumeClaim", "shop/data");
+        with(claim, "/metadata/ownerReferences", json!([{"kind": kind, "name": "db", "controller": true}]))
+    };
+    let said = |kind: &str| run(vec![delete(namespace())], &Cluster::with(&[claim(kind)]));
+    assert!(said("Pod").starts_with("Passed") && said("StatefulSet").starts_with("Passed"));
+    let database = said("Database");
+    assert!(database.starts_with("Refused") && database.contains("1 object"), "{database}");
+}
+
+#[test]
 fn what_the_cluster_makes_by_itself_is_nobodys_loss() {
     let owned = with(object("v1", "Pod", "shop/web-1"), "/metadata/ownerReferences", json!([{"name": "web"}]));
     let token = with(object("v1", "Secret", "shop/token"), "/type", json!("kubernetes.io/service-account-token"));
