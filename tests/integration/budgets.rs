@@ -89,9 +89,9 @@ fn one_change_costs_one_dry_run_and_one_write() {
     counted.app.apply(&objects(60, "value"), &[]).expect(0);
     let cost = counted.cost(|app| app.apply(&objects(60, "other"), &[]));
     let object = [("dry-run apply configmaps", 1), ("apply configmaps", 1)];
-    // The app's objects, its history, and what a killed run may have left of an inventory; the record twice, the
-    // history begun and ended.
-    let own = [("list configmaps", 3), ("create configmaps", 1), ("patch configmaps", 3)];
+    // The app's objects, records that claim them as well, its history, and what a killed run may have left of an
+    // inventory; the record twice, the history begun and ended.
+    let own = [("list configmaps", 4), ("create configmaps", 1), ("patch configmaps", 3)];
     assert_eq!(cost, expected(&[&LOOK, &ACCESS, &object, &own]));
 }
 
