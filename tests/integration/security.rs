@@ -23,6 +23,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_full_disk_ends_the_writing_of_a_folder_at_once,
         Nothing: no_line_of_any_output_is_a_workflow_command,
         Nothing: a_kubeconfig_that_cannot_be_read_to_its_end_is_refused,
+        Nothing: releases_are_built_so_that_a_number_that_wraps_stops_the_run,
     ]
 }
 
@@ -461,4 +462,13 @@ fn a_full_disk_ends_the_writing_of_a_folder_at_once() {
         .run_in_shell("trap '' XFSZ; ulimit -f 0; exec $0 apply -a x -f app.yaml --cluster dir:live --yes -o json");
     assert!(ran.stdout.contains("cannot be written: file too large"), "{ran:?}");
     assert_eq!((ran.code, ran.events_of("retry").len()), (1, 0), "{ran:?}");
+}
+
+fn releases_are_built_so_that_a_number_that_wraps_stops_the_run() {
+    let manifest = include_str!("../../Cargo.toml");
+    let (_, profile) = manifest.split_once("[profile.release]\n").expect("a profile for releases");
+    let settings: Vec<&str> = profile.lines().take_while(|line| !line.starts_with('[')).collect();
+    assert!(settings.contains(&"overflow-checks = true"), "{settings:?}");
+    // A panic unwinds: locks and temporary files are given up on the way.
+    assert!(!settings.iter().any(|line| line.starts_with("panic")), "{settings:?}");
 }

@@ -142,7 +142,7 @@ fn a_base_without_the_path_makes_all_new_and_says_so() {
         let said = "git:main:absent has no such path: the input is compared with nothing, and all of it is new";
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
-    for command in ["diff", "diff-crds", "simulate"] {
+    for command in ["diff", "diff-crds"] {
         let sides = ["--from", "git:main:absent", "--to", "crd"];
         let ran = pushback.run(&[&["upgrade", command][..], &sides].concat()).expect(0);
         let said =

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::{Operator, SECRET};
 use crate::kill_points::killed_once;
 use crate::support::case::show;
-use crate::support::proxy::{Fault, FaultProxy, Matching, Request, Verb, writes};
-use crate::support::pushback::Ran;
+use crate::support::proxy::{Fault, FaultProxy, Matching, Request, Verb, any, dry_runs, writes};
+use crate::support::pushback::{Ran, finish};
 use crate::support::running::Running;
 use crate::support::{TestCase, cases, rounds, wait_until};
 
@@ -26,6 +26,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Controllers: nothing_runs_before_a_killed_run_is_taken_back,
         Controllers: a_forged_journal_changes_nothing,
         Controllers: a_journal_of_secret_values_is_a_secret,
+        Controllers: a_lock_that_nobody_could_take_is_kept_and_one_that_was_taken_is_lost,
     ]
 }
 
@@ -375,4 +376,40 @@ fn a_journal_of_secret_values_is_a_secret() {
         let secret = format!("/api/v1/namespaces/{}/secrets/credentials", operator.namespace);
         assert_eq!(operator.cluster.api().get(&secret).ok()["data"]["password"], encoded.as_str(), "{name}");
     }
+}
+
+/// The lock ages while the server answers too late, and is renewed before the injection; or somebody else has it by then.
+fn a_lock_that_nobody_could_take_is_kept_and_one_that_was_taken_is_lost() {
+    let operator = Operator::deploy();
+    let before = operator.contents();
+    let file = operator.write(&operator.experiment_named("drift"));
+    let arguments = [operator.arguments(&file), vec!["--lock-lease=2s".to_owned()]].concat();
+    let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/pushback-experiments", operator.namespace);
+    for is_taken in [false, true] {
+        let proxy = FaultProxy::start(operator.cluster.kubeconfig_path());
+        // No renewal is answered before the lease is over, and until then nothing is injected.
+        proxy.on(any().that(renews_a_lock).first(5), Fault::stall());
+        proxy.on(dry_runs("configmaps").first(1), Fault::Delay(Duration::from_secs(3)));
+        if is_taken {
+            let (api, lease) = (operator.cluster.api().clone(), lease.clone());
+            proxy.before(dry_runs("configmaps").first(1), move |_| {
+                let holder = json!({"holder": "somebody", "host": "elsewhere", "boot": "", "process": 1, "run": "theirs",
+                    "since": "2026-01-01T00:00:00Z", "leaseSeconds": 60, "renewals": 0});
+                let taken = json!({"metadata": {"annotations": {"pushback.dev/lock": holder.to_string()}}});
+                api.merge_patch(&lease, &taken).ok();
+            });
+        }
+        let mut command = operator.place.command(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        command.env("KUBECONFIG", proxy.kubeconfig());
+        let report = finish(command, b"").expect(0).json();
+        let outcome = &report["experiments"][0];
+        let expected = if is_taken { ("Inconclusive", 1) } else { ("Degraded", 0) };
+        let left = usize::from(operator.cluster.api().get(&lease).status == 200);
+        assert_eq!((outcome["verdict"].as_str().unwrap_or_default(), left), expected, "{outcome}");
+        assert_eq!(outcome["reason"] == "the lock of its namespace was lost", is_taken, "{outcome}");
+        if is_taken {
+            operator.cluster.api().delete(&lease).ok();
+        }
+    }
+    operator.assert_as(&before, "locked");
 }
