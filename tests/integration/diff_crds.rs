@@ -244,7 +244,8 @@ fn what_no_server_takes_is_told_as_check_tells_it() {
     let old: Value =
         serde_yaml::from_str(&with_spec(&json!({"type": "object", "properties": {"f": {"type": "string"}}})))
             .expect("a definition");
-    let edits: [(&str, fn(&mut Value)); 3] = [
+    type Edit = fn(&mut Value);
+    let edits: [(&str, Edit); 3] = [
         ("selectableFields[0].jsonPath", |version| version["selectableFields"] = json!([{"jsonPath": ".spec.none"}])),
         ("spec.properties.f", |version| {
             version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["f"]["uniqueItems"] = json!(true);

@@ -140,7 +140,6 @@ fn follow(old: &Value, new: &Value, finding: &Finding) -> Option<Value> {
             let listed = now.get_mut("enum")?.as_array_mut()?;
             listed.extend(values.iter().filter(|value| !listed.contains(value)).cloned().collect::<Vec<_>>());
         }
-        "default" | "nullable" => keep(&mut after, &finding.check)?,
         "fieldDeclared" => {
             let root = version_mut(&mut after, name)?.pointer_mut("/schema/openAPIV3Schema")?;
             *node_mut(root, path)? = json!({"x-kubernetes-preserve-unknown-fields": true});
@@ -149,7 +148,9 @@ fn follow(old: &Value, new: &Value, finding: &Finding) -> Option<Value> {
             keep(&mut after, "x-kubernetes-list-type")?;
             keep(&mut after, "x-kubernetes-list-map-keys")?;
         }
-        "x-kubernetes-map-type" | "x-kubernetes-preserve-unknown-fields" => keep(&mut after, &finding.check)?,
+        "default" | "nullable" | "x-kubernetes-map-type" | "x-kubernetes-preserve-unknown-fields" => {
+            keep(&mut after, &finding.check)?
+        }
         keyword if remedy.starts_with(&format!("leave {keyword} ")) => keep(&mut after, keyword)?,
         _ => return None,
     }
