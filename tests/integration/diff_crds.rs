@@ -240,11 +240,11 @@ fn what_no_server_takes_is_safe_for_no_object() {
 
 /// As `check` tells it: where no rule of the definition is at fault, too, and where nothing else changes.
 fn what_no_server_takes_is_told_as_check_tells_it() {
+    type Edit = fn(&mut Value);
     let pushback = Pushback::new();
     let old: Value =
         serde_yaml::from_str(&with_spec(&json!({"type": "object", "properties": {"f": {"type": "string"}}})))
             .expect("a definition");
-    type Edit = fn(&mut Value);
     let edits: [(&str, Edit); 3] = [
         ("selectableFields[0].jsonPath", |version| version["selectableFields"] = json!([{"jsonPath": ".spec.none"}])),
         ("spec.properties.f", |version| {
