@@ -328,7 +328,7 @@ impl Runner<'_> {
     async fn stopped(&self) {
         if self.stop.clone().wait_for(|stop| *stop != Stop::No).await.is_err() {
             // Without a sender no signal can come.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

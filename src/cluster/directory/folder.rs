@@ -107,7 +107,7 @@ impl Folder {
     fn walk_link(&self, walk: &mut Walk, root: &Path, link: PathBuf) -> Result<(), ClusterError> {
         let Ok(real) = self.root.join(&link).canonicalize() else { return Ok(()) };
         let Ok(metadata) = fs::metadata(&real) else { return Ok(()) };
-        if !metadata.is_dir() && !(metadata.is_file() && is_manifest(&link)) {
+        if !(metadata.is_dir() || metadata.is_file() && is_manifest(&link)) {
             return Ok(());
         }
         if !real.starts_with(root) {
