@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use pushback_preflight::schema::cel::Program;
-use pushback_preflight::schema::contain::{compare, count_differences};
-use pushback_preflight::schema::invalid::problems;
-use pushback_preflight::schema::pattern::Pattern;
-use pushback_preflight::schema::pipeline::Server;
-use pushback_preflight::schema::{CelRule, Schema};
+use pushback_crd::schema::cel::Program;
+use pushback_crd::schema::contain::{compare, count_differences};
+use pushback_crd::schema::invalid::problems;
+use pushback_crd::schema::pattern::Pattern;
+use pushback_crd::schema::pipeline::Server;
+use pushback_crd::schema::{CelRule, Schema};
 
 use super::definitions::{documents, pairs, schemas, texts};
 use super::table;

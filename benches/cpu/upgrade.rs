@@ -4,9 +4,9 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion};
-use pushback_preflight::schema::Schema;
-use pushback_preflight::schema::contain::compare;
-use pushback_preflight::schema::pipeline::Server;
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::contain::compare;
+use pushback_crd::schema::pipeline::Server;
 
 use super::definitions::{documents, pairs, schemas, texts};
 

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushback_preflight::schema::pattern::{Budget, Found, Language, Pattern};
+use pushback_crd::schema::pattern::{Budget, Found, Language, Pattern};
 
 const STEPS: u64 = 50_000;
 

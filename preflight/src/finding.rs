@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::object::{ObjectRef, in_order};
+use pushback_crd::order::in_order;
+
+use crate::object::ObjectRef;
 use crate::repeated::Told;
 use crate::source::Position;
 

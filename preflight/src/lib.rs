@@ -16,7 +16,6 @@ pub mod registry;
 pub mod repeated;
 pub mod rule;
 pub mod rules;
-pub mod schema;
 pub mod selection;
 pub mod selector;
 pub mod session;

@@ -235,18 +235,6 @@ impl ObjectExt for Value {
     }
 }
 
-/// With all keys in order, as maps are compared.
-pub(crate) fn sorted(value: &Value) -> Value {
-    let mut value = value.clone();
-    value.sort_all_objects();
-    value
-}
-
-/// The text of a value, whatever the order of its keys.
-pub(crate) fn in_order(value: &Value) -> String {
-    if value.is_object() || value.is_array() { sorted(value).to_string() } else { value.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;

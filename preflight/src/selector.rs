@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::object::ObjectExt;
-use crate::schema::pipeline::{is_name_part, is_qualified_name};
+use pushback_crd::names::{is_label_value, is_qualified_name};
 
 /// All requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl LabelSelector {
                 Operator::In(values) | Operator::NotIn(values) => values.as_slice(),
                 Operator::Exists | Operator::Absent => &[],
             };
-            let is_value = |value: &&String| value.is_empty() || is_name_part(value);
+            let is_value = |value: &&String| is_label_value(value);
             let bad_value = || values.iter().find(|value| !is_value(value)).map(String::as_str);
             if is_qualified_name(key) { bad_value() } else { Some(key) }
         })

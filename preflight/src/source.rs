@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use pushback_crd::path::{PathSegment, display_path};
+
 /// A place in an input: lines and columns count from 1; 0 means unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Position {
@@ -25,51 +27,6 @@ impl fmt::Display for Position {
             (line, column) => write!(f, "{}:{line}:{column}", self.file),
         }
     }
-}
-
-/// One step of a path into a value.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum PathSegment {
-    /// A key of a map.
-    Key(String),
-    /// An element of an array.
-    Index(usize),
-}
-
-impl From<&str> for PathSegment {
-    fn from(key: &str) -> Self {
-        Self::Key(key.to_owned())
-    }
-}
-
-impl From<usize> for PathSegment {
-    fn from(index: usize) -> Self {
-        Self::Index(index)
-    }
-}
-
-/// Writes a path the way findings show it: `spec.versions[0].name`, `data["tls.key"]`.
-#[must_use]
-pub fn display_path(segments: &[PathSegment]) -> String {
-    let mut text = String::new();
-    for segment in segments {
-        match segment {
-            PathSegment::Index(index) => text.push_str(&format!("[{index}]")),
-            PathSegment::Key(key) => {
-                let plain =
-                    !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$'));
-                if !plain {
-                    text.push_str(&format!("[{key:?}]"));
-                } else if text.is_empty() {
-                    text.push_str(key);
-                } else {
-                    text.push('.');
-                    text.push_str(key);
-                }
-            }
-        }
-    }
-    text
 }
 
 /// The places of all nodes of one document, in document order.
@@ -270,11 +227,5 @@ mod tests {
         let elements = positions.elements(&["spec".into(), "list".into()]);
         assert_eq!(elements.iter().map(|element| element.start().line).collect::<Vec<_>>(), [4, 5]);
         assert_eq!(positions.elements(&["absent".into()]), []);
-    }
-
-    #[test]
-    fn paths_are_shown_with_brackets_where_a_key_is_not_plain() {
-        assert_eq!(display_path(&["spec".into(), "a".into(), 0.into(), "b-c".into()]), "spec.a[0].b-c");
-        assert_eq!(display_path(&["data".into(), "tls.key".into()]), "data[\"tls.key\"]");
     }
 }

@@ -1,6 +1,6 @@
 //! Two answers of the server about one object, compared as far as somebody relies on them.
 
-use pushback_preflight::schema::cel::are_equal_quantities;
+use pushback_crd::schema::cel::are_equal_quantities;
 use pushback_preflight::source::display_path;
 use pushback_preflight::{ObjectRef, PathSegment};
 use serde_json::{Value, json};

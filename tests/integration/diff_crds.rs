@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::schema::invalid::problems;
+use pushback_crd::schema::invalid::problems;
 use serde_json::{Value, json};
 
 use crate::support::{Pushback, TestCase, cases};

@@ -182,7 +182,7 @@ fn every_snippet_stands_as_a_fixture_that_says_what_was_added() {
     let place = Pushback::new();
     for file in files(&data.join("published")).iter().filter(|file| file.ends_with("crds/inferenceservice.yaml")) {
         let definition: Value = serde_yaml::from_str(&std::fs::read_to_string(file).expect("a fixture")).expect("YAML");
-        assert_eq!(pushback_preflight::schema::invalid::problems(&definition), [], "{}", file.display());
+        assert_eq!(pushback_crd::schema::invalid::problems(&definition), [], "{}", file.display());
         let version = file.parent().and_then(Path::parent).expect("the folder of a version");
         place.run(&["validate-version", &version.to_string_lossy()]).expect(0);
     }

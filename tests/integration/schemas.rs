@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use pushback_preflight::schema::Schema;
-use pushback_preflight::schema::invalid::problems;
-use pushback_preflight::schema::pipeline::{Admission, Resource, Server, create, update};
-use pushback_preflight::schema::testing::Generator;
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::invalid::problems;
+use pushback_crd::schema::pipeline::{Admission, Resource, Server, create, update};
+use pushback_crd::schema::testing::Generator;
 use serde_json::{Map, Value, json};
 
 use crate::support::api::ApiClient;

@@ -20,7 +20,6 @@ use crate::object::{ObjectExt, split_api_version};
 
 pub use injection::{DangerLevel, InjectionType};
 pub(super) use protected::{is_core_api, is_system_label, protected_namespace};
-pub(super) use syntax::is_label_value;
 pub use validate::{Problem, validate};
 
 /// API version of experiments.

@@ -23,12 +23,12 @@ use crate::finding::{Finding, Severity, Verdict};
 use crate::parallel;
 use crate::repeated::Told;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
-use crate::schema::Schema;
-use crate::schema::contain::SchemaStep;
-use crate::schema::pipeline::{Resource, Server};
 use crate::source::Position;
 use crate::strictness::Order;
 use crd::{Crd, Version, is_crd};
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::contain::SchemaStep;
+use pushback_crd::schema::pipeline::{Resource, Server};
 
 pub(super) const NAME: &str = "CRDUpgradeSafety";
 

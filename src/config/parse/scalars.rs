@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
+use pushback_crd::names::{is_dns_subdomain, is_label_value, is_name_part};
+
 /// `1.2.3`, `1.2`, `1.2.3-rc.1`; build metadata is read and ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
@@ -129,7 +131,7 @@ pub(super) fn label_key_error(key: &str) -> Option<&'static str> {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
     };
-    if !is_label_name(name) {
+    if !is_name_part(name) {
         return Some(
             "expected a label key: at most 63 letters, digits, `-`, `_` and `.`, a letter or digit at both ends",
         );
@@ -142,28 +144,10 @@ pub(super) fn label_key_error(key: &str) -> Option<&'static str> {
 
 /// What is wrong with a label value.
 pub(super) fn label_value_error(value: &str) -> Option<&'static str> {
-    if value.is_empty() || is_label_name(value) {
+    if is_label_value(value) {
         return None;
     }
     Some("expected a label value: at most 63 letters, digits, `-`, `_` and `.`, a letter or digit at both ends")
-}
-
-fn is_label_name(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let ends = bytes.first().zip(bytes.last());
-    bytes.len() <= 63
-        && ends.is_some_and(|(first, last)| first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric())
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
-}
-
-fn is_dns_subdomain(text: &str) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    text.len() <= 253
-        && text.split('.').map(str::as_bytes).all(|part| {
-            part.first().is_some_and(plain)
-                && part.last().is_some_and(plain)
-                && part.iter().all(|byte| plain(byte) || *byte == b'-')
-        })
 }
 
 #[cfg(test)]

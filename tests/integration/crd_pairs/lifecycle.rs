@@ -1,9 +1,9 @@
 //! The pairs about a definition as a whole on a real API server: what it refuses, what it no longer serves, what is lost
 //! between versions, and that objects of a safe pair stay as they are in every version.
 
-use pushback_preflight::schema::Schema;
-use pushback_preflight::schema::pipeline::{self, Resource, Server};
-use pushback_preflight::schema::testing::Generator;
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::pipeline::{self, Resource, Server};
+use pushback_crd::schema::testing::Generator;
 use serde_json::Value;
 
 use super::definition::Definition;

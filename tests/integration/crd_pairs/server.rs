@@ -1,11 +1,11 @@
 //! The pairs on a real API server: a witness is taken under the old definition and suffers under the new one; objects of
 //! a safe pair are taken by both and stay as they are. A verdict that the server does not share is a defect of the tool.
 
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::pipeline::{self, Resource, Server};
+use pushback_crd::schema::testing::Generator;
 use pushback_preflight::Verdict;
 use pushback_preflight::finding::Finding;
-use pushback_preflight::schema::Schema;
-use pushback_preflight::schema::pipeline::{self, Resource, Server};
-use pushback_preflight::schema::testing::Generator;
 use serde_json::{Value, json};
 
 use super::definition::{Definition, content, keeps};

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::super::difference::Severity;
 use super::manifests::{Found, REFUSED};
 use crate::object::{ObjectExt, split_api_version};
-use crate::schema::cel::are_equal_quantities;
+use pushback_crd::schema::cel::are_equal_quantities;
 
 /// Of the same object. `has_new_pods`: what is known of its pod template differs.
 pub(super) fn differences(old: &Value, new: &Value, has_new_pods: bool) -> Vec<Found> {

@@ -8,8 +8,8 @@ use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Seve
 use crate::operator::model::Definition;
 use crate::repeated::Told;
 use crate::rules::crd_upgrade_safety::words;
-use crate::schema::contain::SchemaStep;
 use crate::source::{PathSegment, Position};
+use pushback_crd::schema::contain::SchemaStep;
 
 /// Which findings are about a change.
 #[derive(Clone, Debug, PartialEq)]

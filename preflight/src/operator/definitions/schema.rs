@@ -14,10 +14,10 @@ use crate::operator::difference::{ChangeType, Severity};
 use crate::rules::crd_upgrade_safety::Upgrade;
 use crate::rules::crd_upgrade_safety::crd::Crd;
 use crate::rules::crd_upgrade_safety::words::schema_path;
-use crate::schema::Schema;
-use crate::schema::contain::SchemaStep;
-use crate::schema::model::Additional;
 use crate::source::PathSegment;
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::contain::SchemaStep;
+use pushback_crd::schema::model::Additional;
 
 /// A schema as it was read and as it is written.
 #[derive(Clone, Copy)]

@@ -1,11 +1,10 @@
 //! The parameters of each type of injection: which it takes, which it needs, what they may hold, and what they must not
 //! touch or touch only at danger level `high`.
 
+use pushback_crd::names::{LONGEST_NAME, is_dns_subdomain, is_label_value, is_qualified_name};
 use serde_json::Value;
 
-use super::syntax::{
-    LONGEST_NAME, is_dns_subdomain, is_field_name, is_label_value, is_qualified_name, is_resource_name,
-};
+use super::syntax::{is_field_name, is_resource_name};
 use super::validate::{DNS_NAME, Findings, at};
 use super::{DangerLevel, InjectionType, PREFIX, protected};
 use crate::object::{describe, split_api_version};

@@ -1,16 +1,6 @@
 //! Names as experiments may hold them: Kubernetes' own rules, and where the original's runner is more generous, its.
 
-use crate::schema::pipeline::is_name_part;
-pub(super) use crate::schema::pipeline::is_qualified_name;
-pub(super) use crate::schema::pipeline::{is_dns_label, is_dns_subdomain};
-
-/// The longest name of any object.
-pub(super) const LONGEST_NAME: usize = 253;
-
-/// A label's value: at most 63 characters, or empty.
-pub(in crate::operator) fn is_label_value(text: &str) -> bool {
-    text.is_empty() || is_name_part(text)
-}
+use pushback_crd::names::LONGEST_NAME;
 
 /// Names of bindings and webhook configurations: the Operator Lifecycle Manager makes some with upper-case letters.
 pub(super) fn is_resource_name(text: &str) -> bool {

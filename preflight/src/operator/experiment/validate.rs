@@ -3,9 +3,9 @@
 
 use std::fmt;
 
+use pushback_crd::names::{is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name};
 use serde_json::Value;
 
-use super::syntax::{is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name};
 use super::{API_VERSION, DangerLevel, InjectionType, KIND, LONGEST_SECONDS, parameters, protected, shape};
 use crate::finding::Severity;
 use crate::object::ObjectExt;

@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_crd::names::is_label_value;
 use sha2::{Digest, Sha256};
-
-use crate::operator::experiment::is_label_value;
 
 /// The longest label, and the longest name of an experiment.
 const LONGEST: usize = 63;

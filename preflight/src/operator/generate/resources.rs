@@ -13,7 +13,7 @@ use crate::operator::difference::{ChangeType, Severity};
 use crate::operator::experiment::{DangerLevel, InjectionType, is_core_api, is_system_label};
 use crate::operator::model::Resource;
 use crate::operator::suite::Origin;
-use crate::schema::Schema;
+use pushback_crd::schema::Schema;
 
 /// What is written over values.
 const DRIFT: &str = "chaos-drift";

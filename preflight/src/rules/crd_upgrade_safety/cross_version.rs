@@ -10,8 +10,8 @@ use super::schema_change::subschemas;
 use super::words;
 use crate::finding::{Finding, Verdict};
 use crate::rule::Settings;
-use crate::schema::contain::{Difference, Effect, Proof, SchemaStep, compare};
-use crate::schema::pipeline::Resource;
+use pushback_crd::schema::contain::{Difference, Effect, Proof, SchemaStep, compare};
+use pushback_crd::schema::pipeline::Resource;
 
 /// A way that an object takes between two versions.
 type Way<'a> = (&'a str, &'a str);

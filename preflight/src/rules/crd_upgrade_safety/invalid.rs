@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::{NAME, words};
 use crate::facts::{Change, ClusterSide, Operation, Verification};
 use crate::finding::{Finding, Verdict};
-use crate::schema::contain::SchemaStep;
-use crate::schema::invalid::{Problem, problems};
 use crate::source::{PathSegment, display_path};
+use pushback_crd::schema::contain::SchemaStep;
+use pushback_crd::schema::invalid::{Problem, problems};
 
 pub(super) fn check(change: &Change, side: ClusterSide, findings: &mut Vec<Finding>) {
     let written = matches!(change.operation, Operation::Create | Operation::Update | Operation::Replace);

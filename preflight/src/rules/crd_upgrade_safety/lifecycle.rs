@@ -10,8 +10,8 @@ use super::crd::{Strategy, Version};
 use super::schema_change::subschemas;
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Settings;
-use crate::schema::contain::{Effect, Proof, compare, object_with};
-use crate::schema::pipeline::{self, Resource};
+use pushback_crd::schema::contain::{Effect, Proof, compare, object_with};
+use pushback_crd::schema::pipeline::{self, Resource};
 
 /// What the kind is called and where its objects live.
 pub(super) fn identity(upgrade: &Upgrade<'_>, _settings: &Settings, findings: &mut Vec<Finding>) {

@@ -10,7 +10,7 @@ use crate::facts::{ClusterSide, Facts, Folded, Need};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
 use crate::rule::Settings;
-use crate::schema::contain::suffering;
+use pushback_crd::schema::contain::suffering;
 
 /// An object suffers at a node itself, or from what is missing in it.
 const AT: &str = "at";
@@ -112,7 +112,10 @@ fn extent(check: &str) -> &'static str {
 }
 
 /// The versions of the new definition that objects of a version meet: their own, and those without conversion.
-fn targets<'u>(upgrade: &'u Upgrade<'_>, version: &str) -> BTreeMap<String, crate::schema::pipeline::Resource<'u>> {
+fn targets<'u>(
+    upgrade: &'u Upgrade<'_>,
+    version: &str,
+) -> BTreeMap<String, pushback_crd::schema::pipeline::Resource<'u>> {
     let reached = |name: &str| name == version || upgrade.new.strategy() == super::crd::Strategy::None;
     upgrade
         .new

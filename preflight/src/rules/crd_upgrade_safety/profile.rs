@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::words;
 use crate::rule::Settings;
-use crate::schema::contain::{Difference, Proof};
+use pushback_crd::schema::contain::{Difference, Proof};
 
 /// The setting `profile`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use super::profile::{Listed, Profile, concerns_readers, listed};
 use super::words;
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Settings;
-use crate::schema::Schema;
-use crate::schema::contain::{Damage, Difference, Effect, Proof, SchemaStep, compare};
-use crate::schema::pipeline::{self, Resource};
 use crate::source::PathSegment;
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::contain::{Damage, Difference, Effect, Proof, SchemaStep, compare};
+use pushback_crd::schema::pipeline::{self, Resource};
 
 /// Compares the schemas of all versions that are in both definitions and matter to anybody.
 pub(super) fn check(upgrade: &Upgrade<'_>, settings: &Settings, findings: &mut Vec<Finding>) {
@@ -248,7 +248,7 @@ fn descriptions(
 }
 
 fn differing_texts(old: &Value, new: &Value, path: &mut Vec<SchemaStep>, found: &mut Vec<Vec<SchemaStep>>) {
-    if path.len() > crate::schema::model::MAX_DEPTH {
+    if path.len() > pushback_crd::schema::model::MAX_DEPTH {
         return;
     }
     if let (Some(before), Some(after)) = (old.get("description"), new.get("description"))

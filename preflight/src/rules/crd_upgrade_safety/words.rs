@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::schema::contain::{Damage, Difference, Effect, SchemaStep};
-use crate::schema::pipeline::Server;
 use crate::source::{PathSegment, display_path};
+use pushback_crd::schema::contain::{Damage, Difference, Effect, SchemaStep};
+use pushback_crd::schema::pipeline::Server;
 
 /// A node as findings name it: `spec.items[*].name`; empty for the root.
 pub(crate) fn field_path(path: &[SchemaStep]) -> String {

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use serde_json::Map;
 
 use super::*;
-use crate::schema::Schema;
-use crate::schema::contain::fuzz::{edit, number};
-use crate::schema::testing::Generator;
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::testing::Generator;
+use pushback_crd::schema::testing::edit::{edit, number};
 
 /// A definition with a random schema in `v1` and another in `v1beta1`.
 fn random(generator: &mut Generator) -> Value {

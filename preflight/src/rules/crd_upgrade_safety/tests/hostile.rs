@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::Upgrade;
 use super::*;
-use crate::schema::contain::{Proof, Spent, compare_and_count};
-use crate::schema::model::MAX_DEPTH;
+use pushback_crd::schema::contain::{Proof, Spent, compare_and_count};
+use pushback_crd::schema::model::MAX_DEPTH;
 
 /// Wide enough to show what is quadratic, small enough for a debug build.
 const WIDE: usize = 1_000;

@@ -14,11 +14,10 @@ mod validate;
 use serde_json::Value;
 
 pub use format::format_is_valid;
-pub(crate) use metadata::{is_dns_1035_label, is_dns_label, is_dns_subdomain, is_name_part, is_qualified_name};
 pub(super) use number::is_multiple;
 
 use super::model::Schema;
-use crate::source::{PathSegment, display_path};
+use crate::path::{PathSegment, display_path};
 
 /// Where in an object something happened.
 pub type Path = Vec<PathSegment>;

@@ -27,7 +27,7 @@ mod values;
 mod walk;
 
 #[cfg(test)]
-pub(crate) mod fuzz;
+mod fuzz;
 #[cfg(test)]
 mod tests;
 

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::path::display_path;
 use crate::schema::testing::resource;
-use crate::source::display_path;
 
 /// A resource whose `spec` has this schema.
 fn of_spec(spec: Value) -> Schema {

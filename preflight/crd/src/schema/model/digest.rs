@@ -5,7 +5,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Additional, Limit, ListType, MapType, Schema, Type, Window};
-use crate::object::in_order;
+use crate::order::in_order;
 
 /// Bytes in which most nodes are written down.
 const USUAL: usize = 128;

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::{Admission, Path, Resource, SchemaError, metadata};
+use crate::path::PathSegment;
 use crate::schema::model::{Additional, Schema};
-use crate::source::PathSegment;
 
 /// The fields of a resource that no schema needs to name.
 const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];

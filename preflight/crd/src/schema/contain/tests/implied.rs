@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::contain::fuzz::number;
 use crate::schema::contain::{Proof, compare, suffering};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{Server, create};
+use crate::schema::testing::edit::number;
 use crate::schema::testing::{Generator, resource};
 
 /// One of the texts.

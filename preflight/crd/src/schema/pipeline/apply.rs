@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{Path, SchemaError};
+use crate::path::PathSegment;
 use crate::schema::model::{ListType, Schema, Type};
-use crate::source::PathSegment;
 
 /// Why an object that is valid cannot be applied: the request ends with an internal error.
 pub(in crate::schema) fn problem(schema: &Schema, object: &Value) -> Option<SchemaError> {

@@ -8,8 +8,9 @@ mod schema;
 
 use serde_json::Value;
 
-use super::pipeline::{Path, is_dns_1035_label, is_dns_subdomain};
-use crate::source::PathSegment;
+use super::pipeline::Path;
+use crate::names::{is_dns_1035_label, is_dns_subdomain};
+use crate::path::PathSegment;
 
 /// A reason why the API server refuses a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]

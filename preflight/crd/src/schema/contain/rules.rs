@@ -13,10 +13,10 @@ use super::solve::{Outcome, size_of};
 use super::step::Step;
 use super::walk::Suspect;
 use super::{Judge, Proof, breaking, lifted};
+use crate::path::PathSegment;
 use crate::schema::cel::{Known, Program, Truth};
 use crate::schema::model::{CelRule, Schema};
 use crate::schema::pipeline::{self, Path};
-use crate::source::PathSegment;
 
 /// Nodes whose old rules are satisfied one after the other for one witness.
 const REPAIRS: usize = 8;

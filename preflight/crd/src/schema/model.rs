@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use crate::object::sorted;
+use crate::order::sorted;
 
 pub use properties::Properties;
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::super::evaluate::{Evaluator, Outcome, Stop};
 use super::super::time;
 use super::super::value::Value;
+use crate::names::{is_dns_1035_label, is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name};
 
 const NAMES: [&str; 13] = [
     "dns1123Label",
@@ -57,29 +58,17 @@ fn valid(format: &str, text: &str) -> Option<bool> {
     };
     let text = text.as_str();
     Some(match format {
-        "dns1123Label" => label(text) && text.len() <= 63,
-        "dns1123Subdomain" => text.split('.').all(label) && text.len() <= 253,
-        "dns1035Label" => label(text) && text.starts_with(|first: char| first.is_ascii_lowercase()) && text.len() <= 63,
-        "qualifiedName" => match text.split_once('/') {
-            Some((prefix, name)) => prefix.split('.').all(label) && prefix.len() <= 253 && word(name),
-            None => word(text),
-        },
-        "labelValue" => text.is_empty() || word(text),
+        "dns1123Label" => is_dns_label(text),
+        "dns1123Subdomain" => is_dns_subdomain(text),
+        "dns1035Label" => is_dns_1035_label(text),
+        "qualifiedName" => is_qualified_name(text),
+        "labelValue" => is_label_value(text),
         "uri" => return super::network::is_url(text),
         "uuid" => uuid(text),
         "date" => time::date(text).is_some(),
         "byte" if !text.is_empty() && super::base64(text).is_some() => true,
         _ => return None,
     })
-}
-
-/// Lower-case letters, digits and inner hyphens.
-fn label(text: &str) -> bool {
-    let end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.first().is_some_and(end)
-        && bytes.last().is_some_and(end)
-        && bytes.iter().all(|byte| end(byte) || *byte == b'-')
 }
 
 /// Hexadecimal digits in groups, the hyphens between which may be left out.
@@ -95,13 +84,4 @@ fn uuid(text: &str) -> bool {
         }
     }
     rest.is_empty()
-}
-
-/// Up to 63 letters, digits, and inner hyphens, dots and underscores.
-fn word(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() <= 63
-        && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
-        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 pub(super) use self::time::is_date_time;
 use super::Server;
+use crate::names::{is_dns_label, is_dns_subdomain};
 use crate::schema::pattern::Pattern;
 
 /// A format of strings that the server knows.
@@ -142,23 +143,14 @@ impl StringFormat {
             Self::Date => time::is_date(text),
             Self::Duration => time::is_duration(text),
             Self::DateTime => is_date_time(text),
-            Self::ShortName => text.len() <= 63 && is_label(text),
-            Self::LongName => text.len() <= 253 && text.split('.').all(is_label),
+            Self::ShortName => is_dns_label(text),
+            Self::LongName => is_dns_subdomain(text),
         })
     }
 }
 
 fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// Lower-case letters, digits and inner hyphens, of any length.
-pub(super) fn is_label(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.first().is_some_and(|byte| is_inner(*byte))
-        && bytes.last().is_some_and(|byte| is_inner(*byte))
-        && bytes.iter().all(|byte| is_inner(*byte) || *byte == b'-')
 }
 
 /// Hyphens are optional one by one. Versions 4 and 5 have the variant of RFC 4122, version 3 any.

@@ -2,6 +2,7 @@
 //! gives the same schemas and objects.
 
 mod damage;
+pub mod edit;
 mod formats;
 mod words;
 

@@ -5,8 +5,11 @@ use serde_json::{Map, Value};
 
 use super::number::{Numeric, to_integer};
 use super::{Admission, Findings, Path, Resource, SchemaError};
+use crate::names::{
+    is_dns_1035_label, is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name, is_start_of_a_subdomain,
+};
+use crate::path::PathSegment;
 use crate::schema::model::Schema;
-use crate::source::PathSegment;
 
 /// The JSON types of the fields of ObjectMeta.
 #[derive(Clone, Copy)]
@@ -331,7 +334,7 @@ fn validate_metadata(findings: &mut Findings, path: &[PathSegment], metadata: &V
         if !is_qualified_name(key) {
             error("labels", format!("{key:?} is no key of a label"));
         }
-        if !value.as_str().is_some_and(|value| value.is_empty() || is_name_part(value)) {
+        if !value.as_str().is_some_and(is_label_value) {
             error("labels", format!("{value} is no value of a label"));
         }
     }
@@ -375,46 +378,4 @@ fn validate_metadata(findings: &mut Findings, path: &[PathSegment], metadata: &V
     if finalizers.contains(&"orphan") && finalizers.contains(&"foregroundDeletion") {
         error("finalizers", "orphan and foregroundDeletion exclude each other".to_owned());
     }
-}
-
-pub(crate) fn is_dns_label(text: &str) -> bool {
-    text.len() <= 63 && super::format::is_label(text)
-}
-
-pub(crate) fn is_dns_1035_label(text: &str) -> bool {
-    is_dns_label(text) && text.starts_with(|first: char| first.is_ascii_lowercase())
-}
-
-pub(crate) fn is_dns_subdomain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(super::format::is_label)
-}
-
-/// As the API server looks at `generateName`: of a prefix that ends in a hyphen it takes the last two bytes for one letter,
-/// so that whatever stands before the hyphen passes.
-fn is_start_of_a_subdomain(text: &str) -> bool {
-    match text.strip_suffix('-') {
-        Some(rest) if !rest.is_empty() => {
-            let kept = rest.char_indices().next_back().filter(|(_, last)| last.is_ascii()).map(|(at, _)| &rest[..at]);
-            kept.is_some_and(|kept| is_dns_subdomain(&format!("{kept}a")))
-        }
-        _ => is_dns_subdomain(text),
-    }
-}
-
-/// `example.com/name`, the key of a label.
-pub(crate) fn is_qualified_name(text: &str) -> bool {
-    match text.split_once('/') {
-        None => is_name_part(text),
-        Some((prefix, name)) => is_dns_subdomain(prefix) && is_name_part(name),
-    }
-}
-
-/// A value of a label that is not empty, or the part of its key behind the slash.
-pub(crate) fn is_name_part(text: &str) -> bool {
-    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = text.as_bytes();
-    bytes.len() <= 63
-        && is_end(bytes.first())
-        && is_end(bytes.last())
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::confirm::{Confirmed, Damage};
 use super::solve::size_of;
-use crate::source::PathSegment;
+use crate::path::PathSegment;
 
 /// How often the pipeline may be asked.
 const TRIALS: u64 = 400;

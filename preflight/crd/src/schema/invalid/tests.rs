@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::source::display_path;
+use crate::path::display_path;
 
 fn definition(schema: Value) -> Value {
     json!({
@@ -180,7 +180,7 @@ fn hostile_documents_are_survived() {
 
 #[test]
 fn real_definitions_have_no_problems() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/crds");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/crds");
     let mut count = 0;
     for entry in std::fs::read_dir(directory).expect("the directory of definitions") {
         let path = entry.expect("an entry").path();

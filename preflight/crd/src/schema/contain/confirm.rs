@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use super::SchemaStep;
 use super::formula::free_values;
 use super::solve::size_of;
+use crate::path::{PathSegment, display_path};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Admission, Path, Resource, Server};
-use crate::source::{PathSegment, display_path};
 
 /// What becomes of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

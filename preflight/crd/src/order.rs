@@ -1,0 +1,15 @@
+//! Values with the keys of their maps in order: two that differ in the order of keys alone are one.
+
+use serde_json::Value;
+
+/// With all keys in order, as maps are compared.
+pub fn sorted(value: &Value) -> Value {
+    let mut value = value.clone();
+    value.sort_all_objects();
+    value
+}
+
+/// The text of a value, whatever the order of its keys.
+pub fn in_order(value: &Value) -> String {
+    if value.is_object() || value.is_array() { sorted(value).to_string() } else { value.to_string() }
+}
