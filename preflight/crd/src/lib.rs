@@ -3,9 +3,11 @@
 //!
 //! Nothing here knows of rules, findings or operators; everything is pure and synchronous: no I/O, no clock.
 
+pub mod definition;
 pub mod names;
 pub mod order;
 pub mod path;
 pub mod schema;
+pub mod stack;
 
 pub use path::{PathSegment, display_path};

@@ -20,10 +20,11 @@ use super::difference::{ChangeType, CrdVerdict, DefinitionChange, Severity};
 use super::model::Definition;
 use crate::facts::{Change, Facts, Operation, Verification};
 use crate::object::ObjectRef;
-use crate::rules::crd_upgrade_safety::crd::Crd;
-use crate::rules::crd_upgrade_safety::{Schemas, Upgrade, invalid, with_room};
+use crate::rules::crd_upgrade_safety::{Schemas, Upgrade, invalid};
 use draft::Draft;
 pub use grouped::{CrdDiff, DefinitionsDiff, DefinitionsSummary, Presence, Verdicts, VersionDiff};
+use pushback_crd::definition::Crd;
+use pushback_crd::stack::with_room;
 
 /// What a user may choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

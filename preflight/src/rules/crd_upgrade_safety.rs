@@ -2,7 +2,6 @@
 //! It judges the definition as a whole, the life of its versions, and the schema of each: by proof or with a witness.
 
 mod checks;
-pub(crate) mod crd;
 mod cross_version;
 pub(super) mod deletion;
 pub(crate) mod invalid;
@@ -16,6 +15,9 @@ pub(crate) mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
+use pushback_crd::definition::crd::{GROUP, KIND};
+use pushback_crd::definition::{Crd, Version};
+use pushback_crd::stack;
 use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
@@ -25,7 +27,6 @@ use crate::repeated::Told;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
 use crate::source::Position;
 use crate::strictness::Order;
-use crd::{Crd, Version, is_crd};
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::contain::SchemaStep;
 use pushback_crd::schema::pipeline::{Resource, Server};
@@ -113,36 +114,20 @@ impl Rule for CrdUpgradeSafety {
     }
 
     fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
-        with_room(|| fold(facts, need, memory, state, page));
+        stack::with_room(|| fold(facts, need, memory, state, page));
     }
 }
 
-/// Stack for schemas and objects that are nested as deep as they may be; only what is used of it costs anything.
-const STACK: usize = 256 << 20;
-
-/// Runs on a stack of its own: how deep a schema is nested is not ours to decide.
-pub(crate) fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    let mut work = Some(work);
-    let mut run = || work.take().map(|work| work());
-    let done = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, &mut run).ok()?;
-        match thread.join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    });
-    // Where no thread can be had, its own stack has to do.
-    match done.or_else(run) {
-        Some(done) => done,
-        None => unreachable!("the work runs once, in one of the two places"),
-    }
+/// Whether a change is about a CustomResourceDefinition.
+fn is_crd(change: &Change) -> bool {
+    change.object.group == GROUP && change.object.kind == KIND
 }
 
 fn judge(facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
     let changes = &facts.changes.changes;
     let size = |change: &Change| change.positions.as_ref().map_or(0, |positions| positions.node_count());
     let study = |change: &Change| Study::of(change, facts, settings);
-    let Studies(studies) = memory.keep(|| Studies(parallel::map_heaviest_first(changes, size, STACK, study)));
+    let Studies(studies) = memory.keep(|| Studies(parallel::map_heaviest_first(changes, size, stack::SIZE, study)));
     // Objects are only listed where it matters to somebody.
     let needs: BTreeSet<&Need> =
         studies.iter().flat_map(|study| &study.findings).filter_map(|(_, need)| need.as_ref()).collect();

@@ -10,7 +10,7 @@ use super::words::short;
 use crate::object::ObjectExt;
 use crate::operator::difference::{ChangeType, Severity};
 use crate::rules::crd_upgrade_safety::Upgrade;
-use crate::rules::crd_upgrade_safety::crd::{Crd, Version};
+use pushback_crd::definition::{Crd, Version};
 
 /// All of them.
 pub(super) fn compare(upgrade: &Upgrade<'_>) -> Vec<Draft> {

@@ -15,8 +15,8 @@ use crate::operator::difference::{ChangeType, DefinitionChange, Severity};
 use crate::operator::experiment::{DangerLevel, InjectionType};
 use crate::operator::model::{Definition, Resource};
 use crate::operator::suite::{Need, Origin};
-use crate::rules::crd_upgrade_safety::with_room;
 use pushback_crd::schema::{Schema, contain};
+use pushback_crd::stack::with_room;
 
 /// Values that are searched in one generation; further ones are left to people.
 const MOST_SEARCHES: usize = 1_000;

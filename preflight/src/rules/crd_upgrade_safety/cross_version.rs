@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Upgrade;
-use super::crd::{Crd, Strategy};
 use super::schema_change::subschemas;
 use super::words;
 use crate::finding::{Finding, Verdict};
 use crate::rule::Settings;
+use pushback_crd::definition::{Crd, Strategy};
 use pushback_crd::schema::contain::{Difference, Effect, Proof, SchemaStep, compare};
 use pushback_crd::schema::pipeline::Resource;
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::crd::{Crd, is_crd};
+use super::is_crd;
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Folded, Need, Operation};
 use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectExt;
 use crate::rule::Judgement;
+use pushback_crd::definition::Crd;
 
 /// Objects to look at beyond those that the change set deletes itself: enough to say how bad it is.
 const ENOUGH: u64 = 500;

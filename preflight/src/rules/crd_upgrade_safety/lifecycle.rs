@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Upgrade;
-use super::crd::{Strategy, Version};
 use super::schema_change::subschemas;
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Settings;
+use pushback_crd::definition::{Strategy, Version};
 use pushback_crd::schema::contain::{Effect, Proof, compare, object_with};
 use pushback_crd::schema::pipeline::{self, Resource};
 

@@ -10,6 +10,7 @@ use crate::facts::{ClusterSide, Facts, Folded, Need};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
 use crate::rule::Settings;
+use pushback_crd::definition::Strategy;
 use pushback_crd::schema::contain::suffering;
 
 /// An object suffers at a node itself, or from what is missing in it.
@@ -116,7 +117,7 @@ fn targets<'u>(
     upgrade: &'u Upgrade<'_>,
     version: &str,
 ) -> BTreeMap<String, pushback_crd::schema::pipeline::Resource<'u>> {
-    let reached = |name: &str| name == version || upgrade.new.strategy() == super::crd::Strategy::None;
+    let reached = |name: &str| name == version || upgrade.new.strategy() == Strategy::None;
     upgrade
         .new
         .versions

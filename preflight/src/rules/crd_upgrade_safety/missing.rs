@@ -2,9 +2,9 @@
 //! app owns it, apply would prune it, and every object of its kind with it.
 
 use super::NAME;
-use super::crd::Crd;
 use crate::facts::{ChangeSet, ClusterSide, Facts, MissingDefinition};
 use crate::finding::{Finding, Severity, Verdict};
+use pushback_crd::definition::Crd;
 
 pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
     let missing = facts.changes.missing_definitions.iter();

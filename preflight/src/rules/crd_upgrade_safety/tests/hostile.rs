@@ -34,7 +34,7 @@ fn counted(old: Value, new: Value) -> ([usize; 3], Spent) {
     old["status"] = json!({"storedVersions": ["v1"]});
     let change = update(old, new);
     let facts = Facts::default();
-    with_room(|| {
+    stack::with_room(|| {
         let schemas = Schemas::of(&change);
         let upgrade = Upgrade::of(&change, &facts, &schemas).expect("both sides");
         let resources = (upgrade.old_resource("v1").expect("v1"), upgrade.new_resource("v1").expect("v1"));

@@ -3,27 +3,27 @@
 
 use serde_json::Value;
 
-use crate::facts::Change;
-use crate::object::ObjectExt;
-use crate::source::PathSegment;
+use crate::path::PathSegment;
 
-/// Group of the kind CustomResourceDefinition.
-pub(crate) const GROUP: &str = "apiextensions.k8s.io";
+/// API group of the kind CustomResourceDefinition.
+pub const GROUP: &str = "apiextensions.k8s.io";
 
-/// Whether a change is about a CustomResourceDefinition.
-pub(crate) fn is_crd(change: &Change) -> bool {
-    change.object.group == GROUP && change.object.kind == "CustomResourceDefinition"
-}
+/// The kind.
+pub const KIND: &str = "CustomResourceDefinition";
 
 /// How objects are converted between versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Strategy {
+pub enum Strategy {
+    /// The version is exchanged, and nothing else.
     None,
+    /// A webhook is asked.
     Webhook,
 }
 
 impl Strategy {
-    pub(crate) fn as_str(self) -> &'static str {
+    /// As definitions write it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "None",
             Self::Webhook => "Webhook",
@@ -33,28 +33,40 @@ impl Strategy {
 
 /// A definition; borrowed from its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Crd<'a> {
-    pub(crate) value: &'a Value,
-    pub(crate) versions: Vec<Version<'a>>,
+pub struct Crd<'a> {
+    /// As it was given.
+    pub value: &'a Value,
+    /// In the order of the definition.
+    pub versions: Vec<Version<'a>>,
 }
 
 /// One of its versions.
 #[derive(Clone, Debug)]
-pub(crate) struct Version<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) served: bool,
-    pub(crate) storage: bool,
-    pub(crate) deprecated: bool,
-    pub(crate) schema: Option<&'a Value>,
-    pub(crate) status: bool,
-    pub(crate) scale: Option<&'a Value>,
-    pub(crate) selectable_fields: Vec<&'a str>,
-    pub(crate) printer_columns: Vec<&'a str>,
+pub struct Version<'a> {
+    /// Such as `v1beta1`.
+    pub name: &'a str,
+    /// Whether clients can use it.
+    pub served: bool,
+    /// Whether objects are stored in it from now on.
+    pub storage: bool,
+    /// Whether clients are warned.
+    pub deprecated: bool,
+    /// `openAPIV3Schema`.
+    pub schema: Option<&'a Value>,
+    /// Whether status is a subresource.
+    pub status: bool,
+    /// The scale subresource.
+    pub scale: Option<&'a Value>,
+    /// JSON paths of `selectableFields`.
+    pub selectable_fields: Vec<&'a str>,
+    /// Names of `additionalPrinterColumns`.
+    pub printer_columns: Vec<&'a str>,
 }
 
 impl<'a> Crd<'a> {
     /// Reads a definition. Versions without a name are left out.
-    pub(crate) fn of(value: &'a Value) -> Self {
+    #[must_use]
+    pub fn of(value: &'a Value) -> Self {
         let null = &Value::Null;
         let spec = value.get("spec").unwrap_or(null);
         let common = Common::of(value, spec);
@@ -69,53 +81,70 @@ impl<'a> Crd<'a> {
         Self { value, versions }
     }
 
-    pub(crate) fn version(&self, name: &str) -> Option<&Version<'a>> {
+    /// The version of this name.
+    #[must_use]
+    pub fn version(&self, name: &str) -> Option<&Version<'a>> {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    pub(crate) fn group(&self) -> &'a str {
-        self.value.text("/spec/group")
+    /// `spec.group`, or the empty string.
+    #[must_use]
+    pub fn group(&self) -> &'a str {
+        text(self.value, "/spec/group")
     }
 
-    pub(crate) fn scope(&self) -> &'a str {
-        self.value.text("/spec/scope")
+    /// `spec.scope`, or the empty string.
+    #[must_use]
+    pub fn scope(&self) -> &'a str {
+        text(self.value, "/spec/scope")
     }
 
-    pub(crate) fn kind(&self) -> &'a str {
-        self.value.text("/spec/names/kind")
+    /// `spec.names.kind`, or the empty string.
+    #[must_use]
+    pub fn kind(&self) -> &'a str {
+        text(self.value, "/spec/names/kind")
     }
 
-    pub(crate) fn plural(&self) -> &'a str {
-        self.value.text("/spec/names/plural")
+    /// `spec.names.plural`, or the empty string.
+    #[must_use]
+    pub fn plural(&self) -> &'a str {
+        text(self.value, "/spec/names/plural")
     }
 
     /// As the API server fills it in: `<kind>List` where it is not given.
-    pub(crate) fn list_kind(&self) -> String {
-        match self.value.text("/spec/names/listKind") {
+    #[must_use]
+    pub fn list_kind(&self) -> String {
+        match text(self.value, "/spec/names/listKind") {
             "" => format!("{}List", self.kind()),
             given => given.to_owned(),
         }
     }
 
     /// As the API server fills it in: the kind in lower case where it is not given.
-    pub(crate) fn singular(&self) -> String {
-        match self.value.text("/spec/names/singular") {
+    #[must_use]
+    pub fn singular(&self) -> String {
+        match text(self.value, "/spec/names/singular") {
             "" => self.kind().to_lowercase(),
             given => given.to_owned(),
         }
     }
 
-    pub(crate) fn short_names(&self) -> Vec<&'a str> {
+    /// `spec.names.shortNames`.
+    #[must_use]
+    pub fn short_names(&self) -> Vec<&'a str> {
         list(self.value.pointer("/spec/names/shortNames")).filter_map(Value::as_str).collect()
     }
 
-    pub(crate) fn strategy(&self) -> Strategy {
-        if self.value.text("/spec/conversion/strategy") == "Webhook" { Strategy::Webhook } else { Strategy::None }
+    /// `spec.conversion.strategy`; `None` where it is not given.
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        if text(self.value, "/spec/conversion/strategy") == "Webhook" { Strategy::Webhook } else { Strategy::None }
     }
 
     /// `spec.preserveUnknownFields`; on by default in `v1beta1` only.
-    pub(crate) fn preserves_unknown_fields(&self) -> bool {
-        let old_api = self.value.text("/apiVersion") == "apiextensions.k8s.io/v1beta1";
+    #[must_use]
+    pub fn preserves_unknown_fields(&self) -> bool {
+        let old_api = text(self.value, "/apiVersion") == "apiextensions.k8s.io/v1beta1";
         self.value.pointer("/spec/preserveUnknownFields").map_or(old_api, |value| value == &Value::Bool(true))
     }
 
@@ -126,13 +155,15 @@ impl<'a> Crd<'a> {
     }
 
     /// Whether `status.storedVersions` is known.
-    pub(crate) fn knows_stored_versions(&self) -> bool {
+    #[must_use]
+    pub fn knows_stored_versions(&self) -> bool {
         self.listed_as_stored().is_some()
     }
 
     /// The versions that objects may be stored in: those listed, and the storage version itself, which every write
     /// since this definition was applied has used, whatever the status says.
-    pub(crate) fn stored_versions(&self) -> Vec<&'a str> {
+    #[must_use]
+    pub fn stored_versions(&self) -> Vec<&'a str> {
         let mut stored = self.listed_as_stored().unwrap_or_default();
         let storage = self.versions.iter().filter(|version| version.storage).map(|version| version.name);
         for name in storage {
@@ -144,9 +175,10 @@ impl<'a> Crd<'a> {
     }
 
     /// Where a version stands in the definition; the list itself where it does not have it.
-    pub(crate) fn path_of(&self, version: &str, rest: &[&str]) -> Vec<PathSegment> {
+    #[must_use]
+    pub fn path_of(&self, version: &str, rest: &[&str]) -> Vec<PathSegment> {
         let mut path: Vec<PathSegment> = vec!["spec".into(), "versions".into()];
-        let index = list(self.value.pointer("/spec/versions")).position(|entry| entry.text("/name") == version);
+        let index = list(self.value.pointer("/spec/versions")).position(|entry| text(entry, "/name") == version);
         if let Some(index) = index {
             path.push(index.into());
             path.extend(rest.iter().map(|key| PathSegment::from(*key)));
@@ -165,7 +197,7 @@ struct Common<'a> {
 
 impl<'a> Common<'a> {
     fn of(definition: &'a Value, spec: &'a Value) -> Self {
-        if definition.text("/apiVersion") == "apiextensions.k8s.io/v1" {
+        if text(definition, "/apiVersion") == "apiextensions.k8s.io/v1" {
             return Self::default();
         }
         Self {
@@ -199,4 +231,8 @@ impl<'a> Version<'a> {
 
 fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
