@@ -1,6 +1,8 @@
 //! `pushback` applies Kubernetes manifests as one app, and pushes back before anything is written
 //! when the change is not safe. The rooms, in the order of the data's way:
 
+pub mod event;
+
 pub mod manifest;
 
 pub mod config;

@@ -1,4 +1,4 @@
-//! Everything that the user sees: events, their renderers, and the reports at the end. The only room that prints.
+//! Everything that the user sees: the renderers of events, and the reports at the end. The only room that prints.
 //! Data (plan, findings, JSON) goes to standard output, progress and errors to standard error.
 
 pub mod defect;
@@ -6,7 +6,6 @@ pub mod definitions_text;
 pub mod end_text;
 pub mod error_text;
 pub mod escape;
-pub mod event;
 pub mod excerpt_text;
 pub mod experiment_report;
 pub mod finding_text;
@@ -39,7 +38,6 @@ pub mod words;
 #[cfg(test)]
 mod fixture;
 
-pub use event::{Counts, Event, Events};
 pub use json_report::CheckReport;
 pub use render::{DiffStyle, Format, RenderOptions, Reporter, system_clock};
 pub use report_file::ReportSpec;

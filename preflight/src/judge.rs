@@ -26,6 +26,17 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Its word in every output.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Warned => "warned",
+            Self::Unable => "unable",
+            Self::Refused => "refused",
+        }
+    }
+
     /// Whether nothing may be written.
     #[must_use]
     pub fn refuses(self) -> bool {
@@ -47,6 +58,20 @@ pub enum RuleOutcome {
     Unable,
     /// It refuses.
     Failed,
+}
+
+impl RuleOutcome {
+    /// Its word in every output.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Skipped => "skipped",
+            Self::Passed => "passed",
+            Self::Warned => "warned",
+            Self::Unable => "unable",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 /// A rule's line in the report.

@@ -26,8 +26,8 @@ use crate::check::second_look::SecondLook;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::mask::Masker;
+use crate::event::{ChangeOutcome, Counts, Event, Events, Unfinished, UnfinishedLine, WaitOutcome};
 use crate::plan::Plan;
-use crate::report::event::{Counts, Event, Events, UnfinishedLine};
 
 /// How long requests that are under way may take after the user said stop.
 const STOP_GRACE: Duration = Duration::from_secs(3);
@@ -385,7 +385,7 @@ impl<'a> Engine<'a> {
             self.events.send(Event::ChangeDone {
                 object: planned.change.object.clone(),
                 operation,
-                outcome: if is_going { "requested" } else { "ok" }.to_owned(),
+                outcome: if is_going { ChangeOutcome::Requested } else { ChangeOutcome::Ok },
                 message: done.message,
                 elapsed: elapsed.into(),
             });
@@ -442,7 +442,7 @@ impl<'a> Engine<'a> {
         self.events.send(Event::ChangeDone {
             object: planned.change.object.clone(),
             operation: planned.change.operation,
-            outcome: if stopped { "skipped" } else { "failed" }.to_owned(),
+            outcome: if stopped { ChangeOutcome::Skipped } else { ChangeOutcome::Failed },
             message: message.clone(),
             elapsed: elapsed.into(),
         });
@@ -471,7 +471,7 @@ impl<'a> Engine<'a> {
         for node in 0..self.nodes.len() {
             let state = &self.nodes[node];
             if state.progress == Progress::Waiting {
-                self.tell_done(node, "interrupted", state.message.clone(), state.reasons.clone());
+                self.tell_done(node, WaitOutcome::Interrupted, state.message.clone(), state.reasons.clone());
             }
         }
         let unfinished = self.unfinished();
@@ -492,18 +492,20 @@ impl<'a> Engine<'a> {
         let mut lines = Vec::new();
         for (node, planned) in self.nodes.iter().zip(&self.plan.objects) {
             let (state, message) = match &node.progress {
-                Progress::Pending if planned.change.operation.writes() => ("not applied", String::new()),
+                Progress::Pending if planned.change.operation.writes() => (Unfinished::NotApplied, String::new()),
                 Progress::Done | Progress::Going | Progress::Pending => continue,
-                Progress::Writing => ("unknown", "the write was cut off; the next run finds out".to_owned()),
-                Progress::Waiting | Progress::TimedOut if node.deleting => ("not deleted", node.message.clone()),
-                Progress::Waiting | Progress::TimedOut => ("not ready", node.message.clone()),
-                Progress::WriteFailed(message) | Progress::NeverReady(message) => ("failed", message.clone()),
+                Progress::Writing => (Unfinished::Unknown, "the write was cut off; the next run finds out".to_owned()),
+                Progress::Waiting | Progress::TimedOut if node.deleting => {
+                    (Unfinished::NotDeleted, node.message.clone())
+                }
+                Progress::Waiting | Progress::TimedOut => (Unfinished::NotReady, node.message.clone()),
+                Progress::WriteFailed(message) | Progress::NeverReady(message) => (Unfinished::Failed, message.clone()),
                 Progress::Skipped(_) if !planned.change.operation.writes() => continue,
-                Progress::Skipped(message) | Progress::Stopped(message) => ("not applied", message.clone()),
+                Progress::Skipped(message) | Progress::Stopped(message) => (Unfinished::NotApplied, message.clone()),
             };
             lines.push(UnfinishedLine {
                 object: planned.change.object.clone(),
-                state: state.to_owned(),
+                state,
                 message,
                 reasons: node.reasons.clone(),
                 elapsed: node.written_at.map(|at| at.elapsed().into()),

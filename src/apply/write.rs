@@ -26,9 +26,9 @@ use crate::cluster::{
     Written,
 };
 use crate::config::mask::Masker;
+use crate::event::{Awaited, Event, Events, WaitOutcome};
 use crate::plan::takeover::Takeover;
 use crate::plan::{Planned, annotations, compare};
-use crate::report::event::{Event, Events};
 
 /// How long the server may take to serve a changed definition; longer, and the object itself is wrong.
 const DEFINITION_LAG: Duration = Duration::from_secs(15);
@@ -426,7 +426,7 @@ impl Writer {
     async fn wait_until_gone(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<(), Failure> {
         let uid = planned.change.live.as_deref().map(ObjectExt::uid).unwrap_or_default();
         let started = Instant::now();
-        let wanted = "deleted".to_owned();
+        let wanted = Awaited::Deleted;
         let mut told = String::new();
         loop {
             let Some(seen) = self.cluster.get(address).await.map_err(Failure::Cluster)?.filter(|it| it.uid() == uid)
@@ -435,7 +435,7 @@ impl Writer {
                     self.events.send(Event::WaitDone {
                         object: planned.change.object.clone(),
                         wanted,
-                        outcome: "ok".to_owned(),
+                        outcome: WaitOutcome::Ok,
                         message: String::new(),
                         reasons: Vec::new(),
                         elapsed: started.elapsed().into(),

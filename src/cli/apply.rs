@@ -12,10 +12,11 @@ use super::record_run::{self, Ended};
 use super::run::Run;
 use super::{input, signals};
 use crate::app::record::{AppError, Phase};
+use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;
 use crate::plan::Plan;
-use crate::report::{Counts, DiffStyle};
+use crate::report::DiffStyle;
 
 /// How often a plan is made anew before anything is written, when somebody else changes what it stands on.
 const ROUNDS: u32 = 4;
@@ -121,7 +122,7 @@ impl Apply<'_> {
         run.warn_input(&given.input.warnings);
         let patience = self.write.lock_wait.unwrap_or(self.write.lock_lease + Duration::from_secs(5));
         let mut local_lock = None;
-        let mut confirmed: Option<Vec<crate::report::event::PlannedLine>> = None;
+        let mut confirmed: Option<Vec<crate::event::PlannedLine>> = None;
         for round in 1..=ROUNDS {
             record_run::lock_locally(run, &setup, patience, &mut local_lock).await?;
             let stop = run.stop.clone();
@@ -146,7 +147,7 @@ impl Apply<'_> {
                 return Ok(record_run::refused(&report));
             }
             if self.upto == Upto::Verdict {
-                return Ok(End::new(ExitCode::Success, "succeeded", Counts::default()));
+                return Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()));
             }
             if plan.has_changes() && confirmed.as_ref() != Some(&lines) {
                 run.confirm(self.global, "Apply these changes?").await?;
@@ -214,7 +215,7 @@ impl Apply<'_> {
         let mut end = End::engine(outcome);
         if end.code == ExitCode::Success {
             if !plan.has_changes() {
-                end.outcome = "unchanged";
+                end.outcome = RunOutcome::Unchanged;
             }
             if self.write.apply_exit_status {
                 end.code = if changed { ExitCode::Changes } else { ExitCode::NoChanges };

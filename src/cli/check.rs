@@ -7,9 +7,10 @@ use super::error::CommandError;
 use super::outcome::End;
 use super::run::Run;
 use super::{input, pipeline, record_run};
+use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
+use crate::report::DiffStyle;
 use crate::report::report_file::Document;
-use crate::report::{Counts, DiffStyle};
 
 /// Plan and run the preflight rules.
 #[derive(Debug, Args)]
@@ -70,8 +71,8 @@ async fn check(global: &GlobalArgs, run: &mut Run, arguments: CheckArgs) -> Resu
     }
     let end = match report.outcome.refuses() {
         true => record_run::refused(&report),
-        false if report.rules.is_empty() => End::new(ExitCode::Success, "unchecked", Counts::default()),
-        false => End::new(ExitCode::Success, "passed", Counts::default()),
+        false if report.rules.is_empty() => End::new(ExitCode::Success, RunOutcome::Unchecked, Counts::default()),
+        false => End::new(ExitCode::Success, RunOutcome::Passed, Counts::default()),
     };
     // The process ends next, and gives all memory back at once: large definitions piece by piece take their time.
     std::mem::forget((setup, plan, report));

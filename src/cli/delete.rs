@@ -11,10 +11,10 @@ use super::record_run::{self, Ended};
 use super::run::Run;
 use super::{input, pipeline, signals, unknown_app};
 use crate::app::record::{AppError, Phase};
+use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::plan;
-use crate::report::event::Event;
-use crate::report::{Counts, DiffStyle};
+use crate::report::DiffStyle;
 
 const ROUNDS: u32 = 4;
 
@@ -55,7 +55,7 @@ async fn delete(global: &GlobalArgs, run: &mut Run, arguments: &DeleteArgs) -> R
     let patience = write.lock_wait.unwrap_or(write.lock_lease + Duration::from_secs(5));
     let mut local_lock = None;
     let options = plan::Options::default();
-    let mut confirmed: Option<Vec<crate::report::event::PlannedLine>> = None;
+    let mut confirmed: Option<Vec<crate::event::PlannedLine>> = None;
     for _ in 0..ROUNDS {
         record_run::lock_locally(run, &setup, patience, &mut local_lock).await?;
         let stop = run.stop.clone();
@@ -80,10 +80,10 @@ async fn delete(global: &GlobalArgs, run: &mut Run, arguments: &DeleteArgs) -> R
         };
         let Some((plan, pipeline::Judged { report, second_look })) = pipeline::until_stopped(stop, work).await? else {
             run.events.send(Event::Diagnostic {
-                code: "no-app".to_owned(),
+                code: DiagnosticCode::NoApp,
                 message: unknown_app::message(&*setup.cluster, &setup.app).await,
             });
-            return Ok(End::new(ExitCode::Success, "unchanged", Counts::default()));
+            return Ok(End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default()));
         };
         if report.outcome.refuses() {
             return Ok(record_run::refused(&report));

@@ -10,9 +10,10 @@ use super::outcome::End;
 use super::pipeline::Setup;
 use super::run::Run;
 use super::{input, pipeline, record_run};
+use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::plan::Plan;
-use crate::report::{Counts, DiffStyle};
+use crate::report::DiffStyle;
 
 /// Show what apply would change.
 #[derive(Debug, Args)]
@@ -82,10 +83,10 @@ async fn show(global: &GlobalArgs, run: &mut Run, arguments: DiffCommandArgs) ->
         return Ok(end);
     }
     let (code, word) = match (plan.has_changes(), diff.diff_exit_status) {
-        (true, true) => (ExitCode::Changes, "changes"),
-        (false, true) => (ExitCode::NoChanges, "unchanged"),
-        (true, false) => (ExitCode::Success, "changes"),
-        (false, false) => (ExitCode::Success, "unchanged"),
+        (true, true) => (ExitCode::Changes, RunOutcome::Changes),
+        (false, true) => (ExitCode::NoChanges, RunOutcome::Unchanged),
+        (true, false) => (ExitCode::Success, RunOutcome::Changes),
+        (false, false) => (ExitCode::Success, RunOutcome::Unchanged),
     };
     Ok(End::new(code, word, Counts::default()))
 }

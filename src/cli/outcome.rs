@@ -9,8 +9,8 @@ use super::error::CommandError;
 use super::signals;
 use crate::apply::engine::{Outcome, Progress, Stop};
 use crate::apply::readiness;
+use crate::event::{Counts, Event, RunOutcome, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
-use crate::report::event::{Counts, Event, UnfinishedLine};
 
 /// Finalizers that are explained at the end of a run.
 const FINALIZERS: usize = 3;
@@ -20,8 +20,8 @@ const FINALIZERS: usize = 3;
 pub struct End {
     /// Exit code.
     pub code: ExitCode,
-    /// One word.
-    pub outcome: &'static str,
+    /// How it ended.
+    pub outcome: RunOutcome,
     /// What was done.
     pub done: Counts,
     /// The error; empty where there is none.
@@ -36,7 +36,7 @@ pub struct End {
 
 impl End {
     /// An end without anything left.
-    pub fn new(code: ExitCode, outcome: &'static str, done: Counts) -> Self {
+    pub fn new(code: ExitCode, outcome: RunOutcome, done: Counts) -> Self {
         Self {
             code,
             outcome,
@@ -51,10 +51,10 @@ impl End {
     /// The end of a run that an error ended before anything was written.
     pub fn error(error: &CommandError) -> Self {
         let outcome = match error.code {
-            ExitCode::Refused => "refused",
-            ExitCode::Locked => "locked",
-            ExitCode::Interrupted | ExitCode::Terminated => "interrupted",
-            _ => "failed",
+            ExitCode::Refused => RunOutcome::Refused,
+            ExitCode::Locked => RunOutcome::Locked,
+            ExitCode::Interrupted | ExitCode::Terminated => RunOutcome::Interrupted,
+            _ => RunOutcome::Failed,
         };
         Self { error: error.message(), hints: error.hints(), ..Self::new(error.code, outcome, Counts::default()) }
     }
@@ -62,7 +62,7 @@ impl End {
     /// The last event of a run.
     pub fn event(self, requests: u64, elapsed: Duration) -> Event {
         Event::RunEnd {
-            outcome: self.outcome.to_owned(),
+            outcome: self.outcome,
             exit_code: self.code.code(),
             done: self.done,
             error: self.error,
@@ -82,39 +82,44 @@ impl End {
         let resume = "run the same command again: it goes on where this run stopped".to_owned();
         let (code, word, error, hints) = if outcome.lock_lost {
             let error = crate::app::lease::LockLost.to_string();
-            (ExitCode::Partial, "failed", error, vec![resume])
+            (ExitCode::Partial, RunOutcome::Failed, error, vec![resume])
         } else if let Some(code) = signals::exit_code(outcome.stop) {
             let signal = if outcome.stop == Stop::Interrupted { "SIGINT" } else { "SIGTERM" };
-            (code, "interrupted", format!("stopped by {signal}"), vec![resume])
+            (code, RunOutcome::Interrupted, format!("stopped by {signal}"), vec![resume])
         } else if write_failed {
             let count = outcome.progress.iter().filter(|progress| matches!(progress, Progress::WriteFailed(_))).count();
             let objects = if count == 1 { "1 object" } else { &format!("{count} objects") };
-            (ExitCode::Partial, "failed", format!("{objects} could not be written"), vec![resume])
+            (ExitCode::Partial, RunOutcome::Failed, format!("{objects} could not be written"), vec![resume])
         } else if outcome.late && any(&|progress| *progress == Progress::Writing) {
-            (ExitCode::Partial, "timed out", "time was up before all was written".to_owned(), vec![resume])
+            (ExitCode::Partial, RunOutcome::TimedOut, "time was up before all was written".to_owned(), vec![resume])
         } else if never_ready {
             let hint = "correct the manifest and run again; `pushback inspect` shows the app".to_owned();
-            (ExitCode::Failed, "failed", "an object has failed and will not become ready".to_owned(), vec![hint])
+            (
+                ExitCode::Failed,
+                RunOutcome::Failed,
+                "an object has failed and will not become ready".to_owned(),
+                vec![hint],
+            )
         } else if timed_out || (outcome.late && any(&|progress| *progress != Progress::Done)) {
             let mut hints = vec!["run again to go on waiting, or give more time with --wait-timeout".to_owned()];
             hints.extend(held_by_finalizers(&outcome));
-            if outcome.unfinished.iter().any(|line| line.state == "not ready") {
+            if outcome.unfinished.iter().any(|line| line.state == Unfinished::NotReady) {
                 hints.push(
                     "an object that need not be waited for can carry the annotation kapp.k14s.io/disable-wait: \"\""
                         .to_owned(),
                 );
             }
-            (ExitCode::TimedOut, "timed out", "waiting timed out".to_owned(), hints)
+            (ExitCode::TimedOut, RunOutcome::TimedOut, "waiting timed out".to_owned(), hints)
         } else if any(&|progress| !matches!(progress, Progress::Done | Progress::Going)) {
             let hint = "please report it; running again is safe".to_owned();
             (
                 ExitCode::Defect,
-                "failed",
+                RunOutcome::Failed,
                 "a defect in pushback: the run ended before all was done".to_owned(),
                 vec![hint],
             )
         } else {
-            (ExitCode::Success, "succeeded", String::new(), held_by_finalizers(&outcome))
+            (ExitCode::Success, RunOutcome::Succeeded, String::new(), held_by_finalizers(&outcome))
         };
         Self { error, hints, unfinished: outcome.unfinished, ..Self::new(code, word, outcome.done) }
     }

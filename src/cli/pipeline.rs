@@ -30,13 +30,13 @@ use crate::check::second_look::SecondLook;
 use crate::check::{self, Ran};
 use crate::cluster::{Cluster, ClusterError, Kinds};
 use crate::config::Config;
+use crate::event::{Counts, DiagnosticCode, Event, RuleLine};
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Sources;
 use crate::manifest::{InputWarning, Manifest};
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, Plan, UpdateStrategy};
 use crate::report::error_text;
-use crate::report::event::{Event, RuleLine};
 use crate::report::json_report::{CheckReport, PolicyReport};
 use crate::report::output::Output;
 use crate::report::report_file::{self, ReportError, ReportSpec};
@@ -315,7 +315,7 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
     let events = run.events.clone();
     let on_wait = |holder: &lock::LockEntry| {
         events.send(Event::Diagnostic {
-            code: "lock-waiting".to_owned(),
+            code: DiagnosticCode::LockWaiting,
             message: format!("waiting for the app's lock, held by {}", holder.describe()),
         });
     };
@@ -465,7 +465,7 @@ pub async fn judge(run: &Run, setup: &Setup, plan: &Plan, preflight: &PreflightA
     setup.accept(&report.accepted());
     show_findings(run, setup, plan, &report.findings);
     run.events.send(Event::Preflight {
-        outcome: word(&report.outcome),
+        outcome: report.outcome,
         rules: report.rules.iter().map(rule_line).collect(),
         elapsed: run.elapsed().saturating_sub(started).into(),
     });
@@ -494,7 +494,7 @@ fn write_experiments(run: &Run, setup: &Setup, compared: &Compared) -> Result<()
         let suite = generate::generate(&compared.old, &compared.new, &compared.diff, &generate::Options::default());
         suite_folder::write(Path::new(folder), &suite).map_err(|error| CommandError::usage(error.to_string()))?;
         let message = words::written_experiments(suite.experiments.len(), folder);
-        run.events.send(Event::Diagnostic { code: "experiments-written".to_owned(), message });
+        run.events.send(Event::Diagnostic { code: DiagnosticCode::ExperimentsWritten, message });
     }
     Ok(())
 }
@@ -524,7 +524,7 @@ pub fn write_reports(run: &Run, setup: &Setup, plan: &Plan, report: &RunReport) 
 
 /// The check report of a run.
 pub fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> CheckReport {
-    let mut changes = crate::report::Counts::default();
+    let mut changes = Counts::default();
     plan.objects.iter().for_each(|planned| changes.add(planned.change.operation));
     CheckReport {
         rules: report.rules.iter().map(rule_line).collect(),
@@ -532,7 +532,7 @@ pub fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> CheckRepo
         findings: report.findings.clone(),
         policy: PolicyReport::of(setup.policy_source.clone(), report),
         working_directory: std::env::current_dir().unwrap_or_default(),
-        ..CheckReport::new(&setup.app.name, &setup.cluster.description(), &word(&report.outcome))
+        ..CheckReport::new(&setup.app.name, &setup.cluster.description(), report.outcome)
     }
 }
 
@@ -559,18 +559,13 @@ pub fn show_findings(run: &Run, setup: &Setup, plan: &Plan, findings: &[Finding]
 fn rule_line(rule: &pushback_preflight::judge::RuleResult) -> RuleLine {
     RuleLine {
         name: rule.name.clone(),
-        outcome: word(&rule.outcome),
+        outcome: rule.outcome,
         breaking: rule.breaking,
         unknown: rule.unknown,
         changes: rule.changes,
         waived: rule.waived,
         reasons: rule.unable.iter().chain(&rule.skipped).cloned().collect(),
     }
-}
-
-/// An outcome's word in every output.
-pub fn word<T: serde::Serialize>(outcome: &T) -> String {
-    serde_json::to_value(outcome).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn write_facts(path: &Path, mut facts: Facts, config: &Config) -> Result<(), CommandError> {

@@ -19,10 +19,10 @@ use crate::app::session::{Opening, Session};
 use crate::apply::engine::{Engine, Options, Outcome, Progress, Stop};
 use crate::check::second_look::SecondLook;
 use crate::cluster::{ErrorKind, LocalLock};
+use crate::event::Event;
+use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::plan::{Plan, entry};
-use crate::report::Counts;
-use crate::report::event::Event;
 use crate::report::json_report::PolicyReport;
 
 /// How long the cluster gets to take the record after the user said stop.
@@ -42,7 +42,7 @@ pub enum Ended {
 /// The end of a run that preflight refused.
 pub fn refused(report: &RunReport) -> End {
     let refusing = |finding: &&Finding| finding.severity == Severity::Error && finding.waived.is_none();
-    let mut end = End::new(ExitCode::Refused, "refused", Counts::default());
+    let mut end = End::new(ExitCode::Refused, RunOutcome::Refused, Counts::default());
     let hint = if report.findings.iter().filter(refusing).any(|finding| finding.rule != registry::SERVER) {
         "correct what the findings name, or accept one with --waive FINGERPRINT=REASON or a preflightWaivers entry"
     } else if report.findings.iter().any(|finding| refusing(&finding)) {

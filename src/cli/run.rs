@@ -14,10 +14,10 @@ use super::pipeline::until_stopped;
 use super::signals;
 use crate::apply::engine::Stop;
 use crate::cluster::{Cluster, Notice, Notices};
+use crate::event::{DiagnosticCode, Event, Events};
 use crate::exit::ExitCode;
 use crate::manifest::{InputWarning, shown_input};
 use crate::report::escape::{terminal_safe, without_commands};
-use crate::report::event::{Event, Events, PLANNING};
 use crate::report::output::Output;
 use crate::report::render::renderer;
 use crate::report::report_file::Document;
@@ -158,12 +158,12 @@ impl Run {
 
     /// Says what is done before the plan and the verdict are known.
     pub fn planning(&self, what: impl Into<String>) {
-        self.events.send(Event::Diagnostic { code: PLANNING.to_owned(), message: what.into() });
+        self.events.send(Event::Diagnostic { code: DiagnosticCode::Planning, message: what.into() });
     }
 
     /// Says what is about to happen, and returns when it is on the screen.
     pub fn announce(&self, what: &str) {
-        self.events.send(Event::Diagnostic { code: "credential-plugin".to_owned(), message: what.to_owned() });
+        self.events.send(Event::Diagnostic { code: DiagnosticCode::CredentialPlugin, message: what.to_owned() });
         self.reporter.settle(&self.events);
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Plan, Planned, diff, estimate};
 use crate::config::Config;
 use crate::config::mask::Masker;
-use crate::report::event::{Counts, PlannedLine};
+use crate::event::{Counts, PlannedLine};
 
 /// How to show a plan.
 #[derive(Clone, Copy, Debug)]

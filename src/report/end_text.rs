@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use super::error_text::{hints_text, labelled};
 use super::escape::terminal_safe;
-use super::event::{Counts, Event, Millis, UnfinishedLine};
 use super::progress::Progress;
 use super::render::RenderOptions;
 use super::theme::{Role, Theme};
 use super::words::{column_width, counts_done, object_columns, pad, took};
+use crate::event::{Counts, Event, Millis, RunOutcome, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
 
 /// Unfinished objects that are listed before the rest is only counted.
@@ -29,7 +29,7 @@ pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> 
     }
     text += &unfinished_text(unfinished, options);
     let writes = matches!(progress.command.as_str(), "apply" | "delete");
-    if let Some(summary) = summary(progress, outcome, *exit_code, done, unfinished, *elapsed) {
+    if let Some(summary) = summary(progress, *outcome, *exit_code, done, unfinished, *elapsed) {
         let role = if *exit_code == 0 { Role::Good } else { Role::Bad };
         let (verdict, rest) = summary.split_at(summary.find([' ', ':', '.']).unwrap_or(summary.len()));
         let _ = writeln!(text, "{}{rest}", theme.paint(role, verdict));
@@ -43,7 +43,7 @@ pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> 
 /// The sentence that says how it ended; `None` where only the plan was asked for and all went well.
 fn summary(
     progress: &Progress,
-    outcome: &str,
+    outcome: RunOutcome,
     exit_code: u8,
     done: &Counts,
     unfinished: &[UnfinishedLine],
@@ -56,14 +56,14 @@ fn summary(
     let cluster = terminal_safe(&progress.cluster);
     let verb = match progress.command.as_str() {
         "apply" => Some(format!("Applied {app} to {cluster}")),
-        "delete" if outcome == "unchanged" => return Some("Nothing was deleted.".to_owned()),
+        "delete" if outcome == RunOutcome::Unchanged => return Some("Nothing was deleted.".to_owned()),
         "delete" if done.deleting > 0 => Some(format!("Requested the deletion of {app} from {cluster}")),
         "delete" => Some(format!("Deleted {app} from {cluster}")),
         _ => None,
     };
     let left = left_words(unfinished);
     if is(ExitCode::Refused) {
-        return (outcome == "refused").then(|| "Refused: nothing was written.".to_owned());
+        return (outcome == RunOutcome::Refused).then(|| "Refused: nothing was written.".to_owned());
     }
     if is(ExitCode::Interrupted) || is(ExitCode::Terminated) {
         return Some(format!("Interrupted after {elapsed}: {done_words}."));
@@ -84,22 +84,22 @@ fn summary(
     if done.writes() == 0 {
         return Some("Stopped: nothing was written.".to_owned());
     }
-    Some(format!("Ended ({}) after {elapsed}: {done_words}.", terminal_safe(outcome)))
+    Some(format!("Ended ({}) after {elapsed}: {done_words}.", outcome.as_str()))
 }
 
 /// `2 not ready, 1 not applied`, in the order of the list.
 fn left_words(unfinished: &[UnfinishedLine]) -> String {
-    let mut states: Vec<(&str, usize)> = Vec::new();
+    let mut states: Vec<(Unfinished, usize)> = Vec::new();
     for line in unfinished {
         match states.iter_mut().find(|(state, _)| *state == line.state) {
             Some((_, count)) => *count += 1,
-            None => states.push((&line.state, 1)),
+            None => states.push((line.state, 1)),
         }
     }
     if states.is_empty() {
         return "not all is done".to_owned();
     }
-    let words: Vec<String> = states.iter().map(|(state, count)| format!("{count} {}", terminal_safe(state))).collect();
+    let words: Vec<String> = states.iter().map(|(state, count)| format!("{count} {}", state.as_str())).collect();
     words.join(", ")
 }
 
@@ -112,7 +112,7 @@ fn unfinished_text(unfinished: &[UnfinishedLine], options: &RenderOptions) -> St
         .map(|line| {
             let (kind, name) = object_columns(&line.object);
             let waited = line.elapsed.map(took).unwrap_or_default();
-            [terminal_safe(&line.state).into_owned(), kind, name, waited]
+            [line.state.as_str().to_owned(), kind, name, waited]
         })
         .collect();
     let width = |column: usize, widest| column_width(rows.iter().map(|row| row[column].as_str()), widest);
@@ -181,11 +181,12 @@ mod tests {
 
     use super::super::fixture::{at, object, run_end, run_start, wait_done};
     use super::*;
+    use crate::event::WaitOutcome;
 
     fn ended(command: &str, event: &Event) -> String {
         let mut progress = Progress::default();
         progress.note(&run_start(command), at(0));
-        progress.note(&wait_done(&object("apps", "Deployment", "web"), "ok", 41_200), at(50));
+        progress.note(&wait_done(&object("apps", "Deployment", "web"), WaitOutcome::Ok, 41_200), at(50));
         end_text(
             event,
             &progress,
@@ -193,19 +194,19 @@ mod tests {
         )
     }
 
-    fn unfinished(state: &str, kind: &str, name: &str, message: &str, reasons: &[&str]) -> UnfinishedLine {
+    fn unfinished(state: Unfinished, kind: &str, name: &str, message: &str, reasons: &[&str]) -> UnfinishedLine {
         UnfinishedLine {
             object: object("apps", kind, name),
-            state: state.to_owned(),
+            state,
             message: message.to_owned(),
             reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
-            elapsed: (state == "not ready").then_some(Millis(300_000)),
+            elapsed: (state == Unfinished::NotReady).then_some(Millis(300_000)),
         }
     }
 
     #[test]
     fn success_says_what_was_done_and_what_took_long() {
-        assert_snapshot!(ended("apply", &run_end("succeeded", ExitCode::Success, "", Vec::new())), @"
+        assert_snapshot!(ended("apply", &run_end(RunOutcome::Succeeded, ExitCode::Success, "", Vec::new())), @"
         Applied shop to kind-prod in 1m 12s: 1 created, 2 updated, 1 deleted, 18 unchanged.
           slowest   Deployment shop/web 41.2s
         hint: do the next thing
@@ -216,15 +217,15 @@ mod tests {
     fn a_timeout_names_what_is_not_ready_and_why() {
         let left = vec![
             unfinished(
-                "not ready",
+                Unfinished::NotReady,
                 "Deployment",
                 "web",
                 "2/4 ready",
                 &["pod web-a: CrashLoopBackOff (exit 1)", "pod web-b: pending"],
             ),
-            unfinished("not applied", "Service", "web-old", "waits for Deployment shop/web", &[]),
+            unfinished(Unfinished::NotApplied, "Service", "web-old", "waits for Deployment shop/web", &[]),
         ];
-        let end = run_end("failed", ExitCode::TimedOut, "1 object did not become ready within 5m", left);
+        let end = run_end(RunOutcome::Failed, ExitCode::TimedOut, "1 object did not become ready within 5m", left);
         assert_snapshot!(ended("apply", &end), @"
         error: 1 object did not become ready within 5m
           not ready    Deployment  shop/web      5m 0s  2/4 ready
@@ -239,8 +240,8 @@ mod tests {
 
     #[test]
     fn every_exit_code_that_is_no_success_says_so_for_a_run_that_writes() {
-        let end = |code| ended("apply", &run_end("failed", code, "", Vec::new()));
-        let refused = ended("apply", &run_end("refused", ExitCode::Refused, "", Vec::new()));
+        let end = |code| ended("apply", &run_end(RunOutcome::Failed, code, "", Vec::new()));
+        let refused = ended("apply", &run_end(RunOutcome::Refused, ExitCode::Refused, "", Vec::new()));
         assert_snapshot!(refused.lines().next().unwrap_or_default(), @"Refused: nothing was written.");
         assert_snapshot!(end(ExitCode::Interrupted).lines().next().unwrap_or_default(), @"Interrupted after 1m 12s: 1 created, 2 updated, 1 deleted, 18 unchanged.");
         assert_snapshot!(end(ExitCode::Partial).lines().next().unwrap_or_default(), @"Unfinished after 1m 12s, not all is done: 1 created, 2 updated, 1 deleted, 18 unchanged. Run again to resume.");
@@ -250,15 +251,16 @@ mod tests {
     #[test]
     fn a_plan_that_went_well_needs_no_more_words() {
         assert_eq!(
-            ended("diff", &run_end("succeeded", ExitCode::Success, "", Vec::new())),
+            ended("diff", &run_end(RunOutcome::Succeeded, ExitCode::Success, "", Vec::new())),
             "hint: do the next thing\n"
         );
     }
 
     #[test]
     fn a_long_list_of_unfinished_objects_is_counted() {
-        let left = (0..25).map(|index| unfinished("not applied", "Pod", &format!("p{index}"), "", &[])).collect();
-        let text = ended("apply", &run_end("failed", ExitCode::Partial, "", left));
+        let left =
+            (0..25).map(|index| unfinished(Unfinished::NotApplied, "Pod", &format!("p{index}"), "", &[])).collect();
+        let text = ended("apply", &run_end(RunOutcome::Failed, ExitCode::Partial, "", left));
         assert!(text.contains("shop/p19") && !text.contains("shop/p20"), "{text}");
         assert!(text.contains("  … and 5 more\n"), "{text}");
     }

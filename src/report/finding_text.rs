@@ -1,16 +1,17 @@
 //! Findings as people read them: what and where first, then the facts that prove it, then what to do;
 //! and the line that says how every rule ended.
 
+use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::{Finding, registry};
 use serde_json::Value;
 
 use super::error_text::place;
 use super::escape::{terminal_safe, terminal_safe_lines};
-use super::event::{Millis, RuleLine};
 use super::excerpt_text::{excerpt_text, margin};
 use super::finding_words::{also, consequence, live_objects, rule_and_check, subject, waivable, weight, witness_yaml};
 use super::theme::{Role, Theme, severity_role};
 use super::words::{counted, shorten, took};
+use crate::event::{Millis, RuleLine};
 use crate::manifest::excerpt::Excerpt;
 
 /// Characters of a value before it is cut.
@@ -122,7 +123,7 @@ fn witness_text(witness: &Value, margin: &str, theme: Theme) -> String {
 /// `Preflight  2 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation passed   0.9s`, and below it
 /// why a rule was skipped or could not get its facts.
 #[must_use]
-pub fn preflight_text(outcome: &str, rules: &[RuleLine], elapsed: Millis, theme: Theme) -> String {
+pub fn preflight_text(outcome: Outcome, rules: &[RuleLine], elapsed: Millis, theme: Theme) -> String {
     let heading = theme.paint(Role::Strong, "Preflight");
     // What is told about the policy is no rule's word.
     if rules.iter().all(|rule| rule.name == registry::POLICY) {
@@ -137,12 +138,7 @@ pub fn preflight_text(outcome: &str, rules: &[RuleLine], elapsed: Millis, theme:
     );
     for rule in rules {
         for reason in &rule.reasons {
-            text += &format!(
-                "  {} {}: {}\n",
-                terminal_safe(&rule.name),
-                terminal_safe(&rule.outcome),
-                terminal_safe(reason)
-            );
+            text += &format!("  {} {}: {}\n", terminal_safe(&rule.name), rule.outcome.as_str(), terminal_safe(reason));
         }
     }
     text
@@ -150,19 +146,19 @@ pub fn preflight_text(outcome: &str, rules: &[RuleLine], elapsed: Millis, theme:
 
 /// That nothing was judged is no pass; what the server has refused without any rule is refused all the same.
 #[must_use]
-pub fn no_rule_ran(outcome: &str) -> String {
+pub fn no_rule_ran(outcome: Outcome) -> String {
     match outcome {
-        "passed" => "no rule ran".to_owned(),
-        other => format!("{}; no rule ran", terminal_safe(other)),
+        Outcome::Passed => "no rule ran".to_owned(),
+        other => format!("{}; no rule ran", other.as_str()),
     }
 }
 
 fn rule_words(rule: &RuleLine, theme: Theme) -> String {
-    let role = match rule.outcome.as_str() {
-        "passed" => Role::Good,
-        "warned" => Role::Caution,
-        "failed" | "unable" => Role::Bad,
-        _ => Role::Quiet,
+    let role = match rule.outcome {
+        RuleOutcome::Passed => Role::Good,
+        RuleOutcome::Warned => Role::Caution,
+        RuleOutcome::Failed | RuleOutcome::Unable => Role::Bad,
+        RuleOutcome::Skipped => Role::Quiet,
     };
     let numbers: Vec<String> = [
         (rule.breaking, "breaking"),
@@ -175,7 +171,7 @@ fn rule_words(rule: &RuleLine, theme: Theme) -> String {
     .map(|(count, word)| format!("{count} {word}"))
     .collect();
     let numbers = if numbers.is_empty() { String::new() } else { format!(" ({})", numbers.join(", ")) };
-    format!("{} {}{numbers}", terminal_safe(&rule.name), theme.paint(role, &terminal_safe(&rule.outcome)))
+    format!("{} {}{numbers}", terminal_safe(&rule.name), theme.paint(role, rule.outcome.as_str()))
 }
 
 #[cfg(test)]
@@ -342,9 +338,9 @@ mod tests {
 
     #[test]
     fn every_rule_is_named_with_its_outcome_and_an_unable_one_with_its_reasons() {
-        let rule = |name: &str, outcome: &str, breaking, reasons: &[&str]| RuleLine {
+        let rule = |name: &str, outcome: RuleOutcome, breaking, reasons: &[&str]| RuleLine {
             name: name.to_owned(),
-            outcome: outcome.to_owned(),
+            outcome,
             breaking,
             unknown: 0,
             changes: 0,
@@ -352,15 +348,15 @@ mod tests {
             reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
         };
         let rules = [
-            rule("CRDUpgradeSafety", "failed", 1, &[]),
-            rule("PermissionValidation", "skipped", 0, &["a directory has no permissions"]),
-            rule("StoredVersions", "unable", 0, &["cannot list widgets.example.com: forbidden"]),
+            rule("CRDUpgradeSafety", RuleOutcome::Failed, 1, &[]),
+            rule("PermissionValidation", RuleOutcome::Skipped, 0, &["a directory has no permissions"]),
+            rule("StoredVersions", RuleOutcome::Unable, 0, &["cannot list widgets.example.com: forbidden"]),
         ];
-        assert_snapshot!(preflight_text("refused", &rules, Millis(900), Theme::plain()), @"
+        assert_snapshot!(preflight_text(Outcome::Refused, &rules, Millis(900), Theme::plain()), @"
         Preflight  3 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation skipped, StoredVersions unable   0.9s
           PermissionValidation skipped: a directory has no permissions
           StoredVersions unable: cannot list widgets.example.com: forbidden
         ");
-        assert_snapshot!(preflight_text("passed", &[], Millis(1), Theme::plain()), @"Preflight  no rule ran");
+        assert_snapshot!(preflight_text(Outcome::Passed, &[], Millis(1), Theme::plain()), @"Preflight  no rule ran");
     }
 }

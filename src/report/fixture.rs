@@ -6,12 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::{Finding, ObjectRef, Operation, Position, Severity, Verdict};
 use serde_json::json;
 
-use super::event::{Counts, Event, FieldLine, Millis, PlannedLine, RuleLine, UnfinishedLine};
 use super::json_report::CheckReport;
 use super::render::{Clock, Moment};
+use crate::event::{
+    Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FieldLine, Millis, PlannedLine, RuleLine, RunOutcome,
+    Unfinished, UnfinishedLine, WaitOutcome,
+};
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Excerpt;
 
@@ -84,11 +88,11 @@ pub(super) fn object(group: &str, kind: &str, name: &str) -> ObjectRef {
 }
 
 pub(super) fn diagnostic(message: &str) -> Event {
-    Event::Diagnostic { code: "test".to_owned(), message: message.to_owned() }
+    Event::Diagnostic { code: DiagnosticCode::Experiment, message: message.to_owned() }
 }
 
 pub(super) fn planning(message: &str) -> Event {
-    Event::Diagnostic { code: super::event::PLANNING.to_owned(), message: message.to_owned() }
+    Event::Diagnostic { code: DiagnosticCode::Planning, message: message.to_owned() }
 }
 
 pub(super) fn run_start(command: &str) -> Event {
@@ -102,9 +106,9 @@ pub(super) fn run_start(command: &str) -> Event {
     }
 }
 
-pub(super) fn run_end(outcome: &str, code: ExitCode, error: &str, unfinished: Vec<UnfinishedLine>) -> Event {
+pub(super) fn run_end(outcome: RunOutcome, code: ExitCode, error: &str, unfinished: Vec<UnfinishedLine>) -> Event {
     Event::RunEnd {
-        outcome: outcome.to_owned(),
+        outcome,
         exit_code: code.code(),
         done: Counts { create: 1, update: 2, delete: 1, noop: 18, ..Counts::default() },
         error: error.to_owned(),
@@ -119,32 +123,26 @@ pub(super) fn change_start(object: &ObjectRef, operation: Operation) -> Event {
     Event::ChangeStart { object: object.clone(), operation }
 }
 
-pub(super) fn change_done(object: &ObjectRef, operation: Operation, outcome: &str, message: &str) -> Event {
-    Event::ChangeDone {
-        object: object.clone(),
-        operation,
-        outcome: outcome.to_owned(),
-        message: message.to_owned(),
-        elapsed: Millis(100),
-    }
+pub(super) fn change_done(object: &ObjectRef, operation: Operation, outcome: ChangeOutcome, message: &str) -> Event {
+    Event::ChangeDone { object: object.clone(), operation, outcome, message: message.to_owned(), elapsed: Millis(100) }
 }
 
 pub(super) fn wait_progress(object: &ObjectRef, message: &str, reasons: &[&str], elapsed: u64) -> Event {
     Event::WaitProgress {
         object: object.clone(),
-        wanted: "ready".to_owned(),
+        wanted: Awaited::Ready,
         message: message.to_owned(),
         reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
         elapsed: Millis(elapsed),
     }
 }
 
-pub(super) fn wait_done(object: &ObjectRef, outcome: &str, elapsed: u64) -> Event {
+pub(super) fn wait_done(object: &ObjectRef, outcome: WaitOutcome, elapsed: u64) -> Event {
     Event::WaitDone {
         object: object.clone(),
-        wanted: "ready".to_owned(),
-        outcome: outcome.to_owned(),
-        message: if outcome == "ok" { String::new() } else { "exceeded its deadline".to_owned() },
+        wanted: Awaited::Ready,
+        outcome,
+        message: if outcome == WaitOutcome::Ok { String::new() } else { "exceeded its deadline".to_owned() },
         reasons: Vec::new(),
         elapsed: Millis(elapsed),
     }
@@ -177,7 +175,7 @@ pub(super) fn deploy() -> Vec<(u64, Event)> {
     ];
     let rule = RuleLine {
         name: "PermissionValidation".to_owned(),
-        outcome: "passed".to_owned(),
+        outcome: RuleOutcome::Passed,
         breaking: 0,
         unknown: 0,
         changes: 0,
@@ -198,8 +196,8 @@ pub(super) fn deploy() -> Vec<(u64, Event)> {
     };
     let deleted = Event::WaitDone {
         object: old.clone(),
-        wanted: "deleted".to_owned(),
-        outcome: "ok".to_owned(),
+        wanted: Awaited::Deleted,
+        outcome: WaitOutcome::Ok,
         message: String::new(),
         reasons: Vec::new(),
         elapsed: Millis(2_000),
@@ -209,22 +207,22 @@ pub(super) fn deploy() -> Vec<(u64, Event)> {
         (0, warning.clone()),
         (0, warning),
         (1, Event::Plan { counts, changes, elapsed: Millis(400) }),
-        (1, Event::Preflight { outcome: "passed".to_owned(), rules: vec![rule], elapsed: Millis(300) }),
+        (1, Event::Preflight { outcome: Outcome::Passed, rules: vec![rule], elapsed: Millis(300) }),
         (2, change_start(&settings, Operation::Create)),
         (2, change_start(&tls, Operation::Update)),
-        (2, change_done(&settings, Operation::Create, "ok", "")),
-        (2, change_done(&tls, Operation::Update, "ok", "")),
+        (2, change_done(&settings, Operation::Create, ChangeOutcome::Ok, "")),
+        (2, change_done(&tls, Operation::Update, ChangeOutcome::Ok, "")),
         (2, change_start(&web, Operation::Update)),
         (3, retry),
-        (5, change_done(&web, Operation::Update, "ok", "")),
+        (5, change_done(&web, Operation::Update, ChangeOutcome::Ok, "")),
         (5, wait_progress(&web, "0/4 ready", &[], 0)),
         (12, wait_progress(&web, "2/4 ready", &["pod web-6c9f: CrashLoopBackOff (exit 1)"], 7_000)),
         (13, wait_progress(&web, "2/4 ready", &["pod web-6c9f: CrashLoopBackOff (exit 1)"], 8_000)),
-        (46, wait_done(&web, "ok", 41_200)),
+        (46, wait_done(&web, WaitOutcome::Ok, 41_200)),
         (46, change_start(&old, Operation::Delete)),
-        (46, change_done(&old, Operation::Delete, "ok", "")),
+        (46, change_done(&old, Operation::Delete, ChangeOutcome::Ok, "")),
         (48, deleted),
-        (72, run_end("succeeded", ExitCode::Success, "", Vec::new())),
+        (72, run_end(RunOutcome::Succeeded, ExitCode::Success, "", Vec::new())),
     ]
 }
 
@@ -241,15 +239,20 @@ pub(super) fn hostile() -> Vec<Event> {
     change.notes = vec![evil()];
     let rule = RuleLine {
         name: evil(),
-        outcome: evil(),
+        outcome: RuleOutcome::Failed,
         breaking: 1,
         unknown: 0,
         changes: 0,
         waived: 0,
         reasons: vec![evil()],
     };
-    let unfinished =
-        UnfinishedLine { object: web.clone(), state: evil(), message: evil(), reasons: vec![evil()], elapsed: None };
+    let unfinished = UnfinishedLine {
+        object: web.clone(),
+        state: Unfinished::Failed,
+        message: evil(),
+        reasons: vec![evil()],
+        elapsed: None,
+    };
     let mut events = vec![
         Event::RunStart {
             command: "apply".to_owned(),
@@ -269,36 +272,36 @@ pub(super) fn hostile() -> Vec<Event> {
                 length: 9,
             })),
         },
-        Event::Preflight { outcome: evil(), rules: vec![rule], elapsed: Millis(1) },
-        Event::Preflight { outcome: evil(), rules: Vec::new(), elapsed: Millis(1) },
+        Event::Preflight { outcome: Outcome::Refused, rules: vec![rule], elapsed: Millis(1) },
+        Event::Preflight { outcome: Outcome::Refused, rules: Vec::new(), elapsed: Millis(1) },
         Event::Retry { request: evil(), reason: evil(), attempt: 9, delay: Millis(9_000) },
         Event::Warning { code: evil(), message: evil(), object: Some(web.clone()), position: Some(position) },
-        Event::Diagnostic { code: evil(), message: evil() },
+        Event::Diagnostic { code: DiagnosticCode::Experiment, message: evil() },
         change_start(&web, Operation::Update),
-        change_done(&web, Operation::Update, "failed", &evil()),
-        change_done(&web, Operation::Update, &evil(), &evil()),
+        change_done(&web, Operation::Update, ChangeOutcome::Failed, &evil()),
+        change_done(&web, Operation::Update, ChangeOutcome::Requested, &evil()),
         wait_progress(&web, &evil(), &[&evil()], 1),
         Event::WaitDone {
             object: web.clone(),
-            wanted: evil(),
-            outcome: evil(),
+            wanted: Awaited::Ready,
+            outcome: WaitOutcome::Failed,
             message: evil(),
             reasons: vec![evil()],
             elapsed: Millis(1),
         },
         wait_progress(&web, &evil(), &[&evil()], 1),
     ];
-    events.push(run_end(&evil(), ExitCode::Partial, &evil(), vec![unfinished]));
+    events.push(run_end(RunOutcome::Failed, ExitCode::Partial, &evil(), vec![unfinished]));
     events
 }
 
 /// What a check came to: a rule that failed, one that was skipped, one that could not get its facts, one that passed;
 /// and a finding of every weight.
 pub(super) fn check_report() -> CheckReport {
-    let rule = |name: &str, outcome: &str, reasons: &[&str]| RuleLine {
+    let rule = |name: &str, outcome: RuleOutcome, reasons: &[&str]| RuleLine {
         name: name.to_owned(),
-        outcome: outcome.to_owned(),
-        breaking: usize::from(outcome == "failed"),
+        outcome,
+        breaking: usize::from(outcome == RuleOutcome::Failed),
         unknown: 0,
         changes: 0,
         waived: 0,
@@ -333,14 +336,14 @@ pub(super) fn check_report() -> CheckReport {
         Finding::new("CRDUpgradeSafety", "versionDeprecated", Verdict::Change, object, "version v1 becomes deprecated");
     deprecated.severity = Severity::Warning;
     deprecated.fingerprint = "fedcba9876543210".to_owned();
-    let mut report = CheckReport::new("shop", "git:main:crds", "refused");
+    let mut report = CheckReport::new("shop", "git:main:crds", Outcome::Refused);
     report.tool.version = "1.2.3";
     report.changes = Counts { update: 1, noop: 18, ..Counts::default() };
     report.rules = vec![
-        rule("CRDUpgradeSafety", "failed", &[]),
-        rule("PermissionValidation", "skipped", &["a directory has no permissions"]),
-        rule("FieldConflicts", "unable", &["failed to read Deployment shop/web: forbidden"]),
-        rule("DestructiveChange", "passed", &[]),
+        rule("CRDUpgradeSafety", RuleOutcome::Failed, &[]),
+        rule("PermissionValidation", RuleOutcome::Skipped, &["a directory has no permissions"]),
+        rule("FieldConflicts", RuleOutcome::Unable, &["failed to read Deployment shop/web: forbidden"]),
+        rule("DestructiveChange", RuleOutcome::Passed, &[]),
     ];
     report.findings = vec![enumeration, deprecated, scope];
     report
@@ -361,10 +364,10 @@ pub(super) fn hostile_report(evil: &str) -> CheckReport {
     finding.effect = Some(evil());
     finding.witness = Some(Arc::new(json!({"apiVersion": evil(), "kind": evil(), "metadata": {"name": evil()}})));
     finding.fingerprint = evil();
-    let mut report = CheckReport::new(&evil(), &evil(), &evil());
+    let mut report = CheckReport::new(&evil(), &evil(), Outcome::Refused);
     report.rules = vec![RuleLine {
         name: evil(),
-        outcome: "unable".to_owned(),
+        outcome: RuleOutcome::Unable,
         breaking: 1,
         unknown: 0,
         changes: 0,

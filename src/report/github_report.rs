@@ -1,6 +1,7 @@
 //! A check as workflow commands of GitHub Actions: the runner turns each line into an annotation. It shows at most ten
 //! of each level in a step, so the last one says how many there are beyond.
 
+use pushback_preflight::judge::RuleOutcome;
 use pushback_preflight::{Finding, Severity};
 
 use super::escape::terminal_safe_lines;
@@ -22,8 +23,8 @@ struct Annotation {
 /// The report.
 #[must_use]
 pub fn text(report: &CheckReport) -> String {
-    let unable = report.rules.iter().filter(|rule| rule.outcome != "skipped").flat_map(|rule| {
-        let level = if rule.outcome == "warned" { "warning" } else { "error" };
+    let unable = report.rules.iter().filter(|rule| rule.outcome != RuleOutcome::Skipped).flat_map(|rule| {
+        let level = if rule.outcome == RuleOutcome::Warned { "warning" } else { "error" };
         rule.reasons.iter().map(move |reason| Annotation {
             level,
             properties: vec![("title", rule.name.clone())],

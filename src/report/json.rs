@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::error_text::error_text;
 use super::escape::is_hidden;
-use super::event::Event;
 use super::output::Output;
 use super::render::{Moment, RenderOptions, Renderer};
+use crate::event::Event;
 
 /// Version of the lines.
 pub const SCHEMA_VERSION: u32 = 1;

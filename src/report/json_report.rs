@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use pushback_preflight::judge::Outcome;
 use pushback_preflight::policy::{Loosened, RuleOff};
 use pushback_preflight::{Finding, RunReport};
 use serde::Serialize;
 
-use super::event::{Counts, RuleLine};
 use super::json::{SCHEMA_VERSION, terminal_safe_json};
+use crate::event::{Counts, RuleLine};
 
 /// What a check came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,8 +22,8 @@ pub struct CheckReport {
     pub app: String,
     /// The cluster, as people know it.
     pub cluster: String,
-    /// `passed`, `warned`, `refused`, `unable`.
-    pub outcome: String,
+    /// What all rules came to.
+    pub outcome: Outcome,
     /// Each rule, in registry order.
     pub rules: Vec<RuleLine>,
     /// Numbers of changes.
@@ -77,13 +78,13 @@ impl Tool {
 impl CheckReport {
     /// A report of this program without rules and findings.
     #[must_use]
-    pub fn new(app: &str, cluster: &str, outcome: &str) -> Self {
+    pub fn new(app: &str, cluster: &str, outcome: Outcome) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
             tool: Tool::this(),
             app: app.to_owned(),
             cluster: cluster.to_owned(),
-            outcome: outcome.to_owned(),
+            outcome,
             rules: Vec::new(),
             changes: Counts::default(),
             findings: Vec::new(),
@@ -103,17 +104,17 @@ impl CheckReport {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
-    use pushback_preflight::{ObjectRef, Verdict};
+    use pushback_preflight::{ObjectRef, RuleOutcome, Verdict};
 
     use super::*;
 
     fn report() -> CheckReport {
-        let mut report = CheckReport::new("shop", "dir:./live", "refused");
+        let mut report = CheckReport::new("shop", "dir:./live", Outcome::Refused);
         report.tool.version = "1.2.3";
         report.changes = Counts { create: 1, noop: 18, ..Counts::default() };
         report.rules.push(RuleLine {
             name: "CRDUpgradeSafety".to_owned(),
-            outcome: "failed".to_owned(),
+            outcome: RuleOutcome::Failed,
             breaking: 1,
             unknown: 0,
             changes: 2,

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeMap;
 
+use pushback_preflight::judge::RuleOutcome;
 use pushback_preflight::{Finding, Severity};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::escape::{terminal_safe, terminal_safe_lines};
-use super::event::RuleLine;
 use super::finding_words::{plain_text, subject, weight};
 use super::json_report::CheckReport;
 use super::source_path::source_path;
+use crate::event::RuleLine;
 
 /// The report.
 #[must_use]
@@ -46,7 +47,7 @@ fn not_run(name: &str, reason: &str) -> TestSuite {
 fn suite(rule: &RuleLine, report: &CheckReport) -> TestSuite {
     let name = terminal_safe(&rule.name).into_owned();
     let mut suite = TestSuite::new(name.clone());
-    suite.add_property(("outcome", &*terminal_safe(&rule.outcome)));
+    suite.add_property(("outcome", rule.outcome.as_str()));
     let mut used = BTreeMap::new();
     for finding in report.findings.iter().filter(|finding| finding.rule == rule.name) {
         let mut case = case(finding, report);
@@ -60,10 +61,10 @@ fn suite(rule: &RuleLine, report: &CheckReport) -> TestSuite {
     }
     for reason in &rule.reasons {
         let reason = terminal_safe_lines(reason).into_owned();
-        let (mut status, kind) = match rule.outcome.as_str() {
-            "skipped" => (TestCaseStatus::skipped(), "skipped"),
+        let (mut status, kind) = match rule.outcome {
+            RuleOutcome::Skipped => (TestCaseStatus::skipped(), "skipped"),
             // It refuses nothing.
-            "warned" => (TestCaseStatus::skipped(), "unable"),
+            RuleOutcome::Warned => (TestCaseStatus::skipped(), "unable"),
             _ => (TestCaseStatus::non_success(NonSuccessKind::Error), "unable"),
         };
         status.set_message(reason.clone()).set_type(kind);

@@ -1,15 +1,16 @@
 //! A check as Markdown for a comment on a pull request: a table of the rules, the findings of each object, witnesses
 //! folded away. What comes from input is text there: it makes no markup, no link, and mentions nobody.
 
+use pushback_preflight::judge::RuleOutcome;
 use pushback_preflight::{Finding, Severity};
 use serde_json::Value;
 
 use super::escape::{terminal_safe, terminal_safe_lines};
-use super::event::RuleLine;
 use super::finding_text::no_rule_ran;
 use super::finding_words::{also, consequence, live_objects, rule_and_check, waivable, weight, witness_yaml};
 use super::json_report::CheckReport;
 use super::words::{counted, counts_to_do, shorten};
+use crate::event::RuleLine;
 
 /// Bytes of a comment: a host that counts characters takes as many, and one that counts bytes too.
 pub(super) const LIMIT: usize = 65_536;
@@ -61,8 +62,8 @@ pub fn text(report: &CheckReport) -> String {
 
 fn head(report: &CheckReport) -> String {
     let outcome_words = match report.rules.is_empty() {
-        true => no_rule_ran(&report.outcome),
-        false => report.outcome.clone(),
+        true => no_rule_ran(report.outcome),
+        false => report.outcome.as_str().to_owned(),
     };
     let mut text = format!("## pushback: {}\n\n", escaped(&outcome_words, VALUE));
     text += &format!(
@@ -101,8 +102,8 @@ fn head(report: &CheckReport) -> String {
 
 /// The outcome, and why a rule was skipped or could not get its facts.
 fn outcome(rule: &RuleLine) -> String {
-    let mut text = escaped(&rule.outcome, VALUE);
-    if matches!(rule.outcome.as_str(), "failed" | "unable") {
+    let mut text = rule.outcome.as_str().to_owned();
+    if matches!(rule.outcome, RuleOutcome::Failed | RuleOutcome::Unable) {
         text = format!("**{text}**");
     }
     for reason in rule.reasons.iter().take(3) {

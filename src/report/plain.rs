@@ -9,7 +9,6 @@ use pushback_preflight::{ObjectRef, Operation};
 use super::end_text::end_text;
 use super::error_text::place;
 use super::escape::terminal_safe;
-use super::event::{Event, Millis, PLANNING};
 use super::finding_text::{finding_text, no_rule_ran, preflight_text};
 use super::output::Output;
 use super::plan_text::plan_text;
@@ -17,6 +16,7 @@ use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::render::{Moment, RenderOptions, Renderer};
 use super::theme::Role;
 use super::words::{change_word, counted, counts_to_do, doing_word, object_slug, took};
+use crate::event::{ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
 
 /// Continuous-integration services end a job that says nothing for some minutes.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -78,15 +78,15 @@ impl PlainRenderer {
         now: Moment,
         object: &ObjectRef,
         operation: Operation,
-        outcome: &str,
+        outcome: ChangeOutcome,
         message: &str,
         elapsed: Millis,
     ) {
-        let state = terminal_safe(change_word(operation, outcome));
+        let state = change_word(operation, outcome);
         let slug = object_slug(object);
         let slug = if message.is_empty() { slug } else { format!("{slug}: {}", terminal_safe(message)) };
         let command = terminal_safe(&self.progress.command).into_owned();
-        self.line(now, &[&command, &state, &slug, &took(elapsed)]);
+        self.line(now, &[&command, state, &slug, &took(elapsed)]);
     }
 }
 
@@ -123,11 +123,11 @@ impl Renderer for PlainRenderer {
             }
             Event::Preflight { outcome, rules, elapsed } => {
                 let words = match rules.is_empty() {
-                    true => no_rule_ran(outcome),
-                    false => format!("{} {}", terminal_safe(outcome), counted(rules.len(), "rule")),
+                    true => no_rule_ran(*outcome),
+                    false => format!("{} {}", outcome.as_str(), counted(rules.len(), "rule")),
                 };
                 self.line(now, &["preflight", &words, &took(*elapsed)]);
-                self.output.data(&preflight_text(outcome, rules, *elapsed, self.options.data_theme));
+                self.output.data(&preflight_text(*outcome, rules, *elapsed, self.options.data_theme));
             }
             Event::ChangeStart { object, operation } => {
                 if self.options.verbose {
@@ -135,18 +135,18 @@ impl Renderer for PlainRenderer {
                 }
             }
             // What was never sent is counted at the end.
-            Event::ChangeDone { outcome, message, .. } if outcome == "skipped" && message.is_empty() => {}
+            Event::ChangeDone { outcome, message, .. } if *outcome == ChangeOutcome::Skipped && message.is_empty() => {}
             Event::ChangeDone { object, operation, outcome, message, elapsed } => {
-                self.change_done(now, object, *operation, outcome, message, *elapsed);
+                self.change_done(now, object, *operation, *outcome, message, *elapsed);
             }
             Event::WaitProgress { object, message, reasons, elapsed, .. } => {
                 let state = wait_state(message, reasons);
                 self.line(now, &["wait", "pending", &object_slug(object), &state, &took(*elapsed)]);
             }
             Event::WaitDone { object, wanted, outcome, message, reasons, elapsed } => {
-                let outcome = if outcome == "ok" { wanted } else { outcome };
+                let word = if *outcome == WaitOutcome::Ok { wanted.as_str() } else { outcome.as_str() };
                 let state = wait_state(message, reasons);
-                self.line(now, &["wait", &terminal_safe(outcome), &object_slug(object), &state, &took(*elapsed)]);
+                self.line(now, &["wait", word, &object_slug(object), &state, &took(*elapsed)]);
             }
             Event::Retry { request, reason, attempt, delay } => {
                 if self.options.verbose || retry_is_news(*attempt, *delay) {
@@ -160,12 +160,12 @@ impl Renderer for PlainRenderer {
                 self.line(now, &["warning", &place, &slug, &terminal_safe(message)]);
             }
             // Where the plan takes long, the heartbeat says what it is at.
-            Event::Diagnostic { code, .. } if code == PLANNING && !self.options.verbose => {}
+            Event::Diagnostic { code, .. } if *code == DiagnosticCode::Planning && !self.options.verbose => {}
             Event::Diagnostic { message, .. } => self.line(now, &["note", &terminal_safe(message)]),
             Event::RunEnd { outcome, exit_code, elapsed, .. } => {
                 self.ended = true;
                 let exit = format!("exit={exit_code}");
-                self.line(now, &["end", &terminal_safe(outcome), &exit, &took(*elapsed)]);
+                self.line(now, &["end", outcome.as_str(), &exit, &took(*elapsed)]);
                 self.output.progress(&end_text(event, &self.progress, &self.options));
             }
         }
@@ -287,7 +287,8 @@ mod tests {
         let mut renderer = plain(&captured);
         let message = "spec.replicas: must be a number\nsecond line";
         renderer.event(&run_start("apply"), at(0));
-        renderer.event(&change_done(&object("", "Secret", "a"), Operation::Update, "failed", message), at(3));
+        renderer
+            .event(&change_done(&object("", "Secret", "a"), Operation::Update, ChangeOutcome::Failed, message), at(3));
         assert_snapshot!(captured.progress().lines().last().unwrap_or_default(), @r"12:04:13 apply failed secret/shop/a: spec.replicas: must be a number\nsecond line 0.1s");
     }
 

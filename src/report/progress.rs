@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use pushback_preflight::{ObjectKey, ObjectRef, Operation};
 
-use super::event::{Event, Millis, PLANNING};
 use super::render::Moment;
 use super::words::{column_width, object_columns};
+use crate::event::{Awaited, DiagnosticCode, Event, Millis, WaitOutcome};
 
 /// Widest kind and name that other rows are aligned to.
 const KIND_WIDTH: usize = 32;
@@ -66,7 +66,7 @@ pub enum Phase {
     /// It is waited for.
     Waiting {
         /// `ready` or `deleted`.
-        wanted: String,
+        wanted: Awaited,
         /// Where it stands.
         message: String,
         /// Causes, each once.
@@ -115,8 +115,7 @@ impl Progress {
                 }
             }
             Event::WaitProgress { object, wanted, message, reasons, elapsed } => {
-                let phase =
-                    Phase::Waiting { wanted: wanted.clone(), message: message.clone(), reasons: each_once(reasons) };
+                let phase = Phase::Waiting { wanted: *wanted, message: message.clone(), reasons: each_once(reasons) };
                 if let Some(row) =
                     self.rows.get_mut(&object.key()).filter(|row| matches!(row.phase, Phase::Waiting { .. }))
                 {
@@ -126,19 +125,19 @@ impl Progress {
             }
             Event::WaitDone { object, outcome, elapsed, .. } => {
                 let seen = self.rows.remove(&object.key()).is_some();
-                if outcome == "ok" {
+                if *outcome == WaitOutcome::Ok {
                     let place = self.slowest.partition_point(|(longest, _)| longest >= elapsed);
                     self.slowest.insert(place, (*elapsed, object.clone()));
                     self.slowest.truncate(SLOWEST);
                 }
-                return seen || outcome != "ok" || elapsed.0 >= 1_000;
+                return seen || *outcome != WaitOutcome::Ok || elapsed.0 >= 1_000;
             }
             Event::Warning { code, message, object, position } => {
                 let new = self.warned.insert(format!("{code}\0{message}\0{object:?}\0{position:?}"));
                 self.warnings += usize::from(new);
                 return new;
             }
-            Event::Diagnostic { code, message } if code == PLANNING => {
+            Event::Diagnostic { code, message } if *code == DiagnosticCode::Planning => {
                 self.planning.clone_from(message);
             }
             Event::Preflight { .. } => self.planning.clear(),
@@ -187,9 +186,9 @@ pub fn retry_is_news(attempt: u32, delay: Millis) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::Counts;
     use super::super::fixture::{at, change_done, object, wait_done, wait_progress};
     use super::*;
+    use crate::event::{ChangeOutcome, Counts};
 
     #[test]
     fn a_wait_that_looks_as_before_is_no_news() {
@@ -207,11 +206,11 @@ mod tests {
         let (web, job) = (object("apps", "Deployment", "web"), object("batch", "Job", "migrate"));
         for each in [&web, &job] {
             progress.note(&Event::ChangeStart { object: each.clone(), operation: Operation::Update }, at(0));
-            progress.note(&change_done(each, Operation::Update, "ok", ""), at(0));
+            progress.note(&change_done(each, Operation::Update, ChangeOutcome::Ok, ""), at(0));
         }
         progress.note(&wait_progress(&web, "0/1 ready", &[], 0), at(0));
         assert_eq!((progress.tried, progress.finished(), progress.waiting()), (2, 1, 1));
-        progress.note(&wait_done(&web, "ok", 5_000), at(5));
+        progress.note(&wait_done(&web, WaitOutcome::Ok, 5_000), at(5));
         assert_eq!((progress.tried, progress.finished(), progress.waiting()), (2, 2, 0));
     }
 
@@ -219,15 +218,15 @@ mod tests {
     fn what_was_ready_at_once_is_no_news_but_a_failure_always_is() {
         let mut progress = Progress::default();
         let web = object("", "ConfigMap", "web");
-        assert!(!progress.note(&wait_done(&web, "ok", 10), at(0)));
-        assert!(progress.note(&wait_done(&web, "failed", 10), at(0)));
+        assert!(!progress.note(&wait_done(&web, WaitOutcome::Ok, 10), at(0)));
+        assert!(progress.note(&wait_done(&web, WaitOutcome::Failed, 10), at(0)));
     }
 
     #[test]
     fn a_run_that_planned_anew_starts_over() {
         let mut progress = Progress::default();
         let web = object("apps", "Deployment", "web");
-        progress.note(&change_done(&web, Operation::Update, "failed", "conflict"), at(0));
+        progress.note(&change_done(&web, Operation::Update, ChangeOutcome::Failed, "conflict"), at(0));
         progress.note(&wait_progress(&web, "0/1 ready", &[], 0), at(0));
         let counts = Counts { update: 3, noop: 4, ..Counts::default() };
         progress.note(&Event::Plan { counts, changes: Vec::new(), elapsed: Millis(1) }, at(1));
@@ -238,7 +237,7 @@ mod tests {
     fn the_three_longest_waits_are_kept() {
         let mut progress = Progress::default();
         for (name, millis) in [("a", 5), ("b", 50), ("c", 1), ("d", 20), ("e", 50)] {
-            progress.note(&wait_done(&object("", "Pod", name), "ok", millis), at(0));
+            progress.note(&wait_done(&object("", "Pod", name), WaitOutcome::Ok, millis), at(0));
         }
         let names: Vec<&str> = progress.slowest.iter().map(|(_, object)| object.name.as_str()).collect();
         assert_eq!(names, ["b", "e", "d"]);

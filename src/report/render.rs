@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::event::{Counts, Event, Events};
 use super::json::JsonRenderer;
 use super::output::Output;
 use super::plain::PlainRenderer;
 use super::theme::Theme;
 use super::tty::TtyRenderer;
+use crate::event::{Counts, Event, Events, RunOutcome};
 use crate::exit::ExitCode;
 use crate::surroundings::wall_clock;
 
@@ -221,7 +221,7 @@ fn show(
 
 fn end_without_result(now: Moment) -> Event {
     Event::RunEnd {
-        outcome: "failed".to_owned(),
+        outcome: RunOutcome::Failed,
         exit_code: ExitCode::Defect.code(),
         done: Counts::default(),
         error: "the run ended without a result".to_owned(),

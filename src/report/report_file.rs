@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     fn report() -> CheckReport {
-        CheckReport::new("shop", "dir:./live", "refused")
+        CheckReport::new("shop", "dir:./live", pushback_preflight::Outcome::Refused)
     }
 
     fn spec(path: &Path) -> ReportSpec {

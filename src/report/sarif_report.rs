@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::{Finding, Severity, registry};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -240,16 +241,16 @@ fn help(rule: &str, check: &str, line: &str) -> String {
 }
 
 fn invocation(report: &CheckReport) -> Invocation {
-    let unable = report.rules.iter().filter(|rule| rule.outcome != "skipped");
+    let unable = report.rules.iter().filter(|rule| rule.outcome != RuleOutcome::Skipped);
     let notifications = unable.flat_map(|rule| {
         rule.reasons.iter().map(|reason| Notification {
-            level: if rule.outcome == "unable" { "error" } else { "warning" },
+            level: if rule.outcome == RuleOutcome::Unable { "error" } else { "warning" },
             message: plain(format!("{}: the facts could not be had: {reason}", rule.name)),
             properties: map(json!({"rule": rule.name})),
         })
     });
     Invocation {
-        execution_successful: report.outcome != "unable",
+        execution_successful: report.outcome != Outcome::Unable,
         tool_execution_notifications: notifications.collect(),
         properties: map(json!({
             "outcome": report.outcome,

@@ -9,7 +9,6 @@ use pushback_preflight::ObjectRef;
 use super::end_text::{end_text, reasons_text};
 use super::error_text::{labelled, note_text, warning_text};
 use super::escape::terminal_safe;
-use super::event::{Event, Millis, PLANNING};
 use super::finding_text::{finding_text, preflight_text};
 use super::moving::{Moving, MovingRow, Picture};
 use super::output::Output;
@@ -18,6 +17,7 @@ use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::render::{Moment, RenderOptions, Renderer};
 use super::theme::{Role, operation_look};
 use super::words::{change_word, doing_word, hang, object_columns, pad, stopwatch, took};
+use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
 
 /// What is over sooner is not worth a flicker.
 const APPEARS_AFTER: Duration = Duration::from_millis(250);
@@ -200,20 +200,32 @@ impl TtyRenderer {
     }
 
     /// A finished object: the word, and why where it did not go well.
-    fn finished_line(&self, object: &ObjectRef, outcome: (&str, &str), elapsed: Millis, why: &str) -> String {
-        let (outcome, word) = outcome;
+    fn finished_line(&self, object: &ObjectRef, (end, word): (End, &str), elapsed: Millis, why: &str) -> String {
         let theme = self.options.theme;
-        let look = match outcome {
-            "ok" => (Role::Good, theme.glyph("✓", "+")),
-            "failed" | "timeout" => (Role::Bad, theme.glyph("✗", "x")),
-            _ => (Role::Quiet, theme.glyph("·", "-")),
+        let look = match end {
+            End::Good => (Role::Good, theme.glyph("✓", "+")),
+            End::Failed | End::Late => (Role::Bad, theme.glyph("✗", "x")),
+            End::Open | End::CutOff => (Role::Quiet, theme.glyph("·", "-")),
         };
-        if matches!(outcome, "ok" | "timeout" | "interrupted") {
+        if matches!(end, End::Good | End::Late | End::CutOff) {
             return self.object_line(look, word, object, &took(elapsed), why);
         }
         let line = self.object_line(look, word, object, &took(elapsed), "");
         if why.is_empty() { line } else { line + &hang(&reasons_text(&[why.to_owned()], theme), self.size().1) }
     }
+}
+
+/// How an object ended, as its line shows it.
+#[derive(Clone, Copy)]
+enum End {
+    Good,
+    Failed,
+    /// Not in time.
+    Late,
+    /// The run ended before.
+    CutOff,
+    /// Nothing is wrong with it, and it is not done.
+    Open,
 }
 
 impl Renderer for TtyRenderer {
@@ -257,30 +269,36 @@ impl TtyRenderer {
             }
             Event::Preflight { outcome, rules, elapsed } => {
                 self.stand_still();
-                self.data(&preflight_text(outcome, rules, *elapsed, self.options.data_theme));
+                self.data(&preflight_text(*outcome, rules, *elapsed, self.options.data_theme));
                 self.stay("\n");
             }
             Event::ChangeStart { .. } | Event::WaitProgress { .. } => {
                 self.moving_since.get_or_insert(now.elapsed);
             }
             // What was never sent is counted at the end.
-            Event::ChangeDone { outcome, message, .. } if outcome == "skipped" && message.is_empty() => {}
+            Event::ChangeDone { outcome, message, .. } if *outcome == ChangeOutcome::Skipped && message.is_empty() => {}
             Event::ChangeDone { object, operation, outcome, message, elapsed } => {
-                let word = change_word(*operation, outcome);
-                let line = self.finished_line(object, (outcome, word), *elapsed, message);
+                let end = match outcome {
+                    ChangeOutcome::Ok => End::Good,
+                    ChangeOutcome::Failed => End::Failed,
+                    ChangeOutcome::Skipped | ChangeOutcome::Requested => End::Open,
+                };
+                let word = change_word(*operation, *outcome);
+                let line = self.finished_line(object, (end, word), *elapsed, message);
                 self.stay(&line);
             }
             Event::WaitDone { object, wanted, outcome, message, reasons, elapsed } => {
-                let word = match (outcome.as_str(), wanted.as_str()) {
-                    ("ok", "deleted") => "gone",
-                    ("ok", wanted) => wanted,
-                    ("timeout", "deleted") => "not gone",
-                    ("timeout", _) => "not ready",
-                    (outcome, _) => outcome,
+                let (end, word) = match (outcome, wanted) {
+                    (WaitOutcome::Ok, Awaited::Deleted) => (End::Good, "gone"),
+                    (WaitOutcome::Ok, Awaited::Ready) => (End::Good, "ready"),
+                    (WaitOutcome::Timeout, Awaited::Deleted) => (End::Late, "not gone"),
+                    (WaitOutcome::Timeout, Awaited::Ready) => (End::Late, "not ready"),
+                    (WaitOutcome::Failed, _) => (End::Failed, "failed"),
+                    (WaitOutcome::Interrupted, _) => (End::CutOff, "interrupted"),
                 };
-                let line = self.finished_line(object, (outcome, word), *elapsed, message);
+                let line = self.finished_line(object, (end, word), *elapsed, message);
                 // What a run leaves when its time is over stands at its end with its reasons, right below.
-                let over = matches!(outcome.as_str(), "timeout" | "interrupted");
+                let over = matches!(end, End::Late | End::CutOff);
                 self.stay(&(if over { line } else { line + &hang(&reasons_text(reasons, theme), self.size().1) }));
             }
             Event::Retry { request, reason, attempt, delay } => {
@@ -296,7 +314,7 @@ impl TtyRenderer {
                 };
                 self.stay(&warning_text(&message, position.as_ref(), theme));
             }
-            Event::Diagnostic { code, .. } if code == PLANNING => {
+            Event::Diagnostic { code, .. } if *code == DiagnosticCode::Planning => {
                 self.moving_since.get_or_insert(now.elapsed);
             }
             Event::Diagnostic { message, .. } => self.stay(&note_text(message, theme)),
@@ -473,7 +491,7 @@ mod tests {
         let mut writes = BTreeSet::new();
         for millis in 0..2_000 {
             renderer.event(&change_start(&secret, Operation::Update), at_millis(millis));
-            renderer.event(&change_done(&secret, Operation::Update, "ok", ""), at_millis(millis));
+            renderer.event(&change_done(&secret, Operation::Update, ChangeOutcome::Ok, ""), at_millis(millis));
             if millis >= 250 {
                 writes.insert(captured.progress().len());
             }

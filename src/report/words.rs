@@ -7,7 +7,7 @@ use console::measure_text_width;
 use pushback_preflight::{ObjectRef, Operation};
 
 use super::escape::terminal_safe;
-use super::event::{Counts, Millis};
+use crate::event::{ChangeOutcome, Counts, Millis};
 
 /// A time that something took: `0.1s`, `21.4s`, `1m 12s`, `2h 05m`.
 #[must_use]
@@ -85,11 +85,11 @@ pub fn done_word(operation: Operation) -> &'static str {
 
 /// How a change ended: `created`, `deleting`, `failed`.
 #[must_use]
-pub fn change_word(operation: Operation, outcome: &str) -> &str {
+pub fn change_word(operation: Operation, outcome: ChangeOutcome) -> &'static str {
     match outcome {
-        "ok" => done_word(operation),
-        "requested" => doing_word(operation),
-        other => other,
+        ChangeOutcome::Ok => done_word(operation),
+        ChangeOutcome::Requested => doing_word(operation),
+        ChangeOutcome::Failed | ChangeOutcome::Skipped => outcome.as_str(),
     }
 }
 

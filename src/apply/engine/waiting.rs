@@ -15,8 +15,8 @@ use crate::apply::readiness::{self, State, Status};
 use crate::apply::watch::Seen;
 use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 use crate::config::{Config, WaitRule, matcher};
+use crate::event::{Awaited, DiagnosticCode, Event, Millis, WaitOutcome};
 use crate::plan::Planned;
-use crate::report::event::{Event, Millis};
 
 /// Between two looks at an object that no watch sees.
 const LOOK: Duration = Duration::from_secs(2);
@@ -190,7 +190,7 @@ impl<'a> Engine<'a> {
 
     pub(super) fn complete(&mut self, node: usize) {
         if self.nodes[node].announced {
-            self.tell_done(node, "ok", String::new(), Vec::new());
+            self.tell_done(node, WaitOutcome::Ok, String::new(), Vec::new());
         }
         if self.plan.objects[node].change.operation == Operation::Noop {
             self.done.add(Operation::Noop);
@@ -213,13 +213,13 @@ impl<'a> Engine<'a> {
         let state = &mut self.nodes[node];
         state.message.clone_from(&message);
         state.reasons.clone_from(&reasons);
-        self.tell_done(node, "failed", message.clone(), reasons);
+        self.tell_done(node, WaitOutcome::Failed, message.clone(), reasons);
         self.give_up_on(node, Progress::NeverReady(message));
     }
 
     fn time_out(&mut self, node: usize) {
         let state = &self.nodes[node];
-        self.tell_done(node, "timeout", state.message.clone(), state.reasons.clone());
+        self.tell_done(node, WaitOutcome::Timeout, state.message.clone(), state.reasons.clone());
         self.give_up_on(node, Progress::TimedOut);
     }
 
@@ -232,12 +232,12 @@ impl<'a> Engine<'a> {
     }
 
     /// Tells how waiting for an object ended.
-    pub(super) fn tell_done(&self, node: usize, outcome: &str, message: String, reasons: Vec<String>) {
+    pub(super) fn tell_done(&self, node: usize, outcome: WaitOutcome, message: String, reasons: Vec<String>) {
         let state = &self.nodes[node];
         self.events.send(Event::WaitDone {
             object: self.plan.objects[node].change.object.clone(),
             wanted: wanted(state.deleting),
-            outcome: outcome.to_owned(),
+            outcome,
             message,
             reasons,
             elapsed: since(state.written_at),
@@ -286,7 +286,7 @@ impl<'a> Engine<'a> {
                 }
                 if *kind == *Children::pod_kind() {
                     self.events.send(Event::Diagnostic {
-                        code: "reasons-unknown".to_owned(),
+                        code: DiagnosticCode::ReasonsUnknown,
                         message: format!(
                             "Pods in namespace {namespace} may not be listed: why something is not ready cannot be said"
                         ),
@@ -566,8 +566,8 @@ fn blocks_dependents(planned: &Planned, wait_rule: Option<&WaitRule>) -> bool {
     wait_rule.is_some() || (!is_claim(object) && !object::is_custom_group(&object.group))
 }
 
-fn wanted(deleting: bool) -> String {
-    if deleting { "deleted" } else { "ready" }.to_owned()
+fn wanted(deleting: bool) -> Awaited {
+    if deleting { Awaited::Deleted } else { Awaited::Ready }
 }
 
 fn since(at: Option<Instant>) -> Millis {

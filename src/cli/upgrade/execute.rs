@@ -21,10 +21,9 @@ use crate::cli::pipeline::until_stopped;
 use crate::cli::run::{Run, complete};
 use crate::cli::signals;
 use crate::cluster::{Cluster, ErrorKind, Kinds};
+use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::path_safety::check_folder;
-use crate::report::Counts;
-use crate::report::event::Event;
 use crate::report::experiment_report;
 use crate::report::output::Output;
 use crate::report::report_file::{ReportFormat as FileFormat, ReportSpec, is_standard_output, write_text};
@@ -244,15 +243,15 @@ pub async fn execute_all(
         return Ok(end);
     }
     if let (Some(upgrade), Some(end)) = (report.unmade_upgrade(), unmade) {
-        let outcome = if is_untouched { "refused" } else { "failed" };
+        let outcome = if is_untouched { RunOutcome::Refused } else { RunOutcome::Failed };
         let error = format!("the upgrade did not happen: {}", upgrade.reason);
         return Ok(End { outcome, error, ..end });
     }
     if arguments.fail_on_verdict.fails(worst) {
         let error = format!("an experiment ended {}", worst.word());
-        return Ok(End { error, ..End::new(ExitCode::Failed, "failed", Counts::default()) });
+        return Ok(End { error, ..End::new(ExitCode::Failed, RunOutcome::Failed, Counts::default()) });
     }
-    Ok(End::new(ExitCode::Success, "succeeded", Counts::default()))
+    Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()))
 }
 
 /// Standard output holds one document: a report that goes there drives out the table, which is then told where progress
@@ -277,13 +276,20 @@ fn unfinished(report: &RunReport, stopped: Option<ExitCode>) -> Option<End> {
     };
     if report.experiments.iter().any(|outcome| !outcome.revert_error.is_empty()) {
         let error = "something that was injected could not be taken back";
-        return ended(ExitCode::Partial, "failed", error, Some("take it back with `pushback upgrade recover`"));
+        return ended(
+            ExitCode::Partial,
+            RunOutcome::Failed,
+            error,
+            Some("take it back with `pushback upgrade recover`"),
+        );
     }
     if report.experiments.iter().any(|outcome| !outcome.is_restored()) {
         let error = "something is not exactly as it was before; its journal is kept";
-        return ended(ExitCode::Partial, "failed", error, Some(PUT_RIGHT));
+        return ended(ExitCode::Partial, RunOutcome::Failed, error, Some(PUT_RIGHT));
     }
-    stopped.and_then(|code| ended(code, "interrupted", "stopped by a signal; what was injected is taken back", None))
+    stopped.and_then(|code| {
+        ended(code, RunOutcome::Interrupted, "stopped by a signal; what was injected is taken back", None)
+    })
 }
 
 /// Only a server admits, defaults and has controllers.
@@ -470,7 +476,7 @@ impl Executing<'_> {
         missing: &BTreeSet<String>,
     ) -> Result<(Vec<Outcome>, Option<UpgradeReport>), CommandError> {
         let events = self.run.events.clone();
-        let tell = move |message: String| events.send(Event::Diagnostic { code: "experiment".to_owned(), message });
+        let tell = move |message: String| events.send(Event::Diagnostic { code: DiagnosticCode::Experiment, message });
         let numbered: Vec<(usize, &Experiment)> = (1..).zip(experiments).collect();
         let (before, others): (Vec<_>, Vec<_>) =
             numbered.into_iter().partition(|(_, experiment)| is_before(experiment));

@@ -12,10 +12,9 @@ use crate::cli::outcome::End;
 use crate::cli::pipeline::until_stopped;
 use crate::cli::run::{Run, complete};
 use crate::cluster::{Cluster, ErrorKind};
+use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
-use crate::report::Counts;
 use crate::report::escape::terminal_safe;
-use crate::report::event::Event;
 use crate::report::output::Output;
 use crate::surroundings::Surroundings;
 use crate::upgrade::recover::{self, Left, Recovered};
@@ -64,10 +63,10 @@ async fn recover(global: &GlobalArgs, run: &mut Run, arguments: &RecoverArgs) ->
     let left = until_stopped(stop, look(&*cluster, &run.surroundings, &arguments.allow_namespace)).await?;
     if left.is_empty() {
         print("Nothing is left to take back.\n")?;
-        return Ok(End::new(ExitCode::Success, "unchanged", Counts::default()));
+        return Ok(End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default()));
     }
     for message in left.describe() {
-        run.events.send(Event::Diagnostic { code: "left".to_owned(), message });
+        run.events.send(Event::Diagnostic { code: DiagnosticCode::Left, message });
     }
     run.confirm(global, "Take this back?").await?;
     let namespaces: BTreeSet<String> = left.namespaces();
@@ -80,9 +79,9 @@ async fn recover(global: &GlobalArgs, run: &mut Run, arguments: &RecoverArgs) ->
     // A lock is all that was left.
     print(if text.is_empty() { "The lock is free.\n" } else { &text })?;
     if recovered.failed.is_empty() && (accept || recovered.left.is_empty()) {
-        return Ok(End::new(ExitCode::Success, "succeeded", Counts::default()));
+        return Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()));
     }
-    let mut end = End::new(ExitCode::Partial, "failed", Counts::default());
+    let mut end = End::new(ExitCode::Partial, RunOutcome::Failed, Counts::default());
     if !recovered.failed.is_empty() {
         "something could not be taken back; its journal is kept".clone_into(&mut end.error);
         end.hints.push("correct the cause and run the same command again".to_owned());

@@ -7,7 +7,7 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 
 use super::mask::{is_masked, mask};
 use super::{FieldChange, Masked};
-use crate::report::event::FieldLine;
+use crate::event::FieldLine;
 
 /// Characters of a value that are shown.
 const MAX_VALUE: usize = 120;

@@ -5,13 +5,134 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome};
 use pushback_preflight::{Finding, ObjectRef, Operation, Position};
 use serde::Serialize;
 
 use crate::manifest::excerpt::Excerpt;
 
-/// Code of the diagnostics that say what a run is doing before its plan and its verdict are known.
-pub const PLANNING: &str = "planning";
+/// An enum whose variants each have one word: in the machine formats, and for people.
+macro_rules! words {
+    ($(#[$documentation:meta])* $name:ident { $($(#[$of_variant:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$documentation])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+        pub enum $name {
+            $($(#[$of_variant])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            /// Its word.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// How a run ended.
+    RunOutcome {
+        /// Everything is done.
+        Succeeded = "succeeded",
+        /// There was nothing to do.
+        Unchanged = "unchanged",
+        /// `diff`: there is something to do.
+        Changes = "changes",
+        /// `check`: no rule refuses.
+        Passed = "passed",
+        /// `check`: no rule ran.
+        Unchecked = "unchecked",
+        /// Preflight refused, and nothing was written.
+        Refused = "refused",
+        /// Another run holds the lock.
+        Locked = "locked",
+        /// A signal ended it.
+        Interrupted = "interrupted",
+        /// Time was up.
+        TimedOut = "timed out",
+        /// An error ended it, or something failed.
+        Failed = "failed",
+    }
+}
+
+words! {
+    /// How a change ended.
+    ChangeOutcome {
+        /// It is written.
+        Ok = "ok",
+        /// It could not be written.
+        Failed = "failed",
+        /// It was not tried.
+        Skipped = "skipped",
+        /// The deletion is accepted, and the object is still there.
+        Requested = "requested",
+    }
+}
+
+words! {
+    /// What an object is waited for.
+    Awaited {
+        /// That it works.
+        Ready = "ready",
+        /// That it is gone.
+        Deleted = "deleted",
+    }
+}
+
+words! {
+    /// How waiting for an object ended.
+    WaitOutcome {
+        /// It is as it was waited for.
+        Ok = "ok",
+        /// It never will be.
+        Failed = "failed",
+        /// It was not in time.
+        Timeout = "timeout",
+        /// The run ended before.
+        Interrupted = "interrupted",
+    }
+}
+
+words! {
+    /// How far a run came with an object that it leaves unfinished.
+    Unfinished {
+        /// Nothing was written.
+        NotApplied = "not applied",
+        /// The write was cut off.
+        Unknown = "unknown",
+        /// It could not be written, or will not become ready.
+        Failed = "failed",
+        /// It is written.
+        NotReady = "not ready",
+        /// Its deletion was requested.
+        NotDeleted = "not deleted",
+    }
+}
+
+words! {
+    /// What a diagnostic is about.
+    DiagnosticCode {
+        /// What the run is doing before its plan and its verdict are known.
+        Planning = "planning",
+        /// Somebody else holds the lock.
+        LockWaiting = "lock-waiting",
+        /// There is no app of this name.
+        NoApp = "no-app",
+        /// A program is about to be asked for credentials.
+        CredentialPlugin = "credential-plugin",
+        /// Why something is not ready cannot be said.
+        ReasonsUnknown = "reasons-unknown",
+        /// Experiments were written to files.
+        ExperimentsWritten = "experiments-written",
+        /// What experiments have left.
+        Left = "left",
+        /// How an experiment goes.
+        Experiment = "experiment",
+    }
+}
 
 /// One thing that happened. `seq` and `time` are added when it is written.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -55,8 +176,8 @@ pub enum Event {
     /// Preflight is done.
     #[serde(rename = "preflight")]
     Preflight {
-        /// `passed`, `warned`, `refused`, `unable`.
-        outcome: String,
+        /// What all rules came to.
+        outcome: PreflightOutcome,
         /// Each rule, in registry order.
         rules: Vec<RuleLine>,
         /// Time that it took.
@@ -77,8 +198,8 @@ pub enum Event {
         object: ObjectRef,
         /// What was done.
         operation: Operation,
-        /// `ok`, `failed`, `skipped`; `requested` for a deletion whose object is still there.
-        outcome: String,
+        /// How it ended.
+        outcome: ChangeOutcome,
         /// Why it failed or was skipped; how it was done where that is not the usual way.
         #[serde(skip_serializing_if = "String::is_empty")]
         message: String,
@@ -90,8 +211,8 @@ pub enum Event {
     WaitProgress {
         /// Object.
         object: ObjectRef,
-        /// What is waited for: `ready` or `deleted`.
-        wanted: String,
+        /// What is waited for.
+        wanted: Awaited,
         /// Where it stands: `2/4 ready`.
         message: String,
         /// Causes found below it: `pod web-6c9f: CrashLoopBackOff (exit 1)`.
@@ -105,10 +226,10 @@ pub enum Event {
     WaitDone {
         /// Object.
         object: ObjectRef,
-        /// What was waited for: `ready` or `deleted`.
-        wanted: String,
-        /// `ok`, `failed`, `timeout`, `interrupted`.
-        outcome: String,
+        /// What was waited for.
+        wanted: Awaited,
+        /// How it ended.
+        outcome: WaitOutcome,
         /// The last word on it.
         #[serde(skip_serializing_if = "String::is_empty")]
         message: String,
@@ -144,20 +265,19 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         position: Option<Position>,
     },
-    /// A fact about how the run goes that needs no action: [`PLANNING`], `lock-waiting`, `no-app`,
-    /// `credential-plugin`, `reasons-unknown`.
+    /// A fact about how the run goes that needs no action.
     #[serde(rename = "diagnostic")]
     Diagnostic {
-        /// Stable word.
-        code: String,
+        /// What it is about.
+        code: DiagnosticCode,
         /// One sentence.
         message: String,
     },
     /// The run is over. Always the last event.
     #[serde(rename = "run.end")]
     RunEnd {
-        /// `succeeded`, `unchanged`, `refused`, `failed`, `interrupted`…
-        outcome: String,
+        /// How it ended.
+        outcome: RunOutcome,
         /// The process' exit code.
         exit_code: u8,
         /// What was really done.
@@ -282,8 +402,8 @@ pub struct FieldLine {
 pub struct RuleLine {
     /// Rule.
     pub name: String,
-    /// `passed`, `warned`, `failed`, `unable`, `skipped`.
-    pub outcome: String,
+    /// What it came to.
+    pub outcome: RuleOutcome,
     /// Breaking findings.
     pub breaking: usize,
     /// Unknown findings.
@@ -303,8 +423,8 @@ pub struct RuleLine {
 pub struct UnfinishedLine {
     /// Object.
     pub object: ObjectRef,
-    /// `not applied`, `failed`, `not ready`, `not deleted`.
-    pub state: String,
+    /// How far the run came with it.
+    pub state: Unfinished,
     /// Why.
     pub message: String,
     /// Causes found below it.
