@@ -4,27 +4,19 @@ pub mod apply;
 pub mod arguments;
 pub mod check;
 pub mod completion;
-pub mod connect;
 pub mod delete;
 pub mod diff;
-pub mod error;
-pub mod input;
 pub mod inspect;
 pub mod list;
-pub mod outcome;
-pub mod pipeline;
-pub mod policy;
-pub mod record_run;
 pub mod rules;
 pub mod run;
-pub mod signals;
-pub mod unknown_app;
 pub mod upgrade;
 pub mod version;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::ExitCode;
+use crate::run::error::CommandError;
 pub use arguments::GlobalArgs;
 
 /// Applies Kubernetes manifests as one app, and pushes back before anything is written when the change is not safe.
@@ -77,7 +69,7 @@ impl Command {
     ///
     /// # Errors
     /// JSON is asked for.
-    fn require_output(&self, global: &GlobalArgs) -> Result<(), error::CommandError> {
+    fn require_output(&self, global: &GlobalArgs) -> Result<(), CommandError> {
         let has_json = match self {
             Self::Completion(_) => false,
             Self::Upgrade(arguments) => arguments.prints_events_or_json(),
@@ -86,7 +78,7 @@ impl Command {
         if has_json || global.output_format() != Some(arguments::OutputFormat::Json) {
             return Ok(());
         }
-        Err(error::CommandError::usage("this command has no JSON to print: --output json is not for it"))
+        Err(CommandError::usage("this command has no JSON to print: --output json is not for it"))
     }
 }
 
@@ -105,7 +97,7 @@ pub fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            return run::fail(&global, &error::CommandError::usage(format!("failed to start: {error}")));
+            return run::fail(&global, &CommandError::usage(format!("failed to start: {error}")));
         }
     };
     let code = runtime.block_on(async {

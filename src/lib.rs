@@ -21,6 +21,8 @@ pub mod upgrade;
 
 pub mod report;
 
+pub mod run;
+
 pub mod cli;
 
 pub mod exit;

@@ -5,18 +5,18 @@ use std::time::Duration;
 use clap::{Args, Parser};
 
 use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, PlanArgs, PreflightArgs, WriteArgs};
-use super::error::CommandError;
-use super::outcome::End;
-use super::pipeline::{self, Setup};
-use super::record_run::{self, Ended};
 use super::run::Run;
-use super::{input, signals};
 use crate::app::record::{AppError, Phase};
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;
 use crate::plan::Plan;
 use crate::report::DiffStyle;
+use crate::run::error::CommandError;
+use crate::run::outcome::End;
+use crate::run::pipeline::{self, Setup};
+use crate::run::write::{self, Ended};
+use crate::run::{input, signals};
 
 /// How often a plan is made anew before anything is written, when somebody else changes what it stands on.
 const ROUNDS: u32 = 4;
@@ -124,7 +124,7 @@ impl Apply<'_> {
         let mut local_lock = None;
         let mut confirmed: Option<Vec<crate::event::PlannedLine>> = None;
         for round in 1..=ROUNDS {
-            record_run::lock_locally(run, &setup, patience, &mut local_lock).await?;
+            write::lock_locally(run, &setup, patience, &mut local_lock).await?;
             let stop = run.stop.clone();
             let manifests = given.input.manifests.clone();
             let prepared = self.prepare(run, &setup, manifests, patience, round == 1);
@@ -144,7 +144,7 @@ impl Apply<'_> {
                     run.warn("plan-again", ANOTHER_RUN);
                     continue;
                 }
-                return Ok(record_run::refused(&report));
+                return Ok(write::refused(&report));
             }
             if self.upto == Upto::Verdict {
                 return Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()));
@@ -156,7 +156,7 @@ impl Apply<'_> {
             if let Some(code) = signals::exit_code(*run.stop.borrow()) {
                 return Err(CommandError::stopped(code));
             }
-            let writing = record_run::Writing {
+            let writing = write::Writing {
                 run,
                 setup: &setup,
                 write: &self.write,

@@ -8,9 +8,9 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use pushback_preflight::Waiver;
 
-use super::error::CommandError;
 use crate::report::report_file::ReportSpec;
 use crate::report::theme::ColorChoice;
+use crate::run::error::CommandError;
 
 /// Arguments of every command.
 #[derive(Clone, Debug, Args)]
@@ -363,7 +363,7 @@ fn color(text: &str) -> Result<ColorChoice, String> {
 }
 
 /// The app's name is the name of its record, a ConfigMap.
-pub(super) fn app_name(text: &str) -> Result<String, String> {
+pub(crate) fn app_name(text: &str) -> Result<String, String> {
     if text.starts_with("label:") {
         return Err("apps that are defined by a label selector are not supported yet".to_owned());
     }

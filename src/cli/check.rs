@@ -3,14 +3,14 @@
 use clap::Args;
 
 use super::arguments::{GlobalArgs, InputArgs, OptionalAppArgs, OutputFormat, PlanArgs, PreflightArgs};
-use super::error::CommandError;
-use super::outcome::End;
 use super::run::Run;
-use super::{input, pipeline, record_run};
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::report::DiffStyle;
 use crate::report::report_file::Document;
+use crate::run::error::CommandError;
+use crate::run::outcome::End;
+use crate::run::{input, pipeline, write};
 
 /// Plan and run the preflight rules.
 #[derive(Debug, Args)]
@@ -70,7 +70,7 @@ async fn check(global: &GlobalArgs, run: &mut Run, arguments: CheckArgs) -> Resu
         run.set_document(Document::of(pipeline::check_report(&setup, &plan, &report).to_json()));
     }
     let end = match report.outcome.refuses() {
-        true => record_run::refused(&report),
+        true => write::refused(&report),
         false if report.rules.is_empty() => End::new(ExitCode::Success, RunOutcome::Unchecked, Counts::default()),
         false => End::new(ExitCode::Success, RunOutcome::Passed, Counts::default()),
     };

@@ -5,16 +5,16 @@ use std::time::Duration;
 use clap::Args;
 
 use super::arguments::{AppArgs, GlobalArgs, PreflightArgs, WriteArgs};
-use super::error::CommandError;
-use super::outcome::End;
-use super::record_run::{self, Ended};
 use super::run::Run;
-use super::{input, pipeline, signals, unknown_app};
 use crate::app::record::{AppError, Phase};
 use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::plan;
 use crate::report::DiffStyle;
+use crate::run::error::CommandError;
+use crate::run::outcome::End;
+use crate::run::write::{self, Ended};
+use crate::run::{input, pipeline, signals, unknown_app};
 
 const ROUNDS: u32 = 4;
 
@@ -57,7 +57,7 @@ async fn delete(global: &GlobalArgs, run: &mut Run, arguments: &DeleteArgs) -> R
     let options = plan::Options::default();
     let mut confirmed: Option<Vec<crate::event::PlannedLine>> = None;
     for _ in 0..ROUNDS {
-        record_run::lock_locally(run, &setup, patience, &mut local_lock).await?;
+        write::lock_locally(run, &setup, patience, &mut local_lock).await?;
         let stop = run.stop.clone();
         let work = async {
             let observed = pipeline::look(run, &setup, Some(patience)).await?;
@@ -86,7 +86,7 @@ async fn delete(global: &GlobalArgs, run: &mut Run, arguments: &DeleteArgs) -> R
             return Ok(End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default()));
         };
         if report.outcome.refuses() {
-            return Ok(record_run::refused(&report));
+            return Ok(write::refused(&report));
         }
         let view = plan::View { config: &setup.config, text: false };
         let lines = plan::planned_lines(&plan, &view).1;
@@ -97,7 +97,7 @@ async fn delete(global: &GlobalArgs, run: &mut Run, arguments: &DeleteArgs) -> R
         if let Some(code) = signals::exit_code(*run.stop.borrow()) {
             return Err(CommandError::stopped(code));
         }
-        let writing = record_run::Writing {
+        let writing = write::Writing {
             run,
             setup: &setup,
             write,

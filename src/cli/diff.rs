@@ -5,15 +5,15 @@ use pushback_preflight::judge::{self, RunReport};
 use pushback_preflight::rule::Judgement;
 
 use super::arguments::{DiffArgs, GlobalArgs, InputArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
-use super::error::CommandError;
-use super::outcome::End;
-use super::pipeline::Setup;
 use super::run::Run;
-use super::{input, pipeline, record_run};
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::plan::Plan;
 use crate::report::DiffStyle;
+use crate::run::error::CommandError;
+use crate::run::outcome::End;
+use crate::run::pipeline::Setup;
+use crate::run::{input, pipeline, write};
 
 /// Show what apply would change.
 #[derive(Debug, Args)]
@@ -76,7 +76,7 @@ async fn show(global: &GlobalArgs, run: &mut Run, arguments: DiffCommandArgs) ->
     };
     let (plan, report) = pipeline::until_stopped(stop, work).await?;
     if report.outcome.refuses() {
-        let mut end = record_run::refused(&report);
+        let mut end = write::refused(&report);
         if !judged {
             end.error = report.rules.iter().flat_map(|rule| rule.unable.clone()).collect::<Vec<_>>().join("\n");
         }

@@ -9,14 +9,14 @@ use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::{Value, json};
 
 use super::arguments::{AppArgs, GlobalArgs, OutputFormat};
-use super::error::CommandError;
-use super::pipeline::reach_quietly;
-use super::unknown_app;
 use crate::app::record::{Observed, observe};
 use crate::apply::readiness::{self, State};
 use crate::plan::live::{self, Live};
 use crate::report::json::terminal_safe_json;
 use crate::report::table::Table;
+use crate::run::error::CommandError;
+use crate::run::pipeline::reach_quietly;
+use crate::run::unknown_app;
 
 /// Show an app.
 #[derive(Debug, Args)]

@@ -5,13 +5,13 @@ use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
 
 use super::arguments::{GlobalArgs, NamespaceArgs, OutputFormat};
-use super::error::CommandError;
-use super::pipeline::reach_quietly;
 use crate::app::identity::RECORD_LABEL;
 use crate::app::record::config_map_kind;
 use crate::cluster::{ListQuery, list_all};
 use crate::report::json::terminal_safe_json;
 use crate::report::table::Table;
+use crate::run::error::CommandError;
+use crate::run::pipeline::reach_quietly;
 
 /// List apps.
 #[derive(Debug, Args)]

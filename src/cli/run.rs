@@ -8,10 +8,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::arguments::{GlobalArgs, OutputFormat, PreflightArgs};
-use super::error::CommandError;
-use super::outcome::End;
-use super::pipeline::until_stopped;
-use super::signals;
 use crate::apply::engine::Stop;
 use crate::cluster::{Cluster, Notice, Notices};
 use crate::event::{DiagnosticCode, Event, Events};
@@ -22,6 +18,10 @@ use crate::report::output::Output;
 use crate::report::render::renderer;
 use crate::report::report_file::Document;
 use crate::report::{ColorChoice, DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, prompt, system_clock};
+use crate::run::error::CommandError;
+use crate::run::outcome::End;
+use crate::run::pipeline::until_stopped;
+use crate::run::signals;
 use crate::surroundings::{Surroundings, reason};
 
 /// A run under way.

@@ -3,8 +3,6 @@
 pub mod diff;
 pub mod diff_crds;
 pub mod execute;
-pub mod experiments;
-pub mod live;
 pub mod model;
 pub mod recover;
 pub mod release;
@@ -21,7 +19,6 @@ use pushback_preflight::operator::{Severity, compare, definitions, matching};
 use serde::Serialize;
 
 use super::arguments::{GlobalArgs, Output as OutputArgument};
-use super::error::CommandError;
 use super::run::{fail, theme};
 use crate::exit::ExitCode;
 use crate::manifest::{InputError, InputWarning};
@@ -30,6 +27,8 @@ use crate::report::json::terminal_safe_json;
 use crate::report::output::Output;
 use crate::report::report_file::write_text;
 use crate::report::words::counted;
+use crate::run::error::CommandError;
+use crate::run::upgrade::live;
 use crate::upgrade::sources::{self, Side};
 
 /// Compare two releases of an operator.

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{DefinitionsArgs, Ended, FailOn, MatchingArgs, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
-use crate::cli::error::CommandError;
 use crate::report::{release_markdown, release_text};
+use crate::run::error::CommandError;
 use crate::upgrade::sources;
 
 /// Say what changed between two releases.

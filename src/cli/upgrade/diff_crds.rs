@@ -7,9 +7,9 @@ use pushback_preflight::operator::definitions::{self, DefinitionsDiff, Verdicts}
 
 use super::{DefinitionsArgs, Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
-use crate::cli::error::CommandError;
 use crate::exit::ExitCode;
 use crate::report::definitions_text;
+use crate::run::error::CommandError;
 use crate::upgrade::sources::Side;
 
 /// Say every difference between the CustomResourceDefinitions of two releases.

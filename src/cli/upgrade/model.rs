@@ -8,11 +8,11 @@ use pushback_preflight::operator::derive::{self, Given, Settings};
 use pushback_preflight::operator::print;
 use serde_json::Value;
 
-use super::live::{self, LiveApp};
 use super::{Ended, output_path, warn};
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output as OutputArgument, app_name};
-use crate::cli::error::CommandError;
 use crate::exit::ExitCode;
+use crate::run::error::CommandError;
+use crate::run::upgrade::live::{self, LiveApp};
 use crate::upgrade::sources;
 
 /// Work with operator models.

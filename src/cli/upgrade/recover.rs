@@ -6,16 +6,16 @@ use clap::Args;
 
 use super::execute::{LockArgs, locked, require_server};
 use crate::cli::arguments::GlobalArgs;
-use crate::cli::connect::connect;
-use crate::cli::error::CommandError;
-use crate::cli::outcome::End;
-use crate::cli::pipeline::until_stopped;
 use crate::cli::run::{Run, complete};
 use crate::cluster::{Cluster, ErrorKind};
 use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::report::escape::terminal_safe;
 use crate::report::output::Output;
+use crate::run::connect::connect;
+use crate::run::error::CommandError;
+use crate::run::outcome::End;
+use crate::run::pipeline::until_stopped;
 use crate::surroundings::Surroundings;
 use crate::upgrade::recover::{self, Left, Recovered};
 

@@ -6,10 +6,10 @@ use pushback_preflight::operator::{experiment, suite};
 
 use super::{Ended, warn};
 use crate::cli::arguments::GlobalArgs;
-use crate::cli::error::CommandError;
 use crate::exit::ExitCode;
 use crate::manifest::collect::{self, LoadOptions};
 use crate::manifest::{InputError, InputWarning, Manifest};
+use crate::run::error::CommandError;
 use crate::upgrade::suite_folder;
 
 /// Check chaos experiments.

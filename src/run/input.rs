@@ -6,9 +6,9 @@ use pushback_preflight::rules::upgrade_diff::{self, NAME as UPGRADE_DIFF};
 use pushback_preflight::selection::Selection;
 use pushback_preflight::{Answer, Need};
 
-use super::arguments::InputArgs;
 use super::error::CommandError;
 use super::policy::Configured;
+use crate::cli::arguments::InputArgs;
 use crate::manifest::Input;
 use crate::manifest::collect::{self, LoadOptions};
 use crate::upgrade::sources;

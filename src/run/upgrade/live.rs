@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::app::record::observe;
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs, app_name};
-use crate::cli::error::CommandError;
-use crate::cli::pipeline::reach_quietly;
 use crate::manifest::Manifest;
 use crate::plan::live;
+use crate::run::error::CommandError;
+use crate::run::pipeline::reach_quietly;
 use crate::upgrade::sources::{Naming, Side};
 
 /// What names a live app among the inputs of a side: `app:NAME`, `app:NAMESPACE/NAME`.

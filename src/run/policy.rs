@@ -6,8 +6,8 @@ use pushback_preflight::selection::{ConfigRule, SelectionError};
 use pushback_preflight::waiver::Waiver;
 use pushback_preflight::{PathSegment, Position};
 
-use super::arguments::{PolicyFrom, PreflightArgs};
 use super::error::CommandError;
+use crate::cli::arguments::{PolicyFrom, PreflightArgs};
 use crate::config::{self, Config, PreflightRule, PreflightWaiver};
 use crate::manifest::collect;
 use crate::manifest::{InputError, InputWarning, Manifest, shown_input, yaml};

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::arguments::{GlobalArgs, NamespaceArgs};
 use super::error::CommandError;
 use crate::app::record::AppName;
+use crate::cli::arguments::{GlobalArgs, NamespaceArgs};
 use crate::cluster::directory::DirectoryCluster;
 use crate::cluster::kube::{Announce, ConnectOptions, KubeCluster};
 use crate::cluster::{Cluster, Notices};

@@ -263,7 +263,7 @@ impl Trial {
         }
         self.runtime.block_on(async {
             let plan = self.plan(&configured.config, objects).await?;
-            let answers = crate::cli::input::models(&policy.selection).expect("no file is read for a release");
+            let answers = crate::run::input::models(&policy.selection).expect("no file is read for a release");
             let (kinds, day) = (self.cluster.kinds().await.expect("kinds"), "2026-11-21");
             let ran = check::run(&*self.cluster, &kinds, &plan, policy.selection, answers, &policy.waivers, day).await;
             let writes = plan.objects.iter().map(|planned| {

@@ -8,9 +8,9 @@ use pushback_preflight::operator::experiment::{self, Experiment};
 use pushback_preflight::operator::suite;
 use serde_json::Value;
 
-use crate::cli::error::CommandError;
 use crate::manifest::collect::{self, LoadOptions};
 use crate::manifest::{Input, InputError, Manifest};
+use crate::run::error::CommandError;
 use crate::upgrade::suite_folder;
 
 /// What was given.

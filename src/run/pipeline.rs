@@ -16,18 +16,18 @@ use pushback_preflight::waiver::{Accepted, Waiver};
 use pushback_preflight::{Answer, Facts, Finding, Need};
 use serde_json::Value;
 
-use super::arguments::{AppArgs, GlobalArgs, InputArgs, NamespaceArgs, OutputFormat, PlanArgs, PreflightArgs};
 use super::connect::{Connected, Namespaces, connect};
 use super::error::CommandError;
 use super::input;
 use super::policy::Configured;
-use super::run::Run;
 use super::signals;
 use crate::app::lock;
 use crate::app::record::{AppError, AppName, Observed, observe};
 use crate::apply::engine::Stop;
 use crate::check::second_look::SecondLook;
 use crate::check::{self, Ran};
+use crate::cli::arguments::{AppArgs, GlobalArgs, InputArgs, NamespaceArgs, OutputFormat, PlanArgs, PreflightArgs};
+use crate::cli::run::Run;
 use crate::cluster::{Cluster, ClusterError, Kinds};
 use crate::config::Config;
 use crate::event::{Counts, DiagnosticCode, Event, RuleLine};
@@ -247,7 +247,7 @@ pub async fn reach_quietly(
     namespace: &NamespaceArgs,
 ) -> Result<(Arc<dyn Cluster>, Arc<Kinds>, Namespaces), CommandError> {
     let announce = |text: &str| {
-        let theme = super::run::theme(global, std::io::stderr().is_terminal());
+        let theme = crate::cli::run::theme(global, std::io::stderr().is_terminal());
         Output::standard().progress(&error_text::note_text(text, theme));
     };
     let connected = connect(global, None, &announce).await?;
