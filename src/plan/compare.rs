@@ -323,7 +323,7 @@ async fn with_state(
                 && can_be_created(context, desired, address).await =>
         {
             compared.operation = Operation::Replace;
-            compared.fields = diff::diff(&live, &body, &DiffOptions::default());
+            compared.fields = diff::diff(&live, &estimate::replaced(&live, &body), &DiffOptions::default());
             compared.verification = Verification::NotVerified("it is deleted and created anew".to_owned());
             compared.notes.push(format!("replaced, because the server refuses the update: {}", error.message));
         }

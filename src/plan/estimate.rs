@@ -13,16 +13,30 @@ use crate::config::path;
 #[must_use]
 pub(super) fn applied(live: &Value, manifest: &Value) -> Value {
     let managers = fields::managers(live).unwrap_or_default();
-    let union =
-        |entries: &[&ManagerEntry]| entries.iter().fold(FieldSet::default(), |union, entry| union.union(&entry.fields));
     let is_ours = |entry: &&ManagerEntry| entry.owner.manager == FIELD_MANAGER && entry.owner.operation == "Apply";
     let (ours, others): (Vec<&ManagerEntry>, Vec<&ManagerEntry>) = managers.iter().partition(is_ours);
-    let (ours, others) = (union(&ours), union(&others));
-    let all = ours.union(&others);
+    over(live, manifest, &union(ours), &union(others))
+}
+
+/// What the object is once it is deleted and created anew, as far as that can be known here: what anybody has set goes
+/// where the manifest does not set it, and what nobody has set the server fills in again.
+#[must_use]
+pub(super) fn replaced(live: &Value, manifest: &Value) -> Value {
+    let managers = fields::managers(live).unwrap_or_default();
+    over(live, manifest, &union(&managers), &FieldSet::default())
+}
+
+fn union<'a>(entries: impl IntoIterator<Item = &'a ManagerEntry>) -> FieldSet {
+    entries.into_iter().fold(FieldSet::default(), |union, entry| union.union(&entry.fields))
+}
+
+/// The manifest over what is live, without what is in `going` alone and the manifest no longer sets.
+fn over(live: &Value, manifest: &Value, going: &FieldSet, staying: &FieldSet) -> Value {
+    let all = going.union(staying);
     let mut result = live.clone();
     overlay(&mut result, manifest, Some(&all));
-    let lost = ours.lost(&present(&all, manifest));
-    let lost = lost.iter().filter(|path| others.below(path).is_none_or(FieldSet::is_empty));
+    let lost = going.lost(&present(&all, manifest));
+    let lost = lost.iter().filter(|path| staying.below(path).is_none_or(FieldSet::is_empty));
     let mut places: Vec<Vec<PathSegment>> = lost.filter_map(|path| fields::resolve(path, &result)).collect();
     // What comes later in a list goes first.
     places.sort_by(|left, right| right.cmp(left));
@@ -151,6 +165,14 @@ mod tests {
             applied(&live, &manifest)["spec"],
             json!({
                 "selector": {"app": "b"}, "replicas": 2, "strategy": {"type": "RollingUpdate"},
+                "containers": [{"name": "web", "image": "web:2", "imagePullPolicy": "IfNotPresent"}],
+            })
+        );
+        // Anew, it has nothing of anybody else either.
+        assert_eq!(
+            replaced(&live, &manifest)["spec"],
+            json!({
+                "selector": {"app": "b"}, "strategy": {"type": "RollingUpdate"},
                 "containers": [{"name": "web", "image": "web:2", "imagePullPolicy": "IfNotPresent"}],
             })
         );

@@ -47,6 +47,10 @@ fn line(planned: &Planned, masker: &Masker, text: bool) -> PlannedLine {
                 estimated = estimate::applied(live, desired);
                 Some(&estimated)
             }
+            (Operation::Replace, None, Some(desired), Some(live)) => {
+                estimated = estimate::replaced(live, desired);
+                Some(&estimated)
+            }
             (_, None, desired, _) => desired.as_deref(),
         };
         diff::text(change.live.as_deref(), new, &masked)

@@ -17,6 +17,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Controllers: nothing_is_written_for_a_new_app_that_is_refused,
         Controllers: an_object_that_its_new_definition_refuses_fails_alone,
         ApiServer: a_refused_update_takes_nothing_away_that_the_server_filled_in,
+        ApiServer: a_replacement_takes_away_what_was_set_and_not_what_the_server_filled_in,
         Controllers: a_webhook_that_is_down_lets_nothing_through,
         ApiServer: what_a_rule_and_the_server_refuse_is_told_once,
     ]
@@ -386,4 +387,47 @@ fn what_a_rule_and_the_server_refuse_is_told_once() {
     ];
     assert_eq!(rows(&waived), both, "{waived:#?}");
     app.delete(&["--preflight=none"]).expect(0);
+}
+
+fn a_replacement_takes_away_what_was_set_and_not_what_the_server_filled_in() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("replacement-shown");
+    let pushback = Pushback::on(cluster);
+    let probe = "          readinessProbe: {tcpSocket: {port: 80}}\n          env: [{name: A, value: b}]\n---";
+    let strategy = "name: web, annotations: {kapp.k14s.io/update-strategy: fallback-on-replace}";
+    let good = GOOD.replacen("---", probe, 1).replacen("name: web", strategy, 1);
+    pushback.write("app.yaml", &good);
+    let app = ["-a", "shop", "-n", &namespace, "-f", "app.yaml"];
+    pushback.run(&[&["apply", "--yes", "--wait=false"], &app[..]].concat()).expect(0);
+    // Somebody else's annotation does not come back with the new object.
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/web?fieldManager=somebody");
+    let noted = json!({"metadata": {"annotations": {"example.com/note": "mine"}}});
+    let merge = Some("application/merge-patch+json");
+    cluster.api().request("PATCH", &path, merge, Some(&noted)).expect("an answer").ok();
+    let bad = good.replace("app: web}", "app: other}").replace("web:1", "web:2");
+    pushback.write("app.yaml", bad.replace("          env: [{name: A, value: b}]\n", ""));
+    let ran = pushback.run(&[&["diff", "-o", "json"], &app[..]].concat()).expect(0);
+    let plan = ran.events_of("plan").pop().expect("a plan");
+    let change = plan["changes"].as_array().expect("changes").iter().find(|change| change["operation"] == "replace");
+    let mut fields = change.expect("a replacement")["fields"].as_array().expect("fields").clone();
+    // Its controller sets it when it comes to it.
+    fields.retain(|field| field["path"] != "metadata.annotations[\"deployment.kubernetes.io/revision\"]");
+    let main = "spec.template.spec.containers[name=main]";
+    assert_eq!(
+        fields,
+        [
+            json!({"path": "metadata.annotations[\"example.com/note\"]", "old": "mine"}),
+            json!({"path": "spec.selector.matchLabels.app", "old": "web", "new": "other"}),
+            json!({"path": "spec.template.metadata.labels.app", "old": "web", "new": "other"}),
+            json!({"path": format!("{main}.image"), "old": "registry.example/web:1", "new": "registry.example/web:2"}),
+            json!({"path": format!("{main}.env"), "old": "[{name: A, value: b}]"}),
+        ]
+    );
+    let text = pushback.run(&[&["diff", "-c"], &app[..]].concat()).expect(0).stdout;
+    let gone: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with("- ")).collect();
+    assert!(
+        gone.iter().any(|line| line.contains("example.com/note"))
+            && gone.iter().all(|line| !line.contains("Policy") && !line.contains("Seconds")),
+        "{text}"
+    );
 }
