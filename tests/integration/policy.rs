@@ -1,9 +1,13 @@
 //! Policy sources: with one, what a release carries beside its manifests is followed where it tightens and never where
 //! it loosens; without one it decides, and output, reports and history tell what it has loosened.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::support::{Pushback, Ran, TestCase, cases};
+use crate::support::apply::{TestApp, parse_text};
+use crate::support::proxy::{Fault, FaultProxy, Verb, matching};
+use crate::support::{Pushback, Ran, TestCase, TestCluster, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
@@ -15,6 +19,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: masks_of_the_policy_stay_whatever_the_release_says,
         Nothing: files_are_named_by_the_policy_alone,
         Nothing: a_waiver_is_for_one_change_and_so_many_objects,
+        ApiServer: what_an_unfinished_run_has_waived_is_not_waived_for_more_objects,
         Nothing: a_policy_of_the_old_side_that_cannot_be_read_is_an_error,
     ]
 }
@@ -264,6 +269,51 @@ fn a_waiver_is_for_one_change_and_so_many_objects() {
     let refused =
         pushback.run(&["check", "-f", "app", "--cluster", "dir:live", "--waive", "9c1185a5deadbeef=short"]).expect(1);
     assert!(refused.stderr.contains("32 hexadecimal digits"), "{}", refused.stderr);
+}
+
+/// Without a number of its own a waiver covers as many objects as there were when it was given, until the change is done.
+fn what_an_unfinished_run_has_waived_is_not_waived_for_more_objects() {
+    let cluster = TestCluster::shared();
+    let proxy = FaultProxy::start(cluster.kubeconfig_path());
+    let pushback = Pushback::with_kubeconfig(&proxy.kubeconfig());
+    let app = TestApp::of(pushback, "waived", &cluster.namespace("waived"));
+    let (api, namespace) = (cluster.api(), app.namespace.as_str());
+    let group = format!("{namespace}.ex.com");
+    let input = |maximum| definition(maximum, "").replace("ex.com", &group);
+    app.apply(&input(100), &[]).expect(0);
+    let objects = format!("/apis/{group}/v1/namespaces/{namespace}/foos");
+    wait_until("the kind is served", Duration::from_secs(60), || (api.get(&objects).status == 200).then_some(()));
+    let create = |name: &str| {
+        let object = json!({"apiVersion": format!("{group}/v1"), "kind": "Foo", "metadata": {"name": name}, "spec": {"size": 50}});
+        api.post(&objects, &object).ok();
+    };
+    ["one", "two"].into_iter().for_each(create);
+    let refused = app.apply(&input(10), &[]).expect(10);
+    let finding = refused.events_of("finding").remove(0)["finding"].take();
+    assert_eq!(finding["liveObjects"]["affected"], 2, "{finding:#}");
+    let fingerprint = finding["fingerprint"].as_str().expect("a fingerprint");
+    let waiver = format!("{fingerprint}=known");
+    let apply = |code: i32| app.apply(&input(10), &["--waive", &waiver]).expect(code);
+    let accepted = || parse_text(&app.record()["data"]["pushback"])["accepted"].clone();
+
+    // The waiver counts, and the change does not come to its end.
+    proxy.on(matching(Verb::Apply, "customresourcedefinitions"), Fault::status(403));
+    apply(20);
+    assert_eq!(accepted(), json!({fingerprint: 2}));
+    create("three");
+    let grown = apply(10);
+    let told =
+        grown.events_of("finding").iter().map(|event| event["finding"]["message"].to_string()).collect::<String>();
+    assert!(told.contains("was given for 2 affected objects, and there are 3"), "{told}");
+    assert_eq!(accepted(), json!({fingerprint: 2}), "what refuses accepts nothing");
+    // As many as then are covered, and so are fewer.
+    api.delete(&format!("{objects}/three"));
+    apply(20);
+    api.delete(&format!("{objects}/two"));
+    proxy.clear();
+    apply(0);
+    assert_eq!(accepted(), Value::Null, "what is done is not waived again");
+    app.delete(&["--preflight=none"]).expect(0);
 }
 
 fn a_policy_of_the_old_side_that_cannot_be_read_is_an_error() {
