@@ -2,23 +2,27 @@
 //! pairs, under each kind of policy source: no verdict gets better among runs that would write the same. What there is to
 //! append comes from the tables of the code, so that a new key is tried without anybody thinking of it.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use clap::Parser;
-use pushback_preflight::rule::{Setting, SettingKind};
+use pushback_preflight::facts::{ChangeSet, Facts};
+use pushback_preflight::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
 use pushback_preflight::settings::COMMON;
-use pushback_preflight::{ObjectRef, Operation, RunReport, Severity, registry};
+use pushback_preflight::{Finding, Need, Needs, ObjectRef, Operation, RunReport, Severity, registry};
 use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::app::record::{AppName, Observed};
 use crate::check;
-use crate::cluster::Cluster;
 use crate::cluster::directory::DirectoryCluster;
+use crate::cluster::{Cluster, Kinds};
 use crate::plan::annotations::{ACCEPTED, LATER, PREFIX, WRITTEN};
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, Plan};
@@ -202,10 +206,67 @@ fn manifest(value: Value) -> Manifest {
     Manifest { object: ObjectRef::of(&value), value, positions }
 }
 
+/// A rule that looks at the same once: what it says goes by the facts and its settings. Whatever is appended, the facts
+/// of one plan are the same.
+#[derive(Debug)]
+struct Once {
+    rule: &'static dyn Rule,
+    said: Mutex<HashMap<String, Said>>,
+}
+
+/// What a rule has come to, or the facts that it still takes.
+#[derive(Clone, Debug)]
+enum Said {
+    Done(Vec<Finding>, Vec<String>),
+    More(Needs),
+}
+
+/// Which of the trial's plans is judged.
+static PLAN: AtomicUsize = AtomicUsize::new(0);
+
+static ONCE: LazyLock<Vec<Once>> =
+    LazyLock::new(|| registry::RULES.iter().map(|rule| Once { rule: *rule, said: Mutex::default() }).collect());
+
+impl Rule for Once {
+    fn meta(&self) -> &'static RuleMeta {
+        self.rule.meta()
+    }
+
+    fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs {
+        self.rule.plan(changes, settings)
+    }
+
+    fn compares_the_whole(&self) -> bool {
+        self.rule.compares_the_whole()
+    }
+
+    fn check(&self, facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
+        let plan = PLAN.load(Ordering::Relaxed);
+        let goes_by = format!("{plan} {settings:?} {:?} {:?}", facts.rules, facts.answers);
+        let mut said = self.said.lock().expect("no trial has panicked");
+        let said = said.entry(goes_by).or_insert_with(|| match self.rule.check(facts, settings, memory) {
+            Checked::Done(Judgement { findings, unable }) => Said::Done(findings, unable),
+            Checked::More(needs) => Said::More(needs),
+        });
+        match said.clone() {
+            Said::Done(findings, unable) => Checked::Done(Judgement { findings, unable }),
+            Said::More(needs) => Checked::More(needs),
+        }
+    }
+
+    fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
+        self.rule.fold(facts, need, memory, state, page);
+    }
+}
+
 /// A release beside what is there.
 struct Trial {
     cluster: Box<dyn Cluster>,
+    kinds: Arc<Kinds>,
     runtime: tokio::runtime::Runtime,
+    arguments: BTreeMap<From, PreflightArgs>,
+    /// Plans with their numbers, by what they go by; `None` where the input is refused as such.
+    plans: RefCell<HashMap<String, (usize, Option<Rc<Plan>>)>>,
     _folder: tempfile::TempDir,
 }
 
@@ -242,7 +303,9 @@ impl Trial {
         }
         let cluster = Box::new(DirectoryCluster::open(Path::new(folder.path())).expect("a folder"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        Self { cluster, runtime, _folder: folder }
+        let kinds = runtime.block_on(cluster.kinds()).expect("kinds");
+        let arguments = SOURCES.map(|from| (from, from.arguments())).into();
+        Self { cluster, kinds, runtime, arguments, plans: RefCell::default(), _folder: folder }
     }
 
     /// `None` where the input is refused as such.
@@ -253,19 +316,23 @@ impl Trial {
         });
         let configured =
             from.configured(&documents.cloned().reduce(joined).map(manifest).into_iter().collect::<Vec<_>>())?;
-        let arguments = from.arguments();
-        let policy = configured.resolve(&arguments).ok()?;
-        let mut objects = definitions(true);
+        let mut policy = configured.resolve(&self.arguments[&from]).ok()?;
+        for selected in &mut policy.selection.rules {
+            let once = ONCE.iter().find(|once| once.meta().name == selected.rule.meta().name);
+            selected.rule = once.expect("it is in the registry");
+        }
+        let mut annotations = Map::new();
         for item in items {
             if let Item::Annotation(key, value) = item {
-                objects.iter_mut().for_each(|object| object["metadata"]["annotations"][key] = json!(value));
+                annotations.insert(key.clone(), json!(value));
             }
         }
+        let plan = self.plan_once(&configured.config, &annotations)?;
         self.runtime.block_on(async {
-            let plan = self.plan(&configured.config, objects).await?;
             let answers = crate::run::input::models(&policy.selection).expect("no file is read for a release");
-            let (kinds, day) = (self.cluster.kinds().await.expect("kinds"), "2026-11-21");
-            let ran = check::run(&*self.cluster, &kinds, &plan, policy.selection, answers, &policy.waivers, day).await;
+            let Policy { selection, waivers } = policy;
+            let day = "2026-11-21";
+            let ran = check::run(&*self.cluster, &self.kinds, &plan, selection, answers, &waivers, day).await;
             let writes = plan.objects.iter().map(|planned| {
                 let desired = planned.change.desired.as_deref().cloned().map(without_annotations);
                 (planned.change.operation, desired)
@@ -274,16 +341,37 @@ impl Trial {
         })
     }
 
+    /// What is planned goes by the annotations, and by all of the Config that is no policy.
+    fn plan_once(&self, config: &Config, annotations: &Map<String, Value>) -> Option<Rc<Plan>> {
+        let config = Config {
+            preflight_rules: None,
+            preflight_rules_at: None,
+            policy_loosening: None,
+            preflight_waivers: Vec::new(),
+            ..config.clone()
+        };
+        let mut plans = self.plans.borrow_mut();
+        let number = plans.len();
+        let (number, plan) = plans.entry(format!("{config:?} {annotations:?}")).or_insert_with(|| {
+            let mut objects = definitions(true);
+            for object in objects.iter_mut().filter(|_| !annotations.is_empty()) {
+                object["metadata"]["annotations"] = json!(annotations);
+            }
+            (number, self.runtime.block_on(self.plan(&config, objects)).map(Rc::new))
+        });
+        PLAN.store(*number, Ordering::Relaxed);
+        plan.clone()
+    }
+
     async fn plan(&self, config: &Config, objects: Vec<Value>) -> Option<Plan> {
-        let kinds = self.cluster.kinds().await.expect("kinds");
         let placement = Placement { default_namespace: "default".to_owned(), ..Placement::default() };
         let manifests = objects.into_iter().map(manifest).collect();
-        let wanted = desired::prepare(manifests, &kinds, &placement, &mut Vec::new()).ok()?;
+        let wanted = desired::prepare(manifests, &self.kinds, &placement, &mut Vec::new()).ok()?;
         let app = AppName { name: "check".to_owned(), namespace: "default".to_owned() };
         let options = plan::Options { override_ownership: true, ..plan::Options::default() };
         let request = plan::Request {
             cluster: &*self.cluster,
-            kinds: &kinds,
+            kinds: &self.kinds,
             config,
             observed: Observed::unrecorded(app),
             label_value: "check".to_owned(),
