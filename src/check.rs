@@ -1,6 +1,7 @@
 //! Gathers the facts that the selected rules need, all together and concurrently, and lets them judge.
 
 mod gather;
+pub mod report;
 pub mod second_look;
 
 use std::collections::BTreeMap;

@@ -8,8 +8,9 @@ pub mod delete;
 pub mod diff;
 pub mod inspect;
 pub mod list;
+pub mod reports;
 pub mod rules;
-pub mod run;
+pub mod screen;
 pub mod upgrade;
 pub mod version;
 
@@ -87,17 +88,17 @@ impl Command {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return run::not_parsed(error, &std::env::args_os().collect::<Vec<_>>()),
+        Err(error) => return screen::not_parsed(error, &std::env::args_os().collect::<Vec<_>>()),
     };
     let Cli { global, command } = cli;
     if let Err(error) = command.require_output(&global) {
-        return run::fail(&global, &error);
+        return screen::fail(&global, &error);
     }
-    run::start_logging(global.verbose);
+    screen::start_logging(global.verbose);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            return run::fail(&global, &CommandError::usage(format!("failed to start: {error}")));
+            return screen::fail(&global, &CommandError::usage(format!("failed to start: {error}")));
         }
     };
     let code = runtime.block_on(async {
@@ -106,15 +107,15 @@ pub fn main() -> ExitCode {
             Command::Delete(arguments) => delete::run(&global, arguments).await,
             Command::Diff(arguments) => diff::run(&global, arguments).await,
             Command::Check(arguments) => check::run(&global, arguments).await,
-            Command::Inspect(arguments) => run::simple(&global, inspect::run(&global, arguments).await),
-            Command::List(arguments) => run::simple(&global, list::run(&global, arguments).await),
-            Command::Rules(arguments) => run::simple(&global, rules::run(&global, &arguments)),
+            Command::Inspect(arguments) => screen::simple(&global, inspect::run(&global, arguments).await),
+            Command::List(arguments) => screen::simple(&global, list::run(&global, arguments).await),
+            Command::Rules(arguments) => screen::simple(&global, rules::run(&global, &arguments)),
             Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
             Command::SimulateUpgrade(arguments) => upgrade::simulate::run(&global, arguments).await,
             Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments).await,
             Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),
-            Command::Version => run::simple(&global, version::run(&global)),
-            Command::Completion(arguments) => run::simple(&global, completion::run(&arguments)),
+            Command::Version => screen::simple(&global, version::run(&global)),
+            Command::Completion(arguments) => screen::simple(&global, completion::run(&arguments)),
         }
     });
     // Watches and retries that are still under way have nobody left to tell.

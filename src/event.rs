@@ -11,6 +11,9 @@ use serde::Serialize;
 
 use crate::manifest::excerpt::Excerpt;
 
+/// Version of the lines.
+pub const SCHEMA_VERSION: u32 = 1;
+
 /// An enum whose variants each have one word: in the machine formats, and for people.
 macro_rules! words {
     ($(#[$documentation:meta])* $name:ident { $($(#[$of_variant:meta])* $variant:ident = $word:literal,)+ }) => {

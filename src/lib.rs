@@ -29,6 +29,10 @@ pub mod exit;
 
 pub mod surroundings;
 
+mod atomic_file;
+
 mod path_safety;
 
 mod redact;
+
+mod text;

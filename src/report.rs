@@ -38,7 +38,6 @@ pub mod words;
 #[cfg(test)]
 mod fixture;
 
-pub use json_report::CheckReport;
 pub use render::{DiffStyle, Format, RenderOptions, Reporter, system_clock};
 pub use report_file::ReportSpec;
 pub use theme::{ColorChoice, Theme};

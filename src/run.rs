@@ -1,12 +1,25 @@
 //! What every command walks: set up, look at the app, plan, judge, write. Each stops at its own room.
 
+pub mod apply;
+pub mod compare;
 pub mod connect;
+pub mod delete;
 pub mod error;
 pub mod input;
+pub mod judging;
+pub mod look;
+pub mod options;
 pub mod outcome;
-pub mod pipeline;
+pub mod planning;
 pub mod policy;
+pub mod running;
+pub mod setup;
 pub mod signals;
 pub mod unknown_app;
 pub mod upgrade;
 pub mod write;
+
+pub use running::Run;
+
+/// How often a plan is made anew before anything is written, when somebody else changes what it stands on.
+const ROUNDS: u32 = 4;

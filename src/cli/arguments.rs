@@ -8,9 +8,20 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use pushback_preflight::Waiver;
 
+use super::reports::{Reports, StandardOutput};
+use super::screen::HeldDocument;
+use crate::apply::engine;
+use crate::cluster::kube::ConnectOptions;
+use crate::manifest::collect::LoadOptions;
+use crate::plan::UpdateStrategy;
+use crate::report::DiffStyle;
 use crate::report::report_file::ReportSpec;
 use crate::report::theme::ColorChoice;
+use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
+use crate::run::options::{
+    AppOptions, InputOptions, LockOptions, NamespaceOptions, PlanOptions, PreflightOptions, WriteOptions,
+};
 
 /// Arguments of every command.
 #[derive(Clone, Debug, Args)]
@@ -71,6 +82,35 @@ impl GlobalArgs {
             _ => None,
         }
     }
+
+    /// Whether JSON is asked for.
+    #[must_use]
+    pub fn wants_json(&self) -> bool {
+        self.output_format() == Some(OutputFormat::Json)
+    }
+
+    /// What standard output holds of a run with events.
+    #[must_use]
+    pub fn standard_output(&self) -> StandardOutput {
+        if self.wants_json() { StandardOutput::Events } else { StandardOutput::Text }
+    }
+
+    /// The cluster.
+    ///
+    /// # Errors
+    /// `--cluster` names none.
+    pub fn cluster(&self) -> Result<ClusterOptions, CommandError> {
+        let server = ConnectOptions {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.kubeconfig_context.clone(),
+            impersonate: self.as_user.clone(),
+            impersonate_groups: self.as_group.clone(),
+            credential_plugins: self.credential_plugins.clone(),
+            request_timeout: self.request_timeout,
+            ..ConnectOptions::default()
+        };
+        ClusterOptions::of(&self.cluster, server)
+    }
 }
 
 /// What `--output` means: a format, and a path in the commands that compare releases, as they are published.
@@ -116,16 +156,24 @@ pub struct OptionalAppArgs {
     pub namespace: NamespaceArgs,
 }
 
+impl AppArgs {
+    /// The app.
+    #[must_use]
+    pub fn resolve(self) -> AppOptions {
+        AppOptions { name: self.app, namespace: self.namespace.resolve(), is_named: true }
+    }
+}
+
 impl OptionalAppArgs {
-    /// The app, and whether the user named it.
+    /// The app.
     ///
     /// # Errors
     /// None is named, and the cluster is an API server: what is there belongs to many.
-    pub fn resolve(&self, global: &GlobalArgs) -> Result<(AppArgs, bool), CommandError> {
-        let namespace = self.namespace.clone();
-        match &self.app {
-            Some(app) => Ok((AppArgs { app: app.clone(), namespace }, true)),
-            None if global.cluster != "kube" => Ok((AppArgs { app: "check".to_owned(), namespace }, false)),
+    pub fn resolve(self, global: &GlobalArgs) -> Result<AppOptions, CommandError> {
+        let namespace = self.namespace.resolve();
+        match self.app {
+            Some(name) => Ok(AppOptions { name, namespace, is_named: true }),
+            None if global.cluster != "kube" => Ok(AppOptions { name: "check".to_owned(), namespace, is_named: false }),
             None => Err(CommandError::usage_with_hint(
                 "no app is named",
                 "name it with -a NAME; it can be left out where --cluster is a folder, a file or a git ref",
@@ -149,6 +197,14 @@ pub struct NamespaceArgs {
     /// Namespace of the app's record alone
     #[arg(long, value_name = "NAME")]
     pub app_namespace: Option<String>,
+}
+
+impl NamespaceArgs {
+    /// The namespaces.
+    #[must_use]
+    pub fn resolve(self) -> NamespaceOptions {
+        NamespaceOptions { namespace: self.namespace, of_record: self.app_namespace }
+    }
 }
 
 /// What is applied.
@@ -177,6 +233,32 @@ pub struct InputArgs {
     /// Allow an input without any object: everything that the app owns is deleted
     #[arg(long, hide_short_help = true)]
     pub dangerous_allow_empty_list_of_resources: bool,
+}
+
+impl InputArgs {
+    /// What is applied, and how it is planned.
+    #[must_use]
+    pub fn resolve(self, plan: PlanArgs) -> (InputOptions, PlanOptions) {
+        let load = LoadOptions {
+            allow_empty: self.dangerous_allow_empty_list_of_resources,
+            allow_http: self.allow_http,
+            follow_links: self.follow_links,
+            ..LoadOptions::default()
+        };
+        let input = InputOptions { files: self.files, config: self.config, load };
+        let plan = PlanOptions {
+            into_namespace: self.into_ns,
+            map_namespaces: self.map_ns,
+            no_prune: plan.patch,
+            recheck: plan.recheck,
+            update_strategy: UpdateStrategy::of(&plan.apply_default_update_strategy),
+            default_label_scoping: plan.default_label_scoping_rules,
+            override_ownership: plan.dangerous_override_ownership_of_existing_resources
+                || !plan.ownership_override_allowed_apps.is_empty(),
+            override_allowed_apps: plan.ownership_override_allowed_apps,
+        };
+        (input, plan)
+    }
 }
 
 /// How it is planned.
@@ -218,6 +300,14 @@ pub struct DiffArgs {
     pub diff_exit_status: bool,
 }
 
+impl DiffArgs {
+    /// How changes inside objects are shown.
+    #[must_use]
+    pub fn style(&self) -> DiffStyle {
+        if self.diff_changes { DiffStyle::Text } else { DiffStyle::Fields }
+    }
+}
+
 /// Which preflight rules run.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Preflight")]
@@ -252,6 +342,24 @@ impl PreflightArgs {
     pub fn reports_to_standard_output(&self) -> bool {
         let specs = self.report.iter().filter_map(|flag| flag.parse::<ReportSpec>().ok());
         specs.into_iter().any(|spec| spec.is_standard_output())
+    }
+
+    /// The rules and reports; one for standard output is left in `document`.
+    ///
+    /// # Errors
+    /// A report is of no known format, or two go to the same place.
+    pub fn resolve(
+        self,
+        standard_output: StandardOutput,
+        document: &HeldDocument,
+    ) -> Result<PreflightOptions, CommandError> {
+        Ok(PreflightOptions {
+            rules: self.preflight,
+            waive: self.waive,
+            manifests_may_loosen: self.policy_from == PolicyFrom::Manifests,
+            facts_out: self.facts_out,
+            reports: Reports::of(&self.report, self.witness_dir, standard_output, document)?,
+        })
     }
 }
 
@@ -307,6 +415,27 @@ pub struct WriteArgs {
     pub app_changes_max_to_keep: usize,
 }
 
+impl WriteArgs {
+    /// How it is written.
+    #[must_use]
+    pub fn resolve(self) -> WriteOptions {
+        WriteOptions {
+            engine: engine::Options {
+                wait: self.wait,
+                apply_timeout: self.apply_timeout,
+                wait_timeout: self.wait_timeout,
+                wait_resource_timeout: self.wait_resource_timeout,
+                wait_failure_timeout: self.wait_failure_timeout,
+                exit_early_on_apply_error: self.exit_early_on_apply_error,
+                exit_early_on_wait_error: self.exit_early_on_wait_error,
+            },
+            lock: LockOptions::new(self.lock_lease, self.lock_wait),
+            history: self.app_changes_max_to_keep,
+            exit_status: self.apply_exit_status,
+        }
+    }
+}
+
 /// `1h30m`, `90s`, `1.5s`, `500ms`; a number alone is refused, because nobody knows its unit.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let expected = || format!("{text:?} is no duration, expected for example 30s, 5m or 1h30m");
@@ -349,7 +478,7 @@ fn mapping(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn waiver(text: &str) -> Result<Waiver, String> {
+pub(crate) fn waiver(text: &str) -> Result<Waiver, String> {
     Waiver::from_flag(text).map_err(|error| error.to_string())
 }
 
@@ -389,6 +518,23 @@ mod tests {
         for wrong in ["", "30", "s", "-1s", "1d", "1s2", "9999999h", "..s"] {
             assert!(duration(wrong).is_err(), "{wrong} is no duration");
         }
+    }
+
+    #[test]
+    fn a_run_without_flags_is_written_and_planned_as_by_default() {
+        #[derive(Debug, clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            input: InputArgs,
+            #[command(flatten)]
+            plan: PlanArgs,
+            #[command(flatten)]
+            write: WriteArgs,
+        }
+        let Alone { input, plan, write } = clap::Parser::try_parse_from(["apply"]).expect("no flag is needed");
+        let (_, plan) = input.resolve(plan);
+        assert_eq!(format!("{plan:?}"), format!("{:?}", PlanOptions::default()));
+        assert_eq!(format!("{:?}", write.resolve()), format!("{:?}", WriteOptions::default()));
     }
 
     #[test]

@@ -2,15 +2,13 @@
 
 use clap::Args;
 
-use super::arguments::{GlobalArgs, InputArgs, OptionalAppArgs, OutputFormat, PlanArgs, PreflightArgs};
-use super::run::Run;
-use crate::event::{Counts, RunOutcome};
+use super::arguments::{GlobalArgs, InputArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
+use super::reports::StandardOutput;
+use super::screen::{self, HeldDocument};
 use crate::exit::ExitCode;
 use crate::report::DiffStyle;
-use crate::report::report_file::Document;
-use crate::run::error::CommandError;
-use crate::run::outcome::End;
-use crate::run::{input, pipeline, write};
+use crate::run::compare::Compare;
+use crate::run::options::RunOptions;
 
 /// Plan and run the preflight rules.
 #[derive(Debug, Args)]
@@ -39,42 +37,25 @@ pub struct CheckArgs {
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
-    let as_report = global.output_format() == Some(OutputFormat::Json);
-    let started = match as_report {
-        true => Run::start_for_report(global),
-        false => Run::start(global, DiffStyle::Fields, &arguments.preflight),
-    };
-    super::run::complete(global, started, async |run| check(global, run, arguments).await).await
-}
-
-async fn check(global: &GlobalArgs, run: &mut Run, arguments: CheckArgs) -> Result<End, CommandError> {
     let CheckArgs { app, input, plan, preflight } = arguments;
-    let (app, named) = app.resolve(global)?;
-    let given = input::read(&input)?;
-    let mut setup = pipeline::set_up(run, global, "check", &app, given.config, &preflight).await?;
-    setup.named = named;
-    setup.sources = given.input.sources;
-    run.warn_input(&given.input.warnings);
-    let stop = run.stop.clone();
-    let work = async {
-        let observed = pipeline::look(run, &setup, None).await?;
-        let (plan, warnings) =
-            pipeline::plan_apply(run, &setup, observed, given.input.manifests, &input, &plan, true).await?;
-        run.warn_input(&warnings);
-        pipeline::show_plan(run, &setup, &plan, false);
-        let report = pipeline::judge(run, &setup, &plan, &preflight).await?.report;
-        Ok((plan, report))
+    let document = HeldDocument::default();
+    let held = HeldDocument::clone(&document);
+    let (started, standard_output) = match global.wants_json() {
+        true => (screen::start_for_report(global, held), StandardOutput::Report),
+        false => {
+            let is_document = preflight.reports_to_standard_output();
+            (screen::start(global, DiffStyle::Fields, is_document, held), StandardOutput::Text)
+        }
     };
-    let (plan, report) = pipeline::until_stopped(stop, work).await?;
-    if global.output_format() == Some(OutputFormat::Json) {
-        run.set_document(Document::of(pipeline::check_report(&setup, &plan, &report).to_json()));
-    }
-    let end = match report.outcome.refuses() {
-        true => write::refused(&report),
-        false if report.rules.is_empty() => End::new(ExitCode::Success, RunOutcome::Unchecked, Counts::default()),
-        false => End::new(ExitCode::Success, RunOutcome::Passed, Counts::default()),
-    };
-    // The process ends next, and gives all memory back at once: large definitions piece by piece take their time.
-    std::mem::forget((setup, plan, report));
-    Ok(end)
+    screen::complete(global, started, async |run| {
+        let (input, plan) = input.resolve(plan);
+        let options = RunOptions {
+            command: "check",
+            app: app.resolve(global)?,
+            cluster: global.cluster()?,
+            preflight: preflight.resolve(standard_output, &document)?,
+        };
+        Compare { options, input, plan, as_text: false }.check(run).await
+    })
+    .await
 }

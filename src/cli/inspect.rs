@@ -9,13 +9,14 @@ use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::{Value, json};
 
 use super::arguments::{AppArgs, GlobalArgs, OutputFormat};
+use super::screen::note;
 use crate::app::record::{Observed, observe};
 use crate::apply::readiness::{self, State};
 use crate::plan::live::{self, Live};
 use crate::report::json::terminal_safe_json;
 use crate::report::table::Table;
+use crate::run::connect::reach;
 use crate::run::error::CommandError;
-use crate::run::pipeline::reach_quietly;
 use crate::run::unknown_app;
 
 /// Show an app.
@@ -42,8 +43,9 @@ pub struct InspectArgs {
 /// # Errors
 /// The cluster's; no such app.
 pub async fn run(global: &GlobalArgs, arguments: InspectArgs) -> anyhow::Result<String> {
-    let (cluster, kinds, namespaces) = reach_quietly(global, &arguments.app.namespace).await?;
-    let observed = observe(&*cluster, &namespaces.app(&arguments.app.app)).await.map_err(CommandError::from)?;
+    let app = arguments.app.resolve();
+    let (cluster, kinds, namespaces) = reach(&global.cluster()?, &app.namespace, &|text| note(global, text)).await?;
+    let observed = observe(&*cluster, &namespaces.app(&app.name)).await.map_err(CommandError::from)?;
     if observed.record.is_none() {
         return Err(CommandError::usage_with_hint(
             unknown_app::message(&*cluster, &observed.app).await,

@@ -5,13 +5,14 @@ use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
 
 use super::arguments::{GlobalArgs, NamespaceArgs, OutputFormat};
+use super::screen::note;
 use crate::app::identity::RECORD_LABEL;
 use crate::app::record::config_map_kind;
 use crate::cluster::{ListQuery, list_all};
 use crate::report::json::terminal_safe_json;
 use crate::report::table::Table;
+use crate::run::connect::reach;
 use crate::run::error::CommandError;
-use crate::run::pipeline::reach_quietly;
 
 /// List apps.
 #[derive(Debug, Args)]
@@ -34,7 +35,8 @@ pub struct ListArgs {
 /// # Errors
 /// The cluster's.
 pub async fn run(global: &GlobalArgs, arguments: ListArgs) -> anyhow::Result<String> {
-    let (cluster, _, namespaces) = reach_quietly(global, &arguments.namespace).await?;
+    let (cluster, _, namespaces) =
+        reach(&global.cluster()?, &arguments.namespace.resolve(), &|text| note(global, text)).await?;
     let namespace = (!arguments.all_namespaces).then_some(namespaces.record.as_str());
     let query = ListQuery::new(config_map_kind(), namespace, RECORD_LABEL);
     let page = list_all(&*cluster, &query).await.map_err(CommandError::from)?;

@@ -5,8 +5,8 @@ pub mod diff_crds;
 pub mod execute;
 pub mod model;
 pub mod recover;
-pub mod release;
 pub mod simulate;
+pub mod step;
 pub mod validate;
 pub mod validate_version;
 
@@ -18,18 +18,18 @@ use clap::{Args, Subcommand, ValueEnum};
 use pushback_preflight::operator::{Severity, compare, definitions, matching};
 use serde::Serialize;
 
-use super::arguments::{GlobalArgs, Output as OutputArgument};
-use super::run::{fail, theme};
+use super::arguments::{GlobalArgs, Output as OutputArgument, app_name};
+use super::screen::{fail, theme};
 use crate::exit::ExitCode;
-use crate::manifest::{InputError, InputWarning};
-use crate::report::error_text::{note_text, warning_text};
+use crate::manifest::InputWarning;
+use crate::report::error_text::warning_text;
 use crate::report::json::terminal_safe_json;
 use crate::report::output::Output;
 use crate::report::report_file::write_text;
-use crate::report::words::counted;
 use crate::run::error::CommandError;
-use crate::run::upgrade::live;
-use crate::upgrade::sources::{self, Side};
+use crate::run::options::NamespaceOptions;
+use crate::run::upgrade::sides::{LiveInput, SideOptions, Sides};
+use crate::text::counted;
 
 /// Compare two releases of an operator.
 #[derive(Debug, Args)]
@@ -110,46 +110,38 @@ pub struct SidesArgs {
 }
 
 impl SidesArgs {
-    /// Reads both sides.
+    /// The two sides.
     ///
     /// # Errors
-    /// Everything that is wrong with them, at once; a live app cannot be read.
-    pub async fn read(&self, global: &GlobalArgs) -> Result<(Side, Side), CommandError> {
-        let standard_input = |inputs: &[String]| inputs.iter().any(|input| input == "-" || input == "/dev/stdin");
-        if standard_input(&self.from) && standard_input(&self.to) {
-            return Err(CommandError::usage_with_hint(
-                "both releases are read from standard input, which can be read only once",
-                "give one of them as a file, a folder or git:REF:PATH",
-            ));
-        }
-        let ([old_files, old_apps], [new_files, new_apps]) = (live::split(&self.from), live::split(&self.to));
-        let read = |files: &[String], apps: &[String], from: fn(&[String], bool, bool) -> _| match (files, apps) {
-            ([], [_, ..]) => Ok(Side::default()),
-            (files, _) => from(files, self.allow_http, self.follow_links),
-        };
-        let old = read(&old_files, &old_apps, sources::read_old);
-        let (mut old, mut new) = both(old, read(&new_files, &new_apps, sources::read))?;
-        for (apps, side) in [(&old_apps, &mut old), (&new_apps, &mut new)] {
-            for app in apps {
-                live::add(global, app, side).await?;
-            }
-        }
-        Ok((old, new))
+    /// A live app or the cluster is not named as it should be.
+    pub fn resolve(self, global: &GlobalArgs) -> Result<Sides, CommandError> {
+        let Self { from, to, allow_http, follow_links } = self;
+        Ok(Sides { old: side(global, from)?, new: side(global, to)?, allow_http, follow_links })
     }
 }
 
-/// Both results, or all errors.
-///
-/// # Errors
-/// Those of either.
-pub fn both<T>(one: Result<T, Vec<InputError>>, other: Result<T, Vec<InputError>>) -> Result<(T, T), CommandError> {
-    match (one, other) {
-        (Ok(one), Ok(other)) => Ok((one, other)),
-        (one, other) => {
-            let errors = one.err().into_iter().chain(other.err()).flatten().collect::<Vec<_>>();
-            Err(CommandError::from(errors))
-        }
+/// What names a live app among the inputs of a side: `app:NAME`, `app:NAMESPACE/NAME`.
+const LIVE: &str = "app:";
+
+fn side(global: &GlobalArgs, inputs: Vec<String>) -> Result<SideOptions, CommandError> {
+    let (apps, files) = inputs.into_iter().partition::<Vec<_>, _>(|input| input.starts_with(LIVE));
+    let apps = apps.into_iter().map(|input| live_input(global, input)).collect::<Result<_, _>>()?;
+    Ok(SideOptions { files, apps })
+}
+
+fn live_input(global: &GlobalArgs, input: String) -> Result<LiveInput, CommandError> {
+    let named = input.strip_prefix(LIVE).unwrap_or(&input);
+    let (namespace, name) = match named.split_once('/') {
+        Some((namespace, name)) => (Some(namespace.to_owned()), name),
+        None => (None, named),
+    };
+    if namespace.as_ref().is_some_and(String::is_empty) || name.is_empty() {
+        let message = format!("{input}: expected app:NAME or app:NAMESPACE/NAME");
+        return Err(CommandError::usage_with_hint(message, "`pushback list -A` shows all apps"));
     }
+    let app = app_name(name).map_err(|reason| CommandError::usage(format!("{input}: {reason}")))?;
+    let namespace = NamespaceOptions { namespace, of_record: None };
+    Ok(LiveInput { cluster: global.cluster()?, app, namespace, input })
 }
 
 /// How components are recognised.
@@ -356,12 +348,6 @@ pub fn data_text(report: &impl Serialize, format: ReportFormat) -> Result<String
         return Ok(crate::report::escape::terminal_safe_lines(&yaml).into_owned());
     }
     Ok(terminal_safe_json(&json) + "\n")
-}
-
-/// Says something beside the report.
-pub fn note(global: &GlobalArgs, message: &str) {
-    let theme = theme(global, std::io::IsTerminal::is_terminal(&std::io::stderr()));
-    Output::standard().progress(&note_text(message, theme));
 }
 
 /// Shows warnings of the input.

@@ -10,9 +10,10 @@ use super::escape::{terminal_safe, terminal_safe_lines};
 use super::excerpt_text::{excerpt_text, margin};
 use super::finding_words::{also, consequence, live_objects, rule_and_check, subject, waivable, weight, witness_yaml};
 use super::theme::{Role, Theme, severity_role};
-use super::words::{counted, shorten, took};
+use super::words::{shorten, took};
 use crate::event::{Millis, RuleLine};
 use crate::manifest::excerpt::Excerpt;
+use crate::text::counted;
 
 /// Characters of a value before it is cut.
 const VALUE_LIMIT: usize = 200;

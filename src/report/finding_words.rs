@@ -6,7 +6,7 @@ use pushback_preflight::rules::crd_upgrade_safety::refusal_line;
 use pushback_preflight::{Finding, Severity, registry};
 use serde_json::Value;
 
-use super::words::counted;
+use crate::text::counted;
 
 /// `CRDUpgradeSafety/enum`.
 #[must_use]

@@ -10,8 +10,8 @@ use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::{Finding, ObjectRef, Operation, Position, Severity, Verdict};
 use serde_json::json;
 
-use super::json_report::CheckReport;
 use super::render::{Clock, Moment};
+use crate::check::report::CheckReport;
 use crate::event::{
     Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FieldLine, Millis, PlannedLine, RuleLine, RunOutcome,
     Unfinished, UnfinishedLine, WaitOutcome,

@@ -6,9 +6,9 @@ use pushback_preflight::{Finding, Severity};
 
 use super::escape::terminal_safe_lines;
 use super::finding_words::{plain_text, rule_and_check};
-use super::json_report::CheckReport;
 use super::source_path::source_path;
-use super::words::counted;
+use crate::check::report::CheckReport;
+use crate::text::counted;
 
 /// Annotations of one level that GitHub shows.
 const SHOWN: usize = 10;

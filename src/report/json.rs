@@ -10,9 +10,7 @@ use super::escape::is_hidden;
 use super::output::Output;
 use super::render::{Moment, RenderOptions, Renderer};
 use crate::event::Event;
-
-/// Version of the lines.
-pub const SCHEMA_VERSION: u32 = 1;
+use crate::event::SCHEMA_VERSION;
 
 /// Writes JSON lines.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::escape::{terminal_safe, terminal_safe_lines};
 use super::finding_words::{plain_text, subject, weight};
-use super::json_report::CheckReport;
 use super::source_path::source_path;
+use crate::check::report::CheckReport;
 use crate::event::RuleLine;
 
 /// The report.

@@ -8,9 +8,10 @@ use serde_json::Value;
 use super::escape::{terminal_safe, terminal_safe_lines};
 use super::finding_text::no_rule_ran;
 use super::finding_words::{also, consequence, live_objects, rule_and_check, waivable, weight, witness_yaml};
-use super::json_report::CheckReport;
-use super::words::{counted, counts_to_do, shorten};
+use super::words::{counts_to_do, shorten};
+use crate::check::report::CheckReport;
 use crate::event::RuleLine;
+use crate::text::counted;
 
 /// Bytes of a comment: a host that counts characters takes as many, and one that counts bytes too.
 pub(super) const LIMIT: usize = 65_536;

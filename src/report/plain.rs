@@ -15,8 +15,9 @@ use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::render::{Moment, RenderOptions, Renderer};
 use super::theme::Role;
-use super::words::{change_word, counted, counts_to_do, doing_word, object_slug, took};
+use super::words::{change_word, counts_to_do, doing_word, object_slug, took};
 use crate::event::{ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
+use crate::text::counted;
 
 /// Continuous-integration services end a job that says nothing for some minutes.
 const HEARTBEAT: Duration = Duration::from_secs(30);

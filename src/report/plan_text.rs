@@ -8,8 +8,9 @@ use pushback_preflight::{Operation, Position};
 use super::escape::{terminal_safe, terminal_safe_lines};
 use super::render::{DiffStyle, RenderOptions};
 use super::theme::{Role, Theme, operation_look};
-use super::words::{column_width, counted, counts_to_do, object_columns, pad, shorten, took};
+use super::words::{column_width, counts_to_do, object_columns, pad, shorten, took};
 use crate::event::{Counts, FieldLine, Millis, PlannedLine};
+use crate::text::counted;
 
 /// Field lines of one object before the rest is only counted.
 const FIELD_LINES: usize = 20;

@@ -4,7 +4,7 @@ use pushback_preflight::operator::{Change, ChangeType, ComponentChange, MatchTyp
 
 use super::escape::terminal_safe;
 use super::table::Table;
-use super::words::counted;
+use crate::text::counted;
 
 /// A block for each component, its changes below it, and the counts.
 #[must_use]

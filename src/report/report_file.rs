@@ -1,18 +1,16 @@
 //! Reports written at the end of a run, `--report FORMAT=PATH`: checked before the run whether they can be written, and
 //! then written as a whole or not at all, readable by their owner only.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::json_report::CheckReport;
 use super::output::Output;
-use super::{github_report, junit_report, markdown_report, sarif_report};
-use crate::path_safety::{check_folder, followed};
-
-/// Names that are tried for the file beside the report before giving up.
-const TEMPORARY_NAMES: u32 = 16;
+use super::{github_report, json_report, junit_report, markdown_report, sarif_report};
+use crate::atomic_file::{probe, replace};
+use crate::check::report::CheckReport;
+use crate::path_safety::followed;
 
 /// What is written where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +135,7 @@ impl ReportSpec {
     #[must_use]
     pub fn document(&self, report: &CheckReport) -> Document {
         let text = match self.format {
-            ReportFormat::Json => report.to_json(),
+            ReportFormat::Json => json_report::text(report),
             ReportFormat::Junit => junit_report::text(report),
             ReportFormat::Sarif => sarif_report::text(report),
             ReportFormat::Markdown => markdown_report::text(report),
@@ -214,52 +212,6 @@ fn target(path: &Path) -> io::Result<Target> {
     }
 }
 
-/// Writes a file as a whole or not at all, readable by its owner only.
-///
-/// # Errors
-/// The file system's.
-pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let (temporary, mut file) = create_beside(path)?;
-    let result = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
-    if result.is_err() {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
-    }
-    result
-}
-
-/// Tries whether a file could be written at `path`, and leaves nothing behind.
-///
-/// # Errors
-/// The file system's.
-pub(super) fn probe(path: &Path) -> io::Result<()> {
-    let (temporary, file) = create_beside(path)?;
-    drop(file);
-    fs::remove_file(temporary)
-}
-
-/// A new file in the folder of `path`: a rename inside one file system is all or nothing.
-fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    check_folder(path.parent().unwrap_or(Path::new("")))?;
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut result = Err(io::ErrorKind::AlreadyExists.into());
-    for number in 0..TEMPORARY_NAMES {
-        let mut temporary = std::ffi::OsString::from(".");
-        temporary.push(name);
-        temporary.push(format!(".{}-{number}.tmp", std::process::id()));
-        let temporary = path.with_file_name(temporary);
-        result = options.open(&temporary).map(|file| (temporary, file));
-        if !matches!(&result, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
-            break;
-        }
-    }
-    result
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,7 +268,7 @@ mod tests {
         let path = folder.path().join("report.json");
         fs::write(&path, "x".repeat(100_000)).expect("written");
         spec(&path).write(&report()).expect("written");
-        assert_eq!(fs::read_to_string(&path).expect("read"), report().to_json());
+        assert_eq!(fs::read_to_string(&path).expect("read"), json_report::text(&report()));
         assert_eq!(names(folder.path()), ["report.json"]);
     }
 
@@ -331,7 +283,7 @@ mod tests {
         spec(&link).write(&report()).expect("written");
         assert!(fs::symlink_metadata(&link).expect("link").is_symlink());
         assert_eq!(fs::metadata(&file).expect("file").permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_to_string(&file).expect("read"), report().to_json());
+        assert_eq!(fs::read_to_string(&file).expect("read"), json_report::text(&report()));
     }
 
     #[cfg(unix)]

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::finding_words::{facts, headline, rule_and_check, subject};
 use super::json::terminal_safe_json;
-use super::json_report::CheckReport;
 use super::source_path::source_path;
+use crate::check::report::CheckReport;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// What relative paths count from: the top of the sources.

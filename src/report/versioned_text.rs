@@ -4,7 +4,7 @@ use pushback_preflight::operator::versioned::Check;
 
 use super::escape::terminal_safe;
 use super::markdown_report::{code, escaped};
-use super::words::counted;
+use crate::text::counted;
 
 /// A line for each check, its problems below it.
 #[must_use]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::escape::terminal_safe;
 use super::finding_words::{headline, rule_and_check, witness_yaml};
 use super::json::terminal_safe_json;
-use super::report_file::replace;
+use crate::atomic_file::{probe, replace};
 use crate::manifest::yaml;
 use crate::path_safety::check_folder;
 
@@ -31,11 +31,11 @@ pub struct WitnessError {
 /// # Errors
 /// It cannot.
 pub fn prepare(folder: &Path) -> Result<(), WitnessError> {
-    let probe = folder.join("probe.yaml");
+    let trial = folder.join("probe.yaml");
     let probed = || {
         check_folder(folder)?;
         fs::create_dir_all(folder)?;
-        super::report_file::probe(&probe)
+        probe(&trial)
     };
     probed().map_err(|source| WitnessError { path: folder.to_owned(), source })
 }

@@ -34,19 +34,6 @@ pub fn stopwatch(elapsed: Duration) -> String {
     }
 }
 
-/// `1 finding`, `2 findings`.
-#[must_use]
-pub fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
-}
-
-/// `3 experiments written to suite`.
-#[must_use]
-pub fn written_experiments(count: usize, folder: &str) -> String {
-    format!("{} written to {folder}", counted(count, "experiment"))
-}
-
 /// An object in a line for machines and people alike: `deployment/shop/web`, `widget.example.com/shop/a`.
 #[must_use]
 pub fn object_slug(object: &ObjectRef) -> String {

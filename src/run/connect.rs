@@ -1,14 +1,55 @@
-//! From `--cluster` to a cluster.
+//! From what `--cluster` names to a cluster.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::CommandError;
+use super::options::NamespaceOptions;
 use crate::app::record::AppName;
-use crate::cli::arguments::{GlobalArgs, NamespaceArgs};
 use crate::cluster::directory::DirectoryCluster;
 use crate::cluster::kube::{Announce, ConnectOptions, KubeCluster};
-use crate::cluster::{Cluster, Notices};
+use crate::cluster::{Cluster, Kinds, Notices};
+
+/// Which cluster.
+#[derive(Clone, Debug)]
+pub enum ClusterOptions {
+    /// An API server.
+    Server(Box<ConnectOptions>),
+    /// A folder of YAML.
+    Directory(PathBuf),
+    /// A file, to read from.
+    File(PathBuf),
+    /// What a git ref holds below a path, to read from.
+    Git {
+        /// The ref.
+        reference: String,
+        /// The path; empty: all of it.
+        path: String,
+    },
+}
+
+impl ClusterOptions {
+    /// What `--cluster` names; an API server is reached by `server`.
+    ///
+    /// # Errors
+    /// It names none.
+    pub fn of(text: &str, server: ConnectOptions) -> Result<Self, CommandError> {
+        match text.split_once(':') {
+            _ if text == "kube" => Ok(Self::Server(Box::new(server))),
+            Some(("dir", "")) => Err(CommandError::usage("--cluster dir: names no folder, expected dir:PATH")),
+            Some(("dir", path)) => Ok(Self::Directory(path.into())),
+            Some(("file", path)) => Ok(Self::File(path.into())),
+            Some(("git", rest)) => match rest.split_once(':').unwrap_or((rest, "")) {
+                ("", _) => Err(CommandError::usage("--cluster git: names no ref, expected git:REF or git:REF:PATH")),
+                (reference, path) => Ok(Self::Git { reference: reference.to_owned(), path: path.to_owned() }),
+            },
+            _ => Err(CommandError::usage_with_hint(
+                format!("--cluster {text:?} is unknown"),
+                "expected kube, dir:PATH, file:PATH or git:REF[:PATH]",
+            )),
+        }
+    }
+}
 
 /// A cluster, and the namespace that its configuration suggests.
 #[derive(Debug)]
@@ -30,10 +71,15 @@ pub struct Namespaces {
 }
 
 impl Connected {
+    /// A directory, which suggests nothing.
+    fn to_directory(cluster: DirectoryCluster, remark: Option<String>) -> Self {
+        Self { cluster: Arc::new(cluster), remark, default_namespace: "default".to_owned() }
+    }
+
     /// Flag, environment, context, `default`.
-    pub fn namespaces(&self, arguments: &NamespaceArgs) -> Namespaces {
-        let objects = arguments.namespace.clone().unwrap_or_else(|| self.default_namespace.clone());
-        let record = arguments.app_namespace.clone().unwrap_or_else(|| objects.clone());
+    pub fn namespaces(&self, options: &NamespaceOptions) -> Namespaces {
+        let objects = options.namespace.clone().unwrap_or_else(|| self.default_namespace.clone());
+        let record = options.of_record.clone().unwrap_or_else(|| objects.clone());
         Namespaces { record, objects }
     }
 }
@@ -48,55 +94,45 @@ impl Namespaces {
 /// Connects. What a kubeconfig makes us run is announced before it runs.
 ///
 /// # Errors
-/// The flag cannot be read, or the cluster not be reached.
+/// The cluster cannot be reached or read.
 pub async fn connect(
-    global: &GlobalArgs,
+    options: &ClusterOptions,
     notices: Option<Notices>,
     announce: &Announce<'_>,
 ) -> Result<Connected, CommandError> {
-    let default_namespace = "default".to_owned();
-    if let Some(path) = global.cluster.strip_prefix("dir:") {
-        if path.is_empty() {
-            return Err(CommandError::usage("--cluster dir: names no folder, expected dir:PATH"));
+    match options {
+        ClusterOptions::Directory(path) => Ok(Connected::to_directory(DirectoryCluster::open(path)?, None)),
+        ClusterOptions::File(path) => Ok(Connected::to_directory(DirectoryCluster::open_file(path)?, None)),
+        ClusterOptions::Git { reference, path } => {
+            let cluster = DirectoryCluster::open_git(Path::new("."), reference, path)?;
+            let remark = cluster.is_absent().then(|| {
+                format!(
+                    "{} has no such path: the input is compared with nothing, and all of it is new",
+                    cluster.description()
+                )
+            });
+            Ok(Connected::to_directory(cluster, remark))
         }
-        let cluster: Arc<dyn Cluster> = Arc::new(DirectoryCluster::open(Path::new(path))?);
-        return Ok(Connected { cluster, default_namespace, remark: None });
-    }
-    if let Some(path) = global.cluster.strip_prefix("file:") {
-        let cluster: Arc<dyn Cluster> = Arc::new(DirectoryCluster::open_file(Path::new(path))?);
-        return Ok(Connected { cluster, default_namespace, remark: None });
-    }
-    if let Some(rest) = global.cluster.strip_prefix("git:") {
-        let (reference, path) = rest.split_once(':').unwrap_or((rest, ""));
-        if reference.is_empty() {
-            return Err(CommandError::usage("--cluster git: names no ref, expected git:REF or git:REF:PATH"));
+        ClusterOptions::Server(options) => {
+            let cluster = KubeCluster::connect(options, notices, announce).await?;
+            let default_namespace = cluster.default_namespace().to_owned();
+            Ok(Connected { cluster: Arc::new(cluster), default_namespace, remark: None })
         }
-        let here = PathBuf::from(".");
-        let cluster = DirectoryCluster::open_git(&here, reference, path)?;
-        let remark = cluster.is_absent().then(|| {
-            format!(
-                "{} has no such path: the input is compared with nothing, and all of it is new",
-                cluster.description()
-            )
-        });
-        return Ok(Connected { cluster: Arc::new(cluster), default_namespace, remark });
     }
-    if global.cluster != "kube" {
-        return Err(CommandError::usage_with_hint(
-            format!("--cluster {:?} is unknown", global.cluster),
-            "expected kube, dir:PATH, file:PATH or git:REF[:PATH]",
-        ));
-    }
-    let options = ConnectOptions {
-        kubeconfig: global.kubeconfig.clone(),
-        context: global.kubeconfig_context.clone(),
-        impersonate: global.as_user.clone(),
-        impersonate_groups: global.as_group.clone(),
-        credential_plugins: global.credential_plugins.clone(),
-        request_timeout: global.request_timeout,
-        ..ConnectOptions::default()
-    };
-    let cluster = KubeCluster::connect(&options, notices, announce).await?;
-    let default_namespace = cluster.default_namespace().to_owned();
-    Ok(Connected { cluster: Arc::new(cluster), default_namespace, remark: None })
+}
+
+/// A cluster as commands without a run read it: cluster, kinds, namespaces.
+///
+/// # Errors
+/// It cannot be reached or read.
+pub async fn reach(
+    options: &ClusterOptions,
+    namespace: &NamespaceOptions,
+    announce: &Announce<'_>,
+) -> Result<(Arc<dyn Cluster>, Arc<Kinds>, Namespaces), CommandError> {
+    let connected = connect(options, None, announce).await?;
+    connected.remark.iter().for_each(|remark| announce(remark));
+    let kinds = connected.cluster.kinds().await?;
+    let namespaces = connected.namespaces(namespace);
+    Ok((connected.cluster, kinds, namespaces))
 }

@@ -5,6 +5,7 @@ use crate::cluster::{ClusterError, ErrorKind};
 use crate::exit::ExitCode;
 use crate::manifest::InputError;
 use crate::plan::PlanError;
+use crate::upgrade::lock::LockError;
 
 /// An error that ends a command.
 #[derive(Clone, Debug)]
@@ -36,7 +37,31 @@ impl CommandError {
         Self::one(code, "interrupted before anything was written", Vec::new())
     }
 
-    /// The first message.
+    /// The same, said in other words.
+    #[must_use]
+    pub fn saying(self, message: String) -> Self {
+        let hints = self.errors.into_iter().flat_map(|error| error.hints).collect();
+        Self::one(self.code, message, hints)
+    }
+
+    /// The same with one more hint.
+    #[must_use]
+    pub fn with_hint(self, hint: &str) -> Self {
+        let with = |mut error: InputError| {
+            error.hints.push(hint.to_owned());
+            error
+        };
+        Self { errors: self.errors.into_iter().map(with).collect(), ..self }
+    }
+
+    /// The same, each message behind what could not be done.
+    #[must_use]
+    pub fn with_prefix(self, prefix: &str) -> Self {
+        let with = |error: InputError| InputError { message: format!("{prefix}: {}", error.message), ..error };
+        Self { errors: self.errors.into_iter().map(with).collect(), ..self }
+    }
+
+    /// All messages.
     pub fn message(&self) -> String {
         let lines: Vec<String> = self.errors.iter().map(ToString::to_string).collect();
         lines.join("\n")
@@ -88,15 +113,14 @@ impl From<AppError> for CommandError {
         match error {
             AppError::Cluster { error, .. } => {
                 let missing_namespace = error.kind == ErrorKind::NotFound;
-                let mut converted = Self::from(error);
+                let converted = Self::from(error).saying(message);
                 if missing_namespace {
-                    converted.errors[0].hints.push(
-                        "create the namespace first, or keep the app's record in another one (--app-namespace)"
-                            .to_owned(),
-                    );
+                    converted.with_hint(
+                        "create the namespace first, or keep the app's record in another one (--app-namespace)",
+                    )
+                } else {
+                    converted
                 }
-                converted.errors[0].message = message;
-                converted
             }
             AppError::Locked { .. } => Self::one(
                 ExitCode::Locked,
@@ -129,6 +153,22 @@ impl From<PlanError> for CommandError {
         match error {
             PlanError::Input(errors) | PlanError::Ownership(errors) => Self::from(errors),
             PlanError::Cluster(error) => Self::from(error),
+        }
+    }
+}
+
+impl From<LockError> for CommandError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held { .. } => Self::one(
+                ExitCode::Locked,
+                error.to_string(),
+                vec!["wait for it with --lock-wait; a lock that is not renewed expires by itself".to_owned()],
+            ),
+            LockError::Cluster { namespace, error } if error.kind == ErrorKind::NotFound => {
+                Self::from(error).saying(format!("namespace {namespace} does not exist"))
+            }
+            LockError::Cluster { error, .. } => Self::from(error),
         }
     }
 }

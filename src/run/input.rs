@@ -7,10 +7,10 @@ use pushback_preflight::selection::Selection;
 use pushback_preflight::{Answer, Need};
 
 use super::error::CommandError;
+use super::options::InputOptions;
 use super::policy::Configured;
-use crate::cli::arguments::InputArgs;
 use crate::manifest::Input;
-use crate::manifest::collect::{self, LoadOptions};
+use crate::manifest::collect;
 use crate::upgrade::sources;
 
 /// Everything that the user handed in.
@@ -26,16 +26,10 @@ pub struct Given {
 ///
 /// # Errors
 /// Everything that is wrong with it, at once.
-pub fn read(arguments: &InputArgs) -> Result<Given, CommandError> {
-    let options = LoadOptions {
-        allow_empty: arguments.dangerous_allow_empty_list_of_resources,
-        allow_http: arguments.allow_http,
-        follow_links: arguments.follow_links,
-        ..LoadOptions::default()
-    };
-    let mut input = collect::load(&arguments.files, &options)?;
+pub fn read(options: &InputOptions) -> Result<Given, CommandError> {
+    let mut input = collect::load(&options.files, &options.load)?;
     let documents = std::mem::take(&mut input.configs);
-    let config = Configured::read(&documents, &arguments.config, &mut input.warnings)?;
+    let config = Configured::read(&documents, &options.config, &mut input.warnings)?;
     Ok(Given { input, config })
 }
 

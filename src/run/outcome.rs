@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use pushback_preflight::{Finding, ObjectExt};
+use pushback_preflight::judge::RunReport;
+use pushback_preflight::{Finding, ObjectExt, Severity, registry};
 
 use super::error::CommandError;
 use super::signals;
@@ -59,6 +60,50 @@ impl End {
         Self { error: error.message(), hints: error.hints(), ..Self::new(error.code, outcome, Counts::default()) }
     }
 
+    /// The end of a run that preflight refused.
+    pub fn refused(report: &RunReport) -> Self {
+        let refusing = |finding: &&Finding| finding.severity == Severity::Error && finding.waived.is_none();
+        let hint = if report.findings.iter().filter(refusing).any(|finding| finding.rule != registry::SERVER) {
+            "correct what the findings name, or accept one with --waive FINGERPRINT=REASON or a preflightWaivers entry"
+        } else if report.findings.iter().any(|finding| refusing(&finding)) {
+            "correct what the findings name"
+        } else if report.rules.iter().any(|rule| rule.name == registry::SERVER && !rule.unable.is_empty()) {
+            "repair what the server could not ask, or have its backend in the same input"
+        } else {
+            "remove what keeps the rule from its facts, or name the rules to run without it (--preflight)"
+        };
+        Self {
+            hints: vec![hint.to_owned()],
+            refusals: report.findings.iter().filter(refusing).cloned().collect(),
+            ..Self::new(ExitCode::Refused, RunOutcome::Refused, Counts::default())
+        }
+    }
+
+    /// The end of an apply. With `exit_status`, the code tells whether something was changed.
+    pub fn of_apply(outcome: Outcome, had_changes: bool, exit_status: bool) -> Self {
+        let has_written = outcome.done.writes() > 0;
+        match Self::engine(outcome) {
+            end if end.code != ExitCode::Success => end,
+            end => Self {
+                outcome: if had_changes { end.outcome } else { RunOutcome::Unchanged },
+                code: match (exit_status, has_written) {
+                    (false, _) => ExitCode::Success,
+                    (true, true) => ExitCode::Changes,
+                    (true, false) => ExitCode::NoChanges,
+                },
+                ..end
+            },
+        }
+    }
+
+    /// The end of a deletion. With `exit_status`, the code tells that something was changed.
+    pub fn of_delete(outcome: Outcome, exit_status: bool) -> Self {
+        match Self::engine(outcome) {
+            end if end.code == ExitCode::Success && exit_status => Self { code: ExitCode::Changes, ..end },
+            end => end,
+        }
+    }
+
     /// The last event of a run.
     pub fn event(self, requests: u64, elapsed: Duration) -> Event {
         Event::RunEnd {
@@ -74,7 +119,7 @@ impl End {
     }
 
     /// The end of an engine's run.
-    pub fn engine(outcome: Outcome) -> Self {
+    fn engine(outcome: Outcome) -> Self {
         let any = |test: &dyn Fn(&Progress) -> bool| outcome.progress.iter().any(test);
         let write_failed = any(&|progress| matches!(progress, Progress::WriteFailed(_)));
         let never_ready = any(&|progress| matches!(progress, Progress::NeverReady(_)));

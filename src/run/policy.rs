@@ -7,7 +7,7 @@ use pushback_preflight::waiver::Waiver;
 use pushback_preflight::{PathSegment, Position};
 
 use super::error::CommandError;
-use crate::cli::arguments::{PolicyFrom, PreflightArgs};
+use super::options::PreflightOptions;
 use crate::config::{self, Config, PreflightRule, PreflightWaiver};
 use crate::manifest::collect;
 use crate::manifest::{InputError, InputWarning, Manifest, shown_input, yaml};
@@ -88,10 +88,10 @@ impl Configured {
     }
 
     /// The name of the policy's source; `None` where the manifests decide.
-    pub fn source_name(&self, arguments: &PreflightArgs) -> Option<String> {
+    pub fn source_name(&self, options: &PreflightOptions) -> Option<String> {
         match &self.source {
             Some(source) => Some(source.name.clone()),
-            None if arguments.policy_from == PolicyFrom::Outside => Some("the defaults".to_owned()),
+            None if !options.manifests_may_loosen => Some("the defaults".to_owned()),
             None => None,
         }
     }
@@ -100,19 +100,19 @@ impl Configured {
     ///
     /// # Errors
     /// Unknown or repeated rules, wrong settings; with the place where it is in a Config.
-    pub fn resolve(&self, arguments: &PreflightArgs) -> Result<Policy, CommandError> {
+    pub fn resolve(&self, options: &PreflightOptions) -> Result<Policy, CommandError> {
         let among = Given::of(&self.among);
         let source = self.source.as_ref().map(|source| Given::of(&source.config));
         let nothing = Side::default();
-        let side = match (&source, arguments.policy_from) {
+        let side = match (&source, options.manifests_may_loosen) {
             (Some(given), _) => {
                 let may_repeat = self.source.as_ref().is_some_and(|source| source.is_old_side);
                 Some(Side { may_repeat, ..given.side() })
             }
-            (None, PolicyFrom::Outside) => Some(nothing),
-            (None, PolicyFrom::Manifests) => None,
+            (None, false) => Some(nothing),
+            (None, true) => None,
         };
-        let resolved = policy::resolve(arguments.preflight.as_deref(), side, among.side(), &arguments.waive);
+        let resolved = policy::resolve(options.rules.as_deref(), side, among.side(), &options.waive);
         let mut policy = resolved.map_err(|errors| {
             let errors: Vec<InputError> = errors.iter().map(|error| self.placed(error)).collect();
             CommandError::from(errors)

@@ -1,6 +1,10 @@
 //! SIGINT and SIGTERM: the first asks the run to end in order, the second ends the process.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
+
+use super::error::CommandError;
 
 use crate::apply::engine::Stop;
 use crate::exit::ExitCode;
@@ -54,5 +58,42 @@ async fn next_signal() -> Stop {
     match tokio::signal::ctrl_c().await {
         Ok(()) => Stop::Interrupted,
         Err(_) => std::future::pending().await,
+    }
+}
+
+/// Runs work that has written nothing yet; a signal ends it at once.
+///
+/// # Errors
+/// The work's, or [`ExitCode::Interrupted`].
+pub async fn until_stopped<T>(
+    stop: watch::Receiver<Stop>,
+    work: impl Future<Output = Result<T, CommandError>>,
+) -> Result<T, CommandError> {
+    until_dismissed(stop, Duration::ZERO, work).await.unwrap_or_else(|code| Err(CommandError::stopped(code)))
+}
+
+/// Runs work that had better come to its end: after a signal it gets so much time.
+///
+/// # Errors
+/// The signal's exit code, where the time was not enough.
+pub async fn until_dismissed<T>(
+    mut stop: watch::Receiver<Stop>,
+    farewell: Duration,
+    work: impl Future<Output = T>,
+) -> Result<T, ExitCode> {
+    let dismissed = async {
+        loop {
+            if let Some(code) = exit_code(*stop.borrow_and_update()) {
+                tokio::time::sleep(farewell).await;
+                return code;
+            }
+            if stop.changed().await.is_err() {
+                std::future::pending::<ExitCode>().await;
+            }
+        }
+    };
+    tokio::select! {
+        result = work => Ok(result),
+        code = dismissed => Err(code),
     }
 }

@@ -1,4 +1,19 @@
 //! What the commands that compare and test releases walk.
 
+pub mod execute;
 pub mod experiments;
-pub mod live;
+pub mod recover;
+pub mod sides;
+pub mod step;
+
+use super::error::CommandError;
+use crate::cluster::Cluster;
+
+/// Only a server admits, defaults and has controllers.
+fn require_server(cluster: &dyn Cluster) -> Result<(), CommandError> {
+    if cluster.capabilities().server {
+        return Ok(());
+    }
+    let message = format!("{} is no API server: nothing there reacts to an experiment", cluster.description());
+    Err(CommandError::usage_with_hint(message, "run against a cluster: --cluster kube"))
+}

@@ -3,27 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_preflight::Operation;
 use pushback_preflight::judge::RunReport;
-use pushback_preflight::{Finding, Operation, Severity, registry};
 use tokio::time::Instant;
 
 use super::error::CommandError;
-use super::outcome::End;
-use super::pipeline::{Setup, until_dismissed, until_stopped, write_reports};
+use super::judging;
+use super::options::WriteOptions;
+use super::running::Run;
+use super::setup::Setup;
+use super::signals::{until_dismissed, until_stopped};
 use crate::app::history::{self, ChangeSummary, Judged};
 use crate::app::inventory::Inventory;
 use crate::app::record::{AppError, Phase};
 use crate::app::session::{Opening, Session};
-use crate::apply::engine::{Engine, Options, Outcome, Progress, Stop};
+use crate::apply::engine::{Engine, Outcome, Progress, Stop};
+use crate::check::report::PolicyReport;
 use crate::check::second_look::SecondLook;
-use crate::cli::arguments::WriteArgs;
-use crate::cli::run::Run;
 use crate::cluster::{ErrorKind, LocalLock};
-use crate::event::Event;
-use crate::event::{Counts, RunOutcome};
+use crate::event::{Counts, Event};
 use crate::exit::ExitCode;
 use crate::plan::{Plan, entry};
-use crate::report::json_report::PolicyReport;
 
 /// How long the cluster gets to take the record after the user said stop.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -37,24 +37,6 @@ pub enum Ended {
     PlanAgain,
     /// The user said stop, and the cluster did not take the lock in the time that was left.
     Stopped(ExitCode),
-}
-
-/// The end of a run that preflight refused.
-pub fn refused(report: &RunReport) -> End {
-    let refusing = |finding: &&Finding| finding.severity == Severity::Error && finding.waived.is_none();
-    let mut end = End::new(ExitCode::Refused, RunOutcome::Refused, Counts::default());
-    let hint = if report.findings.iter().filter(refusing).any(|finding| finding.rule != registry::SERVER) {
-        "correct what the findings name, or accept one with --waive FINGERPRINT=REASON or a preflightWaivers entry"
-    } else if report.findings.iter().any(|finding| refusing(&finding)) {
-        "correct what the findings name"
-    } else if report.rules.iter().any(|rule| rule.name == registry::SERVER && !rule.unable.is_empty()) {
-        "repair what the server could not ask, or have its backend in the same input"
-    } else {
-        "remove what keeps the rule from its facts, or name the rules to run without it (--preflight)"
-    };
-    end.hints = vec![hint.to_owned()];
-    end.refusals = report.findings.iter().filter(refusing).cloned().collect();
-    end
 }
 
 /// Takes this machine's lock for the app, where the cluster keeps none and this run does not hold it already:
@@ -94,8 +76,8 @@ pub struct Writing<'a> {
     pub run: &'a Run,
     /// Cluster and Config.
     pub setup: &'a Setup,
-    /// Flags.
-    pub write: &'a WriteArgs,
+    /// How.
+    pub write: &'a WriteOptions,
     /// What preflight came to, for the history.
     pub report: &'a RunReport,
     /// What the plan was judged by.
@@ -127,7 +109,7 @@ impl Writing<'_> {
             kinds: &plan.kinds(true),
             run: &self.run.id,
             phase: self.phase,
-            lease: self.write.lock_lease,
+            lease: self.write.lock.lease,
             accepted: self.report.accepted(),
         };
         let lock = local_lock.take();
@@ -181,7 +163,7 @@ impl Writing<'_> {
                 self.run.warn("history", error.to_string());
             }
         };
-        let keep = self.write.app_changes_max_to_keep;
+        let keep = self.write.history;
         let trim = async {
             // The new entry is never among those that go.
             if (history.is_some() || keep == 0) && plan.observed.record.is_some() {
@@ -192,18 +174,9 @@ impl Writing<'_> {
     }
 
     async fn engine(&self, plan: &Plan, session: Option<Arc<Session>>) -> Outcome {
-        let options = Options {
-            wait: self.write.wait,
-            apply_timeout: self.write.apply_timeout,
-            wait_timeout: self.write.wait_timeout,
-            wait_resource_timeout: self.write.wait_resource_timeout,
-            wait_failure_timeout: self.write.wait_failure_timeout,
-            exit_early_on_apply_error: self.write.exit_early_on_apply_error,
-            exit_early_on_wait_error: self.write.exit_early_on_wait_error,
-        };
         let cluster = Arc::clone(&self.setup.cluster);
         let (second_look, events) = (Some(Arc::clone(self.second_look)), self.run.events.clone());
-        let engine = Engine::new(plan, &self.setup.config, &options, cluster, session, second_look, events);
+        let engine = Engine::new(plan, &self.setup.config, &self.write.engine, cluster, session, second_look, events);
         engine.run(self.run.stop.clone()).await
     }
 
@@ -213,7 +186,7 @@ impl Writing<'_> {
             return;
         }
         let report = self.report.clone().revised(&outcome.refused);
-        if let Err(error) = write_reports(self.run, self.setup, plan, &report) {
+        if let Err(error) = judging::report(self.setup, plan, &report) {
             self.run.warn("report", error.message());
         }
     }
@@ -224,7 +197,7 @@ impl Writing<'_> {
     }
 
     async fn start_history(&self, plan: &Plan, summary: &ChangeSummary) -> Option<String> {
-        if !plan.has_changes() || self.write.app_changes_max_to_keep == 0 || self.phase == Phase::Deleting {
+        if !plan.has_changes() || self.write.history == 0 || self.phase == Phase::Deleting {
             return None;
         }
         let cluster = &*self.setup.cluster;
@@ -266,7 +239,7 @@ impl Writing<'_> {
             };
             let change = summary.to_json();
             // Without history the change has no name; how it ended is told all the same.
-            let unnamed = plan.has_changes() && self.write.app_changes_max_to_keep == 0;
+            let unnamed = plan.has_changes() && self.write.history == 0;
             let last_change = history.or(unnamed.then_some("")).map(|name| (name, &change));
             session.close(phase, &inventory, &plan.kinds(!finished || self.phase == Phase::Deleting), last_change).await
         };

@@ -6,6 +6,9 @@ use serde::Serialize;
 use super::probe::Admission;
 use super::steady::Looked;
 
+/// Layout of the report.
+const SCHEMA: u32 = 1;
+
 /// Verdict on one experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Verdict {
@@ -144,6 +147,24 @@ pub struct UpgradeReport {
 }
 
 impl RunReport {
+    /// Of what has come of a run.
+    #[must_use]
+    pub fn of(
+        run: String,
+        cluster: String,
+        upgrade: Option<UpgradeReport>,
+        experiments: Vec<Outcome>,
+        was_stopped: bool,
+    ) -> Self {
+        let report = Self { schema_version: SCHEMA, run, cluster, outcome: String::new(), upgrade, experiments };
+        let outcome = match report.unmade_upgrade() {
+            _ if was_stopped => "Interrupted",
+            Some(_) => "NotUpgraded",
+            None => report.worst().word(),
+        };
+        Self { outcome: outcome.to_owned(), ..report }
+    }
+
     /// The upgrade that should have been made, and was not.
     #[must_use]
     pub fn unmade_upgrade(&self) -> Option<&UpgradeReport> {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{DefinitionsArgs, Ended, FailOn, MatchingArgs, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
+use crate::cli::screen::note;
 use crate::report::{release_markdown, release_text};
 use crate::run::error::CommandError;
 use crate::upgrade::sources;
@@ -55,7 +56,7 @@ struct Report<'a> {
 pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, CommandError> {
     let UpgradeDiffArgs { sides, matching, definitions, breaking, shown, fail_on } = arguments;
     let (path, format) = shown.place()?;
-    let (old, new) = sides.read(global).await?;
+    let (old, new) = sides.resolve(global)?.read(&|text| note(global, text)).await?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
     let (old, new) = sources::releases(&old, &new)?;

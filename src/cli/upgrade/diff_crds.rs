@@ -7,6 +7,7 @@ use pushback_preflight::operator::definitions::{self, DefinitionsDiff, Verdicts}
 
 use super::{DefinitionsArgs, Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
+use crate::cli::screen::note;
 use crate::exit::ExitCode;
 use crate::report::definitions_text;
 use crate::run::error::CommandError;
@@ -69,10 +70,11 @@ impl FailOnObjects {
 pub async fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<Ended, CommandError> {
     let DiffCrdsArgs { sides, definitions: how, shown, fail_on, fail_on_verdict } = arguments;
     let (path, format) = shown.place()?;
-    let (old, new) = sides.read(global).await?;
+    let inputs = [sides.from.clone(), sides.to.clone()];
+    let (old, new) = sides.resolve(global)?.read(&|text| note(global, text)).await?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
-    comparable(&old, &new, [&sides.from, &sides.to])?;
+    comparable(&old, &new, [&inputs[0], &inputs[1]])?;
     let diff = DefinitionsDiff::of(definitions::compare(&old.definitions(), &new.definitions(), how.options()));
     let text = match format {
         ReportFormat::Table => definitions_text::table(&diff),

@@ -10,9 +10,10 @@ use serde_json::Value;
 
 use super::{Ended, output_path, warn};
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output as OutputArgument, app_name};
+use crate::cli::screen::note;
 use crate::exit::ExitCode;
 use crate::run::error::CommandError;
-use crate::run::upgrade::live::{self, LiveApp};
+use crate::run::upgrade::sides::{LiveApp, read_app};
 use crate::upgrade::sources;
 
 /// Work with operator models.
@@ -75,7 +76,8 @@ pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<Ended, Com
     let path: Option<PathBuf> = output_path(output.as_ref())?;
     let release = match app {
         Some(app) if files.is_empty() => {
-            let LiveApp { objects, namespace } = live::read(global, &app, &namespace).await?;
+            let LiveApp { objects, namespace } =
+                read_app(&global.cluster()?, &app, &namespace.resolve(), &|text| note(global, text)).await?;
             let given = objects.into_iter().map(|value| Given { value, positions: None }).collect::<Vec<_>>();
             derive::derive(&given, &Settings { app, namespace, ..Settings::default() })
         }

@@ -11,16 +11,16 @@ use pushback_preflight::operator::suite::{Suite, SuiteExperiment};
 use pushback_preflight::operator::{Release, ReleaseDiff};
 use pushback_preflight::suggest;
 
-use super::execute::{ExecuteArgs, Shown, execute_all};
+use super::execute::{ExecuteArgs, Told, execute_and_tell};
 use super::recover::RecoverArgs;
-use super::{DefinitionsArgs, Ended, MatchingArgs, ReportFormat, SidesArgs, data_text, ended, note, output_path, warn};
+use super::{DefinitionsArgs, Ended, MatchingArgs, ReportFormat, SidesArgs, data_text, ended, output_path, warn};
 use crate::cli::arguments::{GlobalArgs, Output};
-use crate::cli::run::{Run, complete};
+use crate::cli::screen::{HeldDocument, complete, note, start_for_report};
 use crate::exit::ExitCode;
 use crate::report::escape::terminal_safe_lines;
 use crate::report::suite_text;
-use crate::report::words::written_experiments;
 use crate::run::error::CommandError;
+use crate::text::written_experiments;
 use crate::upgrade::outcome::Outcome;
 use crate::upgrade::run::blank;
 use crate::upgrade::{sources, suite_folder};
@@ -125,8 +125,8 @@ pub async fn run(global: &GlobalArgs, arguments: SimulateArgs) -> ExitCode {
         return ended(global, simulate(global, arguments).await.map(|(_, ended)| ended));
     }
     let (executing, dry_run) = (arguments.executing.clone(), arguments.dry_run);
-    let shown = Shown { path: None, format: arguments.format.unwrap_or(ReportFormat::Table) };
-    complete(global, Run::start_for_report(global), async |run| {
+    let format = arguments.format.unwrap_or(ReportFormat::Table);
+    complete(global, start_for_report(global, HeldDocument::default()), async |run| {
         let (suite, _) = simulate(global, arguments).await?;
         let (ready, open): (Vec<_>, Vec<_>) = suite.experiments.into_iter().partition(SuiteExperiment::is_enabled);
         let left_out = open.iter().map(|entry| {
@@ -136,7 +136,9 @@ pub async fn run(global: &GlobalArgs, arguments: SimulateArgs) -> ExitCode {
         });
         let left_out = left_out.collect();
         let experiments = ready.into_iter().map(|entry| entry.experiment).collect();
-        execute_all(global, run, experiments, left_out, dry_run, &executing, &shown).await
+        let told = Told::of(None, format, &executing)?;
+        let execute = executing.resolve(global, dry_run)?;
+        execute_and_tell(run, &execute, &told, experiments, left_out).await
     })
     .await
 }
@@ -149,7 +151,8 @@ async fn simulate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<(Suite
     let SimulateArgs { sides, matching, definitions, output, dry_run, component, export, format, .. } = arguments;
     let folder = output_path(output.as_ref())?;
     let SimulatedSidesArgs { from, to, allow_http, follow_links } = sides;
-    let (old, new) = SidesArgs { from, to, allow_http, follow_links }.read(global).await?;
+    let (old, new) =
+        SidesArgs { from, to, allow_http, follow_links }.resolve(global)?.read(&|text| note(global, text)).await?;
     warn(global, &old.warnings);
     warn(global, &new.warnings);
     let (old, new) = sources::releases(&old, &new)?;

@@ -8,8 +8,8 @@ use super::{Ended, ReportFormat, ShownArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
 use crate::exit::ExitCode;
 use crate::report::versioned_text;
-use crate::report::words::counted;
 use crate::run::error::CommandError;
+use crate::text::counted;
 use crate::upgrade::sources;
 
 /// Check a folder of models.

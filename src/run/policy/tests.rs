@@ -11,7 +11,6 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
-use clap::Parser;
 use pushback_preflight::facts::{ChangeSet, Facts};
 use pushback_preflight::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
 use pushback_preflight::settings::COMMON;
@@ -158,13 +157,6 @@ const SOURCES: [From; 7] = [
     From::RulesByFlag,
 ];
 
-/// The command line's part.
-#[derive(Debug, Parser)]
-struct Alone {
-    #[command(flatten)]
-    preflight: PreflightArgs,
-}
-
 impl From {
     fn document(self) -> Option<Value> {
         let Item::Config(document) = document(match self {
@@ -183,13 +175,12 @@ impl From {
         Some(document)
     }
 
-    fn arguments(self) -> PreflightArgs {
-        let given: &[&str] = match self {
-            Self::OutsideByFlag => &["pushback", "--policy-from=outside"],
-            Self::RulesByFlag => &["pushback", "--preflight=CRDUpgradeSafety"],
-            _ => &["pushback", "--policy-from=manifests"],
-        };
-        Alone::try_parse_from(given).expect("arguments").preflight
+    fn options(self) -> PreflightOptions {
+        PreflightOptions {
+            manifests_may_loosen: self != Self::OutsideByFlag,
+            rules: (self == Self::RulesByFlag).then(|| vec!["CRDUpgradeSafety".to_owned()]),
+            ..PreflightOptions::default()
+        }
     }
 
     fn configured(self, documents: &[Manifest]) -> Option<Configured> {
@@ -264,7 +255,7 @@ struct Trial {
     cluster: Box<dyn Cluster>,
     kinds: Arc<Kinds>,
     runtime: tokio::runtime::Runtime,
-    arguments: BTreeMap<From, PreflightArgs>,
+    options: BTreeMap<From, PreflightOptions>,
     /// Plans with their numbers, by what they go by; `None` where the input is refused as such.
     plans: RefCell<HashMap<String, (usize, Option<Rc<Plan>>)>>,
     _folder: tempfile::TempDir,
@@ -304,8 +295,8 @@ impl Trial {
         let cluster = Box::new(DirectoryCluster::open(Path::new(folder.path())).expect("a folder"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let kinds = runtime.block_on(cluster.kinds()).expect("kinds");
-        let arguments = SOURCES.map(|from| (from, from.arguments())).into();
-        Self { cluster, kinds, runtime, arguments, plans: RefCell::default(), _folder: folder }
+        let options = SOURCES.map(|from| (from, from.options())).into();
+        Self { cluster, kinds, runtime, options, plans: RefCell::default(), _folder: folder }
     }
 
     /// `None` where the input is refused as such.
@@ -316,7 +307,7 @@ impl Trial {
         });
         let configured =
             from.configured(&documents.cloned().reduce(joined).map(manifest).into_iter().collect::<Vec<_>>())?;
-        let mut policy = configured.resolve(&self.arguments[&from]).ok()?;
+        let mut policy = configured.resolve(&self.options[&from]).ok()?;
         for selected in &mut policy.selection.rules {
             let once = ONCE.iter().find(|once| once.meta().name == selected.rule.meta().name);
             selected.rule = once.expect("it is in the registry");

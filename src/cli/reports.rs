@@ -1,0 +1,107 @@
+//! `--report` and `--witness-dir`: what is written of a check, and where.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, PoisonError};
+
+use super::screen::HeldDocument;
+use crate::check::report::CheckReport;
+use crate::report::report_file::{ReportError, ReportFormat, ReportSpec};
+use crate::report::witness_files;
+use crate::run::error::CommandError;
+use crate::run::options::CheckReports;
+
+/// What standard output holds of a run, other than a report that a flag asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandardOutput {
+    /// Text for people, which makes way for a report.
+    Text,
+    /// Events.
+    Events,
+    /// The report as JSON.
+    Report,
+}
+
+/// The reports of a check.
+#[derive(Debug)]
+pub struct Reports {
+    specs: Vec<ReportSpec>,
+    witness_dir: Option<PathBuf>,
+    /// What standard output holds at the end.
+    document: HeldDocument,
+}
+
+impl Reports {
+    /// Of `--report` flags, and of the folder for witnesses; `None` where nothing is asked for.
+    ///
+    /// # Errors
+    /// A flag is of no known format, or two go to the same place.
+    pub fn of(
+        flags: &[String],
+        witness_dir: Option<PathBuf>,
+        standard_output: StandardOutput,
+        document: &HeldDocument,
+    ) -> Result<Option<Rc<dyn CheckReports>>, CommandError> {
+        let mut specs: Vec<ReportSpec> = Vec::new();
+        for flag in flags {
+            let spec: ReportSpec = flag.parse().map_err(usage)?;
+            let standard = spec.is_standard_output();
+            if standard && standard_output != StandardOutput::Text {
+                let message = format!("standard output carries JSON: report {flag} needs a file");
+                return Err(CommandError::usage(message));
+            }
+            let same = |other: &ReportSpec| {
+                if standard { other.is_standard_output() } else { same_file(&other.path, &spec.path) }
+            };
+            if specs.iter().any(same) {
+                return Err(CommandError::usage(format!("two reports go to {}", spec.path.display())));
+            }
+            specs.push(spec);
+        }
+        if standard_output == StandardOutput::Report {
+            specs.push(ReportSpec { format: ReportFormat::Json, path: "-".into() });
+        }
+        if specs.is_empty() && witness_dir.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Rc::new(Self { specs, witness_dir, document: Arc::clone(document) })))
+    }
+}
+
+impl CheckReports for Reports {
+    fn prepare(&self) -> Result<(), CommandError> {
+        self.specs.iter().try_for_each(ReportSpec::prepare).map_err(usage)?;
+        match &self.witness_dir {
+            Some(folder) => witness_files::prepare(folder).map_err(|error| CommandError::usage(error.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    fn take(&self, report: &CheckReport) -> Result<(), CommandError> {
+        if let Some(folder) = &self.witness_dir {
+            witness_files::write(folder, &report.findings).map_err(|error| CommandError::usage(error.to_string()))?;
+        }
+        for spec in &self.specs {
+            if spec.is_standard_output() {
+                *self.document.lock().unwrap_or_else(PoisonError::into_inner) = Some(spec.document(report));
+            } else {
+                spec.write(report).map_err(usage)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn usage(error: ReportError) -> CommandError {
+    CommandError::usage(error.to_string())
+}
+
+/// Whether two paths lead to one file, which need not exist yet.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let named = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
+        path.canonicalize().ok().or_else(named).unwrap_or_else(|| path.to_owned())
+    };
+    real(one) == real(other)
+}

@@ -1,0 +1,251 @@
+//! What a run is shown on: the reporter, the one question, the one document that standard output may hold; and how
+//! commands without a run print.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::arguments::{GlobalArgs, OutputFormat};
+use crate::event::Events;
+use crate::exit::ExitCode;
+use crate::manifest::shown_input;
+use crate::report::escape::{terminal_safe, without_commands};
+use crate::report::output::Output;
+use crate::report::render::renderer;
+use crate::report::report_file::Document;
+use crate::report::{ColorChoice, DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, prompt, system_clock};
+use crate::run::Run;
+use crate::run::error::CommandError;
+use crate::run::outcome::End;
+use crate::run::running::{Consent, Terminal};
+use crate::surroundings::reason;
+
+/// The document that standard output holds at the end, where a run is for one. A plan made anew is judged anew; of its
+/// reports, the last one is printed.
+pub type HeldDocument = Arc<Mutex<Option<Document>>>;
+
+/// Where a run is shown.
+#[derive(Debug)]
+struct Screen {
+    reporter: Reporter,
+    format: Format,
+    /// Questions are answered with yes.
+    yes: bool,
+    document: HeldDocument,
+}
+
+impl Terminal for Screen {
+    fn settle(&self, events: &Events) {
+        self.reporter.settle(events);
+    }
+
+    fn consent(&self) -> Consent {
+        let asked = || self.format != Format::Json && io::stdin().is_terminal() && io::stderr().is_terminal();
+        if self.yes {
+            Consent::Given
+        } else if asked() {
+            Consent::Ask(|question| prompt::confirm(question, &mut io::stdin().lock(), &mut io::stderr()))
+        } else {
+            Consent::Nobody
+        }
+    }
+
+    fn leave_question(&self) {
+        prompt::leave(&mut io::stderr());
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), ExitCode> {
+        let Self { reporter, document, .. } = *self;
+        let document = document.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let written = reporter.join().and_then(|()| {
+            let mut output = Output::standard();
+            document.iter().for_each(|document| document.print(&mut output));
+            output.finish()
+        });
+        written.map_err(|error| not_written(&error))
+    }
+}
+
+/// Starts a run whose data is a report at its end: nothing else goes to standard output.
+///
+/// # Errors
+/// The system has no thread left.
+pub fn start_for_report(global: &GlobalArgs, document: HeldDocument) -> io::Result<Run> {
+    start_as(global, DiffStyle::None, Format::Plain, (Box::new(io::sink()), false), document)
+}
+
+/// Starts a run that people read, or, where one of its reports goes to standard output, a run for that one document:
+/// people then read on standard error.
+///
+/// # Errors
+/// The system has no thread left.
+pub fn start(
+    global: &GlobalArgs,
+    diff: DiffStyle,
+    reports_to_standard_output: bool,
+    document: HeldDocument,
+) -> io::Result<Run> {
+    let format = format(global);
+    // Events are a document of their own; a report beside them is refused with the other arguments.
+    if format != Format::Json && reports_to_standard_output {
+        let errors = io::stderr();
+        let is_terminal = errors.is_terminal();
+        return start_as(global, diff, format, (Box::new(errors), is_terminal), document);
+    }
+    let output = io::stdout();
+    let is_terminal = output.is_terminal();
+    start_as(global, diff, format, (Box::new(output), is_terminal), document)
+}
+
+fn start_as(
+    global: &GlobalArgs,
+    diff: DiffStyle,
+    format: Format,
+    (data, data_is_terminal): (Box<dyn io::Write + Send>, bool),
+    document: HeldDocument,
+) -> io::Result<Run> {
+    let options = RenderOptions {
+        theme: theme(global, io::stderr().is_terminal()),
+        data_theme: theme(global, data_is_terminal),
+        verbose: global.verbose > 0,
+        diff,
+        size: None,
+    };
+    let (events, receiver) = Events::channel();
+    let reporter = Reporter::start(format, options, receiver, data, Box::new(io::stderr()), system_clock())?;
+    Ok(Run::start(events, Box::new(Screen { reporter, format, yes: global.yes, document })))
+}
+
+/// Runs a command's work over a run, and ends it whichever way the work went.
+pub async fn complete(
+    global: &GlobalArgs,
+    started: io::Result<Run>,
+    work: impl AsyncFnOnce(&mut Run) -> Result<End, CommandError>,
+) -> ExitCode {
+    match started {
+        Err(error) => fail(global, &CommandError::usage(error.to_string())),
+        Ok(mut run) => {
+            let end = work(&mut run).await.unwrap_or_else(|error| End::error(&error));
+            run.finish(end)
+        }
+    }
+}
+
+/// The output format: the flag, or what suits the terminal.
+fn format(global: &GlobalArgs) -> Format {
+    let term = std::env::var("TERM").ok();
+    let is_terminal = io::stderr().is_terminal();
+    match global.output_format() {
+        Some(OutputFormat::Tty) => Format::tty_where_possible(is_terminal, term.as_deref()),
+        Some(OutputFormat::Plain) => Format::Plain,
+        Some(OutputFormat::Json) => Format::Json,
+        None => Format::detect(is_terminal, std::env::var("CI").ok().as_deref(), term.as_deref()),
+    }
+}
+
+/// Says something beside the data of a command without a run.
+pub fn note(global: &GlobalArgs, text: &str) {
+    Output::standard().progress(&error_text::note_text(text, theme(global, io::stderr().is_terminal())));
+}
+
+/// Colours and glyphs for a stream.
+pub fn theme(global: &GlobalArgs, is_terminal: bool) -> Theme {
+    Theme::detect(global.color, is_terminal, &|name| std::env::var(name).ok())
+}
+
+/// Prints what a command without events came to. An error that is no [`CommandError`] is about the command itself.
+pub fn simple(global: &GlobalArgs, result: anyhow::Result<String>) -> ExitCode {
+    match result {
+        Err(error) => match error.downcast_ref::<CommandError>() {
+            Some(known) => fail(global, known),
+            None => fail(global, &CommandError::usage(format!("{error:#}"))),
+        },
+        Ok(text) => {
+            let mut output = Output::standard();
+            output.data(&text);
+            output.finish().map_or_else(|error| not_written(&error), |()| ExitCode::Success)
+        }
+    }
+}
+
+/// Says that data could not be written, such as to a full disk.
+fn not_written(error: &io::Error) -> ExitCode {
+    let message = format!("standard output could not be written: {}", reason(error));
+    Output::standard().progress(&error_text::error_text(&message, &[], Theme::plain()));
+    ExitCode::Usage
+}
+
+/// Prints an error where there is no run to end.
+pub fn fail(global: &GlobalArgs, error: &CommandError) -> ExitCode {
+    let mut output = Output::standard();
+    output.progress(&error_text::input_errors_text(&error.errors, theme(global, io::stderr().is_terminal())));
+    error.code
+}
+
+/// Prints what the argument parser says: help, or an error. A program that reads events gets their last one.
+pub fn not_parsed(error: clap::Error, arguments: &[OsString]) -> ExitCode {
+    if !error.use_stderr() {
+        // Nobody is left to tell where the message itself cannot be written.
+        let _ = error.print();
+        return ExitCode::Success;
+    }
+    let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let escaped: Vec<String> = arguments
+        .iter()
+        .map(|argument| without_commands(&terminal_safe(&shown_input(argument))).into_owned())
+        .collect();
+    // The parser quotes arguments as they are: a terminal would act on what is in them, a log would keep passwords.
+    let error = if escaped.iter().eq(&arguments) {
+        error
+    } else {
+        super::command().try_get_matches_from(&escaped).err().unwrap_or(error)
+    };
+    let _ = error.print();
+    if let Some(hint) = meant_elsewhere(&arguments) {
+        let theme = Theme::detect(ColorChoice::Auto, io::stderr().is_terminal(), &|name| std::env::var(name).ok());
+        Output::standard().progress(&error_text::hints_text(&[hint.to_owned()], theme));
+    }
+    if wants_events(&arguments) {
+        let text = error.to_string();
+        let message = text.split("\n\n").next().unwrap_or_default();
+        let end = End::error(&CommandError::usage(message.strip_prefix("error: ").unwrap_or(message)));
+        let output = Output::new(Box::new(io::stdout()), Box::new(io::sink()));
+        let mut renderer = renderer(Format::Json, RenderOptions::default(), output);
+        renderer.event(&end.event(0, Duration::ZERO), system_clock()());
+        let _ = renderer.finish();
+    }
+    ExitCode::Usage
+}
+
+/// `diff` with the flags that compare releases is published elsewhere; here it compares an app with its input.
+fn meant_elsewhere(arguments: &[String]) -> Option<&'static str> {
+    const RELEASES: [&str; 6] = ["--old", "--new", "--from", "--to", "--source", "--target"];
+    let command = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'))?;
+    let names = |argument: &String| RELEASES.contains(&argument.split('=').next().unwrap_or_default());
+    (command == "diff" && arguments.iter().any(names))
+        .then_some("two releases of an operator are compared by `pushback upgrade diff --from OLD --to NEW`")
+}
+
+/// Whether arguments that cannot be parsed ask for events all the same.
+fn wants_events(arguments: &[String]) -> bool {
+    let has_events = ["apply", "deploy", "delete", "diff"];
+    let json = |(index, argument): (usize, &String)| match argument.as_str() {
+        "-o" | "--output" => arguments.get(index + 1).is_some_and(|value| value == "json"),
+        other => ["-ojson", "-o=json", "--output=json"].contains(&other),
+    };
+    arguments.iter().any(|argument| has_events.contains(&argument.as_str())) && arguments.iter().enumerate().any(json)
+}
+
+/// Logs are for `-v`; the user's interface is the report. The client library's own log is left out:
+/// it prints whole bodies where it cannot read them.
+pub fn start_logging(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => "pushback=info",
+        2 => "pushback=debug",
+        _ => "pushback=trace,hyper_util=debug",
+    };
+    let filter = tracing_subscriber::EnvFilter::new(level);
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).try_init();
+}

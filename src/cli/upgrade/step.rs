@@ -1,0 +1,104 @@
+//! The upgrade between experiments: arguments of `pushback apply` that a run of experiments takes too.
+
+use std::time::Duration;
+
+use clap::{Args, Parser};
+use pushback_preflight::Waiver;
+
+use crate::app::record::AppName;
+use crate::apply::engine;
+use crate::cli::arguments::{GlobalArgs, PolicyFrom, app_name, duration, waiver};
+use crate::manifest::collect::LoadOptions;
+use crate::run::apply::Apply;
+use crate::run::error::CommandError;
+use crate::run::options::{
+    AppOptions, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, RunOptions, WriteOptions,
+};
+use crate::run::upgrade::step::Upgrade;
+
+/// What the run is called in progress.
+const COMMAND: &str = "upgrade";
+
+/// The upgrade between experiments.
+#[derive(Clone, Debug, Args)]
+pub struct UpgradeStepArgs {
+    /// Apply the new release after the injections that belong before it, and judge what it did
+    #[arg(long, requires_all = ["app", "file"])]
+    pub upgrade: bool,
+    /// With --upgrade: the app
+    #[arg(long, short = 'a', value_name = "NAME", requires = "upgrade", value_parser = app_name)]
+    pub app: Option<String>,
+    /// With --upgrade: namespace of the app's record [default: the first --allow-namespace]
+    #[arg(long, short = 'n', value_name = "NAME", requires = "upgrade")]
+    pub namespace: Option<String>,
+    /// With --upgrade: the new release, as for `pushback apply`; can be given more than once
+    #[arg(long, short = 'f', value_name = "PATH", requires = "upgrade")]
+    pub file: Vec<String>,
+    /// With --upgrade: file with Config documents, as for `pushback apply`; can be given more than once
+    #[arg(long, value_name = "FILE", requires = "upgrade")]
+    pub config: Vec<String>,
+    /// With --upgrade: run exactly these preflight rules, as for `pushback apply`
+    #[arg(long, value_name = "RULES", num_args = 0..=1, default_missing_value = "", require_equals = true,
+          requires = "upgrade")]
+    pub preflight: Option<Vec<String>>,
+    /// With --upgrade: accept one finding of preflight, `FINGERPRINT[@COUNT]=REASON`, as for `pushback apply`; can be given more
+    /// than once
+    #[arg(long, value_name = "FINGERPRINT[@COUNT]=REASON", requires = "upgrade", value_parser = waiver)]
+    pub waive: Vec<Waiver>,
+    /// With --upgrade: how long the apply may take
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration, hide_short_help = true)]
+    pub wait_timeout: Duration,
+}
+
+/// What the environment says to `pushback apply`, where a run of experiments has no flag for it.
+#[derive(Debug, Parser)]
+struct Environment {
+    #[arg(long, env = "PUSHBACK_CONFIG")]
+    config: Vec<String>,
+    #[arg(long, env = "PUSHBACK_POLICY_FROM", default_value = "manifests")]
+    policy_from: PolicyFrom,
+}
+
+impl UpgradeStepArgs {
+    /// The upgrade, where one is asked for.
+    ///
+    /// # Errors
+    /// The environment or `--cluster` says what cannot be.
+    pub fn resolve(self, global: &GlobalArgs, allowed: &[String]) -> Result<Option<Upgrade>, CommandError> {
+        if !self.upgrade {
+            return Ok(None);
+        }
+        let environment =
+            Environment::try_parse_from([COMMAND]).map_err(|error| CommandError::usage(error.to_string()))?;
+        let namespace = self.namespace.or_else(|| allowed.first().cloned()).unwrap_or_default();
+        let app = AppName { name: self.app.unwrap_or_default(), namespace };
+        let named = NamespaceOptions { namespace: Some(app.namespace.clone()), of_record: None };
+        let write = WriteOptions::default();
+        let apply = Apply {
+            options: RunOptions {
+                command: COMMAND,
+                cluster: global.cluster()?,
+                app: AppOptions { name: app.name.clone(), namespace: named, is_named: true },
+                preflight: PreflightOptions {
+                    rules: self.preflight,
+                    waive: self.waive,
+                    manifests_may_loosen: environment.policy_from == PolicyFrom::Manifests,
+                    ..PreflightOptions::default()
+                },
+            },
+            input: InputOptions {
+                files: self.file,
+                config: if self.config.is_empty() { environment.config } else { self.config },
+                load: LoadOptions::default(),
+            },
+            plan: PlanOptions::default(),
+            as_text: false,
+            write: WriteOptions {
+                engine: engine::Options { wait_timeout: self.wait_timeout, ..write.engine },
+                ..write
+            },
+            is_confirmed: true,
+        };
+        Ok(Some(Upgrade { apply, app, namespaces: allowed.iter().cloned().collect() }))
+    }
+}

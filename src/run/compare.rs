@@ -1,0 +1,99 @@
+//! Comparing: an apply that stops at its plan, or at the verdict on it. Nothing is written.
+
+use pushback_preflight::judge::{self, RunReport};
+use pushback_preflight::rule::Judgement;
+
+use super::error::CommandError;
+use super::input;
+use super::judging;
+use super::look;
+use super::options::{InputOptions, PlanOptions, RunOptions};
+use super::outcome::End;
+use super::planning;
+use super::running::Run;
+use super::setup::{Setup, set_up};
+use super::signals::until_stopped;
+use crate::event::{Counts, RunOutcome};
+use crate::exit::ExitCode;
+use crate::plan::Plan;
+
+/// A comparison.
+#[derive(Clone, Debug)]
+pub struct Compare {
+    /// Where, what, by which rules.
+    pub options: RunOptions,
+    /// What would be applied.
+    pub input: InputOptions,
+    /// How it would be planned.
+    pub plan: PlanOptions,
+    /// Show changes as text.
+    pub as_text: bool,
+}
+
+impl Compare {
+    /// Plans, and has the rules judge it.
+    ///
+    /// # Errors
+    /// Wrong input, or no cluster.
+    pub async fn check(self, run: &mut Run) -> Result<End, CommandError> {
+        let (setup, plan, report) = self.compare(run, true).await?;
+        let end = match report.outcome.refuses() {
+            true => End::refused(&report),
+            false if report.rules.is_empty() => End::new(ExitCode::Success, RunOutcome::Unchecked, Counts::default()),
+            false => End::new(ExitCode::Success, RunOutcome::Passed, Counts::default()),
+        };
+        // The process ends next, and gives all memory back at once: large definitions piece by piece take their time.
+        std::mem::forget((setup, plan, report));
+        Ok(end)
+    }
+
+    /// Plans; `is_judged`: by the rules too, not by the server alone. With `exit_status`, the code tells whether
+    /// something would change.
+    ///
+    /// # Errors
+    /// Wrong input, or no cluster.
+    pub async fn diff(self, run: &mut Run, is_judged: bool, exit_status: bool) -> Result<End, CommandError> {
+        let (_, plan, report) = self.compare(run, is_judged).await?;
+        if report.outcome.refuses() {
+            let unable = || report.rules.iter().flat_map(|rule| rule.unable.clone()).collect::<Vec<_>>().join("\n");
+            let error = if is_judged { String::new() } else { unable() };
+            return Ok(End { error, ..End::refused(&report) });
+        }
+        let (code, word) = match (plan.has_changes(), exit_status) {
+            (true, true) => (ExitCode::Changes, RunOutcome::Changes),
+            (false, true) => (ExitCode::NoChanges, RunOutcome::Unchanged),
+            (true, false) => (ExitCode::Success, RunOutcome::Changes),
+            (false, false) => (ExitCode::Success, RunOutcome::Unchanged),
+        };
+        Ok(End::new(code, word, Counts::default()))
+    }
+
+    async fn compare(self, run: &mut Run, is_judged: bool) -> Result<(Setup, Plan, RunReport), CommandError> {
+        let given = input::read(&self.input)?;
+        let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
+        run.warn_input(&given.input.warnings);
+        let work = async {
+            let observed = look::look(run, &setup, None).await?;
+            let (plan, warnings) =
+                planning::plan_apply(run, &setup, observed, given.input.manifests, &self.plan, true).await?;
+            run.warn_input(&warnings);
+            planning::show(run, &setup, &plan, self.as_text);
+            let report = match is_judged {
+                true => judging::judge(run, &setup, &plan, &self.options.preflight).await?.report,
+                false => told_by_the_server(run, &setup, &plan)?,
+            };
+            Ok((plan, report))
+        };
+        let (plan, report) = until_stopped(run.stop.clone(), work).await?;
+        Ok((setup, plan, report))
+    }
+}
+
+/// What the plan itself has met, shown and reported: no rule runs.
+fn told_by_the_server(run: &Run, setup: &Setup, plan: &Plan) -> Result<RunReport, CommandError> {
+    let server = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
+    let report = judge::judge(Vec::new(), server, &[], &run.surroundings.today());
+    judging::show_findings(run, setup, plan, &report.findings);
+    judging::report(setup, plan, &report)?;
+    Ok(report)
+}

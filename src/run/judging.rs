@@ -1,0 +1,180 @@
+//! Preflight over a plan: what it came to is shown, reported, and kept for what is judged again before its write.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pushback_preflight::judge::RunReport;
+use pushback_preflight::operator::generate;
+use pushback_preflight::rules::upgrade_diff::{self, Compared};
+use pushback_preflight::{Answer, Facts, Finding};
+use serde_json::Value;
+
+use super::error::CommandError;
+use super::options::PreflightOptions;
+use super::running::Run;
+use super::setup::Setup;
+use crate::atomic_file;
+use crate::check::report::{CheckReport, PolicyReport};
+use crate::check::second_look::SecondLook;
+use crate::check::{self, Ran};
+use crate::config::Config;
+use crate::event::{Counts, DiagnosticCode, Event, RuleLine};
+use crate::plan::Plan;
+use crate::text::written_experiments;
+use crate::upgrade::suite_folder;
+
+/// What preflight came to.
+#[derive(Debug)]
+pub struct Judged {
+    /// For people and reports.
+    pub report: RunReport,
+    /// To judge again what changes until it is written.
+    pub second_look: Arc<SecondLook>,
+}
+
+/// Runs preflight over a plan, shows what it came to, and writes the reports.
+///
+/// # Errors
+/// A report cannot be written.
+pub async fn judge(
+    run: &Run,
+    setup: &Setup,
+    plan: &Plan,
+    preflight: &PreflightOptions,
+) -> Result<Judged, CommandError> {
+    let started = run.elapsed();
+    if setup.selection.is_switched_off() {
+        run.warn("preflight-off", "no preflight rule runs: they are switched off");
+    }
+    // Whatever is waived now covers as many objects as now, should the plan be made anew; what an unfinished run waived,
+    // as many as then.
+    if let Some(own) = plan.observed.record.as_ref().and_then(|record| record.own.as_ref()) {
+        setup.accept(&own.accepted);
+    }
+    run.planning("running preflight");
+    let Ran { report, facts, mut memories } = check::run(
+        &*setup.cluster,
+        &setup.kinds,
+        plan,
+        setup.selection_so_far(),
+        setup.answers.clone(),
+        &setup.waivers,
+        &run.surroundings.today(),
+    )
+    .await;
+    setup.accept(&report.accepted());
+    show_findings(run, setup, plan, &report.findings);
+    run.events.send(Event::Preflight {
+        outcome: report.outcome,
+        rules: report.rules.iter().map(rule_line).collect(),
+        elapsed: run.elapsed().saturating_sub(started).into(),
+    });
+    if let Some(compared) = upgrade_diff::compared(&mut memories) {
+        write_experiments(run, setup, &compared)?;
+    }
+    if let Some(path) = &preflight.facts_out {
+        write_facts(path, facts.clone(), &setup.config)?;
+    }
+    self::report(setup, plan, &report)?;
+    let second_look = SecondLook {
+        cluster: Arc::clone(&setup.cluster),
+        kinds: Arc::clone(&setup.kinds),
+        selection: setup.selection_so_far(),
+        facts,
+        waivers: setup.waivers.clone(),
+        today: run.surroundings.today(),
+    };
+    Ok(Judged { report, second_look: Arc::new(second_look) })
+}
+
+/// Writes the experiments that test the upgrade, where rule UpgradeDiff is told to, refused or not.
+fn write_experiments(run: &Run, setup: &Setup, compared: &Compared) -> Result<(), CommandError> {
+    for selected in setup.selection.rules.iter().filter(|selected| selected.rule.meta().name == upgrade_diff::NAME) {
+        let Some(folder) = upgrade_diff::experiments_folder(&selected.settings) else { continue };
+        let suite = generate::generate(&compared.old, &compared.new, &compared.diff, &generate::Options::default());
+        suite_folder::write(Path::new(folder), &suite).map_err(|error| CommandError::usage(error.to_string()))?;
+        let message = written_experiments(suite.experiments.len(), folder);
+        run.events.send(Event::Diagnostic { code: DiagnosticCode::ExperimentsWritten, message });
+    }
+    Ok(())
+}
+
+/// Reports what preflight came to, to whoever asked for it.
+///
+/// # Errors
+/// A report cannot be written.
+pub fn report(setup: &Setup, plan: &Plan, report: &RunReport) -> Result<(), CommandError> {
+    match &setup.reports {
+        Some(reports) => reports.take(&check_report(setup, plan, report)),
+        None => Ok(()),
+    }
+}
+
+/// The check report of a run.
+fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> CheckReport {
+    let mut changes = Counts::default();
+    plan.objects.iter().for_each(|planned| changes.add(planned.change.operation));
+    CheckReport {
+        rules: report.rules.iter().map(rule_line).collect(),
+        changes,
+        findings: report.findings.clone(),
+        policy: PolicyReport::of(setup.policy_source.clone(), report),
+        working_directory: std::env::current_dir().unwrap_or_default(),
+        ..CheckReport::new(&setup.app.name, &setup.cluster.description(), report.outcome)
+    }
+}
+
+/// Shows findings, with the lines of the input that they are about.
+pub fn show_findings(run: &Run, setup: &Setup, plan: &Plan, findings: &[Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    let mut sources = setup.sources.clone();
+    let masker = crate::config::mask::Masker::new(&setup.config.diff_mask_rules);
+    for change in plan.objects.iter().map(|planned| &planned.change) {
+        if let (Some(desired), Some(positions)) = (&change.desired, &change.positions)
+            && !masker.masked_paths(desired).is_empty()
+        {
+            sources.hide(positions.file());
+        }
+    }
+    let places: Vec<_> = findings.iter().map(|finding| finding.position.as_ref()).collect();
+    for (finding, excerpt) in findings.iter().zip(sources.excerpts(&places)) {
+        run.events.send(Event::Finding { finding: Box::new(finding.clone()), excerpt: excerpt.map(Box::new) });
+    }
+}
+
+fn rule_line(rule: &pushback_preflight::judge::RuleResult) -> RuleLine {
+    RuleLine {
+        name: rule.name.clone(),
+        outcome: rule.outcome,
+        breaking: rule.breaking,
+        unknown: rule.unknown,
+        changes: rule.changes,
+        waived: rule.waived,
+        reasons: rule.unable.iter().chain(&rule.skipped).cloned().collect(),
+    }
+}
+
+fn write_facts(path: &Path, mut facts: Facts, config: &Config) -> Result<(), CommandError> {
+    let masker = crate::config::mask::Masker::new(&config.diff_mask_rules);
+    let mut numbers = crate::config::mask::MaskNumbers::default();
+    let changes = facts.changes.changes.iter_mut();
+    let of_changes = changes.flat_map(|change| [&mut change.desired, &mut change.live, &mut change.result]).flatten();
+    let of_answers = facts.answers.values_mut().filter_map(|answer| match answer {
+        Answer::Object { object } => object.as_mut(),
+        _ => None,
+    });
+    for object in of_changes.chain(of_answers) {
+        let masked = masker.masked_paths(object);
+        let object = Arc::make_mut(object);
+        // In a folder, the version is a digest of the content: short values could be found by trying them.
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata").filter(|_| !masked.is_empty()) {
+            metadata.shift_remove("resourceVersion");
+        }
+        masker.mask(object, &mut numbers);
+    }
+    let text = serde_json::to_string_pretty(&facts).map_err(|error| CommandError::usage(error.to_string()))?;
+    atomic_file::replace(path, text.as_bytes())
+        .map_err(|error| CommandError::usage(format!("failed to write {}: {error}", path.display())))
+}

@@ -1,0 +1,84 @@
+//! From manifests and the app as it is to a plan, and its showing.
+
+use super::error::CommandError;
+use super::look::label_value;
+use super::options::PlanOptions;
+use super::running::Run;
+use super::setup::Setup;
+use crate::app::record::Observed;
+use crate::cluster::Kinds;
+use crate::event::Event;
+use crate::exit::ExitCode;
+use crate::manifest::{InputWarning, Manifest};
+use crate::plan::desired::{self, Placement};
+use crate::plan::{self, Plan};
+use crate::text::counted;
+
+/// Plans an apply.
+///
+/// # Errors
+/// Wrong input, or the cluster.
+pub async fn plan_apply(
+    run: &Run,
+    setup: &Setup,
+    observed: Observed,
+    manifests: Vec<Manifest>,
+    options: &PlanOptions,
+    tolerate_forbidden: bool,
+) -> Result<(Plan, Vec<InputWarning>), CommandError> {
+    let placement = Placement {
+        default_namespace: setup.namespaces.objects.clone(),
+        into_namespace: options.into_namespace.clone(),
+        map_namespaces: options.map_namespaces.clone(),
+    };
+    let mut warnings = Vec::new();
+    let unanswered = manifests.iter().filter(|manifest| is_of_broken_group(manifest, &setup.kinds)).count();
+    let mut wanted = desired::prepare(manifests, &setup.kinds, &placement, &mut warnings).map_err(|errors| {
+        // Nothing is wrong with the input where a part of the cluster does not answer.
+        let code = if errors.len() == unanswered { ExitCode::Unreachable } else { ExitCode::Usage };
+        CommandError { code, errors }
+    })?;
+    wanted.iter_mut().for_each(|wanted| wanted.update_by_default(options.update_strategy));
+    let how = plan::Options {
+        no_prune: options.no_prune,
+        recheck: options.recheck,
+        compare_definitions: !setup.is_named,
+        override_ownership: !setup.is_named || options.override_ownership,
+        override_allowed_apps: options.override_allowed_apps.clone(),
+        default_label_scoping: options.default_label_scoping,
+        nonce: run.surroundings.new_app_label(),
+        tolerate_forbidden,
+    };
+    run.planning(format!("comparing {} with the cluster", counted(wanted.len(), "object")));
+    let label_value = label_value(run, setup, &observed);
+    let request = plan::Request {
+        cluster: &*setup.cluster,
+        kinds: &setup.kinds,
+        config: &setup.config,
+        observed,
+        label_value,
+        options: &how,
+    };
+    Ok((plan::build(request, wanted).await?, warnings))
+}
+
+/// Whether the cluster cannot tell an object's kind.
+fn is_of_broken_group(manifest: &Manifest, kinds: &Kinds) -> bool {
+    let object = &manifest.object;
+    kinds.find(&object.group, &object.version, &object.kind).is_none() && kinds.broken_group(&object.group).is_some()
+}
+
+/// Shows a plan.
+pub fn show(run: &Run, setup: &Setup, plan: &Plan, as_text: bool) {
+    for warning in &plan.warnings {
+        run.events.send(Event::Warning {
+            code: warning.code.to_owned(),
+            message: warning.message.clone(),
+            object: warning.object.map(|index| plan.objects[index].change.object.clone()),
+            position: None,
+        });
+    }
+    let view = plan::View { config: &setup.config, text: as_text };
+    let (counts, changes) = plan::planned_lines(plan, &view);
+    run.events.send(Event::Plan { counts, changes, elapsed: run.elapsed().into() });
+}

@@ -1,0 +1,182 @@
+//! Before the app is looked at: the policy, the cluster, its kinds.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pushback_preflight::policy::Policy;
+use pushback_preflight::selection::Selection;
+use pushback_preflight::waiver::{Accepted, Waiver};
+use pushback_preflight::{Answer, Need};
+
+use super::connect::{Connected, Namespaces, connect};
+use super::error::CommandError;
+use super::input;
+use super::options::{AppOptions, CheckReports, RunOptions};
+use super::policy::Configured;
+use super::running::Run;
+use super::signals::until_stopped;
+use crate::app::record::{AppError, AppName, Observed, observe};
+use crate::cluster::{Cluster, ClusterError, Kinds};
+use crate::config::Config;
+use crate::event::Event;
+use crate::manifest::excerpt::Sources;
+
+/// What a command has before it looks at the app.
+#[derive(Debug)]
+pub struct Setup {
+    /// The cluster.
+    pub cluster: Arc<dyn Cluster>,
+    /// Its kinds.
+    pub kinds: Arc<Kinds>,
+    /// Config, defaults included.
+    pub config: Config,
+    /// The app.
+    pub app: AppName,
+    /// Whether the user named it. If not, the input is compared with everything on the other side, whosever it is.
+    pub is_named: bool,
+    /// Where objects go.
+    pub namespaces: Namespaces,
+    /// The rules that run.
+    pub selection: Selection,
+    /// The name of the policy's source; `None` where the manifests decide.
+    pub policy_source: Option<String>,
+    /// Facts that come with the input.
+    pub answers: BTreeMap<Need, Answer>,
+    /// Waivers.
+    pub waivers: Vec<Waiver>,
+    /// Who takes the reports, if anybody.
+    pub reports: Option<Rc<dyn CheckReports>>,
+    /// The files of the input, of which findings show lines.
+    pub sources: Sources,
+    /// How many objects waived findings were about when they were judged first, by their fingerprints.
+    accepted: Mutex<Accepted>,
+    /// The app as it was seen while the kinds were read, until somebody looks at it.
+    seen: Mutex<Option<Result<Observed, AppError>>>,
+}
+
+/// Resolves the policy, connects, and tells that the run starts. `sources` are the files that findings show lines of.
+///
+/// # Errors
+/// Wrong Config, a report that cannot be written, or no cluster.
+pub async fn set_up(
+    run: &mut Run,
+    options: &RunOptions,
+    mut config: Configured,
+    sources: Sources,
+) -> Result<Setup, CommandError> {
+    let RunOptions { command, app, preflight, .. } = options;
+    let mut policy = config.resolve(preflight)?;
+    let mut answers = input::models(&policy.selection)?;
+    preflight.reports.iter().try_for_each(|reports| reports.prepare())?;
+    let Reached { connected, kinds, namespaces, app: name, seen } = reach(run, options).await?;
+    let old_side = connected.cluster.configs().await?;
+    if !old_side.is_empty() && !config.has_source() {
+        config.judge_by(&connected.cluster.description(), &old_side)?;
+        policy = config.resolve(preflight)?;
+        answers = input::models(&policy.selection)?;
+    }
+    let policy_source = config.source_name(preflight);
+    let Policy { selection, waivers } = policy;
+    run.events.send(Event::RunStart {
+        command: (*command).to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        app: name.name.clone(),
+        namespace: name.namespace.clone(),
+        cluster: connected.cluster.description(),
+        run: run.id.clone(),
+    });
+    for (group, reason) in kinds.broken() {
+        run.warn("broken-group", format!("API group {group} could not be read: {reason}"));
+    }
+    Ok(Setup {
+        cluster: connected.cluster,
+        kinds,
+        config: config.config,
+        app: name,
+        is_named: app.is_named,
+        namespaces,
+        selection,
+        policy_source,
+        answers,
+        waivers,
+        reports: preflight.reports.clone(),
+        sources,
+        accepted: Mutex::default(),
+        seen: Mutex::new(seen),
+    })
+}
+
+impl Setup {
+    /// The rules, and what has been waived until now.
+    pub(super) fn selection_so_far(&self) -> Selection {
+        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Selection { accepted, ..self.selection.clone() }
+    }
+
+    /// Notes how many objects the waived findings are about; the first number stays.
+    pub(super) fn accept(&self, more: &Accepted) {
+        let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        for (fingerprint, affected) in more {
+            accepted.entry(fingerprint.clone()).or_insert(*affected);
+        }
+    }
+
+    /// The app as it was seen while the kinds were read, once.
+    pub(super) fn take_seen(&self) -> Option<Result<Observed, AppError>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Refuses a cluster that cannot be written, before anybody is shown a plan that nobody can carry out.
+    ///
+    /// # Errors
+    /// It is a git ref or a single file.
+    pub fn require_writable(&self) -> Result<(), CommandError> {
+        if self.cluster.capabilities().writable {
+            return Ok(());
+        }
+        let message = format!("{} is read only", self.cluster.description());
+        let hint = "`pushback check` and `pushback diff` answer from it; to write, name a folder: --cluster dir:PATH";
+        Err(CommandError::usage_with_hint(message, hint))
+    }
+}
+
+/// What is known once a server has answered.
+struct Reached {
+    connected: Connected,
+    kinds: Arc<Kinds>,
+    namespaces: Namespaces,
+    app: AppName,
+    seen: Option<Result<Observed, AppError>>,
+}
+
+/// Connects, and reads the kinds. What else will be asked for in any case is asked for meanwhile.
+async fn reach(run: &mut Run, options: &RunOptions) -> Result<Reached, CommandError> {
+    let notices = run.notices();
+    run.planning("connecting to the cluster");
+    let RunOptions { command, cluster, app: AppOptions { name, namespace, .. }, .. } = options;
+    let work = async {
+        let connected = connect(cluster, Some(notices), &|text| run.announce(text)).await?;
+        let namespaces = connected.namespaces(namespace);
+        let app = namespaces.app(name);
+        let cluster = &*connected.cluster;
+        let server = cluster.capabilities().server;
+        let seen = async {
+            // In a directory the lock is held from before the look.
+            if server { Some(observe(cluster, &app).await) } else { None }
+        };
+        let version = async {
+            // For preflight, which says itself what it is without it.
+            if server && *command != "diff" { cluster.version().await.ok().flatten() } else { None }
+        };
+        let others = async { Ok::<_, ClusterError>(futures::join!(seen, version)) };
+        let (kinds, (seen, _)) = futures::try_join!(cluster.kinds(), others)?;
+        Ok(Reached { connected, kinds, namespaces, app, seen })
+    };
+    let reached = until_stopped(run.stop.clone(), work).await?;
+    run.uses(&reached.connected.cluster);
+    if let Some(remark) = &reached.connected.remark {
+        run.warn("absent-path", remark);
+    }
+    Ok(reached)
+}

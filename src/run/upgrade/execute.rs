@@ -1,0 +1,366 @@
+//! Runs experiments on a cluster, one after the other, and takes back what they inject.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pushback_preflight::operator::experiment::{self, Experiment};
+use pushback_preflight::operator::suite::Phase;
+
+use super::recover::PUT_RIGHT;
+use super::require_server;
+use super::step::Upgrade;
+use crate::cluster::{Cluster, Kinds};
+use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
+use crate::exit::ExitCode;
+use crate::run::Run;
+use crate::run::connect::{ClusterOptions, connect};
+use crate::run::error::CommandError;
+use crate::run::outcome::End;
+use crate::run::signals::{self, until_stopped};
+use crate::text::counted;
+use crate::upgrade::change::Step;
+use crate::upgrade::inject::Site;
+use crate::upgrade::lock::{LockError, Locks, Terms};
+use crate::upgrade::outcome::{Outcome, RunReport, UpgradeReport, Verdict};
+use crate::upgrade::recover;
+use crate::upgrade::run::{Begun, Runner, blank, preview};
+
+/// How experiments run.
+#[derive(Clone, Debug)]
+pub struct Execute {
+    /// The cluster.
+    pub cluster: ClusterOptions,
+    /// What may be injected, and where.
+    pub site: Site,
+    /// How namespaces are locked.
+    pub terms: Terms,
+    /// The upgrade between them, if there is one.
+    pub upgrade: Option<Upgrade>,
+    /// Say what would be injected, and send nothing but questions.
+    pub dry_run: bool,
+    /// The least bad verdict that makes the run fail.
+    pub fail_on: Option<Verdict>,
+}
+
+/// What has come of experiments.
+#[derive(Debug)]
+pub struct Executed {
+    /// The report.
+    pub report: RunReport,
+    /// How the apply of an upgrade ended that did not happen.
+    unmade: Option<End>,
+    /// Whether nothing was written.
+    is_untouched: bool,
+    /// The exit code of the signal that ended it.
+    stopped: Option<ExitCode>,
+    fail_on: Option<Verdict>,
+}
+
+impl Execute {
+    /// Runs experiments in their order; `left_out` are those of the suite that cannot run.
+    ///
+    /// # Errors
+    /// No cluster, another run at work, or what a killed run has left.
+    pub async fn run(
+        &self,
+        run: &mut Run,
+        experiments: Vec<Experiment>,
+        left_out: Vec<Outcome>,
+    ) -> Result<Executed, CommandError> {
+        let notices = run.notices();
+        let stop = run.stop.clone();
+        let connecting = async { connect(&self.cluster, Some(notices), &|text| run.announce(text)).await };
+        let cluster = until_stopped(stop.clone(), connecting).await?.cluster;
+        run.uses(&cluster);
+        require_server(&*cluster)?;
+        let mut executing = Executing { run, cluster, options: self, unmade: None };
+        let phases = match executing.refused_upgrade(&experiments).await? {
+            Some(refused) => refused,
+            None if self.dry_run => {
+                let outcomes = until_stopped(stop, executing.preview(&experiments)).await?;
+                Phases { outcomes, upgrade: None, is_untouched: true, was_stopped: false }
+            }
+            None => executing.execute(&experiments).await?,
+        };
+        let Phases { mut outcomes, upgrade, is_untouched, was_stopped } = phases;
+        outcomes.extend(left_out);
+        let cluster = executing.cluster.description();
+        Ok(Executed {
+            report: RunReport::of(executing.run.id.clone(), cluster, upgrade, outcomes, was_stopped),
+            unmade: executing.unmade,
+            is_untouched,
+            stopped: signals::exit_code(*executing.run.stop.borrow()).filter(|_| was_stopped),
+            fail_on: self.fail_on,
+        })
+    }
+}
+
+impl Executed {
+    /// The end of the run.
+    pub fn end(self) -> End {
+        let Self { report, unmade, is_untouched, stopped, fail_on } = self;
+        let worst = report.worst();
+        if let Some(end) = unfinished(&report, stopped) {
+            return end;
+        }
+        if let (Some(upgrade), Some(end)) = (report.unmade_upgrade(), unmade) {
+            let outcome = if is_untouched { RunOutcome::Refused } else { RunOutcome::Failed };
+            let error = format!("the upgrade did not happen: {}", upgrade.reason);
+            return End { outcome, error, ..end };
+        }
+        if fail_on.is_some_and(|least| worst >= least) {
+            let error = format!("an experiment ended {}", worst.word());
+            return End { error, ..End::new(ExitCode::Failed, RunOutcome::Failed, Counts::default()) };
+        }
+        End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default())
+    }
+}
+
+/// The end of a run that has left something, or was told to stop.
+fn unfinished(report: &RunReport, stopped: Option<ExitCode>) -> Option<End> {
+    let ended = |code, outcome, error: &str, hint: Option<&str>| {
+        let hints = hint.map(str::to_owned).into_iter().collect();
+        Some(End { error: error.to_owned(), hints, ..End::new(code, outcome, Counts::default()) })
+    };
+    if report.experiments.iter().any(|outcome| !outcome.revert_error.is_empty()) {
+        let error = "something that was injected could not be taken back";
+        return ended(
+            ExitCode::Partial,
+            RunOutcome::Failed,
+            error,
+            Some("take it back with `pushback upgrade recover`"),
+        );
+    }
+    if report.experiments.iter().any(|outcome| !outcome.is_restored()) {
+        let error = "something is not exactly as it was before; its journal is kept";
+        return ended(ExitCode::Partial, RunOutcome::Failed, error, Some(PUT_RIGHT));
+    }
+    stopped.and_then(|code| {
+        ended(code, RunOutcome::Interrupted, "stopped by a signal; what was injected is taken back", None)
+    })
+}
+
+/// What came of the phases of a run.
+struct Phases {
+    outcomes: Vec<Outcome>,
+    upgrade: Option<UpgradeReport>,
+    /// Whether nothing was written.
+    is_untouched: bool,
+    was_stopped: bool,
+}
+
+struct Executing<'a> {
+    run: &'a mut Run,
+    cluster: Arc<dyn Cluster>,
+    options: &'a Execute,
+    /// How the apply of an upgrade ended that did not happen.
+    unmade: Option<End>,
+}
+
+impl Executing<'_> {
+    async fn preview(&self, experiments: &[Experiment]) -> Result<Vec<Outcome>, CommandError> {
+        let mut outcomes = Vec::new();
+        for experiment in experiments {
+            let mut outcome = blank(experiment);
+            match preview(&*self.cluster, &self.options.site, experiment).await {
+                Ok(changes) => {
+                    outcome.changes = changes;
+                    "dry run: it would be made".clone_into(&mut outcome.reason);
+                }
+                Err(refusal) => outcome.reason = format!("it would not be made: {refusal}"),
+            }
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    }
+
+    async fn execute(&mut self, experiments: &[Experiment]) -> Result<Phases, CommandError> {
+        let count = experiments.len();
+        let question = format!("Inject into {}? {}", self.namespaces_text(), counted(count, "experiment"));
+        self.run.confirm(&question).await?;
+        let stop = self.run.stop.clone();
+        let kinds = until_stopped(stop.clone(), async { Ok(self.cluster.kinds().await?) }).await?;
+        let namespaces: BTreeSet<String> = experiments
+            .iter()
+            .map(|experiment| experiment.injection_namespace().to_owned())
+            .filter(|namespace| self.options.site.allowed.contains(namespace))
+            .collect();
+        let mut locks = Locks::none(&self.cluster);
+        let executed = match until_stopped(stop, self.lock(&kinds, &namespaces, &mut locks)).await {
+            Ok(missing) => match self.require_nothing_left(&namespaces).await {
+                Ok(()) => self.both_phases(experiments, &mut locks, &missing).await,
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        locks.release().await;
+        let (outcomes, upgrade) = executed?;
+        let was_stopped = signals::exit_code(*self.run.stop.borrow()).is_some();
+        Ok(Phases { outcomes, upgrade, is_untouched: false, was_stopped })
+    }
+
+    /// Locks namespaces. Those that are not there yet are returned, where an upgrade is to be made that may create them.
+    async fn lock(
+        &self,
+        kinds: &Kinds,
+        namespaces: &BTreeSet<String>,
+        locks: &mut Locks,
+    ) -> Result<BTreeSet<String>, CommandError> {
+        let (around, id, terms) = (&self.run.surroundings, &self.run.id, self.options.terms);
+        let mut missing = BTreeSet::new();
+        for namespace in namespaces {
+            match locks.add(kinds, around, id, namespace, terms).await {
+                Ok(()) => {}
+                Err(error) if self.options.upgrade.is_some() && error.is_of_no_namespace() => {
+                    missing.insert(namespace.clone());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(missing)
+    }
+
+    /// What preflight says of the upgrade before anything is injected; `None` where it may be made, or there is none.
+    async fn refused_upgrade(&mut self, experiments: &[Experiment]) -> Result<Option<Phases>, CommandError> {
+        let Some(upgrade) = &self.options.upgrade else { return Ok(None) };
+        let Some((report, end)) = upgrade.refusal(self.run).await? else { return Ok(None) };
+        self.unmade = Some(end);
+        let skipped = |experiment| Outcome {
+            reason: "the upgrade is refused; nothing was injected".to_owned(),
+            ..blank(experiment)
+        };
+        let outcomes = experiments.iter().map(skipped).collect();
+        Ok(Some(Phases { outcomes, upgrade: Some(report), is_untouched: true, was_stopped: false }))
+    }
+
+    fn namespaces_text(&self) -> String {
+        self.options.site.allowed.iter().cloned().collect::<Vec<_>>().join(", ")
+    }
+
+    /// What a dead run has left would be part of every steady state.
+    async fn require_nothing_left(&self, namespaces: &BTreeSet<String>) -> Result<(), CommandError> {
+        let kinds = self.cluster.kinds().await?;
+        let names: Vec<String> = namespaces.iter().cloned().collect();
+        let left = recover::look(&*self.cluster, &kinds, &self.run.surroundings, Some(&names)).await?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let message = format!("an earlier run has left: {}", left.describe().join("; "));
+        Err(CommandError::usage_with_hint(message, "take it back first with `pushback upgrade recover`"))
+    }
+
+    fn runner<'r>(&'r self, locks: &'r Locks, tell: &'r (dyn Fn(String) + Send + Sync)) -> Runner<'r> {
+        Runner {
+            cluster: Arc::clone(&self.cluster),
+            surroundings: &self.run.surroundings,
+            run: &self.run.id,
+            site: &self.options.site,
+            locks,
+            stop: self.run.stop.clone(),
+            released: None,
+            tell,
+        }
+    }
+
+    /// Those that belong before the upgrade inject, the upgrade is made, they are judged and taken back, and then the
+    /// others run, one after the other.
+    async fn both_phases(
+        &mut self,
+        experiments: &[Experiment],
+        locks: &mut Locks,
+        missing: &BTreeSet<String>,
+    ) -> Result<(Vec<Outcome>, Option<UpgradeReport>), CommandError> {
+        let events = self.run.events.clone();
+        let tell = move |message: String| events.send(Event::Diagnostic { code: DiagnosticCode::Experiment, message });
+        let numbered: Vec<(usize, &Experiment)> = (1..).zip(experiments).collect();
+        let (before, others): (Vec<_>, Vec<_>) =
+            numbered.into_iter().partition(|(_, experiment)| is_before(experiment));
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        let mut report = None;
+        let mut unsteady: Option<String> = None;
+        if let Some(upgrade) = &self.options.upgrade {
+            let begun = begin_all(&self.runner(locks, &tell), &before, &mut outcomes).await;
+            let steps: Vec<Step> = begun.iter().flat_map(|begun| begun.steps().to_vec()).collect();
+            let upgraded = upgrade.make(self.run, &mut self.cluster, &steps).await;
+            let released = upgraded.made.then_some(&upgraded.removed);
+            let runner = Runner { released, ..self.runner(locks, &tell) };
+            for mut begun in begun.into_iter().rev() {
+                if upgraded.made {
+                    runner.observe(&mut begun).await;
+                } else {
+                    begun.make_void("the upgrade did not happen; what was injected is taken back");
+                }
+                outcomes.push(runner.finish(begun).await);
+            }
+            self.unmade = upgraded.unmade;
+            let made = upgraded.report?;
+            if !made.made {
+                unsteady = Some("the upgrade did not happen".to_owned());
+            } else if made.exit_code != 0 {
+                unsteady = Some("the upgrade failed".to_owned());
+            }
+            report = Some(made);
+        } else {
+            let reason = "needs upgrade: give --upgrade with -a APP and -f NEW";
+            outcomes.extend(before.iter().map(|(_, skipped)| Outcome { reason: reason.to_owned(), ..blank(skipped) }));
+        }
+        let unlocked = if unsteady.is_none() { self.lock_new(locks, missing).await } else { BTreeMap::new() };
+        let runner = self.runner(locks, &tell);
+        for (number, experiment) in others {
+            let failed = outcomes.iter().find(|outcome| outcome.verdict == Verdict::Failed);
+            let reason = if signals::exit_code(*self.run.stop.borrow()).is_some() {
+                Some("interrupted before it began".to_owned())
+            } else {
+                unsteady
+                    .clone()
+                    .or_else(|| failed.map(|failed| format!("{} has left the cluster unsteady", failed.name)))
+            };
+            outcomes.push(match (reason, unlocked.get(experiment.injection_namespace())) {
+                (Some(reason), _) => Outcome { reason, ..blank(experiment) },
+                (None, Some(why)) => {
+                    Outcome { reason: why.clone(), verdict: Verdict::Inconclusive, ..blank(experiment) }
+                }
+                (None, None) => runner.execute(experiment, number).await,
+            });
+        }
+        Ok((outcomes, report))
+    }
+
+    /// Locks namespaces that were not there before the upgrade. Why one could not be, by its name.
+    async fn lock_new(&self, locks: &mut Locks, missing: &BTreeSet<String>) -> BTreeMap<String, String> {
+        let mut unlocked = BTreeMap::new();
+        for namespace in missing {
+            let (around, id, terms) = (&self.run.surroundings, &self.run.id, self.options.terms);
+            let locked = match self.cluster.kinds().await {
+                Ok(kinds) => locks.add(&kinds, around, id, namespace, terms).await,
+                Err(error) => Err(LockError::Cluster { namespace: namespace.clone(), error }),
+            };
+            if let Err(error) = locked {
+                unlocked.insert(namespace.clone(), error.to_string());
+            }
+        }
+        unlocked
+    }
+}
+
+/// Injects one after the other, and leaves it there.
+async fn begin_all<'e>(
+    runner: &Runner<'_>,
+    experiments: &[(usize, &'e Experiment)],
+    outcomes: &mut Vec<Outcome>,
+) -> Vec<Begun<'e>> {
+    let mut all = Vec::new();
+    for (number, experiment) in experiments {
+        match runner.begin(experiment, *number).await {
+            Ok(begun) => all.push(begun),
+            Err(outcome) => outcomes.push(*outcome),
+        }
+    }
+    all
+}
+
+/// Whether an experiment injects before the upgrade.
+fn is_before(experiment: &Experiment) -> bool {
+    let phase = experiment.annotations.get(&format!("{}phase", experiment::PREFIX));
+    phase.and_then(|phase| Phase::of(phase)) == Some(Phase::PreUpgrade)
+}

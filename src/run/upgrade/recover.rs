@@ -1,0 +1,92 @@
+//! Takes back what killed runs of experiments have left in a cluster.
+
+use std::collections::BTreeSet;
+
+use super::require_server;
+use crate::cluster::{Cluster, ErrorKind};
+use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
+use crate::exit::ExitCode;
+use crate::run::Run;
+use crate::run::connect::{ClusterOptions, connect};
+use crate::run::error::CommandError;
+use crate::run::outcome::End;
+use crate::run::signals::until_stopped;
+use crate::surroundings::Surroundings;
+use crate::upgrade::lock::Terms;
+use crate::upgrade::recover::{self, Left, Recovered};
+
+/// What to do about what somebody has changed.
+pub const PUT_RIGHT: &str = "put it back by hand and run `pushback upgrade recover`, or accept what is there with \
+                             --accept-changed";
+
+/// What is taken back, and where.
+#[derive(Clone, Debug)]
+pub struct Recover {
+    /// The cluster.
+    pub cluster: ClusterOptions,
+    /// The namespaces; none: all that may be listed.
+    pub namespaces: Vec<String>,
+    /// Accept what somebody has changed since as it is.
+    pub accept_changed: bool,
+    /// How namespaces are locked.
+    pub terms: Terms,
+}
+
+impl Recover {
+    /// Takes it back; `None` where nothing is left.
+    ///
+    /// # Errors
+    /// No cluster, another run at work, no consent.
+    pub async fn run(&self, run: &mut Run) -> Result<Option<Recovered>, CommandError> {
+        let notices = run.notices();
+        let stop = run.stop.clone();
+        let connecting = async { connect(&self.cluster, Some(notices), &|text| run.announce(text)).await };
+        let cluster = until_stopped(stop.clone(), connecting).await?.cluster;
+        run.uses(&cluster);
+        require_server(&*cluster)?;
+        let left = until_stopped(stop, look(&*cluster, &run.surroundings, &self.namespaces)).await?;
+        if left.is_empty() {
+            return Ok(None);
+        }
+        for message in left.describe() {
+            run.events.send(Event::Diagnostic { code: DiagnosticCode::Left, message });
+        }
+        run.confirm("Take this back?").await?;
+        let namespaces: BTreeSet<String> = left.namespaces();
+        let (around, accept) = (&run.surroundings, self.accept_changed);
+        Ok(Some(recover::recover(&cluster, around, &run.id, &namespaces, self.terms, accept).await?))
+    }
+
+    /// The end of the run.
+    pub fn end(&self, recovered: Option<&Recovered>) -> End {
+        let Some(Recovered { left, failed, .. }) = recovered else {
+            return End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default());
+        };
+        if failed.is_empty() && (self.accept_changed || left.is_empty()) {
+            return End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default());
+        }
+        let (error, first) = if failed.is_empty() {
+            ("something is not exactly as it was before; its journal is kept", None)
+        } else {
+            let hint = "correct the cause and run the same command again";
+            ("something could not be taken back; its journal is kept", Some(hint))
+        };
+        let second = (!left.is_empty()).then_some(PUT_RIGHT);
+        let hints = first.into_iter().chain(second).map(str::to_owned).collect();
+        End { error: error.to_owned(), hints, ..End::new(ExitCode::Partial, RunOutcome::Failed, Counts::default()) }
+    }
+}
+
+async fn look(cluster: &dyn Cluster, surroundings: &Surroundings, namespaces: &[String]) -> Result<Left, CommandError> {
+    let kinds = cluster.kinds().await?;
+    let namespaces = Some(namespaces).filter(|namespaces| !namespaces.is_empty());
+    recover::look(cluster, &kinds, surroundings, namespaces).await.map_err(|error| {
+        let forbidden = error.kind == ErrorKind::Forbidden && namespaces.is_none();
+        let converted = CommandError::from(error);
+        if forbidden {
+            converted.with_hint("name the namespaces that you may read with --allow-namespace")
+        } else {
+            converted
+        }
+    })
+}

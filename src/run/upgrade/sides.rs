@@ -1,0 +1,152 @@
+//! The two sides of a comparison: files, and live apps. A live app is also what a model is derived from.
+
+use std::sync::Arc;
+
+use pushback_preflight::{ObjectRef, Positions};
+use serde_json::Value;
+
+use crate::app::record::observe;
+use crate::cluster::kube::Announce;
+use crate::manifest::{InputError, Manifest};
+use crate::plan::live;
+use crate::run::connect::{ClusterOptions, reach};
+use crate::run::error::CommandError;
+use crate::run::options::NamespaceOptions;
+use crate::upgrade::sources::{self, Naming, Side};
+
+/// The two releases.
+#[derive(Clone, Debug)]
+pub struct Sides {
+    /// The old one.
+    pub old: SideOptions,
+    /// The new one.
+    pub new: SideOptions,
+    /// `http://` URLs are fetched.
+    pub allow_http: bool,
+    /// Symbolic links in a directory may lead out of it.
+    pub follow_links: bool,
+}
+
+/// What a side is read from.
+#[derive(Clone, Debug)]
+pub struct SideOptions {
+    /// Files, folders, URLs.
+    pub files: Vec<String>,
+    /// Live apps.
+    pub apps: Vec<LiveInput>,
+}
+
+/// A live app as an input.
+#[derive(Clone, Debug)]
+pub struct LiveInput {
+    /// The input as it was given.
+    pub input: String,
+    /// The cluster.
+    pub cluster: ClusterOptions,
+    /// The app.
+    pub app: String,
+    /// Its namespace.
+    pub namespace: NamespaceOptions,
+}
+
+impl Sides {
+    /// Reads both.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them, at once; a live app cannot be read.
+    pub async fn read(&self, announce: &Announce<'_>) -> Result<(Side, Side), CommandError> {
+        let standard_input = |side: &SideOptions| side.files.iter().any(|input| input == "-" || input == "/dev/stdin");
+        if standard_input(&self.old) && standard_input(&self.new) {
+            return Err(CommandError::usage_with_hint(
+                "both releases are read from standard input, which can be read only once",
+                "give one of them as a file, a folder or git:REF:PATH",
+            ));
+        }
+        let old = self.read_files(&self.old, sources::read_old);
+        let (mut old, mut new) = both(old, self.read_files(&self.new, sources::read))?;
+        for (options, side) in [(&self.old, &mut old), (&self.new, &mut new)] {
+            for app in &options.apps {
+                app.add_to(side, announce).await?;
+            }
+        }
+        Ok((old, new))
+    }
+
+    fn read_files(
+        &self,
+        side: &SideOptions,
+        read: fn(&[String], bool, bool) -> Result<Side, Vec<InputError>>,
+    ) -> Result<Side, Vec<InputError>> {
+        match (&side.files[..], &side.apps[..]) {
+            ([], [_, ..]) => Ok(Side::default()),
+            (files, _) => read(files, self.allow_http, self.follow_links),
+        }
+    }
+}
+
+impl LiveInput {
+    /// Adds the app to a side.
+    async fn add_to(&self, side: &mut Side, announce: &Announce<'_>) -> Result<(), CommandError> {
+        let LiveApp { objects, namespace } = read_app(&self.cluster, &self.app, &self.namespace, announce).await?;
+        let positions = Arc::new(Positions::of_file(&self.input));
+        side.manifests.extend(objects.iter().map(|value| Manifest {
+            object: ObjectRef::of(value),
+            value: Value::clone(value),
+            positions: Arc::clone(&positions),
+        }));
+        side.name_as(&self.input, Naming { app: self.app.clone(), namespace, ..Naming::default() });
+        Ok(())
+    }
+}
+
+/// The objects of an app as they are.
+#[derive(Debug)]
+pub struct LiveApp {
+    /// The objects.
+    pub objects: Vec<Arc<Value>>,
+    /// The namespace of objects that name none.
+    pub namespace: String,
+}
+
+/// Reads an app from the cluster.
+///
+/// # Errors
+/// No such app, or some of its objects cannot be read: without them, they would seem to be gone.
+pub async fn read_app(
+    cluster: &ClusterOptions,
+    app: &str,
+    namespace: &NamespaceOptions,
+    announce: &Announce<'_>,
+) -> Result<LiveApp, CommandError> {
+    let (cluster, kinds, namespaces) = reach(cluster, namespace, announce).await?;
+    let observed = observe(&*cluster, &namespaces.app(app)).await?;
+    if observed.record.is_none() {
+        return Err(CommandError::usage_with_hint(
+            format!("app {} does not exist in namespace {}", observed.app.name, observed.app.namespace),
+            "`pushback list -A` shows all apps",
+        ));
+    }
+    let live = live::read(&*cluster, &kinds, &observed, &[]).await?;
+    if let Some(((group, kind), reason)) = live.unreadable.iter().next() {
+        let kind = if group.is_empty() { kind.clone() } else { format!("{kind}.{group}") };
+        return Err(CommandError::usage_with_hint(
+            format!("objects of kind {kind} cannot be read, so the model would lack them: {reason}"),
+            "derive it from the manifests instead: -f",
+        ));
+    }
+    Ok(LiveApp { objects: live.objects.into_values().collect(), namespace: namespaces.objects })
+}
+
+/// Both results, or all errors.
+///
+/// # Errors
+/// Those of either.
+pub fn both<T>(one: Result<T, Vec<InputError>>, other: Result<T, Vec<InputError>>) -> Result<(T, T), CommandError> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (one, other) => {
+            let errors = one.err().into_iter().chain(other.err()).flatten().collect::<Vec<_>>();
+            Err(CommandError::from(errors))
+        }
+    }
+}

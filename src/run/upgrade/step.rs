@@ -1,0 +1,125 @@
+//! The upgrade between experiments: an apply of the new release. Preflight is heard before anything is injected, and
+//! again when it is made; what has come of it is judged by what the cluster holds.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pushback_preflight::ObjectKey;
+
+use crate::app::record::AppName;
+use crate::cluster::Cluster;
+use crate::exit::ExitCode;
+use crate::run::Run;
+use crate::run::apply::{Apply, Upto};
+use crate::run::connect::connect;
+use crate::run::error::CommandError;
+use crate::run::outcome::End;
+use crate::text::counted;
+use crate::upgrade::change::Step;
+use crate::upgrade::judge::{self, Before, JudgeError};
+use crate::upgrade::outcome::UpgradeReport;
+use crate::upgrade::steady::Looked;
+
+/// What came of an upgrade.
+#[derive(Debug)]
+pub struct Upgraded {
+    /// What it showed; an error where that could not be read.
+    pub report: Result<UpgradeReport, CommandError>,
+    /// Whether it was made, in part at least.
+    pub made: bool,
+    /// What of the old release it has removed.
+    pub removed: BTreeSet<ObjectKey>,
+    /// How the apply ended, where nothing was made.
+    pub unmade: Option<End>,
+}
+
+/// The upgrade of one run.
+#[derive(Clone, Debug)]
+pub struct Upgrade {
+    /// How the new release is applied.
+    pub apply: Apply,
+    /// The app.
+    pub app: AppName,
+    /// Where experiments may inject.
+    pub namespaces: BTreeSet<String>,
+}
+
+impl Upgrade {
+    /// Asks preflight before anything is injected. The report and the apply's end where it refuses.
+    ///
+    /// # Errors
+    /// The release cannot be read or planned.
+    pub async fn refusal(&self, run: &mut Run) -> Result<Option<(UpgradeReport, End)>, CommandError> {
+        let end = self.apply.run(run, Upto::Verdict).await?;
+        Ok((end.code != ExitCode::Success).then(|| (unmade(&end), end)))
+    }
+
+    /// Applies the new release, and judges what it did beside what it was meant to. `injected` is there meanwhile.
+    pub async fn make(&self, run: &mut Run, cluster: &mut Arc<dyn Cluster>, injected: &[Step]) -> Upgraded {
+        let failed = |error, made| Upgraded { report: Err(error), made, removed: BTreeSet::new(), unmade: None };
+        let before = match judge::look(&**cluster, &self.app, &self.namespaces).await {
+            Ok(before) => before,
+            Err(error) => return failed(unread(error), false),
+        };
+        let end = self.apply.run(run, Upto::End).await.unwrap_or_else(|error| End::error(&error));
+        if !was_made(&end) {
+            let report = Ok(unmade(&end));
+            return Upgraded { report, made: false, removed: BTreeSet::new(), unmade: Some(end) };
+        }
+        // Kinds may have come and gone.
+        let notices = run.notices();
+        match connect(&self.apply.options.cluster, Some(notices), &|text| run.announce(text)).await {
+            Ok(connected) => *cluster = connected.cluster,
+            Err(error) => return failed(error, true),
+        }
+        match judged(&before, &**cluster, injected, &end).await {
+            Ok((report, removed)) => Upgraded { report: Ok(report), made: true, removed, unmade: None },
+            Err(error) => failed(unread(error), true),
+        }
+    }
+}
+
+async fn judged(
+    before: &Before,
+    cluster: &dyn Cluster,
+    injected: &[Step],
+    end: &End,
+) -> Result<(UpgradeReport, BTreeSet<ObjectKey>), JudgeError> {
+    let mut checks = vec![Looked {
+        check: "the new release is applied and ready".to_owned(),
+        passed: end.code == ExitCode::Success,
+        detail: end.error.clone(),
+    }];
+    checks.extend(before.judge(cluster, injected).await?);
+    let passed = checks.iter().all(|check| check.passed);
+    let report = UpgradeReport { exit_code: end.code.code(), made: true, passed, checks, ..UpgradeReport::default() };
+    Ok((report, before.disowned(cluster).await?))
+}
+
+/// Whether an apply has come as far as its first write.
+fn was_made(end: &End) -> bool {
+    let before_the_first_write = match end.code {
+        ExitCode::Usage | ExitCode::Refused | ExitCode::Locked | ExitCode::Unreachable => true,
+        ExitCode::Interrupted | ExitCode::Terminated => end.unfinished.is_empty(),
+        _ => false,
+    };
+    !before_the_first_write || end.done.writes() > 0
+}
+
+fn unmade(end: &End) -> UpgradeReport {
+    let reason = match (end.error.as_str(), end.refusals.len()) {
+        ("", 0) => "preflight could not judge it".to_owned(),
+        ("", count) => format!("preflight refused it: {}", counted(count, "finding")),
+        (error, _) => error.to_owned(),
+    };
+    UpgradeReport { exit_code: end.code.code(), reason, findings: end.refusals.clone(), ..UpgradeReport::default() }
+}
+
+/// What an upgrade must keep cannot be read.
+fn unread(error: JudgeError) -> CommandError {
+    let unread = match error {
+        JudgeError::App(error) => CommandError::from(error),
+        JudgeError::Cluster(error) => CommandError::from(error),
+    };
+    unread.with_prefix("what the upgrade must keep cannot be read")
+}
