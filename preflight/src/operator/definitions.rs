@@ -1,5 +1,5 @@
 //! Every difference between the CustomResourceDefinitions of two releases, classed as the published lists class it, whatever
-//! becomes of stored objects: what that is, CRDUpgradeSafety proves, and its verdict stands beside each change.
+//! becomes of stored objects: what that is, `pushback-crd` proves, and its verdict stands beside each change.
 
 mod constraints;
 mod draft;
@@ -18,12 +18,10 @@ use std::collections::BTreeMap;
 
 use super::difference::{ChangeType, CrdVerdict, DefinitionChange, Severity};
 use super::model::Definition;
-use crate::facts::{Change, Facts, Operation, Verification};
-use crate::object::ObjectRef;
-use crate::rules::crd_upgrade_safety::{Schemas, Upgrade, invalid};
 use draft::Draft;
 pub use grouped::{CrdDiff, DefinitionsDiff, DefinitionsSummary, Presence, Verdicts, VersionDiff};
-use pushback_crd::definition::Crd;
+use pushback_crd::definition::{self, Crd, Upgrade, refusals};
+use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack::with_room;
 
 /// What a user may choose.
@@ -81,39 +79,19 @@ fn added_draft(definition: &Definition) -> Draft {
 
 /// A definition that both sides have.
 fn changed(before: &Definition, after: &Definition, options: Options, changes: &mut Vec<DefinitionChange>) {
-    let change = in_place(before, after);
-    let facts = Facts::default();
-    let schemas = Schemas::of(&change);
-    let Some(upgrade) = Upgrade::of(&change, &facts, &schemas) else { return };
+    let upgrade = Upgrade::of(&before.value, &after.value, Server::default());
     let mut drafts = lifecycle::compare(&upgrade);
-    for version in schemas.old.keys().filter(|version| schemas.new.contains_key(*version)) {
+    for version in upgrade.schemas.old.keys().filter(|version| upgrade.schemas.new.contains_key(*version)) {
         drafts.extend(schema::compare(&upgrade, version, options));
     }
-    let refused = invalid::refused(&change);
-    if drafts.is_empty() && refused.for_others.is_empty() {
+    let (of_rules, of_others): (Vec<_>, Vec<_>) =
+        refusals(Some(&before.value), &after.value).into_iter().partition(verdict::is_of_a_rule);
+    if drafts.is_empty() && of_others.is_empty() {
         return;
     }
-    let mut findings = upgrade.findings();
-    findings.extend(refused.for_rules);
-    verdict::judge(&mut drafts, &findings);
+    let proved = definition::compare(&upgrade);
+    verdict::judge(&mut drafts, &proved, &of_rules, after);
     verdict::raise(&mut drafts);
-    drafts.extend(refused.for_others.into_iter().map(|(finding, place)| verdict::refused(after, finding, place)));
+    drafts.extend(of_others.into_iter().map(|problem| verdict::refused(after, problem)));
     changes.extend(drafts.into_iter().map(|draft| draft.finish(before, Some(after))));
-}
-
-/// The change as CRDUpgradeSafety takes it.
-fn in_place(before: &Definition, after: &Definition) -> Change {
-    Change {
-        object: ObjectRef::of(&after.value),
-        resource: "customresourcedefinitions".to_owned(),
-        namespaced: false,
-        operation: Operation::Update,
-        desired: Some(after.value.clone()),
-        live: Some(before.value.clone()),
-        result: None,
-        verification: Verification::NotNeeded,
-        positions: after.positions.clone(),
-        orphaned: false,
-        taken_from: Vec::new(),
-    }
 }

@@ -6,7 +6,6 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::object::ObjectRef;
-use crate::repeated::Told;
 use crate::source::Position;
 
 /// How bad a change may be. Written in lower case; read in any case.
@@ -354,15 +353,26 @@ pub struct DefinitionChange {
     /// Where it stands in the new side, or in the old one where it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
-    /// The findings of CRDUpgradeSafety that are about it.
+    /// What was proved of it.
     #[serde(skip)]
-    pub told: Vec<Told>,
+    pub proved: Vec<Proved>,
+}
+
+/// A proof that is about a change, as CRDUpgradeSafety refers to it where it tells the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proved {
+    /// The keyword, or the name of what happens: the check of the rule.
+    pub keyword: String,
+    /// The version that it is about.
+    pub version: Option<String>,
+    /// Its place.
+    pub path: Option<String>,
 }
 
 /// The keyword of a change that an API server would refuse.
 pub const INVALID: &str = "invalid";
 
-/// What CRDUpgradeSafety says of a change of a definition.
+/// What is proved of a change of a definition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CrdVerdict {

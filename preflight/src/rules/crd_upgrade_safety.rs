@@ -2,34 +2,31 @@
 //! It judges the definition as a whole, the life of its versions, and the schema of each: by proof or with a witness.
 
 mod checks;
-mod cross_version;
 pub(super) mod deletion;
-pub(crate) mod invalid;
-mod lifecycle;
+mod invalid;
 mod live;
 mod missing;
 mod profile;
-mod schema_change;
-pub(crate) mod words;
+mod projection;
+mod readers;
+mod remedy;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 
 use pushback_crd::definition::crd::{GROUP, KIND};
-use pushback_crd::definition::{Crd, Version};
+use pushback_crd::definition::{self, Crd, Schemas, Upgrade};
+use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::parallel;
 use crate::repeated::Told;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
-use crate::source::Position;
+use crate::source::PathSegment;
 use crate::strictness::Order;
-use pushback_crd::schema::Schema;
-use pushback_crd::schema::contain::SchemaStep;
-use pushback_crd::schema::pipeline::{Resource, Server};
 
 pub(super) const NAME: &str = "CRDUpgradeSafety";
 
@@ -168,10 +165,10 @@ fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[
         Some((index, change)) if !deletion::concerns(change) && !page.is_empty() => {
             let study = memory.get().and_then(|Studies(studies)| studies.get(index));
             let unstudied = Study::default();
-            let schemas = study.unwrap_or(&unstudied).schemas.get_or_init(|| Schemas::of(change));
-            if let Some(upgrade) = Upgrade::of(change, facts, schemas) {
-                live::fold(&upgrade, version, state, page);
-            }
+            let Some((old, new)) = sides(change) else { return };
+            let read = || Arc::new(Schemas::of(&Crd::of(old), &Crd::of(new)));
+            let schemas = study.unwrap_or(&unstudied).schemas.get_or_init(read);
+            live::fold(&Upgrade::with_schemas(old, new, server(facts), schemas.clone()), version, state, page);
         }
         Some((_, change)) if !deletion::concerns(change) => {}
         _ => deletion::fold(state, page),
@@ -190,7 +187,7 @@ struct Study {
     /// Why it cannot be judged.
     unable: Option<String>,
     /// To judge objects by, once there are any.
-    schemas: OnceLock<Schemas>,
+    schemas: OnceLock<Arc<Schemas>>,
 }
 
 impl Study {
@@ -209,40 +206,53 @@ impl Study {
         if !(stays || is_replaced) {
             return study;
         }
-        let schemas = Schemas::of(change);
-        let Some(upgrade) = Upgrade::of(change, facts, &schemas) else {
+        let Some((old, new)) = sides(change) else {
             study.unable = Some(format!("{}: the live definition is not known", change.object));
             return study;
         };
+        let subject = Subject { change, upgrade: Upgrade::of(old, new, server(facts)) };
         let with_objects = stays && live::Mode::of(settings) != live::Mode::Off;
-        study.findings.extend(changed(&upgrade, settings).into_iter().map(|finding| {
-            let need = live::need(&upgrade, &finding).filter(|_| with_objects);
+        study.findings.extend(changed(&subject, settings).into_iter().map(|finding| {
+            let need = live::need(&subject.upgrade, &finding).filter(|_| with_objects);
             (finding, need)
         }));
         study
     }
 }
 
-/// What a definition that changes in place is looked at for; each adds what it finds.
-const JUDGES: [fn(&Upgrade<'_>, &Settings, &mut Vec<Finding>); 7] = [
-    lifecycle::identity,
-    lifecycle::versions,
-    lifecycle::storage,
-    lifecycle::conversion,
-    lifecycle::endpoints,
-    schema_change::check,
-    cross_version::check,
-];
+/// The definition before and after; `None` where one of the sides is not known.
+fn sides(change: &Change) -> Option<(&Value, &Value)> {
+    change.live.as_deref().zip(change.after())
+}
 
-fn changed(upgrade: &Upgrade<'_>, settings: &Settings) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    if upgrade.new.versions.is_empty() {
-        let message = "the new definition lists no versions, so nothing can be compared".to_owned();
-        findings.push(upgrade.finding("unhandled", Verdict::Unknown, &["spec", "versions"], message));
-        return findings;
+/// A definition that changes in place, and the change that brings it.
+struct Subject<'a> {
+    change: &'a Change,
+    upgrade: Upgrade<'a>,
+}
+
+impl Subject<'_> {
+    /// Where a version stands. Places are those of the manifest; the server's answer may list versions in another order.
+    fn path_of(&self, version: &str, keys: &[&str]) -> Vec<PathSegment> {
+        match self.change.desired.as_deref() {
+            Some(manifest) => Crd::of(manifest).path_of(version, keys),
+            None => self.upgrade.new.path_of(version, keys),
+        }
     }
-    for judge in JUDGES {
-        judge(upgrade, settings, &mut findings);
+}
+
+/// What a definition that changes in place is found to do.
+fn changed(subject: &Subject<'_>, settings: &Settings) -> Vec<Finding> {
+    let profile = profile::Profile::of(settings);
+    let changes = definition::compare(&subject.upgrade);
+    let of_readers = match profile {
+        profile::Profile::Strict => readers::surprised(subject, &changes),
+        _ => Vec::new(),
+    };
+    let findings = changes.into_iter().filter_map(|change| projection::finding(subject, change, settings, profile));
+    let mut findings: Vec<Finding> = findings.chain(of_readers).collect();
+    if settings.choice(&["checks", "description"]) != "off" {
+        findings.extend(readers::descriptions(subject));
     }
     findings
 }
@@ -263,113 +273,6 @@ fn weighed(mut finding: Finding, settings: &Settings) -> Option<Finding> {
 /// The API server that objects meet; where the cluster is a directory, the newest that is known.
 fn server(facts: &Facts) -> Server {
     facts.cluster.version.map_or_else(Server::default, |(_, minor)| Server { minor })
-}
-
-/// A definition that changes in place.
-pub(crate) struct Upgrade<'a> {
-    change: &'a Change,
-    pub(crate) old: Crd<'a>,
-    pub(crate) new: Crd<'a>,
-    server: Server,
-    pub(crate) schemas: &'a Schemas,
-}
-
-/// The schemas of both definitions, by version.
-#[derive(Default)]
-pub(crate) struct Schemas {
-    pub(crate) old: BTreeMap<String, Schema>,
-    pub(crate) new: BTreeMap<String, Schema>,
-}
-
-impl Schemas {
-    /// None of a side that is not known.
-    pub(crate) fn of(change: &Change) -> Self {
-        let side = |definition: Option<&Value>| {
-            let versions = definition.map(Crd::of).map(|crd| crd.versions).unwrap_or_default();
-            versions.iter().map(|version| (version.name.to_owned(), schema_of(version))).collect()
-        };
-        Self { old: side(change.live.as_deref()), new: side(change.after()) }
-    }
-}
-
-impl<'a> Upgrade<'a> {
-    /// `None` where one of the sides is not known.
-    pub(crate) fn of(change: &'a Change, facts: &Facts, schemas: &'a Schemas) -> Option<Self> {
-        let (old, new) = (Crd::of(change.live.as_deref()?), Crd::of(change.after()?));
-        Some(Self { change, old, new, server: server(facts), schemas })
-    }
-
-    /// What the rule says of it where nothing is set and no object is looked at.
-    pub(crate) fn findings(&self) -> Vec<Finding> {
-        let mut findings = changed(self, &Settings::default());
-        findings.retain(|finding| finding.check != "description");
-        findings
-    }
-
-    /// A version of the live definition, as objects meet it.
-    fn old_resource(&self, version: &'a str) -> Option<Resource<'_>> {
-        resource(&self.old, version, &self.schemas.old)
-    }
-
-    /// A version of the new definition.
-    fn new_resource(&self, version: &'a str) -> Option<Resource<'_>> {
-        resource(&self.new, version, &self.schemas.new)
-    }
-}
-
-fn resource<'s>(crd: &Crd<'s>, version: &'s str, schemas: &'s BTreeMap<String, Schema>) -> Option<Resource<'s>> {
-    Some(Resource {
-        schema: schemas.get(version)?,
-        group: crd.group(),
-        version,
-        kind: crd.kind(),
-        status: crd.version(version).is_some_and(|version| version.status),
-        preserve_unknown_fields: crd.preserves_unknown_fields(),
-    })
-}
-
-/// A version without a schema, as old definitions have them, takes anything.
-fn schema_of(version: &Version<'_>) -> Schema {
-    let open = || Schema::of(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
-    version.schema.map_or_else(open, Schema::of)
-}
-
-impl Upgrade<'_> {
-    /// Where a keyword of a node stands in the manifest, or else the nearest that is there.
-    fn locate_schema(&self, version: &str, path: &[SchemaStep], keyword: &str) -> Option<Position> {
-        let written = self.change.desired.as_deref().map(Crd::of);
-        let mut place = written.as_ref().unwrap_or(&self.new).path_of(version, &["schema", "openAPIV3Schema"]);
-        place.extend(words::schema_path(path));
-        place.push(keyword.into());
-        self.change.locate(&place)
-    }
-
-    /// A finding at a path of the definition; `keys` may begin with `spec`, or with a version through
-    /// [`Upgrade::finding_in`].
-    fn finding(&self, check: &str, verdict: Verdict, keys: &[&str], message: String) -> Finding {
-        let path: Vec<_> = keys.iter().map(|key| (*key).into()).collect();
-        Finding::new(NAME, check, verdict, self.change.object.clone(), message)
-            .at(self.change.locate(&path))
-            .path(keys.join("."))
-    }
-
-    /// A finding about a version, placed at `keys` below it. The path names the version, not its index, so that the
-    /// fingerprint stays when versions are reordered.
-    fn finding_in(&self, check: &str, verdict: Verdict, version: &str, keys: &[&str], message: String) -> Finding {
-        // Places are those of the manifest; the server's answer may list versions in another order.
-        let written = self
-            .change
-            .desired
-            .as_deref()
-            .map_or_else(|| self.new.path_of(version, keys), |manifest| Crd::of(manifest).path_of(version, keys));
-        let mut finding =
-            Finding::new(NAME, check, verdict, self.change.object.clone(), message).at(self.change.locate(&written));
-        finding.version = Some(version.to_owned());
-        if !keys.is_empty() {
-            finding.path = Some(keys.join("."));
-        }
-        finding
-    }
 }
 
 /// The line that CRD upgrade checks of kapp and OLM print for a finding, where they have a validator for it:

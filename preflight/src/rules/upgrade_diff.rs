@@ -13,11 +13,13 @@ use crate::finding::{Finding, Verdict};
 use crate::object::ObjectRef;
 use crate::operator::compare::{self, Options};
 use crate::operator::derive::{self, Given, Ownership};
-use crate::operator::difference::{Change, ChangeType, ComponentChange, DefinitionChange, INVALID, Severity};
+use crate::operator::difference::{Change, ChangeType, ComponentChange, DefinitionChange, INVALID, Proved, Severity};
 use crate::operator::model::Release;
 use crate::operator::written::{self, ModelError};
 use crate::operator::{ReleaseDiff, overlay};
+use crate::repeated::Told;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::rules::crd_upgrade_safety;
 use crate::strictness::Order;
 
 /// Its name.
@@ -193,7 +195,7 @@ impl Judge<'_> {
     /// A change of a definition. Where CRDUpgradeSafety runs, it decides, and what it tells itself is not said twice; what it
     /// has no objection to is worth knowing.
     fn of_definition(&self, change: &DefinitionChange) -> Finding {
-        let judged = self.facts.rules.contains("CRDUpgradeSafety");
+        let judged = self.facts.rules.contains(crd_upgrade_safety::NAME);
         let verdict = if judged { Verdict::Change } else { self.verdict(change.severity) };
         let object = ObjectRef {
             group: "apiextensions.k8s.io".to_owned(),
@@ -208,7 +210,7 @@ impl Judge<'_> {
             .values(present(&change.old_schema), present(&change.new_schema));
         finding.version = Some(change.version.clone()).filter(|version| !version.is_empty());
         finding.path = Some(change.path.clone()).filter(|path| !path.is_empty());
-        finding.repeats.clone_from(&change.told);
+        finding.repeats = change.proved.iter().map(told).collect();
         remedied(finding, change.change_type)
     }
 
@@ -234,6 +236,12 @@ impl Judge<'_> {
             .or_else(|| of(&self.compared.old, old_name))
             .unwrap_or_default()
     }
+}
+
+/// The finding of the rule that judges definitions.
+fn told(proved: &Proved) -> Told {
+    let Proved { keyword, version, path } = proved.clone();
+    Told { rule: crd_upgrade_safety::NAME.to_owned(), check: keyword, version, path }
 }
 
 fn remedied(finding: Finding, change_type: ChangeType) -> Finding {

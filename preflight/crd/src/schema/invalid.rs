@@ -6,6 +6,8 @@ mod path;
 mod rules;
 mod schema;
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::pipeline::Path;
@@ -21,6 +23,16 @@ pub struct Problem {
     pub message: String,
     /// Whether the server certainly refuses it; otherwise it is not known.
     pub is_certain: bool,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.is_certain {
+            true => "the API server would refuse the definition",
+            false => "unable to determine if the API server takes the definition",
+        };
+        write!(out, "{what}: {}", self.message)
+    }
 }
 
 /// Why the API server would refuse to create this CustomResourceDefinition, in the order of the document. Only

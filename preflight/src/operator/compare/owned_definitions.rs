@@ -122,7 +122,7 @@ mod tests {
             keyword: String::new(),
             id: "1234".to_owned(),
             position: None,
-            told: Vec::new(),
+            proved: Vec::new(),
         }
     }
 

@@ -1,17 +1,16 @@
-//! A change while it is being found: what is reported, where it stands, and which findings of CRDUpgradeSafety are about it.
+//! A change while it is being found: what is reported, where it stands, and which proofs are about it.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::object::ObjectExt;
-use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Severity};
+use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Proved, Severity};
 use crate::operator::model::Definition;
-use crate::repeated::Told;
-use crate::rules::crd_upgrade_safety::words;
 use crate::source::{PathSegment, Position};
+use pushback_crd::definition::path::field_path;
 use pushback_crd::schema::contain::SchemaStep;
 
-/// Which findings are about a change.
+/// Which proofs are about a change.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Claim {
     /// Those of these checks, on the version or the definition as a whole.
@@ -52,8 +51,8 @@ pub(super) struct Draft {
     pub(super) fills_in: bool,
     pub(super) verdict: CrdVerdict,
     pub(super) reason: String,
-    /// The findings that are about it.
-    pub(super) told: Vec<Told>,
+    /// What was proved of it.
+    pub(super) proved: Vec<Proved>,
 }
 
 impl Draft {
@@ -74,7 +73,7 @@ impl Draft {
             fills_in: false,
             verdict: CrdVerdict::Safe,
             reason: String::new(),
-            told: Vec::new(),
+            proved: Vec::new(),
         }
     }
 
@@ -121,7 +120,7 @@ impl Draft {
             keyword: self.keyword,
             id,
             position,
-            told: self.told,
+            proved: self.proved,
         }
     }
 }
@@ -144,7 +143,7 @@ pub(super) fn display_steps(steps: &[SchemaStep]) -> String {
             SchemaStep::Items => text.push_str("[*]"),
             SchemaStep::Additional => text.push_str("{*}"),
             SchemaStep::Property(_) => {
-                let key = words::field_path(std::slice::from_ref(step));
+                let key = field_path(std::slice::from_ref(step));
                 if !text.is_empty() && !key.starts_with('[') {
                     text.push('.');
                 }

@@ -9,8 +9,7 @@ use super::draft::{Claim, Draft, Place, version_place};
 use super::words::short;
 use crate::object::ObjectExt;
 use crate::operator::difference::{ChangeType, Severity};
-use crate::rules::crd_upgrade_safety::Upgrade;
-use pushback_crd::definition::{Crd, Version};
+use pushback_crd::definition::{Crd, Upgrade, Version};
 
 /// All of them.
 pub(super) fn compare(upgrade: &Upgrade<'_>) -> Vec<Draft> {

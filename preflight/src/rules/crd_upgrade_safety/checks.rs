@@ -99,37 +99,6 @@ impl Check {
     }
 }
 
-/// Whether all that a check finds is objects that are refused when they are written.
-pub(super) fn is_of_writes(name: &str) -> bool {
-    matches!(
-        name,
-        "required"
-            | "enum"
-            | "format"
-            | "pattern"
-            | "minimum"
-            | "exclusiveMinimum"
-            | "maximum"
-            | "exclusiveMaximum"
-            | "multipleOf"
-            | "minLength"
-            | "maxLength"
-            | "minItems"
-            | "maxItems"
-            | "uniqueItems"
-            | "minProperties"
-            | "maxProperties"
-            | "allOf"
-            | "anyOf"
-            | "oneOf"
-            | "not"
-            | "x-kubernetes-list-type"
-            | "x-kubernetes-list-map-keys"
-            | "x-kubernetes-map-type"
-            | "x-kubernetes-validations"
-    )
-}
-
 /// Name and line of each, for the docs.
 pub(super) static LINES: [(&str, &str); ROWS.len()] = {
     let mut lines = [("", ""); ROWS.len()];

@@ -1,16 +1,17 @@
 //! The objects that are there: streamed page by page through the pipeline of the new definition, counted by the node of
 //! the schema at which they suffer. It turns "an object could" into "these three do", and never proves more than that.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{NAME, Upgrade, checks, words};
+use super::{NAME, checks};
 use crate::facts::{ClusterSide, Facts, Folded, Need};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
 use crate::rule::Settings;
-use pushback_crd::definition::Strategy;
+use pushback_crd::definition::path::field_path;
+use pushback_crd::definition::{Blocked, Upgrade};
 use pushback_crd::schema::contain::suffering;
 
 /// An object suffers at a node itself, or from what is missing in it.
@@ -48,7 +49,7 @@ pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
         if finding.check == "crossVersionLoss" { finding.old.as_ref()?.as_str() } else { finding.version.as_deref() };
     let version = upgrade.old.version(named?).filter(|version| version.served)?;
     // What becomes of an apply the objects that are there do not tell.
-    let of_a_schema = of_a_schema && finding.blocks.as_deref() != Some(words::APPLY);
+    let of_a_schema = of_a_schema && finding.blocks.as_deref() != Some(Blocked::Apply.as_str());
     (of_a_schema && finding.verdict != Verdict::Change).then(|| Need::Objects {
         group: upgrade.old.group().to_owned(),
         version: version.name.to_owned(),
@@ -60,7 +61,7 @@ pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
 
 /// Adds a page to the state: for each node, how many objects suffer there or below, and some of their names.
 pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, state: &mut Value, page: &[Value]) {
-    let targets = targets(upgrade, version);
+    let targets = upgrade.targets(version);
     let Some(old) = upgrade.old_resource(version) else { return };
     for object in page {
         for (target, resource) in &targets {
@@ -75,8 +76,8 @@ pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, state: &mut Value, page
             // Each object counts once for a node, and once for every node above what it suffers from.
             let mut nodes = BTreeSet::new();
             for node in suffers.at {
-                nodes.extend((0..=node.len()).map(|length| (words::field_path(&node[..length]), AT_OR_BELOW)));
-                nodes.insert((words::field_path(&node), AT));
+                nodes.extend((0..=node.len()).map(|length| (field_path(&node[..length]), AT_OR_BELOW)));
+                nodes.insert((field_path(&node), AT));
             }
             let by_node = entry(counts, "nodes");
             for (node, extent) in nodes {
@@ -110,21 +111,6 @@ fn extent(check: &str) -> &'static str {
         | "x-kubernetes-validations" => AT,
         _ => AT_OR_BELOW,
     }
-}
-
-/// The versions of the new definition that objects of a version meet: their own, and those without conversion.
-fn targets<'u>(
-    upgrade: &'u Upgrade<'_>,
-    version: &str,
-) -> BTreeMap<String, pushback_crd::schema::pipeline::Resource<'u>> {
-    let reached = |name: &str| name == version || upgrade.new.strategy() == Strategy::None;
-    upgrade
-        .new
-        .versions
-        .iter()
-        .filter(|other| reached(other.name))
-        .filter_map(|other| Some((other.name.to_owned(), upgrade.new_resource(other.name)?)))
-        .collect()
 }
 
 fn entry<'s>(state: &'s mut Value, key: &str) -> &'s mut Value {

@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use super::words;
 use crate::rule::Settings;
+use pushback_crd::definition::DefinitionChange;
+use pushback_crd::order::without;
 use pushback_crd::schema::contain::{Difference, Proof};
 
 /// The setting `profile`.
@@ -27,7 +28,7 @@ impl Profile {
     }
 }
 
-/// What the published lists say of a difference.
+/// What the published lists say of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listed {
     Prohibited,
@@ -37,13 +38,13 @@ pub(super) enum Listed {
 }
 
 /// The rows of "CRD upgrade safety" of OLM v1, "Prohibited" and "Allowed CRD upgrade changes".
-pub(super) fn listed(difference: &Difference) -> Listed {
-    let (old, new) = (difference.old.as_ref(), difference.new.as_ref());
+pub(super) fn listed(change: &DefinitionChange) -> Listed {
+    let (old, new) = (change.old.as_ref(), change.new.as_ref());
     if old == new {
         // The keyword is as it was, and meets other objects, as fields get defaults: no row speaks of that.
         return Listed::Unlisted;
     }
-    match difference.keyword {
+    match change.keyword {
         "existingFieldRemoval" | "type" | "default" => Listed::Prohibited,
         "required" if new.is_some() => Listed::Prohibited,
         "required" => Listed::Allowed,
@@ -58,7 +59,7 @@ pub(super) fn listed(difference: &Difference) -> Listed {
 fn enumeration(old: Option<&Value>, new: Option<&Value>) -> Listed {
     let values = |value: Option<&Value>| value.and_then(Value::as_array).cloned();
     match (values(old), values(new)) {
-        (Some(old), Some(new)) if words::without(&old, &new).is_empty() => Listed::Allowed,
+        (Some(old), Some(new)) if without(&old, &new).is_empty() => Listed::Allowed,
         _ => Listed::Prohibited,
     }
 }

@@ -22,6 +22,8 @@ pub enum Effect {
     Pruned,
     /// Values in it change, or appear where there were none.
     Altered,
+    /// Nobody can read it.
+    Unreadable,
 }
 
 impl Effect {
@@ -32,6 +34,7 @@ impl Effect {
             Self::Rejected => "rejected",
             Self::Pruned => "pruned",
             Self::Altered => "altered",
+            Self::Unreadable => "unreadable",
         }
     }
 }

@@ -3,7 +3,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::Upgrade;
 use super::*;
 use pushback_crd::schema::contain::{Proof, Spent, compare_and_count};
 use pushback_crd::schema::model::MAX_DEPTH;
@@ -35,8 +34,8 @@ fn counted(old: Value, new: Value) -> ([usize; 3], Spent) {
     let change = update(old, new);
     let facts = Facts::default();
     stack::with_room(|| {
-        let schemas = Schemas::of(&change);
-        let upgrade = Upgrade::of(&change, &facts, &schemas).expect("both sides");
+        let (old, new) = sides(&change).expect("both sides");
+        let upgrade = Upgrade::of(old, new, server(&facts));
         let resources = (upgrade.old_resource("v1").expect("v1"), upgrade.new_resource("v1").expect("v1"));
         let mut counts = [0; 3];
         let (differences, spent) = compare_and_count(&resources.0, &resources.1, upgrade.server);

@@ -1,0 +1,114 @@
+//! What a definition is called, and the life of its versions: what is removed, no longer served, stored otherwise or
+//! converted otherwise.
+
+use serde_json::json;
+
+use super::change::{Blocked, Changes, Proof, Safety};
+use super::{Strategy, Upgrade, Version};
+use crate::schema::contain::Effect;
+
+/// What the kind is called and where its objects live.
+pub(super) fn identity(upgrade: &Upgrade<'_>, changes: &mut Changes) {
+    let (old, new) = (&upgrade.old, &upgrade.new);
+    let mut compare = |keyword: &'static str, keys: &[&'static str], before: &str, after: &str, proof: Proof| {
+        if before != after {
+            changes.whole(keyword, keys, [Some(before.into()), Some(after.into())], proof);
+        }
+    };
+    let unreadable = || Proof::breaking(Effect::Unreadable, None);
+    compare("scope", &["spec", "scope"], old.scope(), new.scope(), unreadable());
+    compare("group", &["spec", "group"], old.group(), new.group(), unreadable());
+    compare("names", &["spec", "names", "plural"], old.plural(), new.plural(), unreadable());
+    compare("names", &["spec", "names", "kind"], old.kind(), new.kind(), unreadable());
+    // Typed clients decode lists by this name; whether there are any is not known. A changed kind says enough.
+    if old.kind() == new.kind() {
+        let keys = ["spec", "names", "listKind"];
+        compare("names", &keys, &old.list_kind(), &new.list_kind(), Proof::unknown("listKind"));
+        let keys = ["spec", "names", "singular"];
+        compare("names", &keys, &old.singular(), &new.singular(), Proof::Safe(Safety::NotUsed));
+    }
+    for gone in missing(&old.short_names(), &new.short_names()) {
+        let keys = ["spec", "names", "shortNames"];
+        changes.whole("names", &keys, [Some(gone.into()), None], Proof::Safe(Safety::NotUsed));
+    }
+}
+
+/// Versions that are given up.
+pub(super) fn versions(upgrade: &Upgrade<'_>, changes: &mut Changes) {
+    let stored = upgrade.old.stored_versions();
+    for name in stored.iter().filter(|name| upgrade.new.version(name).is_none()) {
+        let proof = Proof::breaking(Effect::Unreadable, None);
+        changes.in_version(name, "storedVersionRemoval", &[], [Some((*name).into()), None], proof);
+    }
+    for old in &upgrade.old.versions {
+        let name = old.name;
+        let was_served = || [Some(json!({"served": true})), None];
+        match upgrade.new.version(name) {
+            // Told above: what is stored weighs more than what is served.
+            None if stored.contains(&name) => {}
+            None if old.served => {
+                changes.in_version(name, "servedVersionRemoval", &[], was_served(), given_up(upgrade, old));
+            }
+            None => {
+                // Whether something is stored in it only a status tells.
+                let is_known = upgrade.old.knows_stored_versions();
+                let proof = if is_known { Proof::Safe(Safety::NotUsed) } else { Proof::unknown("storedVersions") };
+                changes.in_version(name, "unservedVersionRemoval", &[], [None, None], proof);
+            }
+            Some(new) if old.served && !new.served => {
+                let proof = given_up(upgrade, old);
+                changes.in_version(name, "servedVersionUnserved", &["served"], was_served(), proof);
+            }
+            Some(new) if !old.deprecated && new.deprecated => {
+                let proof = Proof::Safe(Safety::NotUsed);
+                changes.in_version(name, "versionDeprecated", &["deprecated"], [None, None], proof);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// A version that clients can no longer use.
+fn given_up(upgrade: &Upgrade<'_>, old: &Version<'_>) -> Proof {
+    let is_stored = !upgrade.old.knows_stored_versions() || upgrade.old.stored_versions().contains(&old.name);
+    if old.deprecated && !is_stored {
+        return Proof::Safe(Safety::Announced);
+    }
+    Proof::breaking(Effect::Rejected, Some(Blocked::Read))
+}
+
+/// Objects are stored in another version from now on.
+pub(super) fn storage(upgrade: &Upgrade<'_>, changes: &mut Changes) {
+    fn stored_in<'a>(versions: &[Version<'a>]) -> Option<&'a str> {
+        versions.iter().find(|version| version.storage).map(|version| version.name)
+    }
+    let (Some(before), Some(after)) = (stored_in(&upgrade.old.versions), stored_in(&upgrade.new.versions)) else {
+        return;
+    };
+    // A storage version that is gone is reported as removed.
+    if before == after || upgrade.new.version(before).is_none() {
+        return;
+    }
+    let values = [Some(before.into()), Some(after.into())];
+    changes.in_version(after, "storageVersionChange", &["storage"], values, Proof::Safe(Safety::NoObject));
+}
+
+/// Another way of conversion. What is lost under strategy None is found where versions are compared.
+pub(super) fn conversion(upgrade: &Upgrade<'_>, changes: &mut Changes) {
+    let (before, after) = (upgrade.old.strategy(), upgrade.new.strategy());
+    if before == after {
+        return;
+    }
+    // Versions that meet in a conversion: those that clients use, and those that objects are stored in.
+    let stored = upgrade.old.stored_versions();
+    let meets = |version: &&Version<'_>| version.served || version.storage || stored.contains(&version.name);
+    let meeting = upgrade.new.versions.iter().filter(meets).count();
+    let safety = if after == Strategy::Webhook && meeting > 1 { Safety::WithWebhook } else { Safety::NotUsed };
+    let values = [Some(before.as_str().into()), Some(after.as_str().into())];
+    changes.whole("conversion", &["spec", "conversion", "strategy"], values, Proof::Safe(safety));
+}
+
+/// What `before` has and `after` does not.
+pub(super) fn missing<'a>(before: &[&'a str], after: &[&str]) -> Vec<&'a str> {
+    before.iter().filter(|item| !after.contains(item)).copied().collect()
+}

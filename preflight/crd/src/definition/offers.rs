@@ -1,0 +1,125 @@
+//! What each version offers beside its objects: subresources, field selectors, columns; and whether fields are kept that
+//! no schema names.
+
+use serde_json::{Value, json};
+
+use super::change::{Blocked, Changes, Proof, Safety};
+use super::lifecycle::missing;
+use super::{Upgrade, Version};
+use crate::schema::contain::{self, Effect, object_with};
+use crate::schema::pipeline::{self, Resource};
+
+/// All of it, version by version.
+pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
+    preserve_unknown_fields(upgrade, changes);
+    for old in upgrade.old.versions.iter().filter(|version| version.served) {
+        if let Some(new) = upgrade.new.version(old.name).filter(|version| version.served) {
+            status(upgrade, old, new, changes);
+            scale(old, new, changes);
+            listed(old, new, changes);
+        }
+    }
+}
+
+fn preserve_unknown_fields(upgrade: &Upgrade<'_>, changes: &mut Changes) {
+    if !upgrade.old.preserves_unknown_fields() || upgrade.new.preserves_unknown_fields() {
+        return;
+    }
+    let stored = upgrade.old.stored_versions();
+    let meets = |version: &&Version<'_>| version.served || stored.contains(&version.name);
+    let versions = || upgrade.new.versions.iter().filter(meets);
+    let witness = versions().find_map(|version| witness_of_pruning(upgrade, version));
+    let is_open = |version: &Version<'_>| {
+        let flag = version.schema.and_then(|schema| schema.get("x-kubernetes-preserve-unknown-fields"));
+        flag == Some(&Value::Bool(true))
+    };
+    if witness.is_none() && versions().all(is_open) {
+        return;
+    }
+    let values = [Some(true.into()), Some(false.into())];
+    let proof = Proof::breaking(Effect::Pruned, None);
+    changes.whole("preserveUnknownFields", &["spec", "preserveUnknownFields"], values, proof).witness = witness;
+}
+
+/// An object of the version that loses something.
+fn witness_of_pruning(upgrade: &Upgrade<'_>, version: &Version<'_>) -> Option<Value> {
+    let (old, new) = (upgrade.old_resource(version.name)?, upgrade.new_resource(version.name)?);
+    contain::compare(&old, &new, upgrade.server).into_iter().find_map(|difference| match difference.proof {
+        contain::Proof::Breaking { witness, damage } if damage.effect == Effect::Pruned => Some(witness),
+        _ => None,
+    })
+}
+
+fn status(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
+    const KEYWORD: &str = "statusSubresource";
+    let keys = ["subresources", "status"];
+    if old.status && !new.status {
+        let proof = Proof::breaking(Effect::Rejected, Some(Blocked::Edit));
+        changes.in_version(old.name, KEYWORD, &keys, [Some(json!({})), None], proof);
+    } else if !old.status && new.status {
+        let (proof, witness) = status_added(upgrade, old.name);
+        changes.in_version(old.name, KEYWORD, &keys, [None, Some(json!({}))], proof).witness = witness;
+    }
+}
+
+/// From now on ordinary writes, and those that create or restore an object, leave `status` out. Who writes it there loses
+/// it, where the schema has anything to hold in it, and is refused where the schema wants it.
+fn status_added(upgrade: &Upgrade<'_>, version: &str) -> (Proof, Option<Value>) {
+    let resources = upgrade.old_resource(version).zip(upgrade.new_resource(version));
+    let object = |field: &str| resources.map_or(Ok(None), |(old, _)| object_with(&old, field));
+    let with_status = object("status");
+    let example = with_status.clone().ok().flatten().or_else(|| object("metadata").ok().flatten());
+    let example = example.filter(|object| {
+        resources.is_some_and(|(old, _)| pipeline::create(&old, upgrade.server, object).accepted() == Some(true))
+    });
+    let refused = example.as_ref().zip(resources).is_some_and(|(object, (_, new))| {
+        let bare = Resource { status: false, ..new };
+        let errors = |resource| pipeline::create(resource, upgrade.server, object).errors;
+        errors(&bare).is_empty() && !errors(&new).is_empty()
+    });
+    let breaking = |effect| Proof::breaking(effect, Some(Blocked::Create));
+    match (with_status, refused) {
+        (_, true) => (breaking(Effect::Rejected), example),
+        (Ok(Some(_)), false) => (breaking(Effect::Pruned), example),
+        (Err(keyword), false) => (Proof::unknown(&keyword), None),
+        (Ok(None), false) => (Proof::Safe(Safety::NoObject), None),
+    }
+}
+
+fn scale(old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
+    const KEYWORD: &str = "scaleSubresource";
+    match (old.scale, new.scale) {
+        (Some(before), None) => {
+            let proof = Proof::breaking(Effect::Rejected, Some(Blocked::Edit));
+            let keys = ["subresources", "scale"];
+            changes.in_version(old.name, KEYWORD, &keys, [Some(before.clone()), None], proof);
+        }
+        (Some(before), Some(after)) => {
+            for key in ["specReplicasPath", "statusReplicasPath", "labelSelectorPath"] {
+                let (was, is) = (before.get(key), after.get(key));
+                // A path that is added offers more; one that changes moves what autoscalers read and write.
+                if was.is_some() && was != is {
+                    let keys = ["subresources", "scale", key];
+                    let values = [was.cloned(), is.cloned()];
+                    changes.in_version(old.name, KEYWORD, &keys, values, Proof::unknown(key));
+                }
+            }
+        }
+        (None, _) => {}
+    }
+}
+
+/// Field selectors and columns that are gone.
+fn listed(old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
+    for field in missing(&old.selectable_fields, &new.selectable_fields) {
+        let proof = Proof::breaking(Effect::Rejected, Some(Blocked::Read));
+        let keyword = "selectableFields";
+        changes.in_version(old.name, keyword, &[keyword], [Some(field.into()), None], proof);
+    }
+    let columns = missing(&old.printer_columns, &new.printer_columns);
+    if !columns.is_empty() {
+        let keyword = "additionalPrinterColumns";
+        let proof = Proof::Safe(Safety::NotUsed);
+        changes.in_version(old.name, keyword, &[keyword], [Some(json!(columns)), None], proof);
+    }
+}

@@ -1,0 +1,163 @@
+//! The schema of each version, before and after: every difference with its proof, and what an object that suffers can no
+//! longer do.
+
+use serde_json::{Value, json};
+
+use super::Upgrade;
+use super::change::{Blocked, Changes, Place, Proof, Safety};
+use crate::path::PathSegment;
+use crate::schema::contain::{self, Damage, Difference, Effect, SchemaStep};
+use crate::schema::pipeline;
+
+/// All versions that are in both definitions and matter to anybody.
+pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
+    for (old, _) in upgrade.compared_versions() {
+        version(upgrade, old.name, changes);
+    }
+}
+
+fn version(upgrade: &Upgrade<'_>, name: &str, changes: &mut Changes) {
+    let Some((old, new)) = upgrade.resources(name) else { return };
+    if old.schema.digest == new.schema.digest {
+        return;
+    }
+    let is_served = upgrade.new.version(name).is_some_and(|version| version.served);
+    let perhaps_stored = !is_served && !upgrade.old.stored_versions().contains(&name);
+    for difference in contain::compare(&old, &new, upgrade.server) {
+        // Nobody writes in it. What is stored in it is still read by its schema: fields are dropped and defaults come, but
+        // nothing is validated.
+        let is_moot = !is_served && only_refuses_writes(&difference);
+        let Difference { path, keyword, old, new, proof } = difference;
+        let (proof, witness) = match proof {
+            contain::Proof::Safe => (Proof::Safe(Safety::NoObject), None),
+            contain::Proof::Unknown { keyword, reason } => (Proof::Unknown { keyword, reason }, None),
+            // What breaks objects that are stored in a version breaks none where there are none.
+            contain::Proof::Breaking { .. } if perhaps_stored => {
+                let reason = "whether objects are stored in this version is not known without a status".to_owned();
+                (Proof::Unknown { keyword: keyword.to_owned(), reason: Some(reason) }, None)
+            }
+            contain::Proof::Breaking { witness, damage } => breaking(upgrade, name, (&path, keyword), witness, damage),
+        };
+        let change = changes.push(Some(name), Place::Schema(path), keyword, [old, new], proof);
+        (change.witness, change.is_moot) = (witness, is_moot);
+    }
+}
+
+/// Whether all that a difference does is refuse objects when they are written.
+fn only_refuses_writes(difference: &Difference) -> bool {
+    let refuses = match &difference.proof {
+        contain::Proof::Breaking { damage, .. } => damage.effect == Effect::Rejected,
+        contain::Proof::Unknown { .. } | contain::Proof::Safe => true,
+    };
+    refuses
+        && matches!(
+            difference.keyword,
+            "required"
+                | "enum"
+                | "format"
+                | "pattern"
+                | "minimum"
+                | "exclusiveMinimum"
+                | "maximum"
+                | "exclusiveMaximum"
+                | "multipleOf"
+                | "minLength"
+                | "maxLength"
+                | "minItems"
+                | "maxItems"
+                | "uniqueItems"
+                | "minProperties"
+                | "maxProperties"
+                | "allOf"
+                | "anyOf"
+                | "oneOf"
+                | "not"
+                | "x-kubernetes-list-type"
+                | "x-kubernetes-list-map-keys"
+                | "x-kubernetes-map-type"
+                | "x-kubernetes-validations"
+        )
+}
+
+/// What an object suffers from a difference, with the object.
+fn breaking(
+    upgrade: &Upgrade<'_>,
+    version: &str,
+    (path, keyword): (&[SchemaStep], &str),
+    witness: Value,
+    damage: Damage,
+) -> (Proof, Option<Value>) {
+    if keyword == "x-kubernetes-embedded-resource"
+        && let Some(unreadable) = unreadable(upgrade, version, path, &witness, &damage)
+    {
+        let (effect, blocks) = (Effect::Unreadable, Some(Blocked::Read));
+        return (Proof::Breaking { effect, blocks, damage: Some(damage) }, Some(unreadable));
+    }
+    let (effect, blocks) = (damage.effect, Some(blocks(upgrade, version, &witness, &damage)));
+    (Proof::Breaking { effect, blocks, damage: Some(damage) }, Some(witness))
+}
+
+/// The witness with metadata that is no object, where a field becomes a whole resource and could have that before. The API
+/// server cannot decode such an object: GET and DELETE of it fail, and so does each LIST of its kind.
+fn unreadable(
+    upgrade: &Upgrade<'_>,
+    version: &str,
+    path: &[SchemaStep],
+    witness: &Value,
+    damage: &Damage,
+) -> Option<Value> {
+    let old = upgrade.old_resource(version)?;
+    let mut changed = witness.clone();
+    let mut place = &mut changed;
+    for segment in damage.path.get(..path.len())? {
+        place = match segment {
+            PathSegment::Key(key) => place.get_mut(key)?,
+            PathSegment::Index(index) => place.get_mut(*index)?,
+        };
+    }
+    place.as_object_mut()?.insert("metadata".to_owned(), json!(5));
+    let before = pipeline::create(&old, upgrade.server, &changed);
+    let is_taken = before.accepted() == Some(true) && !before.loses();
+    is_taken.then_some(changed)
+}
+
+/// Keywords whose errors stand at the object around the field: every edit of that object meets them.
+const OF_THE_PARENT: [&str; 9] = [
+    "required",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "minProperties",
+    "maxProperties",
+    "x-kubernetes-validations",
+    "x-kubernetes-embedded-resource",
+];
+
+/// What a witness can no longer do, by all that is wrong with it. Where the server cannot tell which old value a new one was,
+/// as with items of a list that has become a map, it forgives nothing, and an edit elsewhere is refused too.
+fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage) -> Blocked {
+    if damage.effect != Effect::Rejected {
+        return Blocked::Read;
+    }
+    let of_the_parent = |keyword: &str| OF_THE_PARENT.contains(&keyword);
+    let (mut everywhere, mut at_the_parent) = (!upgrade.server.ratchets(), of_the_parent(&damage.keyword));
+    if let (Some(old), Some(new)) = (upgrade.old_resource(version), upgrade.new_resource(version)) {
+        let stored = pipeline::create(&old, upgrade.server, witness).object;
+        let wrong = pipeline::create(&new, upgrade.server, &stored).errors;
+        if wrong.is_empty() {
+            return Blocked::Apply;
+        }
+        let mut edited = stored.clone();
+        if let Some(metadata) = edited.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("labels".to_owned(), json!({"edited": "elsewhere"}));
+        }
+        everywhere |= !pipeline::update(&new, upgrade.server, &stored, &edited).errors.is_empty();
+        at_the_parent |= wrong.iter().any(|error| of_the_parent(error.keyword));
+    }
+    match (everywhere, at_the_parent) {
+        (true, _) => Blocked::EditOfObject,
+        (false, true) => Blocked::EditOfParent,
+        (false, false) => Blocked::EditOfField,
+    }
+}

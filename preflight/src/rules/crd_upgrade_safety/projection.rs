@@ -1,0 +1,176 @@
+//! The changes of a definition as findings: which of them count, by the profile and the severities set, where they stand in
+//! the manifest, and what each finding is bound to.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::profile::{Listed, Profile, listed};
+use super::{NAME, Subject, remedy};
+use crate::finding::{Finding, Severity, Verdict};
+use crate::rule::Settings;
+use crate::source::Position;
+use pushback_crd::definition::path::schema_path;
+use pushback_crd::definition::{Blocked, DefinitionChange, Place, Proof, Safety};
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::contain::{Effect, SchemaStep};
+
+/// The finding about a change; `None` where the change does not count.
+pub(super) fn finding(
+    subject: &Subject<'_>,
+    change: DefinitionChange,
+    settings: &Settings,
+    profile: Profile,
+) -> Option<Finding> {
+    let verdict = match &change.place {
+        Place::Schema(_) if change.keyword != "crossVersionLoss" => of_schema(&change, profile)?,
+        _ => of_definition(&change, settings),
+    };
+    let mut finding = placed(subject, &change, change.keyword, verdict, message(&change, verdict));
+    (finding.effect, finding.blocks) = consequences(&change);
+    finding.remedy = remedy::of(&subject.upgrade, &change, verdict);
+    if verdict == Verdict::Change && is_worth_a_warning(&change) {
+        finding.severity = Severity::Warning;
+    }
+    finding.witness = change.witness.map(Arc::new);
+    Some(finding)
+}
+
+/// Versions that are given up warn where the settings say so.
+fn of_definition(change: &DefinitionChange, settings: &Settings) -> Verdict {
+    let set = match change.keyword {
+        "servedVersionRemoval" => settings.choice(&["versions", "removed"]),
+        "servedVersionUnserved" => settings.choice(&["versions", "unserved"]),
+        _ => "error",
+    };
+    match &change.proof {
+        Proof::Breaking { .. } if set != "warn" => Verdict::Breaking,
+        Proof::Unknown { .. } => Verdict::Unknown,
+        Proof::Safe(_) | Proof::Breaking { .. } => Verdict::Change,
+    }
+}
+
+fn of_schema(change: &DefinitionChange, profile: Profile) -> Option<Verdict> {
+    if change.is_moot && profile != Profile::Published {
+        return None;
+    }
+    match (&change.proof, listed_by(change, profile)) {
+        (_, Listed::Allowed) => None,
+        (_, Listed::Prohibited) | (Proof::Breaking { .. }, _) => Some(Verdict::Breaking),
+        (Proof::Unknown { .. }, Listed::Unlisted) => Some(Verdict::Unknown),
+        (Proof::Safe(_), Listed::Unlisted) => {
+            let noticed = profile == Profile::Strict && change.keyword == "defaultOfNewField";
+            noticed.then_some(Verdict::Breaking)
+        }
+    }
+}
+
+fn listed_by(change: &DefinitionChange, profile: Profile) -> Listed {
+    if profile == Profile::Published { listed(change) } else { Listed::Unlisted }
+}
+
+fn message(change: &DefinitionChange, verdict: Verdict) -> String {
+    match (&change.proof, verdict) {
+        // The published list refuses it, whatever can be proved.
+        (Proof::Unknown { .. }, Verdict::Breaking) => change.description(),
+        (Proof::Safe(_), Verdict::Breaking) if change.keyword != "defaultOfNewField" => {
+            format!("{change} (proved to affect no object; the published list refuses it)")
+        }
+        _ => change.to_string(),
+    }
+}
+
+/// What becomes of objects, and what cannot be done any more.
+fn consequences(change: &DefinitionChange) -> (Option<String>, Option<String>) {
+    let (effect, blocks) = match (&change.proof, change.keyword) {
+        (Proof::Breaking { effect, blocks, .. }, _) => (*effect, *blocks),
+        (_, "crossVersionLoss") => (Effect::Pruned, Some(Blocked::Read)),
+        (_, "servedVersionRemoval" | "servedVersionUnserved") => (Effect::Rejected, Some(Blocked::Read)),
+        (Proof::Safe(_), "defaultOfNewField") => (Effect::Altered, Some(Blocked::Read)),
+        _ => return (None, None),
+    };
+    (Some(effect.as_str().to_owned()), blocks.map(|blocks| blocks.as_str().to_owned()))
+}
+
+fn is_worth_a_warning(change: &DefinitionChange) -> bool {
+    match change.keyword {
+        "servedVersionRemoval" | "servedVersionUnserved" | "statusSubresource" => true,
+        _ => change.proof == Proof::Safe(Safety::WithWebhook),
+    }
+}
+
+/// A finding about a change at its place, as a check of this name.
+pub(super) fn placed(
+    subject: &Subject<'_>,
+    change: &DefinitionChange,
+    check: &str,
+    verdict: Verdict,
+    message: String,
+) -> Finding {
+    let mut finding = Finding::new(NAME, check, verdict, subject.change.object.clone(), message)
+        .at(position(subject, change))
+        .values(change.old.clone(), change.new.clone());
+    finding.version.clone_from(&change.version);
+    finding.path = change.path();
+    if check == "additionalPrinterColumns" {
+        // The message names them; it is what the finding is bound to.
+        finding.old = None;
+    }
+    match content(subject, change) {
+        Some(content) => finding.bound_to(&content),
+        None => finding,
+    }
+}
+
+/// Where a change stands in the manifest, or else the nearest that is there.
+fn position(subject: &Subject<'_>, change: &DefinitionChange) -> Option<Position> {
+    let version = change.version.as_deref().unwrap_or_default();
+    let place = match &change.place {
+        Place::Definition(keys) => keys.iter().map(|key| (*key).into()).collect(),
+        Place::Version(keys) => subject.path_of(version, keys),
+        Place::Schema(path) if change.keyword != "crossVersionLoss" => {
+            let mut place = subject.path_of(version, &["schema", "openAPIV3Schema"]);
+            place.extend(schema_path(path));
+            place.push(change.keyword.into());
+            place
+        }
+        Place::Schema(_) | Place::Between { .. } => subject.path_of(version, &["schema"]),
+    };
+    subject.change.locate(&place)
+}
+
+/// What both schemas say where the change is: what is accepted there is this change, and no other one.
+fn content(subject: &Subject<'_>, change: &DefinitionChange) -> Option<Value> {
+    let schemas = &subject.upgrade.schemas;
+    let version = change.version.as_deref().unwrap_or_default();
+    let (old, new) = (schemas.old.get(version), schemas.new.get(version));
+    let from = |from: &str| schemas.new.get(from);
+    match (&change.place, change.keyword) {
+        (Place::Schema(path), "crossVersionLoss") => Some(subschemas(from(change.old.as_ref()?.as_str()?), new, path)),
+        (Place::Schema(path), _) => Some(subschemas(old, new, path)),
+        (Place::Between { from: other, .. }, _) => Some(subschemas(from(other), new, &[])),
+        (_, "storedVersionRemoval" | "servedVersionRemoval" | "servedVersionUnserved") => {
+            Some(subschemas(old, new, &[]))
+        }
+        (_, "unservedVersionRemoval") if matches!(change.proof, Proof::Unknown { .. }) => {
+            Some(subschemas(old, new, &[]))
+        }
+        _ => None,
+    }
+}
+
+fn subschemas(old: Option<&Schema>, new: Option<&Schema>, path: &[SchemaStep]) -> Value {
+    let digest = |schema: Option<&Schema>| schema.map(|schema| format!("{:032x}", digest_at(schema, path)));
+    json!([digest(old), digest(new)])
+}
+
+/// What the schema says of a node; of one that it does not name, whether it takes any.
+fn digest_at(schema: &Schema, path: &[SchemaStep]) -> u128 {
+    let Some((step, rest)) = path.split_first() else { return schema.digest };
+    let named = match step {
+        SchemaStep::Property(name) => schema.properties.get(name).or_else(|| schema.additional_schema()),
+        SchemaStep::Additional => schema.additional_schema(),
+        SchemaStep::Items => schema.items.as_deref(),
+    };
+    named.map_or_else(|| u128::from(schema.keeps_unknown()), |schema| digest_at(schema, rest))
+}
