@@ -15,7 +15,8 @@ use crate::cluster::kube::ConnectOptions;
 use crate::manifest::collect::LoadOptions;
 use crate::plan::UpdateStrategy;
 use crate::report::DiffStyle;
-use crate::report::report_file::ReportSpec;
+use crate::report::check::file::ReportSpec;
+use crate::report::check::formats;
 use crate::report::theme::ColorChoice;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
@@ -324,9 +325,7 @@ pub struct PreflightArgs {
     /// (outside: the defaults count)
     #[arg(long, env = "PUSHBACK_POLICY_FROM", hide_env = true, value_name = "WHERE", default_value = "manifests")]
     pub policy_from: PolicyFrom,
-    /// Write a report, FORMAT=PATH, for json, junit, sarif, markdown or github; the path - is standard output, which
-    /// then holds that report alone; can be given more than once
-    #[arg(long, value_name = "FORMAT=PATH")]
+    #[arg(long, value_name = "FORMAT=PATH", help = formats::help())]
     pub report: Vec<String>,
     /// Write the witness of each finding to a file in this folder, an object for `kubectl apply`
     #[arg(long, value_name = "DIR")]

@@ -13,7 +13,7 @@ use super::screen::note;
 use crate::app::record::{Observed, observe};
 use crate::apply::readiness::{self, State};
 use crate::plan::live::{self, Live};
-use crate::report::json::terminal_safe_json;
+use crate::report::escape::terminal_safe_json;
 use crate::report::table::Table;
 use crate::run::connect::reach;
 use crate::run::error::CommandError;

@@ -9,7 +9,7 @@ use super::screen::note;
 use crate::app::identity::RECORD_LABEL;
 use crate::app::record::config_map_kind;
 use crate::cluster::{ListQuery, list_all};
-use crate::report::json::terminal_safe_json;
+use crate::report::escape::terminal_safe_json;
 use crate::report::table::Table;
 use crate::run::connect::reach;
 use crate::run::error::CommandError;

@@ -6,8 +6,9 @@ use std::sync::{Arc, PoisonError};
 
 use super::screen::HeldDocument;
 use crate::check::report::CheckReport;
-use crate::report::report_file::{ReportError, ReportFormat, ReportSpec};
-use crate::report::witness_files;
+use crate::report::check::file::{ReportError, ReportSpec};
+use crate::report::check::formats;
+use crate::report::check::witness_files;
 use crate::run::error::CommandError;
 use crate::run::options::CheckReports;
 
@@ -59,7 +60,7 @@ impl Reports {
             specs.push(spec);
         }
         if standard_output == StandardOutput::Report {
-            specs.push(ReportSpec { format: ReportFormat::Json, path: "-".into() });
+            specs.push(ReportSpec { format: &formats::JSON, path: "-".into() });
         }
         if specs.is_empty() && witness_dir.is_none() {
             return Ok(None);

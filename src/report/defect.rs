@@ -2,9 +2,9 @@
 
 use std::panic::{Location, PanicHookInfo};
 
-use super::error_text::error_text;
-use super::output::Output;
-use super::theme::Theme;
+use crate::report::error_text::error_text;
+use crate::report::output::Output;
+use crate::report::theme::Theme;
 
 /// From now on a panic says where it happened. Its own words can quote any value, a Secret's too, and are left out.
 pub fn tell_of_panics() {

@@ -2,9 +2,9 @@
 
 use pushback_preflight::Position;
 
-use super::escape::{terminal_safe, terminal_safe_lines};
-use super::theme::{Role, Theme};
 use crate::manifest::InputError;
+use crate::report::escape::{terminal_safe, terminal_safe_lines};
+use crate::report::theme::{Role, Theme};
 
 /// `error: message`, its further lines indented, then a `hint: …` line each.
 #[must_use]

@@ -112,6 +112,25 @@ fn is_command(line: &str) -> bool {
     !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphabetic() || "-_".contains(letter))
 }
 
+/// The same JSON, in which hidden characters that JSON allows inside strings are written as `\uXXXX`: a terminal
+/// shows the lines without obeying them, and a parser reads the same text.
+#[must_use]
+pub fn terminal_safe_json(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for character in json.chars() {
+        // Between values only blanks and line breaks of pretty JSON can be control characters.
+        if character != '\n' && is_hidden(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                // Writing to a String cannot fail.
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(character);
+        }
+    }
+    safe
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

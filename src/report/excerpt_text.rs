@@ -3,9 +3,9 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use pushback_preflight::Severity;
 
-use super::escape::terminal_safe;
-use super::theme::Theme;
 use crate::manifest::excerpt::Excerpt;
+use crate::report::escape::terminal_safe;
+use crate::report::theme::Theme;
 
 /// Columns that the lines get.
 const WIDTH: usize = 120;
@@ -59,8 +59,8 @@ mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
 
-    use super::super::escape::is_hidden;
     use super::*;
+    use crate::report::escape::is_hidden;
 
     fn excerpt(lines: &[&str], start: usize, length: usize) -> Excerpt {
         let lines = lines.iter().map(|line| (*line).to_owned()).collect();

@@ -5,14 +5,16 @@ use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::{Finding, registry};
 use serde_json::Value;
 
-use super::error_text::place;
-use super::escape::{terminal_safe, terminal_safe_lines};
-use super::excerpt_text::{excerpt_text, margin};
-use super::finding_words::{also, consequence, live_objects, rule_and_check, subject, waivable, weight, witness_yaml};
-use super::theme::{Role, Theme, severity_role};
-use super::words::{shorten, took};
 use crate::event::{Millis, RuleLine};
 use crate::manifest::excerpt::Excerpt;
+use crate::report::error_text::place;
+use crate::report::escape::{terminal_safe, terminal_safe_lines};
+use crate::report::excerpt_text::{excerpt_text, margin};
+use crate::report::finding_words::{
+    also, consequence, live_objects, rule_and_check, subject, waivable, weight, witness_yaml,
+};
+use crate::report::theme::{Role, Theme, severity_role};
+use crate::report::words::{shorten, took};
 use crate::text::counted;
 
 /// Characters of a value before it is cut.
@@ -333,7 +335,7 @@ mod tests {
         finding.witness = Some(json!({"\u{1b}k": "\u{200b}\u{7}\n\u{2028}"}).into());
         finding.remedy = Some("one\nerror: two".to_owned());
         let text = finding_text(&finding, None, Theme::plain());
-        assert!(!text.chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)), "{text:?}");
+        assert!(!text.chars().any(|c| c != '\n' && crate::report::escape::is_hidden(c)), "{text:?}");
         assert!(text.lines().skip(1).all(|line| line.is_empty() || line.starts_with("  ")), "{text}");
     }
 

@@ -10,7 +10,6 @@ use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::{Finding, ObjectRef, Operation, Position, Severity, Verdict};
 use serde_json::json;
 
-use super::render::{Clock, Moment};
 use crate::check::report::CheckReport;
 use crate::event::{
     Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FieldLine, Millis, PlannedLine, RuleLine, RunOutcome,
@@ -18,6 +17,7 @@ use crate::event::{
 };
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Excerpt;
+use crate::report::live::render::{Clock, Moment};
 
 /// Two streams whose text can be looked at.
 #[derive(Clone, Debug, Default)]

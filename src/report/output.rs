@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use super::escape::without_commands;
+use crate::report::escape::without_commands;
 
 /// Where the renderers write.
 pub struct Output {

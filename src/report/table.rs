@@ -2,7 +2,7 @@
 
 use console::measure_text_width;
 
-use super::escape::terminal_safe;
+use crate::report::escape::terminal_safe;
 
 /// Rows under a head; columns are as wide as their widest cell.
 #[derive(Debug)]

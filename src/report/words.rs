@@ -6,8 +6,8 @@ use std::time::Duration;
 use console::measure_text_width;
 use pushback_preflight::{ObjectRef, Operation};
 
-use super::escape::terminal_safe;
 use crate::event::{ChangeOutcome, Counts, Millis};
+use crate::report::escape::terminal_safe;
 
 /// A time that something took: `0.1s`, `21.4s`, `1m 12s`, `2h 05m`.
 #[must_use]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{DefinitionsArgs, Ended, FailOn, MatchingArgs, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::note;
-use crate::report::{release_markdown, release_text};
+use crate::report::release::{difference_markdown, difference_text};
 use crate::run::error::CommandError;
 use crate::upgrade::sources;
 
@@ -66,8 +66,8 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ende
         diff.keep_from(Severity::Breaking);
     }
     let text = match format {
-        ReportFormat::Table => release_text::table(&diff),
-        ReportFormat::Markdown => release_markdown::text(&diff),
+        ReportFormat::Table => difference_text::table(&diff),
+        ReportFormat::Markdown => difference_markdown::text(&diff),
         format @ (ReportFormat::Json | ReportFormat::Yaml) => {
             data_text(&Report { schema_version: 1, diff: &diff }, format)?
         }

@@ -9,7 +9,7 @@ use super::{DefinitionsArgs, Ended, FailOn, ReportFormat, ShownArgs, SidesArgs, 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::note;
 use crate::exit::ExitCode;
-use crate::report::definitions_text;
+use crate::report::release::definitions_text;
 use crate::run::error::CommandError;
 use crate::upgrade::sources::Side;
 

@@ -12,9 +12,10 @@ use crate::cli::arguments::{GlobalArgs, duration};
 use crate::cli::screen::{HeldDocument, complete, start_for_report};
 use crate::exit::ExitCode;
 use crate::path_safety::check_folder;
-use crate::report::experiment_report;
+use crate::report::check::file::{ReportError, ReportSpec, is_standard_output, write_text};
+use crate::report::check::formats;
 use crate::report::output::Output;
-use crate::report::report_file::{ReportError, ReportFormat as FileFormat, ReportSpec, is_standard_output, write_text};
+use crate::report::release::experiments_text;
 use crate::run::Run;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
@@ -24,6 +25,15 @@ use crate::upgrade::inject::Site;
 use crate::upgrade::lock::Terms;
 use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
 use crate::upgrade::run::blank;
+
+/// Renders a report of experiments.
+type Render = fn(&RunReport) -> Result<String, CommandError>;
+
+/// The formats of reports of experiments: the word, the file in a folder of reports, what renders it.
+const FORMATS: [(&str, &str, Render); 2] = [
+    ("json", "results.json", |report| data_text(report, ReportFormat::Json)),
+    ("junit", "suite-results.xml", |report| Ok(experiments_text::junit(report))),
+];
 
 /// Run experiments on a cluster.
 #[derive(Debug, Args)]
@@ -202,7 +212,7 @@ pub struct Told {
     format: ReportFormat,
     /// A report drives it from standard output: it is told where progress is.
     on_errors: bool,
-    reports: Vec<(FileFormat, PathBuf)>,
+    reports: Vec<(Render, PathBuf)>,
 }
 
 impl Told {
@@ -219,8 +229,8 @@ impl Told {
 
     fn tell(&self, report: &RunReport) -> Result<(), CommandError> {
         let text = match self.format {
-            ReportFormat::Table => experiment_report::table(report),
-            ReportFormat::Markdown => experiment_report::markdown(report),
+            ReportFormat::Table => experiments_text::table(report),
+            ReportFormat::Markdown => experiments_text::markdown(report),
             format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(report, format)?,
         };
         if self.on_errors {
@@ -228,12 +238,8 @@ impl Told {
         } else {
             write_text(&self.path, &text).map_err(usage)?;
         }
-        for (format, path) in &self.reports {
-            let text = match format {
-                FileFormat::Junit => experiment_report::junit(report),
-                _ => data_text(report, ReportFormat::Json)?,
-            };
-            write_text(path, &text).map_err(usage)?;
+        for (render, path) in &self.reports {
+            write_text(path, &render(report)?).map_err(usage)?;
         }
         Ok(())
     }
@@ -248,7 +254,7 @@ fn usage(error: ReportError) -> CommandError {
 ///
 /// # Errors
 /// Two documents are asked for.
-fn one_document(path: &Path, format: ReportFormat, reports: &[(FileFormat, PathBuf)]) -> Result<bool, CommandError> {
+fn one_document(path: &Path, format: ReportFormat, reports: &[(Render, PathBuf)]) -> Result<bool, CommandError> {
     let on_standard_output = reports.iter().filter(|(_, path)| is_standard_output(path)).count();
     let shown_too = is_standard_output(path) && on_standard_output > 0;
     if on_standard_output > 1 || (shown_too && format != ReportFormat::Table) {
@@ -258,25 +264,27 @@ fn one_document(path: &Path, format: ReportFormat, reports: &[(FileFormat, PathB
 }
 
 /// Where reports go; whether they can be written is tried before anything is injected.
-fn reports(arguments: &ExecuteArgs) -> Result<Vec<(FileFormat, PathBuf)>, CommandError> {
-    let mut specs = Vec::new();
+fn reports(arguments: &ExecuteArgs) -> Result<Vec<(Render, PathBuf)>, CommandError> {
+    let mut reports: Vec<(Render, ReportSpec)> = Vec::new();
     for flag in &arguments.report {
         let spec: ReportSpec = flag.parse().map_err(usage)?;
-        if !matches!(spec.format, FileFormat::Json | FileFormat::Junit) {
+        let Some((_, _, render)) = FORMATS.iter().find(|(format, ..)| *format == spec.format.word) else {
             return Err(CommandError::usage(format!(
                 "report {flag}: a run of experiments is reported as json or junit"
             )));
-        }
-        specs.push(spec);
+        };
+        reports.push((*render, spec));
     }
     if let Some(folder) = &arguments.report_dir {
         check_folder(folder).and_then(|()| std::fs::create_dir_all(folder)).map_err(|error| {
             let reason = crate::surroundings::reason(&error);
             CommandError::usage(format!("cannot make folder {}: {reason}", folder.display()))
         })?;
-        specs.push(ReportSpec { format: FileFormat::Json, path: folder.join("results.json") });
-        specs.push(ReportSpec { format: FileFormat::Junit, path: folder.join("suite-results.xml") });
+        for (word, file, render) in FORMATS {
+            let format = formats::find(word).unwrap_or(&formats::JSON);
+            reports.push((render, ReportSpec { format, path: folder.join(file) }));
+        }
     }
-    specs.iter().try_for_each(ReportSpec::prepare).map_err(usage)?;
-    Ok(specs.into_iter().map(|spec| (spec.format, spec.path)).collect())
+    reports.iter().try_for_each(|(_, spec)| spec.prepare()).map_err(usage)?;
+    Ok(reports.into_iter().map(|(render, spec)| (render, spec.path)).collect())
 }

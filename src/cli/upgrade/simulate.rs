@@ -18,7 +18,7 @@ use crate::cli::arguments::{GlobalArgs, Output};
 use crate::cli::screen::{HeldDocument, complete, note, start_for_report};
 use crate::exit::ExitCode;
 use crate::report::escape::terminal_safe_lines;
-use crate::report::suite_text;
+use crate::report::release::suite_text;
 use crate::run::error::CommandError;
 use crate::text::written_experiments;
 use crate::upgrade::outcome::Outcome;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Ended, ReportFormat, ShownArgs, data_text, warn};
 use crate::cli::arguments::GlobalArgs;
 use crate::exit::ExitCode;
-use crate::report::versioned_text;
+use crate::report::release::versioned_text;
 use crate::run::error::CommandError;
 use crate::text::counted;
 use crate::upgrade::sources;

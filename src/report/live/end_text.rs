@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::error_text::{hints_text, labelled};
-use super::escape::terminal_safe;
 use super::progress::Progress;
 use super::render::RenderOptions;
-use super::theme::{Role, Theme};
-use super::words::{column_width, counts_done, object_columns, pad, took};
 use crate::event::{Counts, Event, Millis, RunOutcome, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
+use crate::report::error_text::{hints_text, labelled};
+use crate::report::escape::terminal_safe;
+use crate::report::theme::{Role, Theme};
+use crate::report::words::{column_width, counts_done, object_columns, pad, took};
 
 /// Unfinished objects that are listed before the rest is only counted.
 const UNFINISHED_ROWS: usize = 20;
@@ -179,9 +179,9 @@ fn figures(progress: &Progress, requests: u64, options: &RenderOptions) -> Strin
 mod tests {
     use insta::assert_snapshot;
 
-    use super::super::fixture::{at, object, run_end, run_start, wait_done};
     use super::*;
     use crate::event::WaitOutcome;
+    use crate::report::fixture::{at, object, run_end, run_start, wait_done};
 
     fn ended(command: &str, event: &Event) -> String {
         let mut progress = Progress::default();

@@ -3,9 +3,9 @@
 use pushback_preflight::operator::definitions::{DefinitionsDiff, Presence};
 use pushback_preflight::operator::{CrdVerdict, DefinitionChange, Severity};
 
-use super::escape::terminal_safe;
-use super::markdown_report::{LIMIT, code, escaped};
-use super::table::Table;
+use crate::report::escape::terminal_safe;
+use crate::report::markdown::{LIMIT, code, escaped};
+use crate::report::table::Table;
 
 /// Bytes kept free for what is said about what is left out.
 const NOTICE: usize = 400;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use console::{measure_text_width, truncate_str};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike};
 
-use super::theme::{Role, Theme};
+use crate::report::theme::{Role, Theme};
 
 /// Width of the bar.
 const BAR_WIDTH: usize = 24;

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use console::measure_text_width;
 use pushback_preflight::{Operation, Position};
 
-use super::escape::{terminal_safe, terminal_safe_lines};
 use super::render::{DiffStyle, RenderOptions};
-use super::theme::{Role, Theme, operation_look};
-use super::words::{column_width, counts_to_do, object_columns, pad, shorten, took};
 use crate::event::{Counts, FieldLine, Millis, PlannedLine};
+use crate::report::escape::{terminal_safe, terminal_safe_lines};
+use crate::report::theme::{Role, Theme, operation_look};
+use crate::report::words::{column_width, counts_to_do, object_columns, pad, shorten, took};
 use crate::text::counted;
 
 /// Field lines of one object before the rest is only counted.
@@ -313,7 +313,7 @@ mod tests {
         object.text = evil.to_owned();
         for diff in [DiffStyle::Fields, DiffStyle::Text] {
             let text = rendered(&[object.clone()], &options(diff));
-            assert!(!text.chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)), "{text:?}");
+            assert!(!text.chars().any(|c| c != '\n' && crate::report::escape::is_hidden(c)), "{text:?}");
         }
     }
 }

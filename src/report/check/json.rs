@@ -1,7 +1,7 @@
 //! A check's report as JSON, for people and programs.
 
-use super::json::terminal_safe_json;
 use crate::check::report::CheckReport;
+use crate::report::escape::terminal_safe_json;
 
 /// The report, with a line break at the end; safe to show on a terminal.
 #[must_use]

@@ -4,10 +4,10 @@
 use pushback_preflight::judge::RuleOutcome;
 use pushback_preflight::{Finding, Severity};
 
-use super::escape::terminal_safe_lines;
-use super::finding_words::{plain_text, rule_and_check};
 use super::source_path::source_path;
 use crate::check::report::CheckReport;
+use crate::report::escape::terminal_safe_lines;
+use crate::report::finding_words::{plain_text, rule_and_check};
 use crate::text::counted;
 
 /// Annotations of one level that GitHub shows.
@@ -95,8 +95,8 @@ mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
 
-    use super::super::fixture::{check_report, hostile_report};
     use super::*;
+    use crate::report::fixture::{check_report, hostile_report};
 
     /// What the runner reads: level, properties, message.
     fn read(line: &str) -> (String, Vec<(String, String)>, String) {
@@ -143,7 +143,7 @@ mod tests {
             let report = hostile_report(&evil);
             let text = text(&report);
             prop_assert_eq!(text.lines().count(), report.findings.len() + 1);
-            prop_assert!(!text.chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)));
+            prop_assert!(!text.chars().any(|c| c != '\n' && crate::report::escape::is_hidden(c)));
             let (level, properties, message) = read(text.lines().nth(1).expect("the finding"));
             prop_assert_eq!(level, "error");
             prop_assert_eq!(&properties.last().expect("a title").0, "title");

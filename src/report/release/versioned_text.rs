@@ -2,8 +2,8 @@
 
 use pushback_preflight::operator::versioned::Check;
 
-use super::escape::terminal_safe;
-use super::markdown_report::{code, escaped};
+use crate::report::escape::terminal_safe;
+use crate::report::markdown::{code, escaped};
 use crate::text::counted;
 
 /// A line for each check, its problems below it.

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::escape::{terminal_safe, terminal_safe_lines};
-use super::finding_text::finding_text;
-use super::finding_words::{headline, plain_text, rule_and_check};
-use super::table::Table;
-use super::theme::Theme;
+use crate::report::escape::{terminal_safe, terminal_safe_lines};
+use crate::report::finding_text::finding_text;
+use crate::report::finding_words::{headline, plain_text, rule_and_check};
+use crate::report::table::Table;
+use crate::report::theme::Theme;
 use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
 use crate::upgrade::steady::Looked;
 

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::json::JsonRenderer;
-use super::output::Output;
 use super::plain::PlainRenderer;
-use super::theme::Theme;
 use super::tty::TtyRenderer;
 use crate::event::{Counts, Event, Events, RunOutcome};
 use crate::exit::ExitCode;
+use crate::report::output::Output;
+use crate::report::theme::Theme;
 use crate::surroundings::wall_clock;
 
 /// How a run is shown.
@@ -234,8 +234,8 @@ fn end_without_result(now: Moment) -> Event {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Captured, diagnostic, fake_clock};
     use super::*;
+    use crate::report::fixture::{Captured, diagnostic, fake_clock};
 
     fn started(receiver: Receiver<Event>, captured: &Captured) -> Reporter {
         let clock = fake_clock(Duration::from_secs(3));

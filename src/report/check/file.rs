@@ -6,44 +6,20 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::output::Output;
-use super::{github_report, json_report, junit_report, markdown_report, sarif_report};
+use super::formats::{self, Format};
 use crate::atomic_file::{probe, replace};
 use crate::check::report::CheckReport;
 use crate::path_safety::followed;
+use crate::report::output::Output;
 
 /// What is written where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportSpec {
     /// The format.
-    pub format: ReportFormat,
+    pub format: &'static Format,
     /// The file; `-` is standard output.
     pub path: PathBuf,
 }
-
-/// A format of reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportFormat {
-    /// [`CheckReport`] as JSON.
-    Json,
-    /// A JUnit XML file: a suite a rule, a case a finding.
-    Junit,
-    /// SARIF 2.1.0, for code scanners.
-    Sarif,
-    /// Markdown that fits into a comment on a pull request.
-    Markdown,
-    /// Workflow commands of GitHub Actions, which become annotations.
-    Github,
-}
-
-/// Every format, with the word for it.
-const FORMATS: [(&str, ReportFormat); 5] = [
-    ("json", ReportFormat::Json),
-    ("junit", ReportFormat::Junit),
-    ("sarif", ReportFormat::Sarif),
-    ("markdown", ReportFormat::Markdown),
-    ("github", ReportFormat::Github),
-];
 
 /// Why a report cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +28,7 @@ pub enum ReportError {
     #[error("report `{0}` is not FORMAT=PATH, such as json=report.json")]
     NoPath(String),
     /// A format that nobody knows.
-    #[error("unknown report format `{0}`; known: {known}", known = known_formats())]
+    #[error("unknown report format `{0}`; known: {known}", known = formats::words().join(", "))]
     UnknownFormat(String),
     /// The file cannot be written.
     #[error("cannot write report {path}: {reason}", path = path.display(), reason = crate::surroundings::reason(source))]
@@ -64,10 +40,6 @@ pub enum ReportError {
     },
 }
 
-fn known_formats() -> String {
-    FORMATS.map(|(word, _)| word).join(", ")
-}
-
 impl FromStr for ReportSpec {
     type Err = ReportError;
 
@@ -76,10 +48,8 @@ impl FromStr for ReportSpec {
             .split_once('=')
             .filter(|(_, path)| !path.is_empty())
             .ok_or_else(|| ReportError::NoPath(text.to_owned()))?;
-        match FORMATS.iter().find(|(known, _)| *known == word) {
-            Some((_, format)) => Ok(Self { format: *format, path: path.into() }),
-            None => Err(ReportError::UnknownFormat(word.to_owned())),
-        }
+        let format = formats::find(word).ok_or_else(|| ReportError::UnknownFormat(word.to_owned()))?;
+        Ok(Self { format, path: path.into() })
     }
 }
 
@@ -91,12 +61,6 @@ pub struct Document {
 }
 
 impl Document {
-    /// Of text that commands nothing.
-    #[must_use]
-    pub fn of(text: String) -> Self {
-        Self { text, print: Output::data }
-    }
-
     /// Prints it.
     pub fn print(&self, output: &mut Output) {
         (self.print)(output, &self.text);
@@ -134,15 +98,7 @@ impl ReportSpec {
     /// The report as it is written.
     #[must_use]
     pub fn document(&self, report: &CheckReport) -> Document {
-        let text = match self.format {
-            ReportFormat::Json => json_report::text(report),
-            ReportFormat::Junit => junit_report::text(report),
-            ReportFormat::Sarif => sarif_report::text(report),
-            ReportFormat::Markdown => markdown_report::text(report),
-            // The only text that a runner is to act on.
-            ReportFormat::Github => return Document { text: github_report::text(report), print: Output::commands },
-        };
-        Document::of(text)
+        Document { text: (self.format.render)(report), print: self.format.print }
     }
 
     fn target(&self) -> io::Result<Target> {
@@ -221,7 +177,7 @@ mod tests {
     }
 
     fn spec(path: &Path) -> ReportSpec {
-        ReportSpec { format: ReportFormat::Json, path: path.to_owned() }
+        ReportSpec { format: &formats::JSON, path: path.to_owned() }
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -268,7 +224,7 @@ mod tests {
         let path = folder.path().join("report.json");
         fs::write(&path, "x".repeat(100_000)).expect("written");
         spec(&path).write(&report()).expect("written");
-        assert_eq!(fs::read_to_string(&path).expect("read"), json_report::text(&report()));
+        assert_eq!(fs::read_to_string(&path).expect("read"), crate::report::check::json::text(&report()));
         assert_eq!(names(folder.path()), ["report.json"]);
     }
 
@@ -283,7 +239,7 @@ mod tests {
         spec(&link).write(&report()).expect("written");
         assert!(fs::symlink_metadata(&link).expect("link").is_symlink());
         assert_eq!(fs::metadata(&file).expect("file").permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_to_string(&file).expect("read"), json_report::text(&report()));
+        assert_eq!(fs::read_to_string(&file).expect("read"), crate::report::check::json::text(&report()));
     }
 
     #[cfg(unix)]

@@ -7,16 +7,16 @@ use std::time::Duration;
 use pushback_preflight::{ObjectRef, Operation};
 
 use super::end_text::end_text;
-use super::error_text::place;
-use super::escape::terminal_safe;
-use super::finding_text::{finding_text, no_rule_ran, preflight_text};
-use super::output::Output;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::render::{Moment, RenderOptions, Renderer};
-use super::theme::Role;
-use super::words::{change_word, counts_to_do, doing_word, object_slug, took};
 use crate::event::{ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
+use crate::report::error_text::place;
+use crate::report::escape::terminal_safe;
+use crate::report::finding_text::{finding_text, no_rule_ran, preflight_text};
+use crate::report::output::Output;
+use crate::report::theme::Role;
+use crate::report::words::{change_word, counts_to_do, doing_word, object_slug, took};
 use crate::text::counted;
 
 /// Continuous-integration services end a job that says nothing for some minutes.
@@ -204,9 +204,9 @@ fn row_words(row: &Row, now: Moment) -> String {
 mod tests {
     use insta::assert_snapshot;
 
-    use super::super::escape::is_hidden;
-    use super::super::fixture::{Captured, at, change_done, deploy, hostile, object, run_start, wait_progress};
     use super::*;
+    use crate::report::escape::is_hidden;
+    use crate::report::fixture::{Captured, at, change_done, deploy, hostile, object, run_start, wait_progress};
 
     fn plain(captured: &Captured) -> Box<PlainRenderer> {
         let (data, progress) = captured.writers();

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use pushback_preflight::operator::suite::{ManualReview, Suite, SuiteExperiment};
 
-use super::escape::terminal_safe;
-use super::markdown_report;
-use super::table::Table;
+use crate::report::escape::terminal_safe;
+use crate::report::markdown;
+use crate::report::table::Table;
 
 /// Subjects that a group of reviews names.
 const NAMED: usize = 3;
@@ -94,7 +94,7 @@ fn reviews(suite: &Suite) -> Vec<ManualReview> {
 }
 
 fn escaped(text: &str) -> String {
-    markdown_report::escaped(text, LONGEST_CELL)
+    markdown::escaped(text, LONGEST_CELL)
 }
 
 fn title(suite: &Suite) -> String {

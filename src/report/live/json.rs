@@ -1,16 +1,15 @@
 //! The run for programs: one JSON object a line on standard output; the last one is always `run.end`.
 
-use std::fmt::Write as _;
 use std::io;
 
 use serde::Serialize;
 
-use super::error_text::error_text;
-use super::escape::is_hidden;
-use super::output::Output;
 use super::render::{Moment, RenderOptions, Renderer};
 use crate::event::Event;
 use crate::event::SCHEMA_VERSION;
+use crate::report::error_text::error_text;
+use crate::report::escape::terminal_safe_json;
+use crate::report::output::Output;
 
 /// Writes JSON lines.
 #[derive(Debug)]
@@ -58,32 +57,14 @@ impl Renderer for JsonRenderer {
     }
 }
 
-/// The same JSON, in which hidden characters that JSON allows inside strings are written as `\uXXXX`: a terminal
-/// shows the lines without obeying them, and a parser reads the same text.
-#[must_use]
-pub fn terminal_safe_json(json: &str) -> String {
-    let mut safe = String::with_capacity(json.len());
-    for character in json.chars() {
-        // Between values only blanks and line breaks of pretty JSON can be control characters.
-        if character != '\n' && is_hidden(character) {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                // Writing to a String cannot fail.
-                let _ = write!(safe, "\\u{unit:04x}");
-            }
-        } else {
-            safe.push(character);
-        }
-    }
-    safe
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
     use serde_json::{Value, json};
 
-    use super::super::fixture::{Captured, at, deploy, hostile};
     use super::*;
+    use crate::report::escape::is_hidden;
+    use crate::report::fixture::{Captured, at, deploy, hostile};
 
     fn rendered(events: &[(u64, Event)]) -> Captured {
         let captured = Captured::default();

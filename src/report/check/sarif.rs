@@ -8,10 +8,10 @@ use pushback_preflight::{Finding, Severity, registry};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::finding_words::{facts, headline, rule_and_check, subject};
-use super::json::terminal_safe_json;
 use super::source_path::source_path;
 use crate::check::report::CheckReport;
+use crate::report::escape::terminal_safe_json;
+use crate::report::finding_words::{facts, headline, rule_and_check, subject};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// What relative paths count from: the top of the sources.

@@ -8,11 +8,11 @@ use pushback_preflight::judge::RuleOutcome;
 use pushback_preflight::{Finding, Severity};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::escape::{terminal_safe, terminal_safe_lines};
-use super::finding_words::{plain_text, subject, weight};
 use super::source_path::source_path;
 use crate::check::report::CheckReport;
 use crate::event::RuleLine;
+use crate::report::escape::{terminal_safe, terminal_safe_lines};
+use crate::report::finding_words::{plain_text, subject, weight};
 
 /// The report.
 #[must_use]
@@ -117,8 +117,8 @@ mod tests {
     use proptest::prelude::*;
     use pushback_preflight::policy::RuleOff;
 
-    use super::super::fixture::{check_report, hostile_report};
     use super::*;
+    use crate::report::fixture::{check_report, hostile_report};
 
     #[test]
     fn a_suite_is_a_rule_and_a_case_a_finding() {
@@ -214,7 +214,7 @@ mod tests {
         fn hostile_text_reads_back(evil in any::<String>()) {
             let report = hostile_report(&evil);
             let text = text(&report);
-            prop_assert!(!text.chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)));
+            prop_assert!(!text.chars().any(|c| c != '\n' && crate::report::escape::is_hidden(c)));
             let read = Report::deserialize_from_str(&text).expect("junit");
             prop_assert_eq!(read.test_suites.len(), report.rules.len());
             let TestCaseStatus::NonSuccess { message, .. } = &read.test_suites[0].test_cases[0].status else {

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use pushback_preflight::Finding;
 use serde_json::Value;
 
-use super::escape::terminal_safe;
-use super::finding_words::{headline, rule_and_check, witness_yaml};
-use super::json::terminal_safe_json;
 use crate::atomic_file::{probe, replace};
 use crate::manifest::yaml;
 use crate::path_safety::check_folder;
+use crate::report::escape::terminal_safe;
+use crate::report::escape::terminal_safe_json;
+use crate::report::finding_words::{headline, rule_and_check, witness_yaml};
 
 /// Characters of one part of a file's name: four of them and what joins them fit into a name.
 const PART: usize = 60;
@@ -93,8 +93,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::fixture::{check_report, hostile_report};
     use super::*;
+    use crate::report::fixture::{check_report, hostile_report};
 
     fn files(folder: &Path) -> Vec<(String, String)> {
         let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());

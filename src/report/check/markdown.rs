@@ -5,16 +5,15 @@ use pushback_preflight::judge::RuleOutcome;
 use pushback_preflight::{Finding, Severity};
 use serde_json::Value;
 
-use super::escape::{terminal_safe, terminal_safe_lines};
-use super::finding_text::no_rule_ran;
-use super::finding_words::{also, consequence, live_objects, rule_and_check, waivable, weight, witness_yaml};
-use super::words::{counts_to_do, shorten};
 use crate::check::report::CheckReport;
 use crate::event::RuleLine;
+use crate::report::escape::terminal_safe_lines;
+use crate::report::finding_text::no_rule_ran;
+use crate::report::finding_words::{also, consequence, live_objects, rule_and_check, waivable, weight, witness_yaml};
+use crate::report::markdown::{LIMIT, code, escaped};
+use crate::report::words::{counts_to_do, shorten};
 use crate::text::counted;
 
-/// Bytes of a comment: a host that counts characters takes as many, and one that counts bytes too.
-pub(super) const LIMIT: usize = 65_536;
 /// Bytes kept free for what is said about what is left out.
 const NOTICE: usize = 400;
 /// Characters of a message, and of a value.
@@ -188,40 +187,14 @@ fn folded(witness: &Value) -> String {
     text + &format!("  {fence}\n\n  </details>\n\n")
 }
 
-/// Text in the font of code. Markup is read inside of it too, so it is escaped alike.
-pub(super) fn code(text: &str, limit: usize) -> String {
-    format!("<code>{}</code>", escaped(text, limit))
-}
-
-/// One line of plain text: every character that could make markup is written as an entity, and a comment that nobody
-/// sees keeps what hosts look for in the finished text (`@user`, `#1`, addresses) from being found.
-pub(super) fn escaped(text: &str, limit: usize) -> String {
-    let safe = terminal_safe(text);
-    let mut escaped = String::with_capacity(safe.len() + 16);
-    let mut before = ' ';
-    for character in shorten(&safe, limit, "…").chars() {
-        match character {
-            '@' | '#' | '$' => escaped += &format!("&#{};<!-- -->", u32::from(character)),
-            // `http://`, `mailto:`, `www.`, `GH-1`: nothing is linked where the parts are not one text.
-            ':' => escaped += "&#58;<!-- -->",
-            '.' if before.eq_ignore_ascii_case(&'w') => escaped += "&#46;<!-- -->",
-            '-' if before.eq_ignore_ascii_case(&'h') => escaped += "&#45;<!-- -->",
-            ' ' | ',' | '.' | '-' | '/' | '"' | '\'' | '(' | ')' | ';' | '%' | '?' | '=' => escaped.push(character),
-            _ if character.is_ascii_punctuation() => escaped += &format!("&#{};", u32::from(character)),
-            _ => escaped.push(character),
-        }
-        before = character;
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
 
-    use super::super::fixture::{check_report, hostile_report};
     use super::*;
+    use crate::report::escape::terminal_safe;
+    use crate::report::fixture::{check_report, hostile_report};
 
     #[test]
     fn a_comment_has_a_table_of_rules_and_the_findings_of_each_object() {
@@ -296,7 +269,7 @@ mod tests {
         #[test]
         fn hostile_text_stays_inside_its_line(evil in any::<String>().prop_filter("text", |text| !text.is_empty())) {
             let line = escaped(&evil, 10_000);
-            let active = |c: char| "`|*_[]{}\\~+^@$".contains(c) || super::super::escape::is_hidden(c);
+            let active = |c: char| "`|*_[]{}\\~+^@$".contains(c) || crate::report::escape::is_hidden(c);
             prop_assert!(!line.chars().any(active), "{line:?}");
             // Nothing but the comments is a tag.
             prop_assert!(!line.replace("<!-- -->", "").contains(['<', '>']));
@@ -304,7 +277,7 @@ mod tests {
             prop_assert_eq!(read, terminal_safe(&evil));
             let report = hostile_report(&evil);
             let text = text(&report);
-            prop_assert!(!text.chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)));
+            prop_assert!(!text.chars().any(|c| c != '\n' && crate::report::escape::is_hidden(c)));
             // As many lines as for a word, but for those of the witness.
             let lines = |text: &str| text.split("\n  <details>").next().expect("a part").lines().count();
             prop_assert_eq!(lines(&text), lines(&super::text(&hostile_report("word"))));

@@ -2,8 +2,8 @@
 
 use pushback_preflight::operator::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
 
-use super::escape::terminal_safe;
-use super::table::Table;
+use crate::report::escape::terminal_safe;
+use crate::report::table::Table;
 use crate::text::counted;
 
 /// A block for each component, its changes below it, and the counts.

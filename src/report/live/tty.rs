@@ -7,17 +7,17 @@ use std::time::Duration;
 use pushback_preflight::ObjectRef;
 
 use super::end_text::{end_text, reasons_text};
-use super::error_text::{labelled, note_text, warning_text};
-use super::escape::terminal_safe;
-use super::finding_text::{finding_text, preflight_text};
 use super::moving::{Moving, MovingRow, Picture};
-use super::output::Output;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::render::{Moment, RenderOptions, Renderer};
-use super::theme::{Role, operation_look};
-use super::words::{change_word, doing_word, hang, object_columns, pad, stopwatch, took};
 use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
+use crate::report::error_text::{labelled, note_text, warning_text};
+use crate::report::escape::terminal_safe;
+use crate::report::finding_text::{finding_text, preflight_text};
+use crate::report::output::Output;
+use crate::report::theme::{Role, operation_look};
+use crate::report::words::{change_word, doing_word, hang, object_columns, pad, stopwatch, took};
 
 /// What is over sooner is not worth a flicker.
 const APPEARS_AFTER: Duration = Duration::from_millis(250);
@@ -346,13 +346,13 @@ mod tests {
     use insta::assert_snapshot;
     use pushback_preflight::Operation;
 
-    use super::super::escape::is_hidden;
-    use super::super::fixture::{
+    use super::*;
+    use crate::report::escape::is_hidden;
+    use crate::report::fixture::{
         Captured, at, at_millis, change_done, change_start, deploy, hostile, object, planning, run_start, screen,
         wait_progress,
     };
-    use super::super::theme::Theme;
-    use super::*;
+    use crate::report::theme::Theme;
 
     fn tty(captured: &Captured, unicode: bool) -> Box<TtyRenderer> {
         let (data, progress) = captured.writers();

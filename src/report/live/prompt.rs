@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use super::escape::terminal_safe;
+use crate::report::escape::terminal_safe;
 
 /// Asks, and takes only `y` and `yes` for consent; the end of the input declines.
 ///

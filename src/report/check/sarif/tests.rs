@@ -5,8 +5,8 @@ use std::path::Path;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
-use super::super::fixture::{check_report, hostile_report};
 use super::*;
+use crate::report::fixture::{check_report, hostile_report};
 
 fn parsed(report: &CheckReport) -> Value {
     serde_json::from_str(&text(report)).expect("json")
@@ -294,7 +294,7 @@ fn hostile_text_fits_the_schema_and_reads_back() {
     runner
         .run(&any::<String>(), |evil| {
             let report = hostile_report(&evil);
-            prop_assert!(!text(&report).chars().any(|c| c != '\n' && super::super::escape::is_hidden(c)));
+            prop_assert!(!text(&report).chars().any(|c| c != '\n' && crate::report::escape::is_hidden(c)));
             let log = parsed(&report);
             prop_assert_eq!(faults(&validator, &log), Vec::<String>::new());
             let result = &log["runs"][0]["results"][0];

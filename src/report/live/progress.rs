@@ -6,8 +6,8 @@ use std::time::Duration;
 use pushback_preflight::{ObjectKey, ObjectRef, Operation};
 
 use super::render::Moment;
-use super::words::{column_width, object_columns};
 use crate::event::{Awaited, DiagnosticCode, Event, Millis, WaitOutcome};
+use crate::report::words::{column_width, object_columns};
 
 /// Widest kind and name that other rows are aligned to.
 const KIND_WIDTH: usize = 32;
@@ -186,9 +186,9 @@ pub fn retry_is_news(attempt: u32, delay: Millis) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{at, change_done, object, wait_done, wait_progress};
     use super::*;
     use crate::event::{ChangeOutcome, Counts};
+    use crate::report::fixture::{at, change_done, object, wait_done, wait_progress};
 
     #[test]
     fn a_wait_that_looks_as_before_is_no_news() {

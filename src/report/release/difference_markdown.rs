@@ -3,8 +3,8 @@
 
 use pushback_preflight::operator::{ReleaseDiff, Severity};
 
-use super::markdown_report::{LIMIT, code, escaped};
-use super::release_text::{counts, heading, own, title};
+use super::difference_text::{counts, heading, own, title};
+use crate::report::markdown::{LIMIT, code, escaped};
 
 /// Bytes kept free for what is said about what is left out.
 const NOTICE: usize = 400;

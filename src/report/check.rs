@@ -1,0 +1,11 @@
+//! What a check came to, in each format that it can be written in.
+
+pub mod file;
+pub mod formats;
+pub mod github;
+pub mod json;
+pub mod junit;
+pub mod markdown;
+pub mod sarif;
+pub mod source_path;
+pub mod witness_files;

@@ -1,0 +1,73 @@
+//! The formats of check reports: a row says all that is known of one. Help, errors and parsing go by this table.
+
+use std::fmt;
+
+use super::{github, json, junit, markdown, sarif};
+use crate::check::report::CheckReport;
+use crate::report::output::Output;
+
+/// A format of check reports.
+pub struct Format {
+    /// The word for it.
+    pub word: &'static str,
+    /// Renders it.
+    pub render: fn(&CheckReport) -> String,
+    /// Prints it to standard output.
+    pub print: fn(&mut Output, &str),
+}
+
+/// [`CheckReport`] as JSON.
+pub static JSON: Format = Format { word: "json", render: json::text, print: Output::data };
+
+/// A JUnit XML file: a suite a rule, a case a finding.
+static JUNIT: Format = Format { word: "junit", render: junit::text, print: Output::data };
+
+/// SARIF 2.1.0, for code scanners.
+static SARIF: Format = Format { word: "sarif", render: sarif::text, print: Output::data };
+
+/// Markdown that fits into a comment on a pull request.
+static MARKDOWN: Format = Format { word: "markdown", render: markdown::text, print: Output::data };
+
+/// Workflow commands of GitHub Actions, which become annotations: the only text that a runner is to act on.
+static GITHUB: Format = Format { word: "github", render: github::text, print: Output::commands };
+
+/// Every format.
+static FORMATS: [&Format; 5] = [&JSON, &JUNIT, &SARIF, &MARKDOWN, &GITHUB];
+
+/// The format of that word.
+#[must_use]
+pub fn find(word: &str) -> Option<&'static Format> {
+    FORMATS.into_iter().find(|format| format.word == word)
+}
+
+/// The word for each format.
+#[must_use]
+pub fn words() -> Vec<&'static str> {
+    FORMATS.iter().map(|format| format.word).collect()
+}
+
+/// The help of `--report`.
+#[must_use]
+pub fn help() -> String {
+    let words = words();
+    let (last, others) = words.split_last().unwrap_or((&"", &[]));
+    format!(
+        "Write a report, FORMAT=PATH, for {} or {last}; the path - is standard output, which then holds that report \
+         alone; can be given more than once",
+        others.join(", ")
+    )
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.word == other.word
+    }
+}
+
+impl Eq for Format {}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word)
+    }
+}

@@ -1,0 +1,11 @@
+//! A run as it goes: on a terminal, in a log, or for a program.
+
+pub mod end_text;
+pub mod json;
+pub mod moving;
+pub mod plain;
+pub mod plan_text;
+pub mod progress;
+pub mod prompt;
+pub mod render;
+pub mod tty;

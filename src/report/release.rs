@@ -1,0 +1,8 @@
+//! Two releases beside each other, and what experiments on their upgrade came to.
+
+pub mod definitions_text;
+pub mod difference_markdown;
+pub mod difference_text;
+pub mod experiments_text;
+pub mod suite_text;
+pub mod versioned_text;
