@@ -10,11 +10,11 @@ mod profile;
 mod projection;
 mod readers;
 mod remedy;
+mod subject;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use pushback_crd::definition::crd::{GROUP, KIND};
 use pushback_crd::definition::{self, Crd, Schemas, Upgrade};
 use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
@@ -25,10 +25,9 @@ use crate::finding::{Finding, Severity, Verdict};
 use crate::parallel;
 use crate::repeated::Told;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
-use crate::source::PathSegment;
 use crate::strictness::Order;
-
-pub(super) const NAME: &str = "CRDUpgradeSafety";
+pub(super) use subject::NAME;
+use subject::{Subject, is_crd, sides};
 
 const DELETION: deletion::Names =
     deletion::Names { rule: NAME, deletion: "crdDeletion", replacement: "crdReplacement" };
@@ -113,11 +112,6 @@ impl Rule for CrdUpgradeSafety {
     fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
         stack::with_room(|| fold(facts, need, memory, state, page));
     }
-}
-
-/// Whether a change is about a CustomResourceDefinition.
-fn is_crd(change: &Change) -> bool {
-    change.object.group == GROUP && change.object.kind == KIND
 }
 
 fn judge(facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
@@ -217,27 +211,6 @@ impl Study {
             (finding, need)
         }));
         study
-    }
-}
-
-/// The definition before and after; `None` where one of the sides is not known.
-fn sides(change: &Change) -> Option<(&Value, &Value)> {
-    change.live.as_deref().zip(change.after())
-}
-
-/// A definition that changes in place, and the change that brings it.
-struct Subject<'a> {
-    change: &'a Change,
-    upgrade: Upgrade<'a>,
-}
-
-impl Subject<'_> {
-    /// Where a version stands. Places are those of the manifest; the server's answer may list versions in another order.
-    fn path_of(&self, version: &str, keys: &[&str]) -> Vec<PathSegment> {
-        match self.change.desired.as_deref() {
-            Some(manifest) => Crd::of(manifest).path_of(version, keys),
-            None => self.upgrade.new.path_of(version, keys),
-        }
     }
 }
 

@@ -126,20 +126,6 @@ impl Blocked {
     }
 }
 
-impl Safety {
-    /// As a part of a sentence.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NoObject => "no object that was valid is affected",
-            Self::NotUsed => "no object and no client depends on it",
-            Self::Announced => "the version was deprecated, and no object is stored in it",
-            Self::WithWebhook => "the conversion webhook has to answer",
-            Self::OnlyNewWrites => "only writes in another version are refused",
-        }
-    }
-}
-
 impl Proof {
     /// What could not be proved, for the sake of this.
     pub(super) fn unknown(keyword: &str) -> Self {

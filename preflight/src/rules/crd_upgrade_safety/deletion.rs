@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::is_crd;
+use super::subject::is_crd;
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Folded, Need, Operation};
 use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectExt;

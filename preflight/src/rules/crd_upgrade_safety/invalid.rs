@@ -1,6 +1,6 @@
 //! A definition that the API server would refuse, where it has not been asked: on a directory, in a file, in a git ref.
 
-use super::NAME;
+use super::subject::NAME;
 use crate::facts::{Change, ClusterSide, Operation, Verification};
 use crate::finding::{Finding, Verdict};
 use crate::source::display_path;

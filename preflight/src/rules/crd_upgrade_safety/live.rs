@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{NAME, checks};
+use super::checks;
+use super::subject::NAME;
 use crate::facts::{ClusterSide, Facts, Folded, Need};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;

@@ -1,7 +1,7 @@
 //! A comparison of files sees what a release no longer brings: a definition of the old side that the input lacks. Where an
 //! app owns it, apply would prune it, and every object of its kind with it.
 
-use super::NAME;
+use super::subject::NAME;
 use crate::facts::{ChangeSet, ClusterSide, Facts, MissingDefinition};
 use crate::finding::{Finding, Severity, Verdict};
 use pushback_crd::definition::Crd;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::profile::{Listed, Profile, listed};
-use super::{NAME, Subject, remedy};
+use super::remedy;
+use super::subject::{NAME, Subject};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Settings;
 use crate::source::Position;

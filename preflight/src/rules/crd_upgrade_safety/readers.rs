@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::profile::concerns_readers;
 use super::projection::placed;
-use super::{NAME, Subject};
+use super::subject::{NAME, Subject};
 use crate::finding::{Finding, Severity, Verdict};
 use pushback_crd::definition::path::{field_path, rooted};
 use pushback_crd::definition::{DefinitionChange, Proof};
