@@ -12,6 +12,9 @@ mod schemas;
 mod upgrade;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 pub use change::{Blocked, DefinitionChange, Place, Proof, Safety};
 pub use compare::{compare, refusals};
 pub use crd::{Crd, Strategy, Version};
