@@ -1,7 +1,7 @@
 //! Rule FieldConflicts: whose fields an apply takes over. It is forced, so that what others have set since is
 //! overwritten without a question; this rule asks it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -144,7 +144,7 @@ fn takeover(change: &Change, taken: &TakenFrom, settings: &Settings) -> Finding 
     };
     let message = format!("the fields of {} become this app's; {altered}", owner(taken));
     let action = Action::of(settings.choice(&["predecessors"]));
-    let content = json!([taken.manager, taken.operation, taken.subresource, taken.fields]);
+    let content = json!([owners_in_order(&[taken]), fields_in_order(&taken.fields)]);
     let finding = action.finding(change, "takeover", message).at(change.locate(&[])).bound_to(&content);
     if action == Action::Allow {
         return finding;
@@ -173,8 +173,8 @@ fn conflicts(change: &Change, others: &[&TakenFrom], settings: &Settings) -> Vec
     if let Some((_, owners, action)) = rest.first() {
         let message = format!("{} more fields are taken over, such as from {}", rest.len(), owner(owners[0]));
         let finding = action.finding(change, "conflict", message).at(change.locate(&[]));
-        let fields: Vec<&TakenField> = rest.iter().map(|(field, ..)| *field).collect();
-        findings.push(finding.values(Some(json!({"fields": rest.len()})), None).bound_to(&json!(fields)));
+        let content = rest.iter().map(|(field, owners, _)| json!([fields_in_order([*field]), owners_in_order(owners)]));
+        findings.push(finding.values(Some(json!({"fields": rest.len()})), None).bound_to(&content.collect()));
     }
     findings
 }
@@ -190,8 +190,20 @@ fn conflict(change: &Change, field: &TakenField, owners: &[&TakenFrom], action: 
         .at(change.locate(&field.place))
         .path(field.path.as_str())
         .values(field.old.clone(), field.new.clone())
-        .bound_to(&owners.iter().map(|taken| json!([taken.manager, taken.operation])).collect());
+        .bound_to(&owners_in_order(owners));
     if action == Action::Allow { finding } else { finding.remedy(remedy(change, field, owners)) }
+}
+
+/// Whose fields they are, whatever the order in which the object lists its managers.
+fn owners_in_order(owners: &[&TakenFrom]) -> Value {
+    let owners = owners.iter().map(|taken| (&taken.manager, &taken.operation, &taken.subresource));
+    json!(owners.collect::<BTreeSet<_>>())
+}
+
+/// What becomes of fields; where they stand in the input is no part of it.
+fn fields_in_order<'f>(fields: impl IntoIterator<Item = &'f TakenField>) -> Value {
+    let fields = fields.into_iter().map(|field| (&field.path, json!([field.old, field.new])));
+    json!(fields.collect::<BTreeMap<_, _>>())
 }
 
 /// Both ways out: settle the difference, or say in the settings that it is wanted.

@@ -6,6 +6,8 @@ mod questions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::{Value, json};
+
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation};
 use crate::finding::{Finding, Verdict};
 use crate::object::join_api_version;
@@ -109,28 +111,33 @@ fn writes(changes: &ChangeSet, questions: &mut Questions<'_>) -> Vec<Finding> {
         }
     }
     for ((_, kind), objects) in nameless {
-        let Some(first) = objects.first() else { continue };
+        let Some(first) = first(&objects) else { continue };
         let message = format!("unable to determine whether {kind} objects may be written: the resource is not known");
         findings.push(
             Finding::new(NAME, "resource", Verdict::Unknown, first.object.clone(), message + &count(objects.len()))
-                .at(first.locate(&[])),
+                .at(first.locate(&[]))
+                .bound_to(&names(&objects)),
         );
     }
     for ((namespace, group, resource, verb), objects) in requests {
         let request = Access { verb, group, resource, namespace, name: "" };
         let refused = refused(&request, &objects, questions);
-        let Some(first) = refused.first() else { continue };
+        let Some(first) = first(&refused) else { continue };
         let api = join_group(group, &first.object.version);
         let place = if namespace.is_empty() { String::new() } else { format!(" in namespace \"{namespace}\"") };
         let core = format!("not permitted to \"{verb}\" {api}, Resource={resource}{place}{}", count(refused.len()));
-        let (verdict, message) = if may_be_granted_by(changes, namespace) {
+        let is_open = may_be_granted_by(changes, namespace);
+        let (verdict, message) = if is_open {
             let why = "the namespace is created here, and role bindings in it may grant this";
             (Verdict::Unknown, format!("unable to determine: {core}, but {why}"))
         } else {
             (Verdict::Breaking, core)
         };
-        let mut finding =
-            Finding::new(NAME, verb, verdict, first.object.clone(), message).at(first.locate(&[])).remedy(format!(
+        let content = json!([group, resource, namespace, names(&refused), is_open]);
+        let mut finding = Finding::new(NAME, verb, verdict, first.object.clone(), message)
+            .at(first.locate(&[]))
+            .bound_to(&content)
+            .remedy(format!(
                 "have an administrator grant \"{verb}\" on {resource}{place}, or run as a user who has it"
             ));
         finding.blocks = Some(verb.to_owned());
@@ -138,6 +145,16 @@ fn writes(changes: &ChangeSet, questions: &mut Questions<'_>) -> Vec<Finding> {
         findings.push(finding);
     }
     findings
+}
+
+/// The one as which a finding about several is shown, whatever their order.
+fn first<'c>(changes: &[&'c Change]) -> Option<&'c Change> {
+    changes.iter().copied().min_by_key(|change| change.object.key())
+}
+
+/// What a finding about several is about.
+fn names(changes: &[&Change]) -> Value {
+    json!(changes.iter().map(|change| change.object.key().to_string()).collect::<BTreeSet<_>>())
 }
 
 /// The objects for which the request is refused; empty also while answers are missing.
@@ -174,7 +191,7 @@ fn resource_of<'c>(change: &'c Change, changes: &'c ChangeSet) -> Option<&'c str
         .filter(|other| other.object.kind == "CustomResourceDefinition")
         .filter_map(Change::after)
         .find(|definition| {
-            let text = |pointer: &str| definition.pointer(pointer).and_then(serde_json::Value::as_str);
+            let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str);
             text("/spec/group") == Some(&change.object.group) && text("/spec/names/kind") == Some(&change.object.kind)
         })
         .and_then(|definition| definition.pointer("/spec/names/plural")?.as_str())

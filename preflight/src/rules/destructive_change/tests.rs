@@ -1,5 +1,7 @@
 //! What counts as a loss, against a small model of a cluster; settings, and what a deletion of the app changes.
 
+mod fingerprints;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

@@ -160,6 +160,7 @@ fn finding(change: &Change, check: &str, field: &str, role: &str, lacks: &Lacks)
         .at(change.locate(&[field.into()]))
         .path(field)
         .values(None, (!lacking.is_empty()).then(|| json!(lacking)))
+        .bound_to(&json!([verb, role, lacks.reason, verdict == Verdict::Unknown]))
         .remedy(format!(
             "have an administrator grant \"{check}\" on the role, or grant this user the same permissions"
         ));

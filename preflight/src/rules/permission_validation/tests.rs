@@ -1,5 +1,7 @@
 //! What PermissionValidation asks, and what it makes of the answers, against a small model of a cluster's RBAC.
 
+mod fingerprints;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! What the rule makes of change sets: who refuses, what is left to another rule, and what a model corrects.
 
+mod fingerprints;
+
 use serde_json::{Value, json};
 
 use super::*;
