@@ -214,7 +214,7 @@ impl Folder {
         let shown = self.shown(path);
         let message = format!(
             "{shown}: leads out of the folder through a symbolic link, and is neither read nor written; put what it names \
-             into the folder, or choose a folder that holds both"
+             into the folder, or choose a folder that holds both (--follow-links is for -f, which only reads)"
         );
         ClusterError::new(ErrorKind::Unsupported, message)
     }
