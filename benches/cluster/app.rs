@@ -11,6 +11,9 @@ use super::objects;
 /// Time for everything to become ready on a loaded machine.
 const WAIT: &str = "--wait-timeout=10m";
 
+/// No renewals of the lock: how many requests a run takes does not go by how fast the machine is.
+const LEASE: &str = "--lock-lease=30m";
+
 /// One run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
@@ -41,7 +44,7 @@ impl App<'_> {
     }
 
     fn run(&self, arguments: &[&str]) -> Run {
-        let common = ["-a", "bench", "-n", self.namespace, "--yes", "-o", "json", WAIT];
+        let common = ["-a", "bench", "-n", self.namespace, "--yes", "-o", "json", WAIT, LEASE];
         let binary = Path::new(env!("CARGO_BIN_EXE_pushback"));
         let usage = measure::run(binary, &[arguments, &common].concat(), self.kubeconfig);
         let end = events(&usage.stdout).pop().expect("a last event");
