@@ -3,6 +3,8 @@
 
 pub mod event;
 
+pub mod stop;
+
 pub mod manifest;
 
 pub mod config;

@@ -28,6 +28,7 @@ use crate::config::Config;
 use crate::config::mask::Masker;
 use crate::event::{ChangeOutcome, Counts, Event, Events, Unfinished, UnfinishedLine, WaitOutcome};
 use crate::plan::Plan;
+use crate::stop::Stop;
 
 /// How long requests that are under way may take after the user said stop.
 const STOP_GRACE: Duration = Duration::from_secs(3);
@@ -52,18 +53,6 @@ pub struct Options {
     pub exit_early_on_apply_error: bool,
     /// A failed wait stops everything that has not started.
     pub exit_early_on_wait_error: bool,
-}
-
-/// Somebody wants the run to end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stop {
-    /// Go on.
-    #[default]
-    No,
-    /// SIGINT.
-    Interrupted,
-    /// SIGTERM.
-    Terminated,
 }
 
 /// How far one object came.

@@ -452,7 +452,7 @@ impl Writer {
             if told != message {
                 self.events.send(Event::WaitProgress {
                     object: planned.change.object.clone(),
-                    wanted: wanted.clone(),
+                    wanted,
                     message: message.clone(),
                     reasons: Vec::new(),
                     elapsed: started.elapsed().into(),

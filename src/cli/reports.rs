@@ -45,7 +45,7 @@ impl Reports {
     ) -> Result<Option<Rc<dyn CheckReports>>, CommandError> {
         let mut specs: Vec<ReportSpec> = Vec::new();
         for flag in flags {
-            let spec: ReportSpec = flag.parse().map_err(usage)?;
+            let spec: ReportSpec = flag.parse()?;
             let standard = spec.is_standard_output();
             if standard && standard_output != StandardOutput::Text {
                 let message = format!("standard output carries JSON: report {flag} needs a file");
@@ -71,7 +71,7 @@ impl Reports {
 
 impl CheckReports for Reports {
     fn prepare(&self) -> Result<(), CommandError> {
-        self.specs.iter().try_for_each(ReportSpec::prepare).map_err(usage)?;
+        self.specs.iter().try_for_each(ReportSpec::prepare)?;
         match &self.witness_dir {
             Some(folder) => witness_files::prepare(folder).map_err(|error| CommandError::usage(error.to_string())),
             None => Ok(()),
@@ -86,15 +86,17 @@ impl CheckReports for Reports {
             if spec.is_standard_output() {
                 *self.document.lock().unwrap_or_else(PoisonError::into_inner) = Some(spec.document(report));
             } else {
-                spec.write(report).map_err(usage)?;
+                spec.write(report)?;
             }
         }
         Ok(())
     }
 }
 
-fn usage(error: ReportError) -> CommandError {
-    CommandError::usage(error.to_string())
+impl From<ReportError> for CommandError {
+    fn from(error: ReportError) -> Self {
+        Self::usage(error.to_string())
+    }
 }
 
 /// Whether two paths lead to one file, which need not exist yet.

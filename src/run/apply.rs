@@ -8,7 +8,7 @@ use super::outcome::End;
 use super::planning;
 use super::running::Run;
 use super::setup::{Setup, set_up};
-use super::signals::{self, until_stopped};
+use super::signals::until_stopped;
 use super::write::{Ended, Writing, lock_locally};
 use super::{ROUNDS, input};
 use crate::app::record::{AppError, Phase};
@@ -87,7 +87,7 @@ impl Apply {
                 }
                 confirmed = Some(lines);
             }
-            if let Some(code) = signals::exit_code(*run.stop.borrow()) {
+            if let Some(code) = run.stop.borrow().exit_code() {
                 return Err(CommandError::stopped(code));
             }
             let writing = Writing {

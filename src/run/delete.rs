@@ -9,7 +9,7 @@ use super::outcome::End;
 use super::planning;
 use super::running::Run;
 use super::setup::set_up;
-use super::signals::{self, until_stopped};
+use super::signals::until_stopped;
 use super::write::{Ended, Writing, lock_locally};
 use super::{ROUNDS, unknown_app};
 use crate::app::record::{AppError, Phase};
@@ -77,7 +77,7 @@ impl Delete {
                 run.confirm("Delete the app and these objects?").await?;
                 confirmed = Some(lines);
             }
-            if let Some(code) = signals::exit_code(*run.stop.borrow()) {
+            if let Some(code) = run.stop.borrow().exit_code() {
                 return Err(CommandError::stopped(code));
             }
             let writing = Writing {

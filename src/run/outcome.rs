@@ -7,11 +7,11 @@ use pushback_preflight::judge::RunReport;
 use pushback_preflight::{Finding, ObjectExt, Severity, registry};
 
 use super::error::CommandError;
-use super::signals;
-use crate::apply::engine::{Outcome, Progress, Stop};
+use crate::apply::engine::{Outcome, Progress};
 use crate::apply::readiness;
 use crate::event::{Counts, Event, RunOutcome, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
+use crate::stop::Stop;
 
 /// Finalizers that are explained at the end of a run.
 const FINALIZERS: usize = 3;
@@ -128,7 +128,7 @@ impl End {
         let (code, word, error, hints) = if outcome.lock_lost {
             let error = crate::app::lease::LockLost.to_string();
             (ExitCode::Partial, RunOutcome::Failed, error, vec![resume])
-        } else if let Some(code) = signals::exit_code(outcome.stop) {
+        } else if let Some(code) = outcome.stop.exit_code() {
             let signal = if outcome.stop == Stop::Interrupted { "SIGINT" } else { "SIGTERM" };
             (code, RunOutcome::Interrupted, format!("stopped by {signal}"), vec![resume])
         } else if write_failed {

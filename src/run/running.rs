@@ -9,11 +9,11 @@ use tokio::sync::watch;
 use super::error::CommandError;
 use super::outcome::End;
 use super::signals::{self, until_stopped};
-use crate::apply::engine::Stop;
 use crate::cluster::{Cluster, Notice, Notices};
 use crate::event::{DiagnosticCode, Event, Events};
 use crate::exit::ExitCode;
 use crate::manifest::InputWarning;
+use crate::stop::Stop;
 use crate::surroundings::Surroundings;
 
 /// Where a run is shown, and who can be asked there.

@@ -6,8 +6,8 @@ use tokio::sync::watch;
 
 use super::error::CommandError;
 
-use crate::apply::engine::Stop;
 use crate::exit::ExitCode;
+use crate::stop::Stop;
 
 /// Listens from now on. The receiver's value changes with the first signal.
 pub fn listen() -> watch::Receiver<Stop> {
@@ -26,18 +26,9 @@ pub fn listen() -> watch::Receiver<Stop> {
     receiver
 }
 
-/// The exit code that stands for a signal.
-pub fn exit_code(stop: Stop) -> Option<ExitCode> {
-    match stop {
-        Stop::No => None,
-        Stop::Interrupted => Some(ExitCode::Interrupted),
-        Stop::Terminated => Some(ExitCode::Terminated),
-    }
-}
-
 #[expect(clippy::exit, reason = "the second signal means now, whatever is still under way")]
 fn end_now(stop: Stop) -> ! {
-    std::process::exit(i32::from(exit_code(stop).unwrap_or(ExitCode::Interrupted).code()))
+    std::process::exit(i32::from(stop.exit_code().unwrap_or(ExitCode::Interrupted).code()))
 }
 
 #[cfg(unix)]
@@ -83,7 +74,7 @@ pub async fn until_dismissed<T>(
 ) -> Result<T, ExitCode> {
     let dismissed = async {
         loop {
-            if let Some(code) = exit_code(*stop.borrow_and_update()) {
+            if let Some(code) = stop.borrow_and_update().exit_code() {
                 tokio::time::sleep(farewell).await;
                 return code;
             }

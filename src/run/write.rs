@@ -17,13 +17,14 @@ use crate::app::history::{self, ChangeSummary, Judged};
 use crate::app::inventory::Inventory;
 use crate::app::record::{AppError, Phase};
 use crate::app::session::{Opening, Session};
-use crate::apply::engine::{Engine, Outcome, Progress, Stop};
+use crate::apply::engine::{Engine, Outcome, Progress};
 use crate::check::report::PolicyReport;
 use crate::check::second_look::SecondLook;
 use crate::cluster::{ErrorKind, LocalLock};
 use crate::event::{Counts, Event};
 use crate::exit::ExitCode;
 use crate::plan::{Plan, entry};
+use crate::stop::Stop;
 
 /// How long the cluster gets to take the record after the user said stop.
 const FAREWELL: Duration = Duration::from_secs(5);

@@ -20,8 +20,8 @@ use super::outcome::{Outcome, Verdict};
 use super::probe::{self, SLOW_SECONDS};
 use super::revert::{Asked, Reverted, revert};
 use super::steady::{self, POLL, all_pass};
-use crate::apply::engine::Stop;
 use crate::cluster::{Cluster, ClusterError, ErrorKind, Kinds, ListQuery, list_all};
+use crate::stop::Stop;
 use crate::surroundings::Surroundings;
 
 /// How long the steady state is waited for where an experiment does not say.

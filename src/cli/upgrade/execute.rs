@@ -12,7 +12,7 @@ use crate::cli::arguments::{GlobalArgs, duration};
 use crate::cli::screen::{HeldDocument, complete, start_for_report};
 use crate::exit::ExitCode;
 use crate::path_safety::check_folder;
-use crate::report::check::file::{ReportError, ReportSpec, is_standard_output, write_text};
+use crate::report::check::file::{ReportSpec, is_standard_output, write_text};
 use crate::report::check::formats;
 use crate::report::output::Output;
 use crate::report::release::experiments_text;
@@ -236,17 +236,13 @@ impl Told {
         if self.on_errors {
             Output::standard().progress(&text);
         } else {
-            write_text(&self.path, &text).map_err(usage)?;
+            write_text(&self.path, &text)?;
         }
         for (render, path) in &self.reports {
-            write_text(path, &render(report)?).map_err(usage)?;
+            write_text(path, &render(report)?)?;
         }
         Ok(())
     }
-}
-
-fn usage(error: ReportError) -> CommandError {
-    CommandError::usage(error.to_string())
 }
 
 /// Standard output holds one document: a report that goes there drives out the table, which is then told where progress
@@ -267,7 +263,7 @@ fn one_document(path: &Path, format: ReportFormat, reports: &[(Render, PathBuf)]
 fn reports(arguments: &ExecuteArgs) -> Result<Vec<(Render, PathBuf)>, CommandError> {
     let mut reports: Vec<(Render, ReportSpec)> = Vec::new();
     for flag in &arguments.report {
-        let spec: ReportSpec = flag.parse().map_err(usage)?;
+        let spec: ReportSpec = flag.parse()?;
         let Some((_, _, render)) = FORMATS.iter().find(|(format, ..)| *format == spec.format.word) else {
             return Err(CommandError::usage(format!(
                 "report {flag}: a run of experiments is reported as json or junit"
@@ -285,6 +281,6 @@ fn reports(arguments: &ExecuteArgs) -> Result<Vec<(Render, PathBuf)>, CommandErr
             reports.push((render, ReportSpec { format, path: folder.join(file) }));
         }
     }
-    reports.iter().try_for_each(|(_, spec)| spec.prepare()).map_err(usage)?;
+    reports.iter().try_for_each(|(_, spec)| spec.prepare())?;
     Ok(reports.into_iter().map(|(render, spec)| (render, spec.path)).collect())
 }

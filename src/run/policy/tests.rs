@@ -250,14 +250,17 @@ impl Rule for Once {
     }
 }
 
+/// A plan with its number; `None` where the input is refused as such.
+type NumberedPlan = (usize, Option<Rc<Plan>>);
+
 /// A release beside what is there.
 struct Trial {
     cluster: Box<dyn Cluster>,
     kinds: Arc<Kinds>,
     runtime: tokio::runtime::Runtime,
     options: BTreeMap<From, PreflightOptions>,
-    /// Plans with their numbers, by what they go by; `None` where the input is refused as such.
-    plans: RefCell<HashMap<String, (usize, Option<Rc<Plan>>)>>,
+    /// Plans, by what they go by.
+    plans: RefCell<HashMap<String, NumberedPlan>>,
     _folder: tempfile::TempDir,
 }
 

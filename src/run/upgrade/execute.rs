@@ -16,7 +16,7 @@ use crate::run::Run;
 use crate::run::connect::{ClusterOptions, connect};
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
-use crate::run::signals::{self, until_stopped};
+use crate::run::signals::until_stopped;
 use crate::text::counted;
 use crate::upgrade::change::Step;
 use crate::upgrade::inject::Site;
@@ -89,7 +89,7 @@ impl Execute {
             report: RunReport::of(executing.run.id.clone(), cluster, upgrade, outcomes, was_stopped),
             unmade: executing.unmade,
             is_untouched,
-            stopped: signals::exit_code(*executing.run.stop.borrow()).filter(|_| was_stopped),
+            stopped: executing.run.stop.borrow().exit_code().filter(|_| was_stopped),
             fail_on: self.fail_on,
         })
     }
@@ -195,7 +195,7 @@ impl Executing<'_> {
         };
         locks.release().await;
         let (outcomes, upgrade) = executed?;
-        let was_stopped = signals::exit_code(*self.run.stop.borrow()).is_some();
+        let was_stopped = self.run.stop.borrow().exit_code().is_some();
         Ok(Phases { outcomes, upgrade, is_untouched: false, was_stopped })
     }
 
@@ -308,7 +308,7 @@ impl Executing<'_> {
         let runner = self.runner(locks, &tell);
         for (number, experiment) in others {
             let failed = outcomes.iter().find(|outcome| outcome.verdict == Verdict::Failed);
-            let reason = if signals::exit_code(*self.run.stop.borrow()).is_some() {
+            let reason = if self.run.stop.borrow().exit_code().is_some() {
                 Some("interrupted before it began".to_owned())
             } else {
                 unsteady

@@ -27,6 +27,9 @@ pub struct Sides {
     pub follow_links: bool,
 }
 
+/// Reads files, by `allow_http` and `follow_links`.
+type ReadFiles = fn(&[String], bool, bool) -> Result<Side, Vec<InputError>>;
+
 /// What a side is read from.
 #[derive(Clone, Debug)]
 pub struct SideOptions {
@@ -72,11 +75,7 @@ impl Sides {
         Ok((old, new))
     }
 
-    fn read_files(
-        &self,
-        side: &SideOptions,
-        read: fn(&[String], bool, bool) -> Result<Side, Vec<InputError>>,
-    ) -> Result<Side, Vec<InputError>> {
+    fn read_files(&self, side: &SideOptions, read: ReadFiles) -> Result<Side, Vec<InputError>> {
         match (&side.files[..], &side.apps[..]) {
             ([], [_, ..]) => Ok(Side::default()),
             (files, _) => read(files, self.allow_http, self.follow_links),

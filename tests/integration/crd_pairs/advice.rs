@@ -149,7 +149,7 @@ fn follow(old: &Value, new: &Value, finding: &Finding) -> Option<Value> {
             keep(&mut after, "x-kubernetes-list-map-keys")?;
         }
         "default" | "nullable" | "x-kubernetes-map-type" | "x-kubernetes-preserve-unknown-fields" => {
-            keep(&mut after, &finding.check)?
+            keep(&mut after, &finding.check)?;
         }
         keyword if remedy.starts_with(&format!("leave {keyword} ")) => keep(&mut after, keyword)?,
         _ => return None,
