@@ -4,6 +4,7 @@
 //! verdict repeatable from a saved facts file, and a rule testable with plain data.
 
 pub mod bookkeeping;
+pub mod experiment;
 pub mod facts;
 pub mod finding;
 pub mod judge;

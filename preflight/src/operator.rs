@@ -1,20 +1,16 @@
 //! Operators at one release and what changed between two: models that people write or that manifests yield, the pairing
-//! of components, the differences with their severities, and the experiments that test them.
+//! of components, and the differences with their severities.
 
 pub mod compare;
 pub mod definitions;
 pub mod derive;
 pub mod difference;
 pub mod duration;
-pub mod experiment;
-pub mod export;
-pub mod generate;
 pub mod matching;
 pub mod mixed;
 pub mod model;
 pub mod overlay;
 pub mod print;
-pub mod suite;
 pub mod versioned;
 pub mod written;
 

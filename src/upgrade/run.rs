@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::operator::experiment::{Experiment, InjectionType};
+use pushback_preflight::experiment::{Experiment, InjectionType};
 use pushback_preflight::{ObjectExt, ObjectKey};
 use serde_json::Value;
 use tokio::sync::watch;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pushback_preflight::ObjectExt;
-use pushback_preflight::operator::experiment::{Check, Experiment};
+use pushback_preflight::experiment::{Check, Experiment};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;

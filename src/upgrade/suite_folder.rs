@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use pushback_preflight::ObjectExt;
-use pushback_preflight::operator::suite::{self, MANIFEST_FILE, Suite};
+use pushback_preflight::experiment::suite::{self, MANIFEST_FILE, Suite};
 use serde_json::Value;
 
 use crate::manifest::yaml::{self, Limits};
@@ -232,7 +232,7 @@ fn listed(manifest: &Value) -> Option<BTreeMap<String, Option<String>>> {
 
 #[cfg(test)]
 mod tests {
-    use pushback_preflight::operator::suite::SuiteExperiment;
+    use pushback_preflight::experiment::suite::SuiteExperiment;
 
     use super::*;
 

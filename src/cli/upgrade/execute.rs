@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use pushback_preflight::operator::experiment::{DangerLevel, Experiment};
+use pushback_preflight::experiment::{DangerLevel, Experiment};
 
 use super::step::UpgradeStepArgs;
 use super::{ReportFormat, ShownArgs, data_text};

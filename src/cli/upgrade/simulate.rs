@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use pushback_preflight::experiment::export::{self, Tool};
+use pushback_preflight::experiment::generate::{self, Options};
+use pushback_preflight::experiment::suite::{Suite, SuiteExperiment};
 use pushback_preflight::operator::compare;
-use pushback_preflight::operator::export::{self, Tool};
-use pushback_preflight::operator::generate::{self, Options};
-use pushback_preflight::operator::suite::{Suite, SuiteExperiment};
 use pushback_preflight::operator::{Release, ReleaseDiff};
 use pushback_preflight::suggest;
 

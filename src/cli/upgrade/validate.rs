@@ -1,8 +1,8 @@
 //! `pushback upgrade validate`: what every runner and API server would refuse in chaos experiments.
 
 use clap::Args;
+use pushback_preflight::experiment::{self, suite};
 use pushback_preflight::finding::Severity;
-use pushback_preflight::operator::{experiment, suite};
 
 use super::{Ended, warn};
 use crate::cli::arguments::GlobalArgs;

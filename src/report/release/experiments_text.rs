@@ -146,7 +146,7 @@ fn summary(report: &RunReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pushback_preflight::operator::experiment::Experiment;
+    use pushback_preflight::experiment::Experiment;
 
     use super::*;
     use crate::upgrade::run::blank;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::operator::suite::{ManualReview, Suite, SuiteExperiment};
+use pushback_preflight::experiment::suite::{ManualReview, Suite, SuiteExperiment};
 
 use crate::report::escape::terminal_safe;
 use crate::report::markdown;

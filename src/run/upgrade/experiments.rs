@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use pushback_preflight::ObjectExt;
-use pushback_preflight::operator::experiment::{self, Experiment};
-use pushback_preflight::operator::suite;
+use pushback_preflight::experiment::suite;
+use pushback_preflight::experiment::{self, Experiment};
 use serde_json::Value;
 
 use crate::manifest::collect::{self, LoadOptions};
@@ -77,8 +77,8 @@ fn reasons_to_leave_out(manifests: &[Manifest]) -> BTreeMap<String, String> {
 mod tests {
     use std::fs;
 
+    use pushback_preflight::experiment::generate;
     use pushback_preflight::operator::compare::{self, Options};
-    use pushback_preflight::operator::generate;
 
     use super::*;
     use crate::upgrade::sources;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pushback_preflight::ObjectExt;
-use pushback_preflight::operator::experiment::{DangerLevel, Experiment, InjectionType};
+use pushback_preflight::experiment::{DangerLevel, Experiment, InjectionType};
 use serde_json::Value;
 
 use super::super::change::{Step, Target};

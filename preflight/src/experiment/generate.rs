@@ -16,9 +16,9 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use super::difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
-use super::model::Release;
 use super::suite::{ManualReview, Origin, Side, Suite, SuiteExperiment};
+use crate::operator::difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
+use crate::operator::model::Release;
 use context::{Index, Place};
 use draft::Draft;
 

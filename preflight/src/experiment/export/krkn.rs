@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::OnPods;
-use crate::operator::experiment::InjectionType;
+use crate::experiment::InjectionType;
 
 pub(super) fn scenario(pods: &OnPods<'_>) -> Value {
     if pods.is_kill() {

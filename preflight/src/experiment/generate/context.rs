@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::experiment::{Check, DEFAULT_RECOVERY_SECONDS, LONGEST_SECONDS, protected_namespace};
 use crate::object::{ObjectKey, ObjectRef};
-use crate::operator::experiment::{Check, DEFAULT_RECOVERY_SECONDS, LONGEST_SECONDS, protected_namespace};
 use crate::operator::model::{CheckKind, Component, Operator, Release, Resource};
 use pushback_crd::names::is_dns_label;
 

@@ -1,10 +1,13 @@
 //! A chaos experiment, `chaos.operatorchaos.io/v1alpha1 ChaosExperiment`: its typed form, read from YAML values only when
 //! it is valid, and written back in a stable order of keys.
 
+pub mod export;
+pub mod generate;
 mod injection;
 mod parameters;
 mod protected;
 mod shape;
+pub mod suite;
 mod syntax;
 mod validate;
 
@@ -15,11 +18,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::duration;
 use crate::object::{ObjectExt, split_api_version};
+use crate::operator::duration;
 
 pub use injection::{DangerLevel, InjectionType};
-pub(super) use protected::{is_core_api, is_system_label, protected_namespace};
+pub(crate) use protected::{is_core_api, is_system_label, protected_namespace};
 pub use validate::{Problem, validate};
 
 /// API version of experiments.

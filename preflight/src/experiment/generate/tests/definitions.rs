@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{component, definition, release, resource, shown, with_manifest};
+use crate::experiment::generate::{Options, generate};
+use crate::experiment::suite::{Phase, Suite};
 use crate::operator::difference::{ChangeType, DefinitionChange, ReleaseDiff, Severity};
-use crate::operator::generate::{Options, generate};
-use crate::operator::suite::{Phase, Suite};
 
 fn definition_change(change_type: ChangeType, path: &str, version: &str) -> DefinitionChange {
     serde_json::from_value(json!({

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::tests::{definition, resource};
 use super::*;
+use crate::experiment::validate;
 use crate::operator::difference::{DefinitionChange, Severity, WebhookSummary};
-use crate::operator::experiment::validate;
 use crate::operator::model::{Component, Operator, Recovery, Webhook};
 
 const TYPES: [ChangeType; 14] = [
@@ -198,7 +198,7 @@ proptest! {
             prop_assert!(problems.is_empty(), "{problems:?}");
             prop_assert!(entry.experiment.name.len() <= 63 && entry.experiment.name.starts_with("upgrade-test-"));
             prop_assert!(names.insert(entry.experiment.name.clone()));
-            prop_assert!(files.insert(entry.file.clone()) && entry.file != crate::operator::suite::MANIFEST_FILE);
+            prop_assert!(files.insert(entry.file.clone()) && entry.file != crate::experiment::suite::MANIFEST_FILE);
         }
         prop_assert_eq!(text_of(&generate(&old, &new, &diff, &Options::default())), text_of(&suite));
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::experiment::Experiment;
+use super::Experiment;
 use super::export::Export;
 
 /// API version of the manifest of a suite.

@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::context::Place;
 use super::names::{kebab, label_value, short, slug};
-use crate::finding::Severity;
-use crate::operator::experiment::{
+use crate::experiment::suite::{Need, Origin, Phase, Side, SuiteExperiment};
+use crate::experiment::{
     BlastRadius, DangerLevel, Experiment, Hypothesis, Injection, InjectionType, PREFIX, Problem, Target,
     protected_namespace, validate,
 };
-use crate::operator::suite::{Need, Origin, Phase, Side, SuiteExperiment};
+use crate::finding::Severity;
 
 /// An experiment before it has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use super::context::{Place, is_workload};
 use super::definitions::Kind;
 use super::draft::{Draft, Injected, parameter};
 use super::{Generation, Subject};
+use crate::experiment::suite::Origin;
+use crate::experiment::{DangerLevel, InjectionType, is_core_api, is_system_label};
 use crate::object::ObjectRef;
 use crate::operator::difference::{ChangeType, Severity};
-use crate::operator::experiment::{DangerLevel, InjectionType, is_core_api, is_system_label};
 use crate::operator::model::Resource;
-use crate::operator::suite::Origin;
 use pushback_crd::schema::Schema;
 
 /// What is written over values.

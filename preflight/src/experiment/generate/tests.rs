@@ -8,10 +8,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::experiment::{Experiment, validate};
 use crate::object::ObjectRef;
 use crate::operator::compare::{Options as CompareOptions, compare};
 use crate::operator::difference::{Severity, WebhookSummary};
-use crate::operator::experiment::{Experiment, validate};
 use crate::operator::model::{Component, Definition, Operator, Recovery, Resource, Webhook, WebhookDetails};
 
 pub(super) fn object(api_version: &str, kind: &str, name: &str) -> ObjectRef {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::experiment::InjectionType;
+use super::InjectionType;
 use super::suite::{Suite, SuiteExperiment};
 use crate::selector::LabelSelector;
 

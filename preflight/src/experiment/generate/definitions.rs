@@ -10,11 +10,11 @@ use super::draft::{Draft, Injected};
 use super::names::{kebab, short, slug};
 use super::resources::mutation;
 use super::{Generation, Options};
+use crate::experiment::suite::{Need, Origin};
+use crate::experiment::{DangerLevel, InjectionType};
 use crate::object::{ObjectExt, ObjectRef, join_api_version};
 use crate::operator::difference::{ChangeType, DefinitionChange, Severity};
-use crate::operator::experiment::{DangerLevel, InjectionType};
 use crate::operator::model::{Definition, Resource};
-use crate::operator::suite::{Need, Origin};
 use pushback_crd::schema::{Schema, contain};
 use pushback_crd::stack::with_room;
 

@@ -5,11 +5,11 @@ use super::context::{Place, Pods};
 use super::draft::{Draft, Injected};
 use super::names::{short, slug};
 use super::{Generation, Subject};
+use crate::experiment::suite::{Need, Origin};
+use crate::experiment::{DangerLevel, InjectionType};
 use crate::object::split_api_version;
 use crate::operator::difference::ChangeType;
-use crate::operator::experiment::{DangerLevel, InjectionType};
 use crate::operator::model::Webhook;
-use crate::operator::suite::{Need, Origin};
 
 /// How long pods may take to come back, in seconds.
 pub(super) const POD_TTL: u64 = 300;

@@ -133,7 +133,7 @@ const IDENTITY_PATHS: [&str; 10] = [
 ];
 
 /// Why nothing may be injected into a namespace, if so.
-pub(in crate::operator) fn protected_namespace(namespace: &str, allow_dangerous: bool) -> Option<String> {
+pub(crate) fn protected_namespace(namespace: &str, allow_dangerous: bool) -> Option<String> {
     if NAMESPACES.contains(&namespace) {
         return Some(format!("namespace {namespace} is protected: nothing is ever injected there"));
     }
@@ -180,12 +180,12 @@ pub(super) fn is_identity(path: &str) -> bool {
 }
 
 /// Whether an API version belongs to the platform rather than to a custom resource.
-pub(in crate::operator) fn is_core_api(api_version: &str) -> bool {
+pub(crate) fn is_core_api(api_version: &str) -> bool {
     CORE_GROUPS.contains(&split_api_version(api_version).0)
 }
 
 /// Whether a label belongs to Kubernetes' own conventions, which controllers read.
-pub(in crate::operator) fn is_system_label(key: &str) -> bool {
+pub(crate) fn is_system_label(key: &str) -> bool {
     ["kubernetes.io/", "k8s.io/"].iter().any(|part| key.contains(part))
 }
 

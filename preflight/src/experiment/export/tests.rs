@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::operator::experiment::{BlastRadius, Check, Experiment, Hypothesis, Injection};
+use crate::experiment::{BlastRadius, Check, Experiment, Hypothesis, Injection};
 
 fn entry(name: &str, kind: InjectionType, selector: &str) -> SuiteExperiment {
     let parameters = BTreeMap::from([("labelSelector".to_owned(), selector.to_owned())]);
