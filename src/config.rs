@@ -13,7 +13,7 @@ mod testing;
 use std::time::Duration;
 
 use pushback_preflight::Position;
-use pushback_preflight::policy::Loosening;
+use pushback_preflight::loosened::Loosening;
 use serde_json::Value;
 
 /// All Config documents of a run, merged: built-in defaults first, then the user's in input order.

@@ -10,7 +10,7 @@ pub mod yaml;
 use std::fmt;
 use std::sync::Arc;
 
-use pushback_preflight::operator::written::Document;
+use pushback_preflight::source::Document;
 use pushback_preflight::{ObjectRef, Position, Positions};
 use serde_json::Value;
 

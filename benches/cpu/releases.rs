@@ -7,7 +7,8 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use pushback::manifest::yaml::{Limits, load};
 use pushback_preflight::operator::Release;
 use pushback_preflight::operator::compare::{Options, compare};
-use pushback_preflight::operator::written::{self, Document};
+use pushback_preflight::operator::written;
+use pushback_preflight::source::Document;
 
 use super::models::{COMPONENTS, models};
 

@@ -5,6 +5,7 @@ pub mod export;
 pub mod generate;
 mod injection;
 mod parameters;
+mod problems;
 mod protected;
 mod shape;
 pub mod suite;
@@ -22,8 +23,9 @@ use crate::object::{ObjectExt, split_api_version};
 use crate::operator::duration;
 
 pub use injection::{DangerLevel, InjectionType};
+pub use problems::Problem;
 pub(crate) use protected::{is_core_api, is_system_label, protected_namespace};
-pub use validate::{Problem, validate};
+pub use validate::validate;
 
 /// API version of experiments.
 pub const API_VERSION: &str = "chaos.operatorchaos.io/v1alpha1";

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::object::{ObjectExt, ObjectKey, ObjectRef};
-use crate::operator::written::Document;
-use crate::source::{PathSegment, Position, Positions};
+use crate::source::{Document, PathSegment, Position, Positions};
 
 /// What is going to be done to one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 use pushback_crd::order::in_order;
 
 use crate::object::ObjectRef;
-use crate::repeated::Told;
 use crate::source::Position;
 
 /// Hexadecimal digits of a fingerprint.
@@ -108,10 +107,32 @@ pub struct Finding {
     pub fingerprint: String,
     /// Findings that tell the same fact, any of which it is left out for.
     #[serde(skip)]
-    pub repeats: Vec<Told>,
+    pub repeats: Vec<FindingRef>,
     /// Digest of what it is about beyond the values before and after, such as both whole subschemas.
     #[serde(skip)]
     pub(crate) content: Option<[u8; 32]>,
+}
+
+/// A finding as another one refers to it, which is about the same object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FindingRef {
+    /// Its rule.
+    pub rule: String,
+    /// Its check.
+    pub check: String,
+    /// The API version of a definition that it is about.
+    pub version: Option<String>,
+    /// Its field path.
+    pub path: Option<String>,
+}
+
+impl FindingRef {
+    /// What a finding is referred to by.
+    #[must_use]
+    pub fn of(finding: &Finding) -> Self {
+        let Finding { rule, check, version, path, .. } = finding.clone();
+        Self { rule, check, version, path }
+    }
 }
 
 impl Finding {

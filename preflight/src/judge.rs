@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Severity, Verdict};
+use crate::loosened::{Loosened, RuleOff};
 use crate::object::ObjectRef;
-use crate::policy::{Loosened, RuleOff};
 use crate::registry;
 use crate::repeated;
 use crate::rule::{FailMode, Judgement, Mode, Settings};

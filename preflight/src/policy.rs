@@ -1,16 +1,16 @@
 //! Which rules, settings and waivers count: those of a policy source, and what the judged manifests add to them. Where
 //! there is a source, manifests tighten and never loosen; where there is none they decide, and every loosening is told.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::finding::{Finding, Severity, Verdict};
+use crate::loosened::{Loosened, LoosenedKind, Loosening, RuleOff};
 use crate::object::ObjectRef;
 use crate::registry;
 use crate::rule::Rule;
 use crate::selection::{self, ConfigRule, Configured, Origin, Selected, Selection, SelectionError};
 use crate::settings;
-use crate::source::{PathSegment, Position, display_path};
+use crate::source::display_path;
 use crate::strictness::{self, Difference, Looser};
 use crate::waiver::Waiver;
 
@@ -27,17 +27,6 @@ pub struct Side<'a> {
     pub may_repeat: bool,
 }
 
-/// What the manifests' wish for less does where it is not followed, or told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Loosening {
-    /// It is told.
-    #[default]
-    Warn,
-    /// It refuses.
-    Error,
-}
-
 /// What counts in a run.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -47,57 +36,38 @@ pub struct Policy {
     pub waivers: Vec<Waiver>,
 }
 
-/// A rule that somebody asks for, or that runs unless told otherwise, and does not run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleOff {
-    /// Its name.
-    pub name: String,
-    /// Who has switched it off.
-    pub reason: String,
-}
-
-/// What a loosening is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum LoosenedKind {
-    /// A rule is left out.
-    RuleOff,
-    /// A setting is less strict, or nobody can tell.
-    LooserSetting,
-    /// A waiver is added.
-    Waiver,
-    /// A setting names what only a source of policy may name.
-    OutsideOnly,
-}
-
-/// Something in which the judged manifests ask for less than the policy, or than the defaults where there is none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Loosened {
-    /// What kind of thing.
-    pub kind: LoosenedKind,
-    /// Which: `CRDUpgradeSafety checks.enum`, a rule, or what a waiver is of.
-    pub what: String,
-    /// What the policy says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policy: Option<Value>,
-    /// What the manifests say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub manifests: Option<Value>,
-    /// Whether the manifests are followed.
-    pub followed: bool,
-    /// Where they say it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub position: Option<Position>,
-    /// The entry of `preflightRules` and the path in it, from which the caller knows the position.
-    #[serde(skip)]
-    pub place: Option<(usize, Vec<PathSegment>)>,
-}
-
 /// An error, and on which side: `true` for the policy source.
 pub type PolicyError = (bool, SelectionError);
 
-/// Resolves what counts. `flag` is as in [`selection::select`]; `given` are waivers of the command line. With a
+/// Resolves flag and Config into the rules of a run, where the Config is a policy source.
+///
+/// `flag` is `None` without `--preflight`, else its raw values, where the empty string is a `--preflight` alone.
+/// `config` is `None` where no Config document has `preflightRules`, else all entries in input order.
+/// The Config is validated even where the flag switches its rules off.
+///
+/// # Errors
+/// Everything that is wrong, the flag's errors first.
+pub fn select(flag: Option<&[String]>, config: Option<&[ConfigRule<'_>]>) -> Result<Selection, Vec<SelectionError>> {
+    select_from(registry::RULES, flag, config)
+}
+
+/// [`select`] from a list of rules of one's own.
+///
+/// # Errors
+/// As [`select`].
+pub fn select_from(
+    rules: &[&'static dyn Rule],
+    flag: Option<&[String]>,
+    config: Option<&[ConfigRule<'_>]>,
+) -> Result<Selection, Vec<SelectionError>> {
+    let source = Side { rules: config, ..Side::default() };
+    match resolve_from(rules, flag, Some(source), Side::default(), &[]) {
+        Ok(policy) => Ok(policy.selection),
+        Err(errors) => Err(errors.into_iter().map(|(_, error)| error).collect()),
+    }
+}
+
+/// Resolves what counts. `flag` is as in [`select`]; `given` are waivers of the command line. With a
 /// `source`, what it leaves out stands at the defaults.
 ///
 /// # Errors

@@ -3,29 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::Finding;
-
-/// A finding as another one refers to it, which is about the same object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// Its rule.
-    pub rule: String,
-    /// Its check.
-    pub check: String,
-    /// The API version of a definition that it is about.
-    pub version: Option<String>,
-    /// Its field path.
-    pub path: Option<String>,
-}
-
-impl Told {
-    /// What a finding is referred to by.
-    #[must_use]
-    pub fn of(finding: &Finding) -> Self {
-        let Finding { rule, check, version, path, .. } = finding.clone();
-        Self { rule, check, version, path }
-    }
-}
+use crate::finding::{Finding, FindingRef};
 
 /// Leaves out what repeats another finding that weighs as much or more, and says so there.
 pub(crate) fn told_once(mut findings: Vec<Finding>) -> Vec<Finding> {
@@ -41,8 +19,8 @@ pub(crate) fn told_once(mut findings: Vec<Finding>) -> Vec<Finding> {
     let mut is_repeated = vec![false; findings.len()];
     for number in 0..findings.len() {
         let finding = &findings[number];
-        let of = |told: &Told| {
-            let Told { rule, check, version, path } = told.clone();
+        let of = |told: &FindingRef| {
+            let FindingRef { rule, check, version, path } = told.clone();
             index.get(&(finding.object.key(), rule, check, version, path)).into_iter().flatten().copied()
         };
         // The heaviest comes first in the order of severities.
@@ -83,7 +61,7 @@ mod tests {
 
     fn refusal(version: &str) -> Finding {
         let mut finding = finding(registry::SERVER, "invalid", version).path("status.storedVersions[0]");
-        finding.repeats.push(Told::of(&self::finding(RULE, CHECK, version)));
+        finding.repeats.push(FindingRef::of(&self::finding(RULE, CHECK, version)));
         finding
     }
 

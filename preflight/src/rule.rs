@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use crate::facts::{ChangeSet, Facts, Need, Needs};
 use crate::finding::Finding;
-use crate::strictness::Order;
 
 /// What is known of a rule without running it; help, docs and `pushback rules` are made from it.
 #[derive(Debug)]
@@ -29,6 +28,33 @@ pub struct RuleMeta {
     pub default: bool,
     /// Whether it means anything on a directory or git ref.
     pub on_directory: bool,
+}
+
+/// The order of a setting's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// These words, the strictest first. A word that is not among them is only as strict as itself.
+    Words(&'static [&'static str]),
+    /// The smaller number.
+    Smaller,
+    /// Each setting of the map by its own.
+    Each,
+    /// Of a list in which the first entry that matches decides: entries in front whose `key` says `strictest`.
+    FirstMatch {
+        /// What an entry does.
+        key: &'static str,
+        /// Where it can do no more.
+        strictest: &'static str,
+    },
+    /// It names a file, a URL, standard input or a program: nothing that judged manifests may choose.
+    Outside,
+    /// Nobody can compare them.
+    Unordered,
+}
+
+impl Order {
+    /// What a check does.
+    pub const ERROR: Self = Self::Words(&["error", "warn", "off"]);
 }
 
 /// One setting of a rule.

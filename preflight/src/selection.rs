@@ -6,7 +6,7 @@ use std::iter;
 
 use serde_json::{Map, Value};
 
-use crate::policy::{self, Loosened, Loosening, RuleOff, Side};
+use crate::loosened::{Loosened, Loosening, RuleOff};
 use crate::registry::{self, UnknownRule};
 use crate::rule::{Rule, Settings};
 use crate::settings::{self, SettingError};
@@ -168,34 +168,6 @@ impl SelectionError {
     }
 }
 
-/// Resolves flag and Config into the rules of a run, where the Config is a policy source.
-///
-/// `flag` is `None` without `--preflight`, else its raw values, where the empty string is a `--preflight` alone.
-/// `config` is `None` where no Config document has `preflightRules`, else all entries in input order.
-/// The Config is validated even where the flag switches its rules off.
-///
-/// # Errors
-/// Everything that is wrong, the flag's errors first.
-pub fn select(flag: Option<&[String]>, config: Option<&[ConfigRule<'_>]>) -> Result<Selection, Vec<SelectionError>> {
-    select_from(registry::RULES, flag, config)
-}
-
-/// [`select`] from a list of rules of one's own.
-///
-/// # Errors
-/// As [`select`].
-pub fn select_from(
-    rules: &[&'static dyn Rule],
-    flag: Option<&[String]>,
-    config: Option<&[ConfigRule<'_>]>,
-) -> Result<Selection, Vec<SelectionError>> {
-    let source = Side { rules: config, ..Side::default() };
-    match policy::resolve_from(rules, flag, Some(source), Side::default(), &[]) {
-        Ok(policy) => Ok(policy.selection),
-        Err(errors) => Err(errors.into_iter().map(|(_, error)| error).collect()),
-    }
-}
-
 /// The names in the flag: `None` where it leaves the choice to the Config, an empty list for `none`.
 pub(crate) fn read_flag(
     rules: &[&'static dyn Rule],
@@ -286,6 +258,7 @@ mod tests {
 
     use super::*;
     use crate::facts::{ChangeSet, Facts, Needs};
+    use crate::policy::{select, select_from};
     use crate::rule::{Checked, FailMode, Judgement, Memory, Mode, RuleMeta};
     use crate::source::display_path;
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
 use crate::finding::Finding;
 use crate::judge::{self, Ended, Ending, RunReport};
-use crate::policy::{Loosened, RuleOff};
+use crate::loosened::{Loosened, RuleOff};
 use crate::registry;
 use crate::rule::{Checked, Judgement, Memory, Settings};
 use crate::selection::{Selected, Selection};

@@ -4,9 +4,9 @@
 use serde_json::{Map, Value};
 
 use crate::object::describe;
+use crate::rule::Order;
 use crate::rule::{FailMode, Mode, RuleMeta, Setting, SettingKind, Settings};
 use crate::source::{PathSegment, display_path};
-use crate::strictness::Order;
 use crate::suggest;
 
 /// The settings that every rule has.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use pushback_crd::path::{PathSegment, display_path};
 
@@ -176,6 +177,15 @@ fn step(segment: &PathSegment) -> u32 {
 
 fn step_of_key(key: &str) -> u32 {
     key.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// A document of the input as it was read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// Its content.
+    pub value: Value,
+    /// Where every node of it stands.
+    pub positions: Arc<Positions>,
 }
 
 #[cfg(test)]

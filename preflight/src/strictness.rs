@@ -3,35 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::rule::{Setting, SettingKind};
+use crate::rule::{Order, Setting, SettingKind};
 use crate::source::PathSegment;
-
-/// The order of a setting's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// These words, the strictest first. A word that is not among them is only as strict as itself.
-    Words(&'static [&'static str]),
-    /// The smaller number.
-    Smaller,
-    /// Each setting of the map by its own.
-    Each,
-    /// Of a list in which the first entry that matches decides: entries in front whose `key` says `strictest`.
-    FirstMatch {
-        /// What an entry does.
-        key: &'static str,
-        /// Where it can do no more.
-        strictest: &'static str,
-    },
-    /// It names a file, a URL, standard input or a program: nothing that judged manifests may choose.
-    Outside,
-    /// Nobody can compare them.
-    Unordered,
-}
-
-impl Order {
-    /// What a check does.
-    pub const ERROR: Self = Self::Words(&["error", "warn", "off"]);
-}
 
 /// How a value stands to the one that it would replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pushback_preflight::judge::Outcome;
-use pushback_preflight::policy::{Loosened, RuleOff};
+use pushback_preflight::loosened::{Loosened, RuleOff};
 use pushback_preflight::{Finding, RunReport};
 use serde::Serialize;
 

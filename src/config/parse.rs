@@ -10,8 +10,8 @@ mod shapes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_preflight::loosened::Loosening;
 use pushback_preflight::object::{ObjectExt, split_api_version};
-use pushback_preflight::policy::Loosening;
 use pushback_preflight::{ObjectRef, PathSegment, Position, Positions};
 use serde_json::Value;
 

@@ -225,7 +225,7 @@ impl Collector {
             let hint = "Split it: documents of one operator are merged.";
             return self.errors.push(error_in(positions.file(), message, &[hint]));
         }
-        self.input.models.push(written::Document { value, positions: Arc::new(positions) });
+        self.input.models.push(pushback_preflight::source::Document { value, positions: Arc::new(positions) });
     }
 
     /// One document: nothing, an object, or a list of objects.

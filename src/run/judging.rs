@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pushback_preflight::judge::RunReport;
 use pushback_preflight::experiment::generate;
+use pushback_preflight::judge::RunReport;
 use pushback_preflight::rules::upgrade_diff::{self, Compared};
 use pushback_preflight::{Answer, Facts, Finding};
 use serde_json::Value;

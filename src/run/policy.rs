@@ -1,7 +1,8 @@
 //! Where the policy of a run comes from: `--config`, a Config on the old side of a comparison, or the manifests that are
 //! judged. What is no policy (order, waits, labels, rebase rules) counts from the manifests and `--config` alike.
 
-use pushback_preflight::policy::{self, Loosened, LoosenedKind, Policy, PolicyError, Side};
+use pushback_preflight::loosened::{Loosened, LoosenedKind};
+use pushback_preflight::policy::{self, Policy, PolicyError, Side};
 use pushback_preflight::selection::{ConfigRule, SelectionError};
 use pushback_preflight::waiver::Waiver;
 use pushback_preflight::{PathSegment, Position};

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use pushback_preflight::Position;
 use pushback_preflight::operator::derive::{self, Given, Ownership, Settings};
 use pushback_preflight::operator::versioned::Folder;
-use pushback_preflight::operator::written::{self, Document, ModelError};
+use pushback_preflight::operator::written::{self, ModelError};
 use pushback_preflight::operator::{Definition, Release};
 use pushback_preflight::operator::{mixed, overlay};
+use pushback_preflight::source::Document;
 
 use crate::manifest::collect::{self, LoadOptions};
 use crate::manifest::{Input, InputError, InputWarning, Manifest};

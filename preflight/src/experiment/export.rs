@@ -4,74 +4,18 @@
 mod chaos_mesh;
 mod krkn;
 mod litmus;
+mod on_pods;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
-use serde_json::{Map, Value, json};
-
 use super::InjectionType;
-use super::suite::{Suite, SuiteExperiment};
+use super::suite::{Export, Suite, Tool};
 use crate::selector::LabelSelector;
+use on_pods::OnPods;
 
 /// How long a runner waits for pods to be back where an experiment does not say, in seconds.
 const DEFAULT_TTL: u64 = 120;
-
-/// A tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Tool {
-    /// Chaos Mesh 2.x: `PodChaos`, `NetworkChaos`.
-    ChaosMesh,
-    /// Litmus: `ChaosEngine`.
-    Litmus,
-    /// Krkn: scenario files and the part of its configuration that names them.
-    Krkn,
-}
-
-impl Tool {
-    /// As it is written.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ChaosMesh => "chaos-mesh",
-            Self::Litmus => "litmus",
-            Self::Krkn => "krkn",
-        }
-    }
-}
-
-/// A suite for another tool.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Export {
-    /// The tool.
-    pub tool: Tool,
-    /// Files, in a folder of the tool's name.
-    pub files: Vec<(String, Value)>,
-    /// Experiments that it cannot express, with the reason.
-    pub left_out: Vec<(String, String)>,
-}
-
-impl Export {
-    /// As the manifest of the suite lists it.
-    #[must_use]
-    pub fn to_value(&self) -> Value {
-        let files: Vec<&String> = self.files.iter().map(|(file, _)| file).collect();
-        let left_out = self.left_out.iter().map(|(name, reason)| json!({"name": name, "reason": reason}));
-        json!({"tool": self.tool.name(), "files": files, "notExportable": left_out.collect::<Vec<_>>()})
-    }
-}
-
-/// What another tool needs to know of an experiment on pods.
-#[derive(Debug)]
-struct OnPods<'a> {
-    entry: &'a SuiteExperiment,
-    namespace: &'a str,
-    labels: BTreeMap<&'a str, &'a str>,
-    /// In seconds.
-    ttl: u64,
-}
 
 /// The suite for a tool.
 #[must_use]
@@ -108,31 +52,4 @@ pub fn export(suite: &Suite, tool: Tool) -> Export {
         export.files.push((format!("{}/config.yaml", tool.name()), scenarios.config()));
     }
     export
-}
-
-impl OnPods<'_> {
-    fn is_kill(&self) -> bool {
-        self.entry.experiment.injection.kind == InjectionType::PodKill
-    }
-
-    fn count(&self) -> u32 {
-        self.entry.experiment.injection.count
-    }
-
-    /// `a=b,c=d`
-    fn selector(&self) -> String {
-        let labels: Vec<String> = self.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        labels.join(",")
-    }
-
-    /// Name, namespace, and where it comes from.
-    fn metadata(&self) -> Value {
-        let experiment = &self.entry.experiment;
-        let mut map = Map::new();
-        map.insert("name".to_owned(), json!(experiment.name));
-        map.insert("namespace".to_owned(), json!(self.namespace));
-        map.insert("labels".to_owned(), json!(experiment.labels));
-        map.insert("annotations".to_owned(), json!(experiment.annotations));
-        Value::Object(map)
-    }
 }

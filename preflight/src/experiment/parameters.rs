@@ -4,8 +4,8 @@
 use pushback_crd::names::{LONGEST_NAME, is_dns_subdomain, is_label_value, is_qualified_name};
 use serde_json::Value;
 
+use super::problems::{DNS_NAME, Findings, at};
 use super::syntax::{is_field_name, is_resource_name};
-use super::validate::{DNS_NAME, Findings, at};
 use super::{DangerLevel, InjectionType, PREFIX, protected};
 use crate::object::{describe, split_api_version};
 use crate::operator::duration;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::validate::Findings;
+use super::problems::Findings;
 use crate::object::describe;
 use crate::source::PathSegment;
 use crate::suggest;

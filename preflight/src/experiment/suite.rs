@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Experiment;
-use super::export::Export;
 
 /// API version of the manifest of a suite.
 pub const API_VERSION: &str = "pushback.dev/v1alpha1";
@@ -31,6 +30,50 @@ pub struct Suite {
     pub manual: Vec<ManualReview>,
     /// The suite in the formats of other tools.
     pub exports: Vec<Export>,
+}
+
+/// A tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Tool {
+    /// Chaos Mesh 2.x: `PodChaos`, `NetworkChaos`.
+    ChaosMesh,
+    /// Litmus: `ChaosEngine`.
+    Litmus,
+    /// Krkn: scenario files and the part of its configuration that names them.
+    Krkn,
+}
+
+impl Tool {
+    /// As it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ChaosMesh => "chaos-mesh",
+            Self::Litmus => "litmus",
+            Self::Krkn => "krkn",
+        }
+    }
+}
+
+/// A suite for another tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Export {
+    /// The tool.
+    pub tool: Tool,
+    /// Files, in a folder of the tool's name.
+    pub files: Vec<(String, Value)>,
+    /// Experiments that it cannot express, with the reason.
+    pub left_out: Vec<(String, String)>,
+}
+
+impl Export {
+    /// As the manifest of the suite lists it.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let files: Vec<&String> = self.files.iter().map(|(file, _)| file).collect();
+        let left_out = self.left_out.iter().map(|(name, reason)| json!({"name": name, "reason": reason}));
+        json!({"tool": self.tool.name(), "files": files, "notExportable": left_out.collect::<Vec<_>>()})
+    }
 }
 
 /// One release, as the manifest names it.

@@ -1,71 +1,20 @@
 //! One validator for experiments: what the definition and the original's `validate` demand of the text, and what its
 //! runner refuses only when it runs. Every problem at once, each with its place.
 
-use std::fmt;
-
 use pushback_crd::names::{is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name};
 use serde_json::Value;
 
+use super::problems::{DNS_NAME, Findings, Problem, at};
 use super::{API_VERSION, DangerLevel, InjectionType, KIND, LONGEST_SECONDS, parameters, protected, shape};
-use crate::finding::Severity;
 use crate::object::ObjectExt;
 use crate::operator::duration;
-use crate::source::{PathSegment, Position, Positions, display_path};
+use crate::source::PathSegment;
 use crate::suggest;
 
 /// Types of checks of the shipped definition.
 const CHECK_TYPES: [&str; 2] = ["conditionTrue", "resourceExists"];
 /// A type of check that only newer definitions have.
 const NEWER_CHECK_TYPE: &str = "fieldEquals";
-
-/// Something wrong with an experiment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// An error where a runner or API server refuses it; a warning where one of them might, or ignores what is written.
-    pub severity: Severity,
-    /// Which demand is not met.
-    pub rule: &'static str,
-    /// The value at fault; what is missing is named where it belongs.
-    pub path: Vec<PathSegment>,
-    /// What is wrong, and what to do.
-    pub message: String,
-}
-
-impl Problem {
-    /// Where it stands; for what is missing, the map that it is missing in.
-    #[must_use]
-    pub fn position(&self, positions: &Positions) -> Position {
-        positions.locate(&self.path)
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.path.is_empty() {
-            write!(f, "{}: ", display_path(&self.path))?;
-        }
-        f.write_str(&self.message)
-    }
-}
-
-/// What was found so far.
-#[derive(Debug, Default)]
-pub(super) struct Findings(Vec<Problem>);
-
-impl Findings {
-    pub(super) fn error(&mut self, path: &[PathSegment], rule: &'static str, message: String) {
-        self.0.push(Problem { severity: Severity::Error, rule, path: path.to_vec(), message });
-    }
-
-    pub(super) fn warning(&mut self, path: &[PathSegment], rule: &'static str, message: String) {
-        self.0.push(Problem { severity: Severity::Warning, rule, path: path.to_vec(), message });
-    }
-}
-
-/// The path `a.b.c`.
-pub(super) fn at(dotted: &str) -> Vec<PathSegment> {
-    dotted.split('.').map(PathSegment::from).collect()
-}
 
 /// All that is wrong with an experiment; without errors, it runs as far as the text can tell.
 #[must_use]
@@ -337,6 +286,3 @@ impl<'a> Demands<'a> {
         }
     }
 }
-
-/// What a DNS name is, for messages.
-pub(super) const DNS_NAME: &str = "small letters, digits, `-` and `.`, at most 253";

@@ -5,6 +5,7 @@ mod bindings;
 mod context;
 mod fixed;
 mod lists;
+mod manifest_difference;
 mod manifests;
 mod owned_definitions;
 mod permissions;

@@ -3,6 +3,7 @@
 
 mod assign;
 mod dependencies;
+mod given;
 mod hosts;
 mod naming;
 mod objects;
@@ -12,6 +13,7 @@ mod workload;
 #[cfg(test)]
 mod tests;
 
+pub use given::Given;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -27,7 +29,6 @@ use super::model::{
     SteadyStateCheck,
 };
 use crate::object::{ObjectExt, ObjectKey};
-use crate::source::Positions;
 
 /// How long a component may take to recover, where it says nothing itself.
 const RECOVERY_SECONDS: u64 = 300;
@@ -39,15 +40,6 @@ const DEFAULT_DEADLINE: u64 = 600;
 const NO_CONTROLLER: &str = "manifests";
 /// Ports that say nothing of what listens there.
 const COMMON_PORTS: [u64; 5] = [80, 443, 8080, 8443, 9090];
-
-/// One object of a release, from a file or from a cluster.
-#[derive(Clone, Debug)]
-pub struct Given {
-    /// The object.
-    pub value: Arc<Value>,
-    /// Where every node of it stands; `None` for a live one.
-    pub positions: Option<Arc<Positions>>,
-}
 
 /// What the objects themselves do not say.
 #[derive(Clone, Debug, Default)]

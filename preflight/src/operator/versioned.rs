@@ -4,7 +4,8 @@
 use serde::Serialize;
 
 use super::model::Operator;
-use super::written::{self, Document, ModelError};
+use super::written::{self, ModelError};
+use crate::source::Document;
 use crate::source::Position;
 
 /// A folder as it was read.

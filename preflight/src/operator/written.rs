@@ -4,9 +4,7 @@
 mod node;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::node::{Fields, Node, Reading};
@@ -15,16 +13,7 @@ use super::model::{
     Webhook,
 };
 use crate::object::{ObjectRef, split_api_version};
-use crate::source::{Position, Positions};
-
-/// A document that holds a model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Document {
-    /// Its content.
-    pub value: Value,
-    /// Where every node of it stands.
-    pub positions: Arc<Positions>,
-}
+use crate::source::{Document, Position};
 
 /// What is wrong with a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -21,11 +21,11 @@ use pushback_crd::stack;
 use serde_json::Value;
 
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
+use crate::finding::FindingRef;
 use crate::finding::{Finding, Severity, Verdict};
 use crate::parallel;
-use crate::repeated::Told;
+use crate::rule::Order;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
-use crate::strictness::Order;
 pub(super) use subject::NAME;
 use subject::{Subject, is_crd, sides};
 
@@ -265,7 +265,7 @@ pub fn refusal_line(finding: &Finding) -> Option<String> {
 /// The finding of this rule that tells what the API server refuses of an update: the field that the server names, and the
 /// value that it quotes. Where both are told, this one says what to do.
 #[must_use]
-pub fn told_of_refusal(field: &str, value: Option<&str>) -> Option<Told> {
+pub fn told_of_refusal(field: &str, value: Option<&str>) -> Option<FindingRef> {
     let (check, version, path) = match field {
         "spec.scope" => ("scope", None, Some(field)),
         "spec.group" => ("group", None, Some(field)),
@@ -273,7 +273,7 @@ pub fn told_of_refusal(field: &str, value: Option<&str>) -> Option<Told> {
         _ if field.starts_with("status.storedVersions") => ("storedVersionRemoval", Some(value?), None),
         _ => return None,
     };
-    Some(Told {
+    Some(FindingRef {
         rule: NAME.to_owned(),
         check: check.to_owned(),
         version: version.map(str::to_owned),

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation, TakenField, TakenFrom};
 use crate::finding::{Finding, Severity, Verdict};
+use crate::glob::matches;
+use crate::rule::Order;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
-use crate::strictness::Order;
-use crate::waiver::matches;
 
 const NAME: &str = "FieldConflicts";
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::facts::{Answer, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
+use crate::finding::FindingRef;
 use crate::finding::{Finding, Verdict};
 use crate::object::ObjectRef;
 use crate::operator::compare::{self, Options};
@@ -17,10 +18,9 @@ use crate::operator::difference::{Change, ChangeType, ComponentChange, Definitio
 use crate::operator::model::Release;
 use crate::operator::written::{self, ModelError};
 use crate::operator::{ReleaseDiff, overlay};
-use crate::repeated::Told;
+use crate::rule::Order;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
 use crate::rules::crd_upgrade_safety;
-use crate::strictness::Order;
 
 /// Its name.
 pub const NAME: &str = "UpgradeDiff";
@@ -239,9 +239,9 @@ impl Judge<'_> {
 }
 
 /// The finding of the rule that judges definitions.
-fn told(proved: &Proved) -> Told {
+fn told(proved: &Proved) -> FindingRef {
     let Proved { keyword, version, path } = proved.clone();
-    Told { rule: crd_upgrade_safety::NAME.to_owned(), check: keyword, version, path }
+    FindingRef { rule: crd_upgrade_safety::NAME.to_owned(), check: keyword, version, path }
 }
 
 fn remedied(finding: Finding, change_type: ChangeType) -> Finding {

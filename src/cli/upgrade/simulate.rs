@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use pushback_preflight::experiment::export::{self, Tool};
+use pushback_preflight::experiment::export;
 use pushback_preflight::experiment::generate::{self, Options};
+use pushback_preflight::experiment::suite::Tool;
 use pushback_preflight::experiment::suite::{Suite, SuiteExperiment};
 use pushback_preflight::operator::compare;
 use pushback_preflight::operator::{Release, ReleaseDiff};

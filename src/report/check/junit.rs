@@ -115,7 +115,7 @@ fn case(finding: &Finding, report: &CheckReport) -> TestCase {
 mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
-    use pushback_preflight::policy::RuleOff;
+    use pushback_preflight::loosened::RuleOff;
 
     use super::*;
     use crate::report::fixture::{check_report, hostile_report};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pushback_preflight::experiment::{self, Experiment};
 use pushback_preflight::experiment::suite::Phase;
+use pushback_preflight::experiment::{self, Experiment};
 
 use super::recover::PUT_RIGHT;
 use super::require_server;

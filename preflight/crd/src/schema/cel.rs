@@ -6,6 +6,7 @@
 
 mod check;
 mod claims;
+mod error;
 mod evaluate;
 mod hints;
 mod lexer;
@@ -21,6 +22,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use error::CelError;
 use std::fmt;
 use std::rc::Rc;
 
@@ -47,16 +49,6 @@ pub fn are_equal_quantities(left: &str, right: &str) -> bool {
 pub struct Program {
     root: Node,
     optional_old_self: bool,
-}
-
-/// Why a rule cannot be read. The server may read it still, where only a limit of this reader is met.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message} at byte {offset}")]
-pub struct CelError {
-    /// What is wrong.
-    pub message: String,
-    /// Where in the rule.
-    pub offset: usize,
 }
 
 /// What the API server makes of a rule.

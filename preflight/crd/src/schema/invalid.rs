@@ -3,37 +3,16 @@
 
 mod keywords;
 mod path;
+mod problem;
 mod rules;
 mod schema;
 
-use std::fmt;
-
+pub use problem::Problem;
+use problem::{Found, at, field, items, text};
 use serde_json::Value;
 
 use super::pipeline::Path;
 use crate::names::{is_dns_1035_label, is_dns_subdomain};
-use crate::path::PathSegment;
-
-/// A reason why the API server refuses a definition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Where in the document.
-    pub path: Path,
-    /// What is wrong there.
-    pub message: String,
-    /// Whether the server certainly refuses it; otherwise it is not known.
-    pub is_certain: bool,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.is_certain {
-            true => "the API server would refuse the definition",
-            false => "unable to determine if the API server takes the definition",
-        };
-        write!(out, "{what}: {}", self.message)
-    }
-}
 
 /// Why the API server would refuse to create this CustomResourceDefinition, in the order of the document. Only
 /// definitions of `apiextensions.k8s.io/v1` are looked at.
@@ -46,59 +25,6 @@ pub fn problems(definition: &Value) -> Vec<Problem> {
     definition_name(&mut found, definition);
     found.below("spec", |found| spec(found, definition.get("spec").unwrap_or(&Value::Null)));
     found.problems
-}
-
-/// Problems with the place that is being looked at.
-#[derive(Debug)]
-struct Found {
-    path: Path,
-    problems: Vec<Problem>,
-}
-
-impl Found {
-    fn below(&mut self, segment: impl Into<PathSegment>, look: impl FnOnce(&mut Self)) {
-        self.path.push(segment.into());
-        look(self);
-        self.path.pop();
-    }
-
-    fn here(&mut self, message: impl Into<String>) {
-        self.problems.push(Problem { path: self.path.clone(), message: message.into(), is_certain: true });
-    }
-
-    /// Something that the server may refuse.
-    fn perhaps(&mut self, message: String) {
-        self.problems.push(Problem { path: self.path.clone(), message, is_certain: false });
-    }
-
-    fn at(&mut self, key: &str, message: impl Into<String>) {
-        self.below(key, |found| found.here(message));
-    }
-}
-
-/// Maps with so few keys are looked through; most schemas are.
-const FEW: usize = 8;
-
-/// A field; null is none.
-fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
-    Some(at(value, key)).filter(|value| !value.is_null())
-}
-
-/// What is at a key; null where nothing is.
-fn at<'a>(value: &'a Value, key: &str) -> &'a Value {
-    let Value::Object(map) = value else { return &Value::Null };
-    let found =
-        if map.len() <= FEW { map.iter().find(|(name, _)| *name == key).map(|(_, value)| value) } else { map.get(key) };
-    found.unwrap_or(&Value::Null)
-}
-
-/// A field that is a text, or empty.
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    at(value, key).as_str().unwrap_or_default()
-}
-
-fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = (usize, &'a Value)> {
-    at(value, key).as_array().into_iter().flatten().enumerate()
 }
 
 fn definition_name(found: &mut Found, definition: &Value) {

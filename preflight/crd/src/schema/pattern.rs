@@ -7,6 +7,7 @@
 mod automaton;
 mod budget;
 mod classes;
+mod error;
 mod find;
 mod formats;
 mod language;
@@ -17,6 +18,7 @@ mod search;
 mod tests;
 
 pub use budget::Budget;
+pub use error::PatternError;
 pub use find::NotFound;
 pub use formats::of_format;
 pub use language::{Found, Language};
@@ -25,19 +27,6 @@ use std::rc::Rc;
 
 use super::shared::Shared;
 use program::{Program, Runner};
-
-/// Why a pattern could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason} (at byte {offset})")]
-pub struct PatternError {
-    /// Where in the pattern, in bytes.
-    pub offset: usize,
-    /// What is wrong there.
-    pub reason: String,
-    /// Whether the API server refuses a definition with this pattern. Where it is false the pattern may be in order
-    /// and is only too large to be judged here, or API servers of different versions disagree about it.
-    pub refused: bool,
-}
 
 /// Steps of one match: several for each character of the largest text that an object may hold.
 const MATCH: u64 = 20_000_000;

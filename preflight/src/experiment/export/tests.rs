@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::experiment::suite::SuiteExperiment;
 use crate::experiment::{BlastRadius, Check, Experiment, Hypothesis, Injection};
 
 fn entry(name: &str, kind: InjectionType, selector: &str) -> SuiteExperiment {

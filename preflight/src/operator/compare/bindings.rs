@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::difference::{ChangeType, Severity};
 use super::super::model::Resource;
 use super::context::Context;
-use super::manifests::{Found, REFUSED};
+use super::manifest_difference::{ManifestDifference, REFUSED};
 use crate::object::{ObjectExt, ObjectKey};
 
 pub(super) fn differences(
@@ -15,7 +15,7 @@ pub(super) fn differences(
     before: &Resource,
     after: &Resource,
     (old, new): (&Value, &Value),
-) -> Vec<Found> {
+) -> Vec<ManifestDifference> {
     let is_binding = |resource: &Resource| {
         resource.object.group == "rbac.authorization.k8s.io"
             && matches!(resource.object.kind.as_str(), "RoleBinding" | "ClusterRoleBinding")
@@ -23,27 +23,28 @@ pub(super) fn differences(
     if !is_binding(before) || !is_binding(after) {
         return Vec::new();
     }
-    let mut found: Vec<Found> = role(before, after, (old, new)).into_iter().collect();
+    let mut found: Vec<ManifestDifference> = role(before, after, (old, new)).into_iter().collect();
     let (was, is) = (subjects(before, old), subjects(after, new));
     // Of an account that is gone itself nobody asks for its rights.
     let lost = was.difference(&is).filter(|subject| !subject.account().is_some_and(|key| context.is_gone(&key)));
     let lost: Vec<String> = lost.map(Subject::title).collect();
     if !lost.is_empty() {
         let message = format!("no longer bound to the role: {}", lost.join(", "));
-        let narrowed = Found::new(Severity::Warning, "subjects", message).kind(ChangeType::PermissionsNarrowed);
+        let narrowed =
+            ManifestDifference::new(Severity::Warning, "subjects", message).kind(ChangeType::PermissionsNarrowed);
         found.push(narrowed.values(Some(json!(lost)), None));
     }
     let gained: Vec<String> = is.difference(&was).map(Subject::title).collect();
     if !gained.is_empty() {
         let message = format!("bound to the role from now on: {}", gained.join(", "));
-        let widened = Found::new(Severity::Info, "subjects", message).kind(ChangeType::PermissionsWidened);
+        let widened = ManifestDifference::new(Severity::Info, "subjects", message).kind(ChangeType::PermissionsWidened);
         found.push(widened.values(None, Some(json!(gained))));
     }
     found
 }
 
 /// The role that is bound.
-fn role(before: &Resource, after: &Resource, (old, new): (&Value, &Value)) -> Option<Found> {
+fn role(before: &Resource, after: &Resource, (old, new): (&Value, &Value)) -> Option<ManifestDifference> {
     let title = |value: &Value| format!("{} {}", value.text("/roleRef/kind"), value.text("/roleRef/name"));
     let (was, is) = (title(old), title(new));
     if was == is {
@@ -55,7 +56,7 @@ fn role(before: &Resource, after: &Resource, (old, new): (&Value, &Value)) -> Op
         (Severity::Warning, String::new())
     };
     let message = format!("binds {is} instead of {was}{tail}");
-    Some(Found::new(severity, "roleRef", message).values(Some(json!(was)), Some(json!(is))))
+    Some(ManifestDifference::new(severity, "roleRef", message).values(Some(json!(was)), Some(json!(is))))
 }
 
 /// An account, user or group.

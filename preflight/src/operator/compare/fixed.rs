@@ -4,12 +4,12 @@
 use serde_json::{Map, Value, json};
 
 use super::super::difference::Severity;
-use super::manifests::{Found, REFUSED};
+use super::manifest_difference::{ManifestDifference, REFUSED};
 use crate::object::{ObjectExt, split_api_version};
 use pushback_crd::schema::cel::are_equal_quantities;
 
 /// Of the same object. `has_new_pods`: what is known of its pod template differs.
-pub(super) fn differences(old: &Value, new: &Value, has_new_pods: bool) -> Vec<Found> {
+pub(super) fn differences(old: &Value, new: &Value, has_new_pods: bool) -> Vec<ManifestDifference> {
     match (split_api_version(new.text("/apiVersion")).0, new.text("/kind")) {
         ("apps", "StatefulSet") => stateful_set(old, new),
         ("batch", "Job") if has_new_pods => job(old).into_iter().collect(),
@@ -20,9 +20,9 @@ pub(super) fn differences(old: &Value, new: &Value, has_new_pods: bool) -> Vec<F
     }
 }
 
-fn changed(field: &str, old: Value, new: Value) -> Found {
+fn changed(field: &str, old: Value, new: Value) -> ManifestDifference {
     let message = format!("changed from {} to {}, {REFUSED}", shown(&old), shown(&new));
-    Found::new(Severity::Breaking, field, message).values(Some(old), Some(new))
+    ManifestDifference::new(Severity::Breaking, field, message).values(Some(old), Some(new))
 }
 
 fn shown(value: &Value) -> String {
@@ -31,7 +31,7 @@ fn shown(value: &Value) -> String {
         .map_or_else(|| value.to_string(), |text| if text.is_empty() { "none".to_owned() } else { text.to_owned() })
 }
 
-fn stateful_set(old: &Value, new: &Value) -> Vec<Found> {
+fn stateful_set(old: &Value, new: &Value) -> Vec<ManifestDifference> {
     let mut found = Vec::new();
     for (field, default) in [("serviceName", ""), ("podManagementPolicy", "OrderedReady")] {
         let text = |object: &Value| match object.text(&format!("/spec/{field}")) {
@@ -53,21 +53,25 @@ fn stateful_set(old: &Value, new: &Value) -> Vec<Found> {
         match is.get(name) {
             Some(after) => found.extend(claim(&format!("{path}.{name}"), before, after)),
             None => found.push(
-                Found::new(Severity::Breaking, format!("{path}.{name}"), format!("template removed, {REFUSED}"))
-                    .values(Some(json!(name)), None),
+                ManifestDifference::new(
+                    Severity::Breaking,
+                    format!("{path}.{name}"),
+                    format!("template removed, {REFUSED}"),
+                )
+                .values(Some(json!(name)), None),
             ),
         }
     }
     for name in is.keys().filter(|name| !was.contains_key(*name)) {
         let message = format!("template added, {REFUSED}");
-        let added = Found::new(Severity::Breaking, format!("{path}.{name}"), message);
+        let added = ManifestDifference::new(Severity::Breaking, format!("{path}.{name}"), message);
         found.push(added.values(None, Some(json!(name))));
     }
     found
 }
 
 /// What the API server would fill in is not held against what a manifest leaves out. A claim may grow; a template may not.
-fn claim(path: &str, old: &Value, new: &Value) -> Vec<Found> {
+fn claim(path: &str, old: &Value, new: &Value) -> Vec<ManifestDifference> {
     let is_template = path != "spec";
     let mut found = Vec::new();
     for field in ["storageClassName", "accessModes", "volumeMode"] {
@@ -87,16 +91,16 @@ fn claim(path: &str, old: &Value, new: &Value) -> Vec<Found> {
 }
 
 /// A Job that ends and is cleaned up, or that a tool makes anew each time, is no matter.
-fn job(old: &Value) -> Option<Found> {
+fn job(old: &Value) -> Option<ManifestDifference> {
     let goes = old.pointer("/spec/ttlSecondsAfterFinished").is_some()
         || old.annotation("helm.sh/hook").is_some()
         || old.annotation("kapp.k14s.io/update-strategy").is_some();
     let message = "the pod template of a Job cannot be changed: as long as the old one is there, the update is refused";
-    (!goes).then(|| Found::new(Severity::Warning, "spec.template", message))
+    (!goes).then(|| ManifestDifference::new(Severity::Warning, "spec.template", message))
 }
 
 /// An address that is there stays, unless it is asked to go.
-fn service(old: &Value, new: &Value) -> Option<Found> {
+fn service(old: &Value, new: &Value) -> Option<ManifestDifference> {
     let address = |service: &Value| service.text("/spec/clusterIP").to_owned();
     let has_address = |service: &Value| service.text("/spec/type") != "ExternalName";
     let (was, is) = (address(old), address(new));
@@ -105,10 +109,10 @@ fn service(old: &Value, new: &Value) -> Option<Found> {
     (differs && (is == "None" || !was.is_empty())).then(|| changed("spec.clusterIP", was.into(), is.into()))
 }
 
-fn configuration(old: &Value, new: &Value) -> Option<Found> {
+fn configuration(old: &Value, new: &Value) -> Option<ManifestDifference> {
     // A versioned name has another number.
     let is_fixed = old.get("immutable") == Some(&Value::Bool(true)) && old.name() == new.name();
     let differs = ["data", "binaryData"].into_iter().any(|field| old.get(field) != new.get(field));
     let message = format!("the ConfigMap is immutable and has other data, {REFUSED}");
-    (is_fixed && differs).then(|| Found::new(Severity::Breaking, "data", message))
+    (is_fixed && differs).then(|| ManifestDifference::new(Severity::Breaking, "data", message))
 }

@@ -1,51 +1,19 @@
 //! What two manifests of a resource differ in beyond what written models hold: permissions, bindings, how pods are
 //! started, keys of configuration, and fields that the API server lets nobody change.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::difference::{ChangeType, Severity};
 use super::super::model::Resource;
 use super::context::Context;
+use super::manifest_difference::{ManifestDifference, names};
 use super::{bindings, fixed, permissions, pods};
 use crate::object::ObjectExt;
 
-/// Names that a message lists of each sort.
-const SHOWN: usize = 5;
-
-/// What becomes of a change of a field that the API server lets nobody change.
-pub(super) const REFUSED: &str = "which cannot be: the API server refuses the update, it must be deleted and made anew";
-
-/// A difference.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
-    pub(super) kind: ChangeType,
-    pub(super) severity: Severity,
-    /// `spec.template.spec.volumes`.
-    pub(super) field: String,
-    pub(super) message: String,
-    pub(super) old: Option<Value>,
-    pub(super) new: Option<Value>,
-}
-
-impl Found {
-    pub(super) fn new(severity: Severity, field: impl Into<String>, message: impl Into<String>) -> Self {
-        let (field, message) = (field.into(), message.into());
-        Self { kind: ChangeType::SpecChanged, severity, field, message, old: None, new: None }
-    }
-
-    pub(super) fn kind(self, kind: ChangeType) -> Self {
-        Self { kind, ..self }
-    }
-
-    pub(super) fn values(self, old: Option<Value>, new: Option<Value>) -> Self {
-        Self { old, new, ..self }
-    }
-}
-
 /// Everything that differs, where both sides have a manifest.
-pub(super) fn differences(context: &Context<'_>, before: &Resource, after: &Resource) -> Vec<Found> {
+pub(super) fn differences(context: &Context<'_>, before: &Resource, after: &Resource) -> Vec<ManifestDifference> {
     let (Some(old), Some(new)) = (before.manifest.as_deref(), after.manifest.as_deref()) else { return Vec::new() };
     let mut found = roles(old, new);
     found.extend(bindings::differences(context, before, after, (old, new)));
@@ -60,16 +28,16 @@ pub(super) fn differences(context: &Context<'_>, before: &Resource, after: &Reso
     found
 }
 
-fn roles(old: &Value, new: &Value) -> Vec<Found> {
+fn roles(old: &Value, new: &Value) -> Vec<ManifestDifference> {
     let lost = permissions::surplus(old, new).map(|lost| {
         let message = format!("permissions are gone that the old release had: {}", lost.shown());
-        Found::new(Severity::Warning, "rules", message)
+        ManifestDifference::new(Severity::Warning, "rules", message)
             .kind(ChangeType::PermissionsNarrowed)
             .values(Some(json!(lost.permissions)), None)
     });
     let gained = permissions::surplus(new, old).map(|gained| {
         let message = format!("permissions that the old release did not have: {}", gained.shown());
-        Found::new(Severity::Info, "rules", message)
+        ManifestDifference::new(Severity::Info, "rules", message)
             .kind(ChangeType::PermissionsWidened)
             .values(None, Some(json!(gained.permissions)))
     });
@@ -77,7 +45,7 @@ fn roles(old: &Value, new: &Value) -> Vec<Found> {
 }
 
 /// Keys of a ConfigMap that come and go. What stands there is another matter: a release changes much of it.
-fn configuration(old: &Value, new: &Value) -> Option<Found> {
+fn configuration(old: &Value, new: &Value) -> Option<ManifestDifference> {
     let is_map = |value: &Value| value.text("/kind") == "ConfigMap" && value.text("/apiVersion") == "v1";
     if !is_map(old) || !is_map(new) {
         return None;
@@ -87,44 +55,4 @@ fn configuration(old: &Value, new: &Value) -> Option<Found> {
         maps.flatten().map(|(key, _)| (key, Value::Null)).collect()
     };
     names("data", "key", "keys", &keys(old), &keys(new))
-}
-
-/// What came, went and changed among things that have names. Their values are not shown, as they may be secret.
-pub(super) fn names(
-    field: &str,
-    one: &str,
-    many: &str,
-    before: &BTreeMap<String, Value>,
-    after: &BTreeMap<String, Value>,
-) -> Option<Found> {
-    let of = |test: &dyn Fn(&str) -> bool| -> Vec<&str> {
-        let all: BTreeSet<&str> = before.keys().chain(after.keys()).map(String::as_str).collect();
-        all.into_iter().filter(|name| test(name)).collect()
-    };
-    let added = of(&|name| !before.contains_key(name));
-    let removed = of(&|name| !after.contains_key(name));
-    let changed = of(&|name| before.get(name).zip(after.get(name)).is_some_and(|(old, new)| old != new));
-    let sorts = [("added", &added), ("removed", &removed), ("changed", &changed)];
-    let total: usize = sorts.iter().map(|(_, names)| names.len()).sum();
-    if total == 0 {
-        return None;
-    }
-    let told = sorts.iter().filter(|(_, names)| !names.is_empty());
-    let told: Vec<String> = told.map(|(what, names)| format!("{} {what}", shown(names))).collect();
-    let message = format!("{} {}", if total == 1 { one } else { many }, told.join("; "));
-    let listed = |sorts: &[(&str, &Vec<&str>)]| -> Option<Value> {
-        let named = sorts.iter().filter(|(_, names)| !names.is_empty());
-        let map: Map<String, Value> = named.map(|(what, names)| ((*what).to_owned(), json!(names))).collect();
-        (!map.is_empty()).then_some(Value::Object(map))
-    };
-    let (old, new) = (listed(&sorts[1..2]), listed(&[sorts[0], sorts[2]]));
-    Some(Found::new(Severity::Info, field, message).values(old, new))
-}
-
-fn shown(names: &[&str]) -> String {
-    let some = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(SHOWN) {
-        0 => some,
-        rest => format!("{some} and {rest} more"),
-    }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::derive::versioned_name;
 use super::super::difference::Severity;
-use super::manifests::{Found, names};
+use super::manifest_difference::{ManifestDifference, names};
 use crate::object::ObjectExt;
 
 /// Sources of volumes whose data outlive a pod.
@@ -25,7 +25,7 @@ const DATA: [&str; 11] = [
     "persistentVolumeClaim",
 ];
 
-pub(super) fn differences(old: &Value, new: &Value) -> Vec<Found> {
+pub(super) fn differences(old: &Value, new: &Value) -> Vec<ManifestDifference> {
     let (Some((path, before)), Some((_, after))) = (pod_spec(old), pod_spec(new)) else { return Vec::new() };
     let mut found = Vec::new();
     for field in ["initContainers", "containers"] {
@@ -61,11 +61,11 @@ fn named(list: Option<&Value>) -> BTreeMap<String, Value> {
     items.map(|item| (item.text("/name").to_owned(), item.clone())).collect()
 }
 
-fn container(path: &str, before: &Value, after: &Value, found: &mut Vec<Found>) {
+fn container(path: &str, before: &Value, after: &Value, found: &mut Vec<ManifestDifference>) {
     let (was, is) = (Arguments::of(before), Arguments::of(after));
     let flags = names(&format!("{path}.args"), "argument", "arguments", &was.flags, &is.flags);
     // What is no flag may be anything, a password too.
-    let words = || Found::new(Severity::Info, format!("{path}.args"), "command or arguments changed");
+    let words = || ManifestDifference::new(Severity::Info, format!("{path}.args"), "command or arguments changed");
     found.extend(flags.or_else(|| (was.words != is.words).then(words)));
     let variables = |container: &Value| {
         let mut variables = named(container.get("env"));
@@ -115,7 +115,7 @@ fn flag(argument: &str) -> Option<(&str, &str)> {
     (is_long || is_given).then_some((name, value))
 }
 
-fn volumes(path: &str, before: &Value, after: &Value, found: &mut Vec<Found>) {
+fn volumes(path: &str, before: &Value, after: &Value, found: &mut Vec<ManifestDifference>) {
     let (was, is) = (named(before.get("volumes")), named(after.get("volumes")));
     let all: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
     for name in all {
@@ -133,7 +133,9 @@ fn volumes(path: &str, before: &Value, after: &Value, found: &mut Vec<Found>) {
         };
         let severity = if loses_data { Severity::Warning } else { Severity::Info };
         let value = |side: &Option<(&str, &str)>| side.as_ref().map(|side| json!(title(side)));
-        found.push(Found::new(severity, format!("{path}.{name}"), message).values(value(&old), value(&new)));
+        found.push(
+            ManifestDifference::new(severity, format!("{path}.{name}"), message).values(value(&old), value(&new)),
+        );
     }
 }
 

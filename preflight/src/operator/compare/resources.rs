@@ -9,7 +9,8 @@ use super::super::difference::{Change, ChangeType, Severity};
 use super::super::matching::{self, jaccard, tokens};
 use super::super::model::{Component, FactClass, Resource};
 use super::context::{Context, Owner};
-use super::manifests::{self, REFUSED};
+use super::manifest_difference::{REFUSED, names};
+use super::manifests;
 use super::spec;
 
 /// How alike the label keys of two resources must be to be one that was renamed; what rounding adds does not decide.
@@ -183,7 +184,7 @@ fn labels(context: &Context<'_>, before: &Resource, after: &Resource, changes: &
         let shown = |labels: &BTreeMap<String, String>| -> BTreeMap<String, Value> {
             labels.iter().map(|(key, value)| (key.clone(), json!(value))).collect()
         };
-        let all = manifests::names("labels", "label", "labels", &shown(&before.labels), &shown(&after.labels));
+        let all = names("labels", "label", "labels", &shown(&before.labels), &shown(&after.labels));
         let values = |labels: &BTreeMap<String, String>| {
             let own = differing.iter().filter_map(|(key, ..)| Some(((*key).to_owned(), json!(labels.get(*key)?))));
             let own: serde_json::Map<String, Value> = own.collect();

@@ -8,7 +8,8 @@ use super::make_comparable;
 use crate::operator::compare::{Options, compare};
 use crate::operator::derive::{Given, Settings, derive};
 use crate::operator::model::Release;
-use crate::operator::written::{self, Document};
+use crate::operator::written::{self};
+use crate::source::Document;
 use crate::source::Positions;
 
 fn derived(replicas: u64) -> Release {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::source::Positions;
 
 fn read(documents: &[Value]) -> Result<Release, Vec<String>> {
     let documents: Vec<Document> = documents

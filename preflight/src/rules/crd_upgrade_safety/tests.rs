@@ -15,7 +15,8 @@ use super::*;
 use crate::facts::{Answer, ClusterFacts, ClusterSide, MissingDefinition, Verification};
 use crate::judge::{Outcome, RuleOutcome, RunReport};
 use crate::object::ObjectRef;
-use crate::selection::{ConfigRule, select};
+use crate::policy::select;
+use crate::selection::ConfigRule;
 use crate::session::Session;
 use crate::source::{PathSegment, Position, Positions, PositionsBuilder, numbered};
 

@@ -10,7 +10,8 @@ use super::*;
 use crate::facts::{Answer, ClusterFacts, ClusterSide, Verification};
 use crate::judge::{Outcome, RunReport};
 use crate::object::ObjectRef;
-use crate::selection::{ConfigRule, select};
+use crate::policy::select;
+use crate::selection::ConfigRule;
 use crate::session::Session;
 use crate::waiver::Waiver;
 

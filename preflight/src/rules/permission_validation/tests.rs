@@ -11,7 +11,7 @@ use super::*;
 use crate::facts::{AccessRule, Answer, ClusterFacts, ClusterSide, Need, Verification};
 use crate::judge::{Outcome, RuleOutcome, RunReport};
 use crate::object::ObjectRef;
-use crate::selection::select;
+use crate::policy::select;
 use crate::session::Session;
 
 /// What a user may do: rules with the namespace in which they hold, empty for the whole cluster.

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::facts::{Change as ChangeOfObject, Verification};
 use crate::judge::{Outcome, RunReport};
-use crate::selection::{ConfigRule, select};
+use crate::policy::select;
+use crate::selection::ConfigRule;
 use crate::session::Session;
 use crate::source::Positions;
 use crate::waiver::Waiver;
@@ -301,7 +302,7 @@ fn a_model_outweighs_what_is_derived() {
         }],
         "recovery": {"reconcileTimeout": "300s", "maxReconcileCycles": 10},
     });
-    let document = written::Document { value, positions: Arc::new(Positions::of_file("models/shop.yaml")) };
+    let document = crate::source::Document { value, positions: Arc::new(Positions::of_file("models/shop.yaml")) };
     let answers = vec![(Need::Models { path: "models".into() }, Answer::Models { documents: vec![document] })];
     let report = run(vec![change(Some(&shop), Some(&shop))], &config, &[], answers);
     assert!(told(&report).iter().any(|line| line.contains("DependencyAdded")), "{:#?}", told(&report));

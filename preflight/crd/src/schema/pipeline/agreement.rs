@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::path::PathSegment;
 use crate::schema::invalid::problems;
 use crate::schema::testing::{Generator, resource};
 

@@ -1,10 +1,12 @@
 //! The string formats that the API server enforces, each checked the way its libraries check it.
 
+mod digits;
 mod email;
 mod network;
 mod time;
 mod uri;
 
+use digits::{is_base64, is_hex};
 use std::sync::OnceLock;
 
 pub(super) use self::time::is_date_time;
@@ -149,10 +151,6 @@ impl StringFormat {
     }
 }
 
-fn is_hex(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
 /// Hyphens are optional one by one. Versions 4 and 5 have the variant of RFC 4122, version 3 any.
 fn is_uuid(text: &str, version: Option<u8>) -> bool {
     let mut rest = text;
@@ -245,16 +243,6 @@ fn is_rgb_color(text: &str) -> bool {
             && digits.parse::<u8>().is_ok()
     };
     inner.split(',').count() == 3 && inner.split(',').all(is_part)
-}
-
-/// Standard alphabet with padding; the empty text is refused.
-fn is_base64(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let padding = bytes.iter().rev().take_while(|byte| **byte == b'=').count();
-    !bytes.is_empty()
-        && bytes.len().is_multiple_of(4)
-        && padding <= 2
-        && bytes[..bytes.len() - padding].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(byte))
 }
 
 #[cfg(test)]

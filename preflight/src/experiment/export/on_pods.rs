@@ -1,0 +1,43 @@
+//! What the runners of other projects need of an experiment on Pods.
+
+use super::super::InjectionType;
+use super::super::suite::SuiteExperiment;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// What another tool needs to know of an experiment on pods.
+#[derive(Debug)]
+pub(super) struct OnPods<'a> {
+    pub(super) entry: &'a SuiteExperiment,
+    pub(super) namespace: &'a str,
+    pub(super) labels: BTreeMap<&'a str, &'a str>,
+    /// In seconds.
+    pub(super) ttl: u64,
+}
+
+impl OnPods<'_> {
+    pub(super) fn is_kill(&self) -> bool {
+        self.entry.experiment.injection.kind == InjectionType::PodKill
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.entry.experiment.injection.count
+    }
+
+    /// `a=b,c=d`
+    pub(super) fn selector(&self) -> String {
+        let labels: Vec<String> = self.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        labels.join(",")
+    }
+
+    /// Name, namespace, and where it comes from.
+    pub(super) fn metadata(&self) -> Value {
+        let experiment = &self.entry.experiment;
+        let mut map = Map::new();
+        map.insert("name".to_owned(), json!(experiment.name));
+        map.insert("namespace".to_owned(), json!(self.namespace));
+        map.insert("labels".to_owned(), json!(experiment.labels));
+        map.insert("annotations".to_owned(), json!(experiment.annotations));
+        Value::Object(map)
+    }
+}

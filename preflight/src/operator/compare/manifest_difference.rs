@@ -1,0 +1,80 @@
+//! One difference of two manifests of a resource, and how names that come and go are told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::super::difference::{ChangeType, Severity};
+
+/// Names that a message lists of each sort.
+const SHOWN: usize = 5;
+
+/// What becomes of a change of a field that the API server lets nobody change.
+pub(super) const REFUSED: &str = "which cannot be: the API server refuses the update, it must be deleted and made anew";
+
+/// A difference.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ManifestDifference {
+    pub(super) kind: ChangeType,
+    pub(super) severity: Severity,
+    /// `spec.template.spec.volumes`.
+    pub(super) field: String,
+    pub(super) message: String,
+    pub(super) old: Option<Value>,
+    pub(super) new: Option<Value>,
+}
+
+impl ManifestDifference {
+    pub(super) fn new(severity: Severity, field: impl Into<String>, message: impl Into<String>) -> Self {
+        let (field, message) = (field.into(), message.into());
+        Self { kind: ChangeType::SpecChanged, severity, field, message, old: None, new: None }
+    }
+
+    pub(super) fn kind(self, kind: ChangeType) -> Self {
+        Self { kind, ..self }
+    }
+
+    pub(super) fn values(self, old: Option<Value>, new: Option<Value>) -> Self {
+        Self { old, new, ..self }
+    }
+}
+
+/// What came, went and changed among things that have names. Their values are not shown, as they may be secret.
+pub(super) fn names(
+    field: &str,
+    one: &str,
+    many: &str,
+    before: &BTreeMap<String, Value>,
+    after: &BTreeMap<String, Value>,
+) -> Option<ManifestDifference> {
+    let of = |test: &dyn Fn(&str) -> bool| -> Vec<&str> {
+        let all: BTreeSet<&str> = before.keys().chain(after.keys()).map(String::as_str).collect();
+        all.into_iter().filter(|name| test(name)).collect()
+    };
+    let added = of(&|name| !before.contains_key(name));
+    let removed = of(&|name| !after.contains_key(name));
+    let changed = of(&|name| before.get(name).zip(after.get(name)).is_some_and(|(old, new)| old != new));
+    let sorts = [("added", &added), ("removed", &removed), ("changed", &changed)];
+    let total: usize = sorts.iter().map(|(_, names)| names.len()).sum();
+    if total == 0 {
+        return None;
+    }
+    let told = sorts.iter().filter(|(_, names)| !names.is_empty());
+    let told: Vec<String> = told.map(|(what, names)| format!("{} {what}", shown(names))).collect();
+    let message = format!("{} {}", if total == 1 { one } else { many }, told.join("; "));
+    let listed = |sorts: &[(&str, &Vec<&str>)]| -> Option<Value> {
+        let named = sorts.iter().filter(|(_, names)| !names.is_empty());
+        let map: Map<String, Value> = named.map(|(what, names)| ((*what).to_owned(), json!(names))).collect();
+        (!map.is_empty()).then_some(Value::Object(map))
+    };
+    let (old, new) = (listed(&sorts[1..2]), listed(&[sorts[0], sorts[2]]));
+    Some(ManifestDifference::new(Severity::Info, field, message).values(old, new))
+}
+
+fn shown(names: &[&str]) -> String {
+    let some = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => some,
+        rest => format!("{some} and {rest} more"),
+    }
+}
