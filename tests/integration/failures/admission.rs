@@ -93,7 +93,8 @@ fn a_webhook_that_fails_only_for_real_is_named_and_waited_for_no_longer_than_ask
     let webhook = hanging(move || switch.load(Ordering::Relaxed));
     let overrides = json!({"timeoutSeconds": 1});
     let _registered = webhook.register(TestCluster::shared(), Form::Validating, &app.namespace, overrides);
-    let ran = sound(app.apply(&input(), &["--apply-timeout", "3s"]), 20);
+    // Room for a second attempt, however slowly the first one is answered.
+    let ran = sound(app.apply(&input(), &["--apply-timeout", "12s"]), 20);
     assert_partly_written(&app, &ran, &format!("{}.webhook.example", app.namespace));
     assert!(!ran.events_of("retry").is_empty(), "{}", ran.stdout);
     away.store(false, Ordering::Relaxed);
