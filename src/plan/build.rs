@@ -147,8 +147,9 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         kept.objects.extend(prunes.drain(..).filter_map(|planned| planned.change.live));
     }
     keep_home(&observed, &prunes)?;
-    if stamps {
-        rivals::check(cluster, &observed, &prunes, &pairs, &take_over).await?;
+    if stamps && let Some(error) = rivals::check(cluster, &observed, &prunes, &pairs, &take_over).await? {
+        let message = format!("whether another record claims what is written is not known: {error}");
+        warnings.push(PlanWarning { code: "unreadable-record", message, object: None });
     }
     for reason in &live.claims.unreadable {
         let message = format!("what another app owns is not known: {reason}");

@@ -11,18 +11,19 @@ use super::{PlanError, Planned};
 use crate::app::identity::APP_LABEL;
 use crate::app::record::{AppName, Observed};
 use crate::app::twins;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, ClusterError};
 use crate::manifest::InputError;
 
-/// Refuses deletions and writes of what another record claims as well.
+/// Refuses deletions and writes of what another record claims as well. Returns why that is not known, where only writes
+/// are asked about: they change what the app has in its inventory, and a list that fails proves nothing against that.
 pub(super) async fn check(
     cluster: &dyn Cluster,
     observed: &Observed,
     prunes: &[Planned],
     pairs: &[(Desired, Compared)],
     take_over: &TakeOver,
-) -> Result<(), PlanError> {
-    let Some(record) = observed.record.as_ref() else { return Ok(()) };
+) -> Result<Option<ClusterError>, PlanError> {
+    let Some(record) = observed.record.as_ref() else { return Ok(None) };
     let is_of_label = |compared: &Compared| {
         let writes = matches!(compared.operation, Operation::Update | Operation::Replace);
         writes && compared.live.as_deref().is_some_and(|live| live.label(APP_LABEL) == Some(record.label_value()))
@@ -32,7 +33,7 @@ pub(super) async fn check(
         false => pairs.iter().filter(|(_, compared)| is_of_label(compared)).collect(),
     };
     if prunes.is_empty() && written.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let app = &observed.app;
     let place = |kind: &str, name: &str, namespace: &str| match kind {
@@ -44,7 +45,11 @@ pub(super) async fn check(
     let places = all.map(|object| place(&object.kind, &object.name, &object.namespace));
     let namespaces: BTreeSet<String> =
         places.chain([app.namespace.clone()]).filter(|namespace| !namespace.is_empty()).collect();
-    let twins = twins::of(cluster, observed, &namespaces).await?;
+    let twins = match twins::of(cluster, observed, &namespaces).await {
+        Ok(twins) => twins,
+        Err(error) if prunes.is_empty() => return Ok(Some(error)),
+        Err(error) => return Err(error.into()),
+    };
     let hint = |name: &str, namespace: &str| {
         format!(
             "one of the ConfigMaps {}/{} and {namespace}/{name} is a copy or forged: delete that one, and run again",
@@ -87,5 +92,5 @@ pub(super) async fn check(
             ],
         });
     }
-    if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors)) }
+    if errors.is_empty() { Ok(None) } else { Err(PlanError::Ownership(errors)) }
 }
