@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::loosened::{Loosened, RuleOff};
 use crate::object::ObjectRef;
-use crate::registry;
-use crate::repeated;
 use crate::rule::{FailMode, Judgement, Mode, Settings};
 use crate::waiver::{self, Accepted, Waiver};
+use crate::{registry, repeated};
 
 /// What the whole of the checks came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -4,8 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::object::describe;
-use crate::rule::Order;
-use crate::rule::{FailMode, Mode, RuleMeta, Setting, SettingKind, Settings};
+use crate::rule::{FailMode, Mode, Order, RuleMeta, Setting, SettingKind, Settings};
 use crate::source::{PathSegment, display_path};
 use crate::suggest;
 

@@ -7,8 +7,7 @@ use std::sync::{Arc, PoisonError};
 use super::screen::HeldDocument;
 use crate::check::report::CheckReport;
 use crate::report::check::file::{ReportError, ReportSpec};
-use crate::report::check::formats;
-use crate::report::check::witness_files;
+use crate::report::check::{formats, witness_files};
 use crate::run::error::CommandError;
 use crate::run::options::CheckReports;
 

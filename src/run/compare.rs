@@ -4,15 +4,13 @@ use pushback_preflight::judge::{self, RunReport};
 use pushback_preflight::rule::Judgement;
 
 use super::error::CommandError;
-use super::input;
-use super::judging;
-use super::look;
 use super::options::{InputOptions, PlanOptions, RunOptions};
 use super::outcome::End;
 use super::planning;
 use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
+use super::{input, judging, look};
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::plan::Plan;

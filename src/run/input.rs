@@ -9,8 +9,7 @@ use pushback_preflight::{Answer, Need};
 use super::error::CommandError;
 use super::options::InputOptions;
 use super::policy::Configured;
-use crate::manifest::Input;
-use crate::manifest::collect;
+use crate::manifest::{Input, collect};
 use crate::upgrade::sources;
 
 /// Everything that the user handed in.

@@ -10,8 +10,7 @@ use pushback_preflight::{PathSegment, Position};
 use super::error::CommandError;
 use super::options::PreflightOptions;
 use crate::config::{self, Config, PreflightRule, PreflightWaiver};
-use crate::manifest::collect;
-use crate::manifest::{InputError, InputWarning, Manifest, shown_input, yaml};
+use crate::manifest::{InputError, InputWarning, Manifest, collect, shown_input, yaml};
 
 /// The Config of a run, and who says what of it.
 #[derive(Debug)]

@@ -8,8 +8,7 @@ use pushback_preflight::Position;
 use pushback_preflight::operator::derive::{self, Given, Ownership, Settings};
 use pushback_preflight::operator::versioned::Folder;
 use pushback_preflight::operator::written::{self, ModelError};
-use pushback_preflight::operator::{Definition, Release};
-use pushback_preflight::operator::{mixed, overlay};
+use pushback_preflight::operator::{Definition, Release, mixed, overlay};
 use pushback_preflight::source::Document;
 
 use crate::manifest::collect::{self, LoadOptions};

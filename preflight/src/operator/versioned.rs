@@ -5,8 +5,7 @@ use serde::Serialize;
 
 use super::model::Operator;
 use super::written::{self, ModelError};
-use crate::source::Document;
-use crate::source::Position;
+use crate::source::{Document, Position};
 
 /// A folder as it was read.
 #[derive(Clone, Debug, Default)]

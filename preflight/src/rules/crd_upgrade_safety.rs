@@ -21,11 +21,9 @@ use pushback_crd::stack;
 use serde_json::Value;
 
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
-use crate::finding::FindingRef;
-use crate::finding::{Finding, Severity, Verdict};
+use crate::finding::{Finding, FindingRef, Severity, Verdict};
 use crate::parallel;
-use crate::rule::Order;
-use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 pub(super) use subject::NAME;
 use subject::{Subject, is_crd, sides};
 

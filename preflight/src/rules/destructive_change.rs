@@ -11,8 +11,7 @@ use serde_json::Value;
 use super::crd_upgrade_safety::{self, deletion};
 use crate::facts::{Change, ChangeSet, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, Severity, Verdict};
-use crate::rule::Order;
-use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 
 const NAME: &str = "DestructiveChange";
 

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation, TakenField, TakenFrom};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::glob::matches;
-use crate::rule::Order;
-use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 
 const NAME: &str = "FieldConflicts";
 

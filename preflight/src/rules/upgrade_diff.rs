@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::facts::{Answer, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
-use crate::finding::FindingRef;
-use crate::finding::{Finding, Verdict};
+use crate::finding::{Finding, FindingRef, Verdict};
 use crate::object::ObjectRef;
 use crate::operator::compare::{self, Options};
 use crate::operator::derive::{self, Given, Ownership};
@@ -18,8 +17,7 @@ use crate::operator::difference::{Change, ChangeType, ComponentChange, Definitio
 use crate::operator::model::Release;
 use crate::operator::written::{self, ModelError};
 use crate::operator::{ReleaseDiff, overlay};
-use crate::rule::Order;
-use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 use crate::rules::crd_upgrade_safety;
 
 /// Its name.

@@ -6,10 +6,8 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use pushback_preflight::experiment::export;
 use pushback_preflight::experiment::generate::{self, Options};
-use pushback_preflight::experiment::suite::Tool;
-use pushback_preflight::experiment::suite::{Suite, SuiteExperiment};
-use pushback_preflight::operator::compare;
-use pushback_preflight::operator::{Release, ReleaseDiff};
+use pushback_preflight::experiment::suite::{Suite, SuiteExperiment, Tool};
+use pushback_preflight::operator::{Release, ReleaseDiff, compare};
 use pushback_preflight::suggest;
 
 use super::execute::{ExecuteArgs, Told, execute_and_tell};

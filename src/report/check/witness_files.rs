@@ -1,9 +1,8 @@
 //! Witnesses as files, `--witness-dir DIR`: each is an object that `kubectl apply` takes, to try a finding on a cluster.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use pushback_preflight::Finding;
 use serde_json::Value;
@@ -11,8 +10,7 @@ use serde_json::Value;
 use crate::atomic_file::{probe, replace};
 use crate::manifest::yaml;
 use crate::path_safety::check_folder;
-use crate::report::escape::terminal_safe;
-use crate::report::escape::terminal_safe_json;
+use crate::report::escape::{terminal_safe, terminal_safe_json};
 use crate::report::finding_words::{headline, rule_and_check, witness_yaml};
 
 /// Characters of one part of a file's name: four of them and what joins them fit into a name.

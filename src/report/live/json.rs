@@ -5,8 +5,7 @@ use std::io;
 use serde::Serialize;
 
 use super::render::{Moment, RenderOptions, Renderer};
-use crate::event::Event;
-use crate::event::SCHEMA_VERSION;
+use crate::event::{Event, SCHEMA_VERSION};
 use crate::report::error_text::error_text;
 use crate::report::escape::terminal_safe_json;
 use crate::report::output::Output;

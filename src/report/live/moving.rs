@@ -1,9 +1,8 @@
 //! The part of a terminal that moves: a header, and a row with a spinner for each thing that takes time, drawn below
 //! everything that stays. The drawing is indicatif's; stream, clock, size and colours are this room's own.
 
-use std::fmt;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fmt, io};
 
 use console::{measure_text_width, truncate_str};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike};

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use pushback_preflight::ObjectExt;
-use pushback_preflight::experiment::suite;
-use pushback_preflight::experiment::{self, Experiment};
+use pushback_preflight::experiment::{self, Experiment, suite};
 use serde_json::Value;
 
 use crate::manifest::collect::{self, LoadOptions};

@@ -12,9 +12,8 @@ mod rules;
 mod shape;
 mod validate;
 
-use admission::Findings;
-use admission::MAX_OBJECT_DEPTH;
 pub use admission::{Admission, Path, Resource, SchemaError, Server, Unevaluated};
+use admission::{Findings, MAX_OBJECT_DEPTH};
 use serde_json::Value;
 
 pub use format::format_is_valid;

@@ -10,8 +10,7 @@ use super::super::matching::{self, jaccard, tokens};
 use super::super::model::{Component, FactClass, Resource};
 use super::context::{Context, Owner};
 use super::manifest_difference::{REFUSED, names};
-use super::manifests;
-use super::spec;
+use super::{manifests, spec};
 
 /// How alike the label keys of two resources must be to be one that was renamed; what rounding adds does not decide.
 const LABELS_ALIKE: f64 = 0.6 - 1e-9;

@@ -8,9 +8,8 @@ use super::make_comparable;
 use crate::operator::compare::{Options, compare};
 use crate::operator::derive::{Given, Settings, derive};
 use crate::operator::model::Release;
-use crate::operator::written::{self};
-use crate::source::Document;
-use crate::source::Positions;
+use crate::operator::written;
+use crate::source::{Document, Positions};
 
 fn derived(replicas: u64) -> Release {
     let template = json!({

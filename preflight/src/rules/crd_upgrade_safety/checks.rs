@@ -1,8 +1,7 @@
 //! The table of checks: one row each, with its line in the docs, the validator of kapp and OLM that says the same, and
 //! what it does when nothing is set. Help, settings and docs are made from it.
 
-use crate::rule::Order;
-use crate::rule::{Setting, SettingKind};
+use crate::rule::{Order, Setting, SettingKind};
 
 /// A row.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use regex_syntax::hir::ClassUnicode;
 
-use super::PatternError;
-use super::classes;
+use super::{PatternError, classes};
 
 /// Go's limits: of one repetition and of nested ones multiplied, of the tree's height, of the compiled program.
 const MOST_REPEATS: u32 = 1000;

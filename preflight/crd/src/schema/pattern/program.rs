@@ -1,9 +1,8 @@
 //! A pattern as a program of small steps over code points (a nondeterministic automaton), and one walk through it that
 //! matching and the language questions share.
 
-use super::Budget;
-use super::classes;
 use super::parser::{ClassId, Look, Node, NodeId, Tree};
+use super::{Budget, classes};
 
 pub(super) type Address = u32;
 

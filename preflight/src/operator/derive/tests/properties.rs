@@ -10,9 +10,8 @@ use super::given;
 use crate::operator::derive::{Settings, derive};
 use crate::operator::model::{CheckKind, Operator, Release};
 use crate::operator::print;
-use crate::operator::written::{self};
-use crate::source::Document;
-use crate::source::{Position, Positions};
+use crate::operator::written;
+use crate::source::{Document, Position, Positions};
 
 /// Any value where a field of an object is expected.
 fn any_value() -> impl Strategy<Value = Value> {
