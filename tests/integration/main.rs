@@ -3,6 +3,7 @@
 
 mod aggregated;
 mod annotations;
+mod architecture;
 mod bad_input;
 mod budgets;
 mod command_line;
@@ -70,6 +71,7 @@ fn all_tests() -> Vec<TestCase> {
     [
         aggregated::tests(),
         annotations::tests(),
+        architecture::tests(),
         bad_input::tests(),
         budgets::tests(),
         command_line::tests(),

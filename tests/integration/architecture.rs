@@ -1,0 +1,117 @@
+//! What docs/architecture.md says of the rooms, held against the code: that these are all, and that none needs another one
+//! which needs it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::support::{TestCase, cases};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        Nothing: the_map_lists_the_rooms_in_their_order,
+        Nothing: no_two_rooms_need_each_other,
+    ]
+}
+
+/// Crates with rooms of their own.
+const CRATES: [&str; 3] = ["src", "preflight/src", "preflight/crd/src"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(root().join(path)).expect("a file of the project")
+}
+
+fn rooms(crate_root: &str) -> Vec<String> {
+    let text = read(Path::new(crate_root).join("lib.rs"));
+    let names = text.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "));
+    names.map(|name| name.trim_end_matches(';').to_owned()).collect()
+}
+
+fn the_map_lists_the_rooms_in_their_order() {
+    let map = read("docs/architecture.md");
+    let (_, table) = map.split_once("## Rooms of `pushback`").expect("the heading of the rooms");
+    let (table, below) = table.split_once("Below them:").expect("what stands below the rooms");
+    let listed: Vec<&str> =
+        table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(room, _)| room).collect();
+    let (below, _) = below.split_once("## ").expect("the next heading");
+    let rooms = rooms("src");
+    let (above, helpers): (Vec<&str>, Vec<&str>) =
+        rooms.iter().map(String::as_str).partition(|room| !below.contains(&format!("`{room}`")));
+    assert_eq!(listed, above);
+    assert!(!helpers.is_empty());
+}
+
+fn no_two_rooms_need_each_other() {
+    for crate_root in CRATES {
+        let rooms: BTreeSet<String> = rooms(crate_root).into_iter().collect();
+        let needs: BTreeMap<&str, BTreeSet<&str>> =
+            rooms.iter().map(|room| (room.as_str(), needed(crate_root, room, &rooms))).collect();
+        assert!(needs.values().any(|needed| !needed.is_empty()), "{crate_root}: no room needs another");
+        for room in needs.keys() {
+            if let Some(way) = way_back(&needs, room) {
+                panic!("{crate_root}: {}", way.join(" needs "));
+            }
+        }
+    }
+}
+
+/// The rooms that the production code of a room names.
+fn needed<'r>(crate_root: &str, room: &str, rooms: &'r BTreeSet<String>) -> BTreeSet<&'r str> {
+    let folder = root().join(crate_root);
+    let mut files = vec![folder.join(format!("{room}.rs"))];
+    add_files(&folder.join(room), &mut files);
+    let mut needed = BTreeSet::new();
+    for file in files.iter().filter(|file| !is_of_tests(file)) {
+        let text = std::fs::read_to_string(file).expect("a source file");
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let named = lines.flat_map(|line| line.split("crate::").skip(1)).map(|rest| {
+            let end = rest.find(|c: char| !(c.is_ascii_lowercase() || c == '_')).unwrap_or(rest.len());
+            &rest[..end]
+        });
+        needed.extend(named.filter(|name| *name != room).filter_map(|name| rooms.get(name)).map(String::as_str));
+    }
+    needed
+}
+
+fn add_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            add_files(&path, files);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+fn is_of_tests(file: &Path) -> bool {
+    let is_named = |part: &str| matches!(part, "tests" | "tests.rs" | "fixture.rs" | "testing");
+    file.iter().filter_map(|part| part.to_str()).any(is_named)
+}
+
+/// A way that leads from a room to itself.
+fn way_back<'r>(needs: &BTreeMap<&'r str, BTreeSet<&'r str>>, start: &'r str) -> Option<Vec<&'r str>> {
+    let mut from: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut open = vec![start];
+    while let Some(room) = open.pop() {
+        for next in needs.get(room).into_iter().flatten() {
+            if *next == start {
+                let mut way = vec![start, room];
+                while let Some(before) = way.last().and_then(|last| from.get(last)) {
+                    way.push(before);
+                }
+                way.reverse();
+                return Some(way);
+            }
+            if !from.contains_key(next) {
+                from.insert(next, room);
+                open.push(next);
+            }
+        }
+    }
+    None
+}
