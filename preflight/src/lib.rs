@@ -1,7 +1,4 @@
-//! The judging half of pushback: a change set and the facts that its rules asked for go in, findings come out.
-//!
-//! Everything here is pure and synchronous: no I/O, no clock, no environment. That is what makes a
-//! verdict repeatable from a saved facts file, and a rule testable with plain data.
+#![doc = include_str!("../README.md")]
 
 pub mod bookkeeping;
 pub mod experiment;
