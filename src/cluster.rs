@@ -15,6 +15,7 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 
 pub use kinds::{Kind, Kinds};
+pub use kube::{Announce, ConnectOptions, KubeCluster};
 
 use crate::manifest::Manifest;
 

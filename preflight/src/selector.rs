@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pushback_crd::names::{is_label_value, is_qualified_name};
 use serde_json::Value;
 
 use crate::object::ObjectExt;
-use pushback_crd::names::{is_label_value, is_qualified_name};
 
 /// All requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

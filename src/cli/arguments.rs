@@ -11,7 +11,7 @@ use pushback_preflight::Waiver;
 use super::reports::{Reports, StandardOutput};
 use super::screen::HeldDocument;
 use crate::apply::engine;
-use crate::cluster::kube::ConnectOptions;
+use crate::cluster::ConnectOptions;
 use crate::manifest::collect::LoadOptions;
 use crate::plan::UpdateStrategy;
 use crate::report::DiffStyle;

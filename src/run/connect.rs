@@ -7,7 +7,7 @@ use super::error::CommandError;
 use super::options::NamespaceOptions;
 use crate::app::record::AppName;
 use crate::cluster::directory::DirectoryCluster;
-use crate::cluster::kube::{Announce, ConnectOptions, KubeCluster};
+use crate::cluster::{Announce, ConnectOptions, KubeCluster};
 use crate::cluster::{Cluster, Kinds, Notices};
 
 /// Which cluster.

@@ -16,13 +16,14 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use pushback_crd::definition::{self, Crd, Upgrade, refusals};
+use pushback_crd::schema::pipeline::Server;
+use pushback_crd::stack::with_room;
+
 use super::difference::{ChangeType, CrdVerdict, DefinitionChange, Severity};
 use super::model::Definition;
 use draft::Draft;
 pub use grouped::{CrdDiff, DefinitionsDiff, DefinitionsSummary, Presence, Verdicts, VersionDiff};
-use pushback_crd::definition::{self, Crd, Upgrade, refusals};
-use pushback_crd::schema::pipeline::Server;
-use pushback_crd::stack::with_room;
 
 /// What a user may choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

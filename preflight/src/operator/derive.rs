@@ -13,7 +13,6 @@ mod workload;
 #[cfg(test)]
 mod tests;
 
-pub use given::Given;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -29,6 +28,7 @@ use super::model::{
     SteadyStateCheck,
 };
 use crate::object::{ObjectExt, ObjectKey};
+pub use given::Given;
 
 /// How long a component may take to recover, where it says nothing itself.
 const RECOVERY_SECONDS: u64 = 300;

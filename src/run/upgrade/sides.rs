@@ -6,7 +6,7 @@ use pushback_preflight::{ObjectRef, Positions};
 use serde_json::Value;
 
 use crate::app::record::observe;
-use crate::cluster::kube::Announce;
+use crate::cluster::Announce;
 use crate::manifest::{InputError, Manifest};
 use crate::plan::live;
 use crate::run::connect::{ClusterOptions, reach};

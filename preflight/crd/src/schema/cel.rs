@@ -22,7 +22,6 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use error::CelError;
 use std::fmt;
 use std::rc::Rc;
 
@@ -37,6 +36,7 @@ use self::syntax::Node;
 use self::value::Value;
 use crate::schema::shared::Shared;
 use crate::schema::{CelRule, Schema};
+pub use error::CelError;
 
 /// Whether two texts are the same quantity: `1Gi` is `1024Mi`. What is no quantity equals itself.
 #[must_use]

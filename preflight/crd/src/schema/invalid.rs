@@ -7,12 +7,12 @@ mod problem;
 mod rules;
 mod schema;
 
-pub use problem::Problem;
-use problem::{Found, at, field, items, text};
 use serde_json::Value;
 
 use super::pipeline::Path;
 use crate::names::{is_dns_1035_label, is_dns_subdomain};
+pub use problem::Problem;
+use problem::{Found, at, field, items, text};
 
 /// Why the API server would refuse to create this CustomResourceDefinition, in the order of the document. Only
 /// definitions of `apiextensions.k8s.io/v1` are looked at.

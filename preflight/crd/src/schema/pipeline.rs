@@ -12,15 +12,14 @@ mod rules;
 mod shape;
 mod validate;
 
-pub use admission::{Admission, Path, Resource, SchemaError, Server, Unevaluated};
-use admission::{Findings, MAX_OBJECT_DEPTH};
 use serde_json::Value;
-
-pub use format::format_is_valid;
-pub(super) use number::is_multiple;
 
 use super::model::Schema;
 use crate::path::display_path;
+pub use admission::{Admission, Path, Resource, SchemaError, Server, Unevaluated};
+use admission::{Findings, MAX_OBJECT_DEPTH};
+pub use format::format_is_valid;
+pub(super) use number::is_multiple;
 
 /// What it takes to create an object with all that it holds: a create request, and where `status` is a subresource, which
 /// the server drops after defaults and before it validates, the write of that. A name is not asked for.

@@ -1,9 +1,11 @@
 //! What the runners of other projects need of an experiment on Pods.
 
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
 use super::super::InjectionType;
 use super::super::suite::SuiteExperiment;
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 
 /// What another tool needs to know of an experiment on pods.
 #[derive(Debug)]

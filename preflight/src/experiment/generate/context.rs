@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_crd::names::is_dns_label;
+
 use crate::experiment::{Check, DEFAULT_RECOVERY_SECONDS, LONGEST_SECONDS, protected_namespace};
 use crate::object::{ObjectKey, ObjectRef};
 use crate::operator::model::{CheckKind, Component, Operator, Release, Resource};
-use pushback_crd::names::is_dns_label;
 
 /// Kinds that run pods, the most usual first.
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];

@@ -1,6 +1,8 @@
 //! Experiments for breaking changes of definitions: before the upgrade, a stored object gets a value that the old
 //! definition takes and the new one does not.
 
+use pushback_crd::schema::{Schema, contain};
+use pushback_crd::stack::with_room;
 use serde_json::Value;
 
 use super::aim;
@@ -15,8 +17,6 @@ use crate::experiment::{DangerLevel, InjectionType};
 use crate::object::{ObjectExt, ObjectRef, join_api_version};
 use crate::operator::difference::{ChangeType, DefinitionChange, Severity};
 use crate::operator::model::{Definition, Resource};
-use pushback_crd::schema::{Schema, contain};
-use pushback_crd::stack::with_room;
 
 /// Values that are searched in one generation; further ones are left to people.
 const MOST_SEARCHES: usize = 1_000;

@@ -1,6 +1,7 @@
 //! Experiments for managed resources: something in a new one is changed, and the operator must put it right; what is gone
 //! is for people to look at.
 
+use pushback_crd::schema::Schema;
 use serde_json::{Map, Value};
 
 use super::components::{POD_TTL, pod_kill};
@@ -13,7 +14,6 @@ use crate::experiment::{DangerLevel, InjectionType, is_core_api, is_system_label
 use crate::object::ObjectRef;
 use crate::operator::difference::{ChangeType, Severity};
 use crate::operator::model::Resource;
-use pushback_crd::schema::Schema;
 
 /// What is written over values.
 const DRIFT: &str = "chaos-drift";

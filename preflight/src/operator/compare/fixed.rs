@@ -1,12 +1,12 @@
 //! Fields that the API server lets nobody change: an update is refused, and the object must be made anew. Selectors and
 //! the roles of bindings are told where they are compared.
 
+use pushback_crd::schema::cel::are_equal_quantities;
 use serde_json::{Map, Value, json};
 
 use super::super::difference::Severity;
 use super::manifest_difference::{ManifestDifference, REFUSED};
 use crate::object::{ObjectExt, split_api_version};
-use pushback_crd::schema::cel::are_equal_quantities;
 
 /// Of the same object. `has_new_pods`: what is known of its pod template differs.
 pub(super) fn differences(old: &Value, new: &Value, has_new_pods: bool) -> Vec<ManifestDifference> {

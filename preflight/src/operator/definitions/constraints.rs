@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use pushback_crd::schema::contain::SchemaStep;
+use pushback_crd::schema::model::{Limit, ListType, MapType, Schema};
 use serde_json::{Value, json};
 
 use super::draft::Draft;
 use super::schema::{Node, Pair, Walk};
 use super::words::{canonical, short, unordered};
 use crate::operator::difference::{ChangeType, Severity};
-use pushback_crd::schema::contain::SchemaStep;
-use pushback_crd::schema::model::{Limit, ListType, MapType, Schema};
 
 /// What a change of a keyword does to what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

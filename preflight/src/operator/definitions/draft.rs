@@ -1,5 +1,7 @@
 //! A change while it is being found: what is reported, where it stands, and which proofs are about it.
 
+use pushback_crd::definition::path::field_path;
+use pushback_crd::schema::contain::SchemaStep;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -7,8 +9,6 @@ use crate::object::ObjectExt;
 use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Proved, Severity};
 use crate::operator::model::Definition;
 use crate::source::{PathSegment, Position};
-use pushback_crd::definition::path::field_path;
-use pushback_crd::schema::contain::SchemaStep;
 
 /// Which proofs are about a change.
 #[derive(Clone, Debug, PartialEq)]

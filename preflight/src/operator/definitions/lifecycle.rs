@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_crd::definition::{Crd, Upgrade, Version};
 use serde_json::Value;
 
 use super::draft::{Claim, Draft, Place, version_place};
 use super::words::short;
 use crate::object::ObjectExt;
 use crate::operator::difference::{ChangeType, Severity};
-use pushback_crd::definition::{Crd, Upgrade, Version};
 
 /// All of them.
 pub(super) fn compare(upgrade: &Upgrade<'_>) -> Vec<Draft> {

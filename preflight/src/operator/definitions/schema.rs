@@ -4,6 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use pushback_crd::definition::path::schema_path;
+use pushback_crd::definition::{Crd, Upgrade};
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::contain::SchemaStep;
+use pushback_crd::schema::model::Additional;
 use serde_json::{Value, json};
 
 use super::draft::{Claim, Draft, Place, schema_place};
@@ -12,11 +17,6 @@ use super::words::{canonical, cut, short};
 use super::{Options, constraints, rename};
 use crate::operator::difference::{ChangeType, Severity};
 use crate::source::PathSegment;
-use pushback_crd::definition::path::schema_path;
-use pushback_crd::definition::{Crd, Upgrade};
-use pushback_crd::schema::Schema;
-use pushback_crd::schema::contain::SchemaStep;
-use pushback_crd::schema::model::Additional;
 
 /// A schema as it was read and as it is written.
 #[derive(Clone, Copy)]

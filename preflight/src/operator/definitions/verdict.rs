@@ -3,16 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_crd::definition::path::{field_path, node_at};
+use pushback_crd::definition::{self, DefinitionChange, Proof};
+use pushback_crd::schema::contain::SchemaStep;
+use pushback_crd::schema::invalid::Problem;
 use serde_json::{Value, json};
 
 use super::draft::{Claim, Draft, Place};
 use crate::operator::difference::{ChangeType, CrdVerdict, INVALID, Proved, Severity};
 use crate::operator::model::Definition;
 use crate::source::display_path;
-use pushback_crd::definition::path::{field_path, node_at};
-use pushback_crd::definition::{self, DefinitionChange, Proof};
-use pushback_crd::schema::contain::SchemaStep;
-use pushback_crd::schema::invalid::Problem;
 
 /// What is said of a place in the definitions.
 #[derive(Debug)]

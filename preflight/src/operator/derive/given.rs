@@ -1,8 +1,10 @@
 //! A manifest that a model is derived from.
 
-use crate::source::Positions;
-use serde_json::Value;
 use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::source::Positions;
 
 /// One object of a release, from a file or from a cluster.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use pushback_crd::definition::Crd;
 use serde_json::{Value, json};
 
 use super::subject::is_crd;
@@ -10,7 +11,6 @@ use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Folded, Need, Operatio
 use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectExt;
 use crate::rule::Judgement;
-use pushback_crd::definition::Crd;
 
 /// Objects to look at beyond those that the change set deletes itself: enough to say how bad it is.
 const ENOUGH: u64 = 500;

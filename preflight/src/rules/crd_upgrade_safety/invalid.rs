@@ -1,11 +1,12 @@
 //! A definition that the API server would refuse, where it has not been asked: on a directory, in a file, in a git ref.
 
+use pushback_crd::definition::refusals;
+use pushback_crd::schema::invalid::Problem;
+
 use super::subject::NAME;
 use crate::facts::{Change, ClusterSide, Operation, Verification};
 use crate::finding::{Finding, Verdict};
 use crate::source::display_path;
-use pushback_crd::definition::refusals;
-use pushback_crd::schema::invalid::Problem;
 
 pub(super) fn check(change: &Change, side: ClusterSide, findings: &mut Vec<Finding>) {
     let written = matches!(change.operation, Operation::Create | Operation::Update | Operation::Replace);

@@ -3,6 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use pushback_crd::definition::path::field_path;
+use pushback_crd::definition::{Blocked, Upgrade};
+use pushback_crd::schema::contain::suffering;
 use serde_json::{Map, Value, json};
 
 use super::checks;
@@ -11,9 +14,6 @@ use crate::facts::{ClusterSide, Facts, Folded, Need};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
 use crate::rule::Settings;
-use pushback_crd::definition::path::field_path;
-use pushback_crd::definition::{Blocked, Upgrade};
-use pushback_crd::schema::contain::suffering;
 
 /// An object suffers at a node itself, or from what is missing in it.
 const AT: &str = "at";

@@ -1,10 +1,11 @@
 //! A comparison of files sees what a release no longer brings: a definition of the old side that the input lacks. Where an
 //! app owns it, apply would prune it, and every object of its kind with it.
 
+use pushback_crd::definition::Crd;
+
 use super::subject::NAME;
 use crate::facts::{ChangeSet, ClusterSide, Facts, MissingDefinition};
 use crate::finding::{Finding, Severity, Verdict};
-use pushback_crd::definition::Crd;
 
 pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
     let missing = facts.changes.missing_definitions.iter();

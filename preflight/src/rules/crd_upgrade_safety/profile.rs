@@ -1,12 +1,12 @@
 //! What counts as breaking: objects alone (`data`), the published lists to the letter (`published`), or readers too
 //! (`strict`).
 
-use serde_json::Value;
-
-use crate::rule::Settings;
 use pushback_crd::definition::DefinitionChange;
 use pushback_crd::order::without;
 use pushback_crd::schema::contain::{Difference, Proof};
+use serde_json::Value;
+
+use crate::rule::Settings;
 
 /// The setting `profile`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

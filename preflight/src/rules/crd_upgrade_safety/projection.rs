@@ -3,6 +3,10 @@
 
 use std::sync::Arc;
 
+use pushback_crd::definition::path::schema_path;
+use pushback_crd::definition::{Blocked, DefinitionChange, Place, Proof, Safety};
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::contain::{Effect, SchemaStep};
 use serde_json::{Value, json};
 
 use super::profile::{Listed, Profile, listed};
@@ -11,10 +15,6 @@ use super::subject::{NAME, Subject};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Settings;
 use crate::source::Position;
-use pushback_crd::definition::path::schema_path;
-use pushback_crd::definition::{Blocked, DefinitionChange, Place, Proof, Safety};
-use pushback_crd::schema::Schema;
-use pushback_crd::schema::contain::{Effect, SchemaStep};
 
 /// The finding about a change; `None` where the change does not count.
 pub(super) fn finding(

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_crd::definition::path::{field_path, rooted};
+use pushback_crd::definition::{DefinitionChange, Proof};
+use pushback_crd::schema::contain::{self, SchemaStep};
 use serde_json::Value;
 
 use super::profile::concerns_readers;
 use super::projection::placed;
 use super::subject::{NAME, Subject};
 use crate::finding::{Finding, Severity, Verdict};
-use pushback_crd::definition::path::{field_path, rooted};
-use pushback_crd::definition::{DefinitionChange, Proof};
-use pushback_crd::schema::contain::{self, SchemaStep};
 
 /// Values that the new definition lets in and the old one does not, by the changes that let them in.
 pub(super) fn surprised(subject: &Subject<'_>, changes: &[DefinitionChange]) -> Vec<Finding> {

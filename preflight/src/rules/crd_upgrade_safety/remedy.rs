@@ -1,8 +1,9 @@
 //! The way out of each change: nothing that another check refuses.
 
-use crate::finding::Verdict;
 use pushback_crd::definition::{DefinitionChange, Place, Proof, Safety, Upgrade};
 use pushback_crd::schema::contain::SchemaStep;
+
+use crate::finding::Verdict;
 
 /// What to do about a change that is judged like this; `None` where nothing has to be done.
 pub(super) fn of(upgrade: &Upgrade<'_>, change: &DefinitionChange, verdict: Verdict) -> Option<String> {

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use super::super::pipeline::Path;
 use crate::path::PathSegment;
-use serde_json::Value;
 
 /// A reason why the API server refuses a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! What meets the server, and what comes of it: a resource's version, an object's shape after it, and all that is wrong.
 //! Servers differ by their minor version.
 
+use serde_json::Value;
+
 use super::super::model::Schema;
 use crate::path::PathSegment;
-use serde_json::Value;
 
 /// Where in an object something happened.
 pub type Path = Vec<PathSegment>;

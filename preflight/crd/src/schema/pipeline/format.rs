@@ -6,13 +6,13 @@ mod network;
 mod time;
 mod uri;
 
-use digits::{is_base64, is_hex};
 use std::sync::OnceLock;
 
 pub(super) use self::time::is_date_time;
 use super::Server;
 use crate::names::{is_dns_label, is_dns_subdomain};
 use crate::schema::pattern::Pattern;
+use digits::{is_base64, is_hex};
 
 /// A format of strings that the server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Map;
-
-use super::*;
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::testing::Generator;
 use pushback_crd::schema::testing::edit::{edit, number};
+use serde_json::Map;
+
+use super::*;
 
 /// A definition with a random schema in `v1` and another in `v1beta1`.
 fn random(generator: &mut Generator) -> Value {

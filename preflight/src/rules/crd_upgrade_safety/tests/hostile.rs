@@ -1,11 +1,11 @@
 //! Definitions made to break the one that judges them: deep, wide, exponential. Each ends by its budgets, without a panic,
 //! and what was not proved is not passed as safe; the same input always gives the same bytes.
 
+use pushback_crd::schema::contain::{Proof, Spent, compare_and_count};
+use pushback_crd::schema::model::MAX_DEPTH;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use pushback_crd::schema::contain::{Proof, Spent, compare_and_count};
-use pushback_crd::schema::model::MAX_DEPTH;
 
 /// Wide enough to show what is quadratic, small enough for a debug build.
 const WIDE: usize = 1_000;
