@@ -240,10 +240,10 @@ fn add_resources(kinds: &mut Kinds, group: &str, version: &str, resources: Vec<C
     }
 }
 
-/// Two resources can answer with one kind (metrics APIs do); the first is the kind's own.
 /// Reads one answer as each of the forms that discovery has.
 #[cfg(fuzzing)]
 pub(super) fn read_any(kinds: &mut Kinds, body: &[u8]) {
+    use super::transport::parse;
     if let Ok(list) = parse::<GroupList>(body) {
         list.items.unwrap_or_default().into_iter().for_each(|group| add_aggregated(kinds, group));
         list.groups.unwrap_or_default().into_iter().for_each(|group| drop(by_preference(kinds, group)));
@@ -253,6 +253,7 @@ pub(super) fn read_any(kinds: &mut Kinds, body: &[u8]) {
     }
 }
 
+/// Two resources can answer with one kind (metrics APIs do); the first is the kind's own.
 fn add(kinds: &mut Kinds, kind: Kind) {
     if kinds.find(&kind.group, &kind.version, &kind.kind).is_none() {
         kinds.add(kind);
