@@ -1,6 +1,7 @@
 //! An admission webhook with a script: it allows, denies or patches what the API server asks about, and
 //! remembers what it was asked. It sees the objects of one namespace only, so that tests share a cluster.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub(crate) struct Webhook {
     port: u16,
     certificate_authority: String,
     asked: Arc<Mutex<Vec<Value>>>,
+    /// Its test is done with it: it allows everything.
+    dismissed: Arc<AtomicBool>,
 }
 
 /// A webhook configuration; deleted when this value is dropped.
@@ -54,11 +57,18 @@ impl Webhook {
     pub(crate) fn start(names: &[&str], script: impl Fn(&Value) -> Verdict + Send + Sync + 'static) -> Self {
         let asked = Arc::<Mutex<Vec<Value>>>::default();
         let remembered = Arc::clone(&asked);
+        let dismissed = Arc::<AtomicBool>::default();
+        let ignores = Arc::clone(&dismissed);
         let server = HttpsServer::start(names, move |Request { body, .. }| {
             let request = &body["request"];
-            remembered.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
             let mut response = json!({"uid": request["uid"], "allowed": true});
-            match script(request) {
+            let verdict = if ignores.load(Ordering::SeqCst) {
+                Verdict::Allow
+            } else {
+                remembered.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+                script(request)
+            };
+            match verdict {
                 Verdict::Allow => {}
                 Verdict::Deny(message) => {
                     response["allowed"] = json!(false);
@@ -73,7 +83,7 @@ impl Webhook {
             (200, json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}))
         });
         let (port, certificate_authority) = (server.port(), BASE64.encode(server.certificate_authority()));
-        Self { server: Some(server), port, certificate_authority, asked }
+        Self { server: Some(server), port, certificate_authority, asked, dismissed }
     }
 
     /// The `request`s of the AdmissionReviews so far.
@@ -157,6 +167,15 @@ pub(crate) fn configuration(form: Form, namespace: &str, client_config: &Value, 
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
         "metadata": {"name": namespace}, "webhooks": [webhook],
     })
+}
+
+impl Drop for Webhook {
+    fn drop(&mut self) {
+        // An API server goes on calling it for a while after its configuration is deleted, and would refuse what the
+        // next step of a test writes if nobody answered. So it listens until the process ends.
+        self.dismissed.store(true, Ordering::SeqCst);
+        std::mem::forget(self.server.take());
+    }
 }
 
 impl Drop for Registration<'_> {
