@@ -9,6 +9,7 @@ use crate::support::{TestCase, cases};
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: the_map_lists_the_rooms_in_their_order,
+        Nothing: the_picture_shows_the_rooms,
         Nothing: no_two_rooms_need_each_other,
     ]
 }
@@ -30,18 +31,38 @@ fn rooms(crate_root: &str) -> Vec<String> {
     names.map(|name| name.trim_end_matches(';').to_owned()).collect()
 }
 
-fn the_map_lists_the_rooms_in_their_order() {
+/// The rooms that the map lists, and what it says of the modules below them.
+fn map() -> (Vec<String>, String) {
     let map = read("docs/architecture.md");
     let (_, table) = map.split_once("## Rooms of `pushback`").expect("the heading of the rooms");
-    let (table, below) = table.split_once("Below them:").expect("what stands below the rooms");
-    let listed: Vec<&str> =
-        table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(room, _)| room).collect();
+    let (table, below) = table.split_once("Below them:").expect("the modules below the rooms");
+    let listed =
+        table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(room, _)| room.to_owned());
     let (below, _) = below.split_once("## ").expect("the next heading");
+    (listed.collect(), below.to_owned())
+}
+
+fn the_map_lists_the_rooms_in_their_order() {
+    let (listed, below) = map();
     let rooms = rooms("src");
     let (above, helpers): (Vec<&str>, Vec<&str>) =
         rooms.iter().map(String::as_str).partition(|room| !below.contains(&format!("`{room}`")));
     assert_eq!(listed, above);
     assert!(!helpers.is_empty());
+}
+
+/// Both the source of the picture and what was drawn from it.
+fn the_picture_shows_the_rooms() {
+    // Graphviz writes a hyphen as a reference.
+    let (source, picture) = (read("docs/architecture.dot"), read("docs/architecture.svg").replace("&#45;", "-"));
+    let (rooms, _) = map();
+    let missing: Vec<&String> =
+        rooms.iter().filter(|room| !source.contains(&format!("        {room} [label"))).collect();
+    assert!(missing.is_empty(), "docs/architecture.dot lacks {missing:?}");
+    let labels: Vec<&str> = source.split("label = \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(labels.len() > rooms.len());
+    let stale: Vec<&&str> = labels.iter().filter(|label| !picture.contains(&format!(">{}<", label))).collect();
+    assert!(stale.is_empty(), "dot -Tsvg docs/architecture.dot -o docs/architecture.svg: {stale:?}");
 }
 
 fn no_two_rooms_need_each_other() {
