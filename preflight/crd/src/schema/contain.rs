@@ -141,8 +141,9 @@ pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server)
 /// The schema as objects meet it on this server, where that is another one than is written.
 fn met(resource: &Resource<'_>, server: Server) -> Option<Schema> {
     let opened = resource.preserve_unknown_fields.then(|| resource.schema.opened());
-    let is_known = |format: &str, server| pipeline::format_is_valid(format, "", server).is_some();
-    let is_newer = |format: &str| !is_known(format, server) && is_known(format, Server::default());
+    let is_newer = |format: &str| {
+        !pipeline::is_known_format(format, server) && pipeline::is_known_format(format, Server::default())
+    };
     fn has_format(schema: &Schema, is_newer: &impl Fn(&str) -> bool) -> bool {
         schema.format.as_deref().is_some_and(is_newer) || schema.children().any(|inner| has_format(inner, is_newer))
     }

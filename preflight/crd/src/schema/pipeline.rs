@@ -18,7 +18,7 @@ use super::model::Schema;
 use crate::path::display_path;
 pub use admission::{Admission, Path, Resource, SchemaError, Server, Unevaluated};
 use admission::{Findings, MAX_OBJECT_DEPTH};
-pub use format::format_is_valid;
+pub use format::{format_is_valid, is_known_format};
 pub(super) use number::is_multiple;
 
 /// What it takes to create an object with all that it holds: a create request, and where `status` is a subresource, which

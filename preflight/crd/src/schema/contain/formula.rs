@@ -95,8 +95,7 @@ impl Types {
 }
 
 fn has_format_of_texts(schema: &Schema) -> bool {
-    let is_known = |format: &str| pipeline::format_is_valid(format, "", Server::default()).is_some();
-    schema.format.as_deref().is_some_and(is_known)
+    schema.format.as_deref().is_some_and(|format| pipeline::is_known_format(format, Server::default()))
 }
 
 /// How a schema is read.

@@ -324,6 +324,11 @@ fn verdicts() {
             "safe",
         ),
         (schema!("type": "string", "format": "email"), schema!("type": "string"), "breaking format"),
+        (
+            schema!("type": "string", "enum": ["Bob <a@b>"]),
+            schema!("type": "string", "enum": ["Bob <a@b>"], "format": "email"),
+            "unknown format enum ",
+        ),
         (schema!("type": "string"), schema!("type": "string", "format": "something-unknown"), "safe"),
         (schema!("type": "string", "format": "ipv4"), schema!("type": "string", "format": "ipv6"), "breaking format"),
         // Ownership.

@@ -156,26 +156,24 @@ pub(super) struct Texts<'s> {
 }
 
 impl Texts<'_> {
-    /// Whether a text meets the demands; `None` where a pattern cannot be read.
+    /// Whether a text meets the demands; `None` where a pattern cannot be read, or a format cannot be told.
     pub(super) fn admits(&self, text: &str) -> Option<bool> {
         if !self.length.holds(text.chars().count()) {
             return Some(false);
         }
-        let server = Server::default();
-        let valid = |format: &&str| pipeline::format_is_valid(format, text, server);
-        if self.formats.iter().any(|format| valid(format) == Some(false))
-            || self.not_formats.iter().any(|format| valid(format) != Some(false))
-        {
-            return Some(false);
-        }
-        for (patterns, wanted) in [(&self.matching, true), (&self.avoiding, false)] {
-            for text_of_pattern in patterns {
-                if Pattern::shared(text_of_pattern).ok()?.try_match(text)? != wanted {
-                    return Some(false);
-                }
+        let valid = |format: &&str| pipeline::format_is_valid(format, text, Server::default());
+        let matches = |pattern: &&str| Pattern::shared(pattern).ok()?.try_match(text);
+        let wanted = self.formats.iter().map(valid).chain(self.matching.iter().map(matches));
+        let unwanted = self.not_formats.iter().map(valid).chain(self.avoiding.iter().map(matches));
+        let mut is_known = true;
+        for answer in wanted.chain(unwanted.map(|answer| answer.map(|is| !is))) {
+            match answer {
+                Some(false) => return Some(false),
+                Some(true) => {}
+                None => is_known = false,
             }
         }
-        Some(true)
+        is_known.then_some(true)
     }
 
     /// A text that meets the demands and is none of `except`; not empty where that can be.
@@ -200,7 +198,7 @@ impl Texts<'_> {
 
     fn look_within(&self, except: &[Rc<Vec<Value>>], budget: &mut Budget) -> Outcome {
         let server = Server::default();
-        let is_known = |format: &&&str| pipeline::format_is_valid(format, "", server).is_some();
+        let is_known = |format: &&&str| pipeline::is_known_format(format, server);
         // A format that the server does not know lets everything in.
         let formats: Vec<&str> = self.formats.iter().filter(is_known).copied().collect();
         let not_formats: Vec<&str> = self.not_formats.iter().filter(is_known).copied().collect();

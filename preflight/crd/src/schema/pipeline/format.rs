@@ -81,10 +81,17 @@ const FORMATS: [(&str, u32, StringFormat); 27] = [
 /// Host names of letters and symbols of any script, with a top-level domain of letters where there is a dot.
 const HOSTNAME_PATTERN: &str = r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$";
 
-/// Whether `text` has the format; `None` where the server does not know it and lets everything through.
+/// Whether the server accepts `text` in this format; `None` where that is not known. A format that the server does not
+/// know accepts everything.
 #[must_use]
 pub fn format_is_valid(name: &str, text: &str, server: Server) -> Option<bool> {
-    StringFormat::named(name, server)?.is_valid(text)
+    StringFormat::named(name, server).map_or(Some(true), |format| format.is_valid(text))
+}
+
+/// Whether the server knows a format of strings by this name.
+#[must_use]
+pub fn is_known_format(name: &str, server: Server) -> bool {
+    StringFormat::named(name, server).is_some()
 }
 
 /// Whether the text matches; `None` where the pattern cannot be evaluated. A pattern that the server cannot read matches
@@ -117,7 +124,7 @@ impl StringFormat {
         Some(match self {
             Self::BsonObjectId => text.len() == 24 && is_hex(text),
             Self::Uri => uri::is_request_uri(text),
-            Self::Email => email::is_address(text),
+            Self::Email => return email::is_address(text),
             Self::Hostname => return is_hostname(text),
             Self::Ipv4 => network::is_ip_sloppy(text) && text.contains('.'),
             Self::Ipv6 => text.parse::<std::net::Ipv6Addr>().is_ok(),

@@ -76,31 +76,24 @@ fn each_format_takes_and_refuses_what_the_server_does() {
     );
     check(
         "email",
-        &["a@b", "Bob <a@b>", "\"q q\"@b", "a@[1.2.3.4]", "a@b (c)", "g:a@b;", "=?utf-8?q?a?= <a@b>", "\u{fc}@\u{fc}"],
-        &[
-            "",
-            "a",
-            "a@",
-            "@b",
-            ".a@b",
-            "a..b@c",
-            "a@b, c@d",
-            "<a@b",
-            "\"\"@b",
-            "g:;",
-            "a@[x]",
-            "=?utf-8?q??= <a@b>",
-            "=?x?q?a?= <a@b>",
-        ],
+        &["a@b", "a.b+c@d.example", "\u{fc}@\u{fc}"],
+        &["", "a", "a@", "@b", ".a@b", "a..b@c", "a@b@c", "g:;"],
     );
 }
 
 #[test]
 fn formats_that_the_server_does_not_know_let_everything_through() {
-    assert_eq!(format_is_valid("int32", "x", Server::default()), None);
-    assert_eq!(format_is_valid("DATE", "x", Server::default()), None);
-    assert_eq!(format_is_valid("k8s-short-name", "A", Server { minor: 33 }), None);
+    assert_eq!(format_is_valid("int32", "x", Server::default()), Some(true));
+    assert_eq!(format_is_valid("DATE", "x", Server::default()), Some(true));
+    assert_eq!(format_is_valid("k8s-short-name", "A", Server { minor: 33 }), Some(true));
     assert_eq!(format_is_valid("-da-te-", "x", Server::default()), Some(false));
+}
+
+#[test]
+fn more_than_a_plain_address_is_not_known() {
+    for text in ["Bob <a@b>", "\"q q\"@b", "a@[1.2.3.4]", "a@b (c)", "g:a@b;", "a@b, c@d", "=?x?q?a?= <a@b>", " a@b"] {
+        assert_eq!(format_is_valid("email", text, Server::default()), None, "{text:?}");
+    }
 }
 
 #[test]
