@@ -1,5 +1,7 @@
 //! Definitions that the API server would refuse, with the places at fault, their rules included: types and cost. What may be
 //! refused and cannot be decided here is told as such.
+//!
+//! Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`.
 
 mod keywords;
 mod path;

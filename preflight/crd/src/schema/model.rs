@@ -1,5 +1,7 @@
 //! A structural schema of `apiextensions.k8s.io`, one node: every keyword and `x-kubernetes-*` extension that decides
 //! what an object may hold, and a digest of that. Texts (`description`, `title`, `example`, `externalDocs`) are left out.
+//!
+//! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/structural.go` and `convert.go`.
 
 mod digest;
 mod properties;

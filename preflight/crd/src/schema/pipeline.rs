@@ -1,5 +1,8 @@
 //! What the API server does to a custom resource under a schema: prune, drop nulls, default, validate.
 //! It follows the server step by step and shares only the model with the containment proof, whose witnesses it checks.
+//!
+//! Order of the steps: k8s.io/apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (decoding: pruning,
+//! defaulting) and `pkg/registry/customresource/strategy.go` (validation).
 
 mod admission;
 pub(in crate::schema) mod apply;

@@ -1,5 +1,7 @@
 //! Walks the tree of a rule over an object, as the API server does: logical operators and macros absorb errors,
 //! everything else passes them on. Every step is counted against a budget.
+//!
+//! Follows the CEL specification, `doc/langdef.md`, section Evaluation, and cel-go `interpreter/interpretable.go`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! Cuts the text of a CEL rule into tokens: the literals with their escapes, names, and punctuation.
 //! Works on a text of bounded length and never looks back, so its time is linear.
+//!
+//! The grammar is that of the CEL specification, `doc/langdef.md`, section Syntax.
 
 use super::CelError;
 

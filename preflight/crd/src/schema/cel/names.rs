@@ -1,4 +1,6 @@
 //! How names of fields are written in rules: what CEL does not allow in a name is spelled out between underscores.
+//!
+//! Follows k8s.io/apiserver `pkg/cel/escaping.go`.
 
 /// Words that cannot be names of variables.
 pub(super) const RESERVED: [&str; 17] = [

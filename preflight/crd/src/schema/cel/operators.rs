@@ -1,5 +1,7 @@
 //! Equality, order and arithmetic, each with the API server's ideas of lists that are sets or maps.
 //! Numbers of different types compare by value, and add up only with their own kind.
+//!
+//! Follows cel-go `common/types` and, for lists, k8s.io/apiserver `pkg/cel/common/valuesunstructured.go`.
 
 use std::cmp::Ordering;
 use std::rc::Rc;

@@ -1,5 +1,8 @@
 //! Reads the tokens of a CEL rule into a tree, by precedence.
 //! Both its own recursion and the height of the tree are bounded, since rules come from files nobody vouches for.
+//!
+//! The grammar is that of the CEL specification, `doc/langdef.md`, section Syntax; macros as in cel-go
+//! `parser/macro.go`.
 
 use super::CelError;
 use super::lexer::{Token, tokens};

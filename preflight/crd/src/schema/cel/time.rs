@@ -1,4 +1,6 @@
 //! Dates, points in time and durations, read as Go reads them, in nanoseconds.
+//!
+//! Follows cel-go `common/types/timestamp.go` and `duration.go`.
 
 const SECOND: i128 = 1_000_000_000;
 

@@ -1,5 +1,7 @@
 //! Values of CEL, and how the API server makes them of JSON under a schema: formats become times and bytes, lists know
 //! that they are sets or maps, objects show only the fields that the schema declares.
+//!
+//! Follows k8s.io/apiserver `pkg/cel/common/valuesunstructured.go` (`UnstructuredToVal`).
 
 use std::net::IpAddr;
 use std::rc::Rc;

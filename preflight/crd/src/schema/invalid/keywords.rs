@@ -1,4 +1,7 @@
 //! The keywords that the API server decodes and the JSON types that it expects of them.
+//!
+//! The types are those of `JSONSchemaProps` in k8s.io/apiextensions-apiserver
+//! `pkg/apis/apiextensions/v1/types_jsonschema.go`.
 
 use serde_json::Value;
 

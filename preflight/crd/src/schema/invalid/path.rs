@@ -1,4 +1,7 @@
 //! Paths of fields as `fieldPath` of a rule and `selectableFields` write them: `.spec.size`, `.spec['a.b']`.
+//!
+//! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`ValidFieldPath`) and
+//! `pkg/apis/apiextensions/validation` (`selectableFields`).
 
 use serde_json::Value;
 

@@ -1,4 +1,7 @@
 //! The rules of one version: whether the API server compiles them, what they cost it at most, and the paths that they blame.
+//!
+//! Follows `ValidateCustomResourceDefinitionOpenAPISchema` and the cost limits in k8s.io/apiextensions-apiserver
+//! `pkg/apis/apiextensions/validation`.
 
 use std::rc::Rc;
 

@@ -1,4 +1,7 @@
 //! The schema of one version: the rules of structural schemas, of the keywords and extensions, and of defaults.
+//!
+//! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/validation.go`, `schema/defaulting/validation.go` and
+//! `pkg/apis/apiextensions/validation/validation.go`.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,7 @@
 //! Sets of code points: the names of Perl, POSIX and Unicode classes as Go knows them, and its simple case folding.
 //! The tables are those of regex-syntax, cut down to what Unicode 15.0 had assigned, which is what Go has.
+//!
+//! Follows Go's `regexp/syntax/perl_groups.go` and `unicode` tables.
 
 use std::sync::OnceLock;
 

@@ -1,5 +1,7 @@
 //! The grammar of RE2 with Perl flags, as Go's `regexp/syntax` reads it, limits included, into a tree that lives in
 //! one vector. Nothing here recurses.
+//!
+//! Follows Go's `regexp/syntax/parse.go`.
 
 mod bracket;
 mod escape;

@@ -1,5 +1,7 @@
 //! Server-side apply: before anything is validated it reads an object by the merge strategies of the schema, and fails for
 //! some objects that every other write is taken with.
+//!
+//! Follows sigs.k8s.io/structured-merge-diff `typed/validate.go` and `typed/helpers.go`.
 
 use serde_json::Value;
 

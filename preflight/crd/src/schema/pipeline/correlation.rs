@@ -1,5 +1,7 @@
 //! Which value of an old object belongs to a value of the new one, and whether the two are equal in the sense that lets
 //! an update keep what is invalid.
+//!
+//! Follows k8s.io/apiserver `pkg/cel/common/equality.go` (`CorrelatedObject`) and KEP-4008.
 
 use std::collections::BTreeMap;
 

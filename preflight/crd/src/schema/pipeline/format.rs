@@ -1,4 +1,7 @@
 //! The string formats that the API server enforces, each checked the way its libraries check it.
+//!
+//! Which formats: k8s.io/apiextensions-apiserver `pkg/apiserver/validation/formats.go`; how each is checked:
+//! k8s.io/kube-openapi `pkg/validation/strfmt/default.go`.
 
 mod digits;
 mod email;

@@ -1,4 +1,6 @@
 //! `x-kubernetes-list-type`: sets without equal items, maps without equal keys.
+//!
+//! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/listtype/validation.go`.
 
 use std::collections::BTreeMap;
 

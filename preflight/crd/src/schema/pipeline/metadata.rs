@@ -1,5 +1,7 @@
 //! `apiVersion`, `kind` and `metadata`, at the root and in embedded resources: the form that the server gives them, and
 //! what it accepts in them.
+//!
+//! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/objectmeta` (coercing and validation).
 
 use serde_json::{Map, Value};
 

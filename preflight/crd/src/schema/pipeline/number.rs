@@ -1,5 +1,8 @@
 //! Numbers as the API server computes with them: 64-bit integers where a number is written as one and fits, else 64-bit
 //! floats, with the conversions that the server makes between the two.
+//!
+//! Follows k8s.io/kube-openapi `pkg/validation/validate/values.go` (bounds, `MultipleOf`) and `type.go` (which numbers
+//! are integers).
 
 use serde_json::Number;
 

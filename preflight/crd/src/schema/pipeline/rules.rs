@@ -1,4 +1,6 @@
 //! `x-kubernetes-validations`: which rules the server evaluates on which values, and which failures it forgives.
+//!
+//! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`; what is forgiven: KEP-4008.
 
 use serde_json::Value;
 

@@ -1,5 +1,8 @@
 //! What happens to an object when it is decoded, before anything is validated: unknown fields and stray nulls go,
 //! metadata is brought into its form, defaults are filled in.
+//!
+//! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/pruning/algorithm.go` and
+//! `schema/defaulting/algorithm.go`.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,7 @@
 //! The keywords of a schema against a value, one by one and with every oddity of the server's validator.
+//!
+//! Follows k8s.io/kube-openapi `pkg/validation/validate` (`schema.go`, `type.go`, `values.go`, `object_validator.go`,
+//! `slice_validator.go`).
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,7 @@
 //! A rule as the API server's checker sees it: macros are loops, operators are calls. Every node has a number, by which
 //! types and sizes are kept.
+//!
+//! Follows cel-go `parser/macro.go` and `ext/comprehensions.go`.
 
 use super::super::syntax::{Expression, Node};
 

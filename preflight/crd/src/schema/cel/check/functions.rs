@@ -1,5 +1,8 @@
 //! The functions and operators that rules of Kubernetes 1.36 may call, with their overloads, in the order in which the API
 //! server's checker tries them.
+//!
+//! Follows cel-go `common/stdlib/standard.go` and k8s.io/apiserver `pkg/cel/environment/base.go` (which libraries there
+//! are) and `pkg/cel/library`.
 
 use super::types::Type;
 

@@ -1,4 +1,6 @@
 //! Functions on lists: Kubernetes' own (sums, extremes, positions), CEL's list extension, and lists taken as sets.
+//!
+//! Follows k8s.io/apiserver `pkg/cel/library/lists.go`, cel-go `ext/lists.go` and `ext/sets.go`.
 
 use std::cmp::Ordering;
 use std::rc::Rc;

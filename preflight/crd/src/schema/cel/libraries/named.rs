@@ -1,5 +1,7 @@
 //! The format library: names, labels and the like that a rule checks by the name of the format.
 //! `validate` answers with messages; only whether there are any is known here.
+//!
+//! Follows k8s.io/apiserver `pkg/cel/library/format.go`.
 
 use std::rc::Rc;
 

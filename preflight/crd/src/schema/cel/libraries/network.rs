@@ -1,4 +1,6 @@
 //! Addresses, networks and URLs. Addresses read as Go reads them: no zones, no leading zeros, and no IPv4 written as IPv6.
+//!
+//! Follows k8s.io/apiserver `pkg/cel/library/ip.go`, `cidr.go` and `urls.go`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,4 +1,6 @@
 //! Quantities such as `500m` and `1.5Gi`, exact to the nano as the server keeps them.
+//!
+//! Follows k8s.io/apiserver `pkg/cel/library/quantity.go` and k8s.io/apimachinery `pkg/api/resource/quantity.go`.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,6 @@
 //! Regular expressions: `matches`, `find` and `findAll`, in the grammar of the server.
+//!
+//! Follows k8s.io/apiserver `pkg/cel/library/regex.go`.
 
 use std::rc::Rc;
 

@@ -1,4 +1,6 @@
 //! Semantic versions, version 2.0.0 to the letter unless the rule asks for a lenient reading.
+//!
+//! Follows k8s.io/apiserver `pkg/cel/library/semverlib.go` and semver.org 2.0.0.
 
 use std::cmp::Ordering;
 use std::rc::Rc;

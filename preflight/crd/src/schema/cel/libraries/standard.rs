@@ -1,4 +1,6 @@
 //! CEL's own functions: sizes, tests on texts, conversions between types, parts of times, and optional values.
+//!
+//! Follows cel-go `common/stdlib/standard.go` and `cel/library.go` (optional values).
 
 use std::rc::Rc;
 

@@ -1,4 +1,6 @@
 //! The strings library, version 2: everything counts in code points.
+//!
+//! Follows cel-go `ext/strings.go`.
 
 use super::super::evaluate::{Evaluator, Outcome, Stop};
 use super::super::value::Value;

@@ -1,4 +1,6 @@
 //! Classes in brackets, in which only `]`, `\`, `-`, `^` and `[:` can mean something.
+//!
+//! Follows Go's `regexp/syntax/parse.go`, `parseClass`.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 

@@ -1,4 +1,6 @@
 //! What follows a backslash: code points by number, looks, quoted text, and classes by name.
+//!
+//! Follows Go's `regexp/syntax/parse.go`, `parseEscape`.
 
 use regex_syntax::hir::ClassUnicode;
 

@@ -1,5 +1,7 @@
 //! `email`: a plain address such as `a.b@example.com`. What else Go's `net/mail` reads (display names, quotes, comments,
 //! groups, addresses in brackets) is not known here.
+//!
+//! Called by `IsEmail` in k8s.io/kube-openapi `pkg/validation/strfmt/default.go`.
 
 /// Whether the text is an address; `None` where only a full parser of RFC 5322 could tell.
 pub(super) fn is_address(text: &str) -> Option<bool> {

@@ -1,4 +1,6 @@
 //! `ipv4`, `cidr` and `mac`. Addresses may have leading zeros, which newer parsers refuse.
+//!
+//! Follows k8s.io/kube-openapi `pkg/validation/strfmt/default.go` and k8s.io/utils `net/parse.go`.
 
 /// Leading digits of a number, as the server's older parser reads them: the number and how long it is.
 fn number(text: &str, radix: u32) -> Option<(u32, usize)> {

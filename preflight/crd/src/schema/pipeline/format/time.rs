@@ -1,4 +1,6 @@
 //! `date`, `date-time` and `duration`.
+//!
+//! Follows k8s.io/kube-openapi `pkg/validation/strfmt` (`date.go`, `time.go`, `duration.go`).
 
 /// `2006-01-02`, a day that exists.
 pub(super) fn is_date(text: &str) -> bool {

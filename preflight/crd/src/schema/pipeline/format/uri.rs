@@ -1,4 +1,6 @@
 //! `uri`: what Go's `net/url` accepts as the target of a request.
+//!
+//! Follows Go's `net/url`, `ParseRequestURI`.
 
 use std::net::Ipv6Addr;
 
