@@ -7,15 +7,18 @@ pub mod answer;
 mod bindings;
 pub mod body;
 mod build;
-pub mod compare;
+mod compare;
+mod compared;
 pub mod conflicts;
 pub mod desired;
 pub mod diff;
+pub mod digest;
 mod estimate;
 pub mod fields;
 pub mod graph;
 #[cfg(test)]
 mod growth;
+pub mod guard;
 pub mod live;
 mod missing;
 mod misspelt;
@@ -67,7 +70,7 @@ pub struct Planned {
     /// Remarks for people.
     pub notes: Vec<String>,
     /// Digest of the manifest, for the inventory.
-    pub manifest_digest: compare::BodyDigest,
+    pub manifest_digest: digest::BodyDigest,
     /// Whether it is waited for.
     pub wait: bool,
 }
@@ -246,6 +249,6 @@ pub fn entry(planned: &Planned, live: &serde_json::Value) -> Entry {
         version: planned.change.object.version.clone(),
         uid: live.uid().to_owned(),
         manifest_digest: planned.change.desired.as_deref().map(digest).unwrap_or_default(),
-        live_digest: compare::live_digest(live),
+        live_digest: digest::live_digest(live),
     }
 }

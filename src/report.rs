@@ -19,5 +19,7 @@ pub mod words;
 #[cfg(test)]
 mod fixture;
 
-pub use live::render::{DiffStyle, Format, RenderOptions, Reporter, system_clock};
+pub use live::options::{DiffStyle, Format, RenderOptions};
+pub use live::renderer::system_clock;
+pub use live::reporter::Reporter;
 pub use theme::{ColorChoice, Theme};

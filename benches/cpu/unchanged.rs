@@ -16,7 +16,7 @@ use pushback::config::Config;
 use pushback::manifest::yaml::{Limits, load};
 use pushback::manifest::{InputWarning, Manifest};
 use pushback::plan::body::{self, Stamp};
-use pushback::plan::compare::{digest, live_digest};
+use pushback::plan::digest::{digest, live_digest};
 use pushback::plan::desired::{Desired, Placement, prepare};
 use pushback::plan::{Options, Plan, Request, build};
 use pushback_preflight::{ObjectExt, ObjectRef};

@@ -28,7 +28,7 @@ use crate::cluster::{
 use crate::config::mask::Masker;
 use crate::event::{Awaited, Event, Events, WaitOutcome};
 use crate::plan::takeover::Takeover;
-use crate::plan::{Planned, annotations, compare};
+use crate::plan::{Planned, annotations, guard};
 
 /// How long the server may take to serve a changed definition; longer, and the object itself is wrong.
 const DEFINITION_LAG: Duration = Duration::from_secs(15);
@@ -240,7 +240,7 @@ impl Writer {
     /// Creates an object, and never takes over one that somebody else has created since the plan was made.
     async fn write_new(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
         let body = planned.change.desired.as_deref().unwrap_or(&Value::Null);
-        let only_new = if self.cluster.capabilities().server { compare::only_new(body) } else { body.clone() };
+        let only_new = if self.cluster.capabilities().server { guard::only_new(body) } else { body.clone() };
         // Of one that is there already by now, the write itself says more.
         let expected = match self.expected(planned, address, &only_new, None).await {
             Err(Failure::Cluster(error)) if error.kind == ErrorKind::Conflict => planned.change.result.clone(),
@@ -257,7 +257,7 @@ impl Writer {
                 }
                 // It is ours: an earlier attempt got through, and its answer was lost.
                 self.allowed()?;
-                self.cluster.apply(address, &compare::guard(body, &seen), options(planned)).await
+                self.cluster.apply(address, &guard::guard(body, &seen), options(planned)).await
             }
             other => other,
         };
@@ -305,7 +305,7 @@ impl Writer {
             self.seen_intent(planned, address, body, &written.object, Compare::Places).await?;
             (state.live, state.takeover) = (Some(written.object), None);
         }
-        let guarded = state.live.as_deref().map_or_else(|| body.clone(), |live| compare::guard(body, live));
+        let guarded = state.live.as_deref().map_or_else(|| body.clone(), |live| guard::guard(body, live));
         let expected = self.expected(planned, address, &guarded, state.live.as_ref()).await?;
         self.allowed()?;
         let written = self.cluster.apply(address, &guarded, options(planned)).await.map_err(Failure::Cluster)?;

@@ -12,7 +12,7 @@ use super::reports::{Reports, StandardOutput};
 use super::screen::HeldDocument;
 use crate::apply::engine;
 use crate::cluster::ConnectOptions;
-use crate::manifest::collect::LoadOptions;
+use crate::manifest::LoadOptions;
 use crate::plan::UpdateStrategy;
 use crate::report::DiffStyle;
 use crate::report::check::file::ReportSpec;

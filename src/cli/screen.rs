@@ -13,7 +13,7 @@ use crate::manifest::shown_input;
 use crate::report::check::file::Document;
 use crate::report::escape::{terminal_safe, without_commands};
 use crate::report::live::prompt;
-use crate::report::live::render::renderer;
+use crate::report::live::reporter::renderer;
 use crate::report::output::Output;
 use crate::report::{ColorChoice, DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, system_clock};
 use crate::run::Run;

@@ -1,6 +1,7 @@
 //! All inputs of a run as one: objects with an identity each, Config documents, warnings; or every error at once.
 
 mod normalize;
+mod path;
 mod validate;
 
 use std::collections::HashMap;
@@ -10,12 +11,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pushback_preflight::operator::written;
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, PathSegment, Positions, parallel};
+use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions, parallel};
 use serde_json::Value;
 
-use super::source::{self, error_in};
-use super::yaml::{self, Document, Limits, Spent};
-use super::{Input, InputError, InputWarning, Manifest};
+use super::input::{Input, InputError, InputWarning, Manifest, error_in};
+use super::limits::{Limits, Spent, size};
+use super::options::LoadOptions;
+use super::source;
+use super::yaml::{self, Document};
 
 /// The label of ConfigMaps that carry a Config document.
 const CONFIG_LABEL: &str = "kapp.k14s.io/config";
@@ -30,42 +33,6 @@ const ALLOW_EMPTY: &str = "To go on with no objects at all, say --dangerous-allo
 
 /// Bytes of a file that holds a model, as the original limits it; people write it.
 const MAX_MODEL_BYTES: usize = 1 << 20;
-
-/// How inputs are read.
-#[derive(Clone, Debug)]
-pub struct LoadOptions {
-    /// An input without a single object is no error.
-    pub allow_empty: bool,
-    /// Documents that are operator models are kept as such; else they are objects that lack everything.
-    pub models: bool,
-    /// `http://` URLs are fetched.
-    pub allow_http: bool,
-    /// Symbolic links in a directory may lead out of it.
-    pub follow_links: bool,
-    /// A git ref that does not have the path yet holds nothing; a warning says so.
-    pub may_be_absent: bool,
-    /// What standard input holds, where it is not the process's own.
-    pub stdin: Option<Vec<u8>>,
-    /// Limits of each file, and of what they hold together.
-    pub limits: Limits,
-    /// Bytes of all files together.
-    pub total_bytes: usize,
-}
-
-impl Default for LoadOptions {
-    fn default() -> Self {
-        Self {
-            allow_empty: false,
-            models: false,
-            allow_http: false,
-            follow_links: false,
-            may_be_absent: false,
-            stdin: None,
-            limits: Limits::default(),
-            total_bytes: 256 << 20,
-        }
-    }
-}
 
 /// Reads what `-f` names: objects in input order, each identity once. The default namespace is not applied.
 ///
@@ -161,7 +128,7 @@ impl Collector {
                 Ok(bytes) => {
                     total += bytes.len();
                     if total > options.total_bytes {
-                        let limit = super::size(options.total_bytes);
+                        let limit = size(options.total_bytes);
                         let message = format!("with this file the input is larger than {limit}, the limit of all");
                         self.errors.push(error_in(&name, message, &["Deploy it as several apps."]));
                         break;
@@ -221,7 +188,7 @@ impl Collector {
     fn model(&mut self, document: Document, file_bytes: usize) {
         let Document { value, positions } = document;
         if file_bytes > MAX_MODEL_BYTES {
-            let message = format!("larger than {}, the limit of a file with a model", super::size(MAX_MODEL_BYTES));
+            let message = format!("larger than {}, the limit of a file with a model", size(MAX_MODEL_BYTES));
             let hint = "Split it: documents of one operator are merged.";
             return self.errors.push(error_in(positions.file(), message, &[hint]));
         }
@@ -383,11 +350,6 @@ fn nothing_found(inputs: &[String], empty_directories: &[String]) -> InputError 
             &["Did the command that made them fail?"],
         ),
     }
-}
-
-/// A path below `metadata`, or any other.
-fn path(segments: &[&str]) -> Vec<PathSegment> {
-    segments.iter().map(|&segment| segment.into()).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::yaml::Limits;
+use super::limits::Limits;
 
 /// A file as it was read.
 #[derive(Debug)]

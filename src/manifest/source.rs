@@ -1,20 +1,20 @@
 //! What `-f` names: files, directories, git refs, URLs and standard input, found first, then read one by one.
 //! Nothing that is no regular file is opened, except pipes that the shell has already opened.
 
-pub(super) mod fetch;
+mod fetch;
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::Position;
 use url::Url;
 
-use super::InputError;
-use super::collect::LoadOptions;
 use super::files::is_manifest;
 use super::git::GitTree;
+use super::input::{InputError, error_in};
+use super::limits::{read_limited, size};
+use super::options::LoadOptions;
 
 /// Directories below a directory that is given.
 const MAX_DIRECTORY_DEPTH: usize = 64;
@@ -49,10 +49,10 @@ pub(super) struct Found {
     pub(super) errors: Vec<InputError>,
 }
 
-/// An error that knows no more than the input's name.
-pub(super) fn error_in(name: &str, message: impl Into<String>, hints: &[&str]) -> InputError {
-    let position = Position { file: name.to_owned(), line: 0, column: 0 };
-    InputError { message: message.into(), position, hints: hints.iter().map(|&hint| hint.to_owned()).collect() }
+/// An input as it may be shown, however it is written: a URL without user, password, query and fragment.
+#[must_use]
+pub fn shown_input(input: &str) -> String {
+    if input.contains("://") { fetch::without_secrets(input) } else { input.to_owned() }
 }
 
 /// Finds what `inputs` name, in their order; files of a directory are sorted by path.
@@ -288,19 +288,11 @@ impl Source {
         bytes.ok_or_else(|| {
             error_in(
                 &self.name,
-                format!("larger than {}, the limit of one input", super::size(limit)),
+                format!("larger than {}, the limit of one input", size(limit)),
                 &["Split it, or check that it is the right one."],
             )
         })
     }
-}
-
-/// All bytes, or `None` where there are more than `limit`.
-fn read_limited(reader: &mut dyn Read, limit: usize) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(limit).unwrap_or(u64::MAX);
-    reader.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= limit).then_some(bytes))
 }
 
 /// Opens without waiting, should a pipe have taken the file's place.

@@ -10,8 +10,9 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::body::Body;
-use super::compare::{Compared, free_name, is_of_a_free_name, only_new};
+use super::compared::Compared;
 use super::desired::Desired;
+use super::guard::{free_name, is_of_a_free_name, only_new};
 use super::live::Live;
 use crate::cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind, Kind};
 

@@ -1,7 +1,7 @@
 //! kapp's annotations on an object: how it is created, updated, deleted, ordered and waited for.
 //! One that is not supported is an error, never ignored.
 
-use pushback_preflight::{PathSegment, Positions};
+use pushback_preflight::{Operation, PathSegment, Positions};
 use serde_json::Value;
 
 use crate::manifest::InputError;
@@ -69,6 +69,14 @@ pub enum UpdateStrategy {
 }
 
 impl UpdateStrategy {
+    /// The operation of an update that is done so.
+    pub(super) fn operation(self) -> Operation {
+        match self {
+            Self::AlwaysReplace => Operation::Replace,
+            Self::Apply | Self::FallbackOnReplace | Self::Skip => Operation::Update,
+        }
+    }
+
     /// The strategy of that name; server-side apply for any other.
     #[must_use]
     pub fn of(name: &str) -> Self {

@@ -5,8 +5,8 @@ use pushback_preflight::source::display_path;
 use pushback_preflight::{ObjectRef, PathSegment};
 use serde_json::{Value, json};
 
-use super::compare::own_entry;
 use super::diff::{self, DiffOptions, DiffSegment};
+use super::digest::own_entry;
 use super::fields;
 
 /// Whether an object is a CustomResourceDefinition.

@@ -1,128 +1,31 @@
 //! Wanted against live, one object: unchanged by what the record knows, or by what the server's dry-run answers.
 
+mod context;
 mod continued;
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use pushback_preflight::{ObjectExt, ObjectKey, Operation, TakenFrom, Verification};
+use pushback_preflight::{ObjectExt, Operation, Verification};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use super::absent::Absent;
-use super::aggregated::{self, Aggregated};
+pub(super) use self::context::{Context, TakeOver};
+use super::aggregated;
 use super::annotations::UpdateStrategy;
-use super::body::{self, Body, Stamp};
+use super::body::{self, Body};
+use super::compared::Compared;
 use super::conflicts;
 use super::desired::Desired;
-use super::diff::{self, DiffOptions, FieldChange};
+use super::diff::{self, DiffOptions};
+use super::digest::{BodyDigest, digest, is_secret, own_entry};
 use super::estimate;
-use super::fields::{self, ManagerEntry};
-use super::takeover::{self, Takeover};
-use crate::app::claims::Claims;
-use crate::app::identity::{APP_LABEL, hex};
-use crate::app::inventory::Inventory;
-use crate::cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind, FIELD_MANAGER};
-use crate::config::mask::Masker;
+use super::fields;
+use super::guard::{guard, refusal_as_new};
+use super::takeover;
+use crate::app::identity::APP_LABEL;
+use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER};
 
 /// How often an object that changes while it is compared is read again.
 const CONFLICTS: u32 = 5;
-
-/// What one object's comparison came to, before it is known what the rest of the set explains.
-#[derive(Debug)]
-pub(super) struct Compared {
-    pub(super) operation: Operation,
-    pub(super) body: Option<Arc<Value>>,
-    pub(super) live: Option<Arc<Value>>,
-    pub(super) result: Option<Arc<Value>>,
-    pub(super) verification: Verification,
-    pub(super) takeover: Option<Takeover>,
-    /// Whose fields it takes over.
-    pub(super) taken_from: Vec<TakenFrom>,
-    pub(super) fields: Vec<FieldChange>,
-    pub(super) notes: Vec<String>,
-    pub(super) warnings: Vec<String>,
-    pub(super) manifest_digest: BodyDigest,
-    /// The server's refusal.
-    pub(super) refused: Option<ClusterError>,
-    /// The server refuses the change, and would take the same object as a new one.
-    pub(super) only_as_new: bool,
-    /// What has to go first, by what the refusal says.
-    pub(super) after: Vec<ObjectKey>,
-    /// The server must not be asked in dry-run, or cannot be.
-    pub(super) unaskable: bool,
-    /// Where the server was asked instead, its namespace being absent.
-    pub(super) elsewhere: Option<Address>,
-    /// Label value of the app that owns the live object, where it is another one.
-    pub(super) foreign_app: Option<String>,
-}
-
-impl Compared {
-    pub(super) fn new(operation: Operation) -> Self {
-        Self {
-            operation,
-            body: None,
-            live: None,
-            result: None,
-            verification: Verification::NotNeeded,
-            takeover: None,
-            taken_from: Vec::new(),
-            fields: Vec::new(),
-            notes: Vec::new(),
-            warnings: Vec::new(),
-            manifest_digest: BodyDigest::default(),
-            refused: None,
-            only_as_new: false,
-            after: Vec::new(),
-            unaskable: false,
-            elsewhere: None,
-            foreign_app: None,
-        }
-    }
-}
-
-/// Apps whose objects may be taken over.
-#[derive(Clone, Debug)]
-pub(super) enum TakeOver {
-    /// Nobody's.
-    None,
-    /// Everybody's.
-    Any,
-    /// Of apps with these label values.
-    Labels(BTreeSet<String>),
-}
-
-impl TakeOver {
-    pub(super) fn allows(&self, label_value: &str) -> bool {
-        match self {
-            Self::None => false,
-            Self::Any => true,
-            Self::Labels(labels) => labels.contains(label_value),
-        }
-    }
-}
-
-/// What comparing needs beside the object.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Context<'a> {
-    pub(super) cluster: &'a dyn Cluster,
-    pub(super) stamp: &'a Stamp<'a>,
-    pub(super) masker: &'a Masker,
-    pub(super) inventory: &'a Inventory,
-    /// Digests of the inventory may be used.
-    pub(super) trust_digests: bool,
-    /// What other apps own, where nothing is stamped.
-    pub(super) claims: &'a Claims,
-    /// Whose objects may be taken over.
-    pub(super) take_over: &'a TakeOver,
-    /// Which kinds other servers serve.
-    pub(super) aggregated: &'a Aggregated,
-    /// Namespaces that the set brings and the cluster lacks.
-    pub(super) absent: &'a Absent,
-    /// What the set's autoscalers scale.
-    pub(super) autoscaled: &'a BTreeSet<ObjectKey>,
-}
 
 /// Compares one object.
 ///
@@ -312,7 +215,7 @@ async fn with_state(
             compared.warnings = written.warnings;
             compared.fields = diff::diff(&live, &written.object, &DiffOptions::default());
             if !compared.fields.is_empty() || own_fields_differ(&live, &written.object) {
-                compared.operation = written_by(desired.strategies.update);
+                compared.operation = desired.strategies.update.operation();
                 compared.verification = Verification::Server;
             }
             compared.result = Some(written.object);
@@ -345,13 +248,6 @@ async fn with_state(
     Ok(compared)
 }
 
-fn written_by(strategy: UpdateStrategy) -> Operation {
-    match strategy {
-        UpdateStrategy::AlwaysReplace => Operation::Replace,
-        UpdateStrategy::Apply | UpdateStrategy::FallbackOnReplace | UpdateStrategy::Skip => Operation::Update,
-    }
-}
-
 /// Whether the app has made the object its own already: by its label, or in a directory by the record.
 fn is_known(context: Context<'_>, desired: &Desired, live: &Value) -> bool {
     match context.stamp.label_value {
@@ -364,61 +260,6 @@ fn is_known(context: Context<'_>, desired: &Desired, live: &Value) -> bool {
 async fn can_be_created(context: Context<'_>, desired: &Desired, address: &Address) -> bool {
     let body = body::build(desired, None, context.stamp).value;
     refusal_as_new(context.cluster, address, Arc::unwrap_or_clone(body)).await.is_none()
-}
-
-/// Why the server would not take an object where there is none yet. It is asked with a name that is free.
-pub async fn refusal_as_new(cluster: &dyn Cluster, address: &Address, mut body: Value) -> Option<ClusterError> {
-    let free = Address { name: free_name(&address.name, &body), ..address.clone() };
-    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("name".to_owned(), free.name.as_str().into());
-    }
-    let options = ApplyOptions { dry_run: true, force: true, strict: true };
-    let mut error = cluster.apply(&free, &body, options).await.err()?;
-    let passes = match error.kind {
-        // Some kinds insist on names, and what the old object holds is free once it is gone.
-        ErrorKind::Invalid => !error.causes.is_empty() && error.causes.iter().all(is_of_a_free_name),
-        // A permission for one name is none for another.
-        ErrorKind::Forbidden => true,
-        _ => false,
-    };
-    error.rewrite(|text| text.replace(&free.name, &address.name));
-    (!passes).then_some(error)
-}
-
-/// A name that nobody has, for a question about an object.
-pub(super) fn free_name(name: &str, body: &Value) -> String {
-    let stem: String = name.chars().take(40).collect();
-    let digest = digest(body);
-    format!("{}-{}", stem.trim_end_matches(['-', '.']), &digest[..8])
-}
-
-/// Whether a refusal is about the free name, or about what the object itself holds under its own.
-pub(super) fn is_of_a_free_name(cause: &Cause) -> bool {
-    cause.field == "metadata.name"
-        || cause.message.contains("provided port is already allocated")
-        || cause.message.contains("provided IP is already allocated")
-}
-
-/// The body with the uid and resourceVersion that it was planned against.
-#[must_use]
-pub fn guard(body: &Value, live: &Value) -> Value {
-    let mut guarded = body.clone();
-    if let Some(metadata) = guarded.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("uid".to_owned(), live.uid().into());
-        metadata.insert("resourceVersion".to_owned(), live.resource_version().into());
-    }
-    guarded
-}
-
-/// The body for an object that must not exist yet. An apply with a resourceVersion creates what is absent and is
-/// refused where the object has another one; no object has version 1, which is that of an empty store.
-#[must_use]
-pub fn only_new(body: &Value) -> Value {
-    let mut guarded = body.clone();
-    if let Some(metadata) = guarded.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("resourceVersion".to_owned(), "1".into());
-    }
-    guarded
 }
 
 /// Nothing was applied by others, nothing is wanted anew: no request needed.
@@ -469,104 +310,8 @@ fn same_secret(owned: &Value, body: &Value) -> bool {
             .all(|pointer| body.pointer(pointer).is_none() || owned.pointer(pointer) == body.pointer(pointer))
 }
 
-/// Whether it is a core Secret.
-#[must_use]
-pub fn is_secret(object: &Value) -> bool {
-    object.text("/kind") == "Secret" && object.text("/apiVersion") == "v1"
-}
-
-/// The [`digest`] of a body, worked out when it is first asked for: what is only looked at is recorded nowhere.
-#[derive(Clone, Debug, Default)]
-pub struct BodyDigest(OnceLock<String>);
-
-impl BodyDigest {
-    /// The digest; `body` is the same each time.
-    pub fn of(&self, body: &Value) -> &str {
-        self.0.get_or_init(|| digest(body))
-    }
-}
-
-/// Digest of a value, independent of key order: 32 hexadecimal digits. Empty for Secrets.
-#[must_use]
-pub fn digest(value: &Value) -> String {
-    let mut text = String::new();
-    if is_secret(value) {
-        // The shape alone: which keys there are, not what they hold.
-        let mut shape = value.clone();
-        if let Some(data) = shape.get_mut("data").and_then(Value::as_object_mut) {
-            data.values_mut().for_each(|value| *value = Value::Null);
-        }
-        state(&shape, &mut text);
-    } else {
-        state(value, &mut text);
-    }
-    hex(&Sha256::digest(text)[..16])
-}
-
-/// Writes down what a value says, so that no two values read alike.
-fn state(value: &Value, text: &mut String) {
-    // Writing to a text does not fail.
-    match value {
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by(|left, right| left.0.cmp(right.0));
-            let _ = write!(text, "{{{}", entries.len());
-            for (key, value) in entries {
-                let _ = write!(text, "{}:", key.len());
-                text.push_str(key);
-                state(value, text);
-            }
-        }
-        Value::Array(items) => {
-            let _ = write!(text, "[{}", items.len());
-            items.iter().for_each(|item| state(item, text));
-        }
-        Value::String(inner) => {
-            let _ = write!(text, "\"{}:", inner.len());
-            text.push_str(inner);
-        }
-        other => {
-            let _ = write!(text, "{other};");
-        }
-    }
-}
-
-/// Digest of the live values that we own, for the inventory; empty for Secrets and where it cannot be told.
-#[must_use]
-pub fn live_digest(live: &Value) -> String {
-    if is_secret(live) {
-        return String::new();
-    }
-    own_entry(live).map(|own| digest(&fields::project(&own.fields, live))).unwrap_or_default()
-}
-
 /// Whether our own entry would change although no value does: adoption, or a field that is given up.
 fn own_fields_differ(live: &Value, result: &Value) -> bool {
     let own = |object: &Value| own_entry(object).map(|entry| (entry.owner.api_version, entry.fields));
     own(live) != own(result)
-}
-
-/// What we have applied of an object.
-pub(super) fn own_entry(object: &Value) -> Option<ManagerEntry> {
-    let managers = fields::managers(object).ok()?;
-    managers.into_iter().find(|entry| entry.owner.manager == FIELD_MANAGER && entry.owner.operation == "Apply")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_digest_does_not_depend_on_key_order_and_tells_values_apart() {
-        assert_eq!(digest(&json!({"a": 1, "b": [1, "x"]})), digest(&json!({"b": [1, "x"], "a": 1})));
-        assert_ne!(digest(&json!({"a": "1"})), digest(&json!({"a": 1})));
-        assert_ne!(digest(&json!(["ab", "c"])), digest(&json!(["a", "bc"])));
-    }
-
-    #[test]
-    fn the_digest_of_a_secret_says_nothing_of_its_values() {
-        let secret = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "data": {"key": value}});
-        assert_eq!(digest(&secret("YQ==")), digest(&secret("Yg==")));
-        assert_eq!(live_digest(&secret("YQ==")), "");
-    }
 }

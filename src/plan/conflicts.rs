@@ -5,7 +5,7 @@ use pushback_preflight::source::display_path;
 use pushback_preflight::{Operation, PathSegment, TakenField, TakenFrom};
 use serde_json::Value;
 
-use super::compare::Compared;
+use super::compared::Compared;
 use super::diff::{FieldChange, Masked};
 use super::fields::{self, Element, ManagerEntry, Owner};
 use super::takeover;

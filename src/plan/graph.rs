@@ -9,21 +9,9 @@ mod rule;
 use std::collections::HashMap;
 use std::fmt;
 
-pub use order::Order;
-pub use rule::{Position, Rule, parse_rule};
-
-use incremental::Acyclic;
-
-/// What a change does, as far as ordering is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum NodeOperation {
-    /// The object is there afterwards.
-    Upsert,
-    /// The object is gone afterwards.
-    Delete,
-    /// Nothing is done; the node takes no part in ordering.
-    None,
-}
+use self::incremental::Acyclic;
+pub use self::order::Order;
+pub use self::rule::{NodeOperation, Position, Rule, parse_rule};
 
 /// One change. Its index in the input is its identity everywhere in this module.
 #[derive(Clone, Debug, PartialEq, Eq)]

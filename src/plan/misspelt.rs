@@ -7,8 +7,9 @@ use pushback_preflight::Finding;
 use serde_json::Value;
 
 use super::absent;
-use super::compare::{Compared, guard};
+use super::compared::Compared;
 use super::desired::Desired;
+use super::guard::guard;
 use super::refusal;
 use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind};
 use crate::config::path;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_preflight::{ObjectExt, Operation};
 
-use super::compare::{Compared, TakeOver};
+use super::compare::TakeOver;
+use super::compared::Compared;
 use super::desired::Desired;
 use super::{PlanError, Planned};
 use crate::app::identity::APP_LABEL;

@@ -17,7 +17,7 @@ use crate::event::{
 };
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Excerpt;
-use crate::report::live::render::{Clock, Moment};
+use crate::report::live::renderer::{Clock, Moment};
 
 /// Two streams whose text can be looked at.
 #[derive(Clone, Debug, Default)]

@@ -3,9 +3,11 @@
 pub mod end_text;
 pub mod json;
 pub mod moving;
+pub mod options;
 pub mod plain;
 pub mod plan_text;
 pub mod progress;
 pub mod prompt;
-pub mod render;
+pub mod renderer;
+pub mod reporter;
 pub mod tty;

@@ -11,7 +11,7 @@ use super::connect::ClusterOptions;
 use super::error::CommandError;
 use crate::apply::engine;
 use crate::check::report::CheckReport;
-use crate::manifest::collect::LoadOptions;
+use crate::manifest::LoadOptions;
 use crate::plan::UpdateStrategy;
 
 /// How long the lock of another run is waited for beyond the lease of this one.

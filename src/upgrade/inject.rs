@@ -1,6 +1,7 @@
 //! Makes the changes of an experiment, each guarded by the uid and the resourceVersion of what was looked at, and plans
 //! them: a file for each family of injection types.
 
+mod admission;
 mod binding;
 mod created;
 mod deleted;
@@ -12,14 +13,14 @@ mod webhook;
 use std::sync::Arc;
 
 use pushback_preflight::ObjectExt;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+pub use self::admission::{Site, admit, plan};
+pub use self::planning::{Planned, Refusal};
 use super::change::{Change, Step, Target};
 use super::journal::IS_OBJECT;
 use super::mark::{MARK, mark_place};
-use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
-
-pub use planning::{Planned, Refusal, Site, admit, plan};
+use crate::cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 
 /// An object as it was found, and as the server has answered it once it was changed.
 #[derive(Clone, Debug)]
@@ -135,19 +136,4 @@ pub async fn was_made(cluster: &dyn Cluster, kinds: &Kinds, step: &Step, mark: &
         }
         (_, live) => live.is_some_and(|live| live.annotation(MARK) == Some(mark)),
     })
-}
-
-/// Metadata of an object of ours.
-fn own_metadata(namespace: &str, name: &str) -> Value {
-    Value::Object(Map::from_iter([("namespace".to_owned(), namespace.into()), ("name".to_owned(), name.into())]))
-}
-
-/// The object at an address, which has to be there.
-async fn existing(cluster: &dyn Cluster, address: &Address) -> Result<Arc<Value>, Refusal> {
-    let found = cluster.get(address).await.map_err(Refusal::Cluster)?;
-    let live = found.ok_or_else(|| Refusal::Impossible(format!("{address} does not exist")))?;
-    if live.is_terminating() {
-        return Err(Refusal::Impossible(format!("{address} is being deleted")));
-    }
-    Ok(live)
 }

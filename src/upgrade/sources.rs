@@ -11,8 +11,8 @@ use pushback_preflight::operator::written::{self, ModelError};
 use pushback_preflight::operator::{Definition, Release, mixed, overlay};
 use pushback_preflight::source::Document;
 
-use crate::manifest::collect::{self, LoadOptions};
 use crate::manifest::{Input, InputError, InputWarning, Manifest};
+use crate::manifest::{LoadOptions, collect};
 
 /// What the sources of one side hold.
 #[derive(Clone, Debug, Default)]

@@ -5,11 +5,12 @@ use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
 use super::conditions::{describe, detail, find, is_true, list, short};
+use super::context::{Context, OBSERVATION_WINDOW, SLOW_OBSERVATION_WINDOW};
+use super::fields::{generation, not_observed, observed_generation};
 use super::pods::{job, job_end, owned_by, pod};
+use super::status::Status;
+use super::troubles::GRACE;
 use super::workloads::{daemon_set, deployment, replica_set, stateful_set};
-use super::{
-    Context, GRACE, OBSERVATION_WINDOW, SLOW_OBSERVATION_WINDOW, Status, generation, not_observed, observed_generation,
-};
 
 /// The state by the rule of a kind; `None` where it has none.
 pub(super) fn assess(group: &str, kind: &str, object: &Value, context: &Context<'_>) -> Option<Status> {

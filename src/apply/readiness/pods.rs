@@ -5,7 +5,8 @@ use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
 use super::conditions::{all, detail, find, is_true, list, short};
-use super::{Status, number};
+use super::fields::number;
+use super::status::Status;
 
 /// Whether `object` is controlled or owned by `owner`.
 pub(super) fn owned_by(object: &Value, owner: &Value) -> bool {

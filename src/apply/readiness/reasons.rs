@@ -7,10 +7,11 @@ use std::sync::Arc;
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::conditions::{Condition, find, list, short};
+use super::conditions::{Condition, detail, find, list, short};
+use super::context::Related;
+use super::fields::number;
 use super::pods::{Container, exit, owned_by, pod_failure};
 use super::workloads::newest_replica_set;
-use super::{Related, number};
 
 /// How many causes are given.
 const MAX_REASONS: usize = 5;
@@ -131,7 +132,7 @@ pub fn reasons(owner: &Value, related: &Related<'_>) -> Vec<String> {
 }
 
 fn worded(reason: &str, message: &str) -> String {
-    super::conditions::detail(&Condition { kind: "", status: "", reason, message, observed_generation: None })
+    detail(&Condition { kind: "", status: "", reason, message, observed_generation: None })
 }
 
 fn pod(pod: &Value, subject: &str, related: &Related<'_>, causes: &mut Causes) {

@@ -7,8 +7,11 @@ use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
 use super::conditions::{detail, find, is_true};
+use super::context::{Context, OBSERVATION_WINDOW};
+use super::fields::{generation, not_observed, number, observed_generation};
 use super::pods::owned_by;
-use super::{Context, GRACE, OBSERVATION_WINDOW, Status, generation, not_observed, number, observed_generation};
+use super::status::Status;
+use super::troubles::GRACE;
 
 const MINIMUM_AVAILABLE: &str = "kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available";
 

@@ -11,7 +11,7 @@ use super::{Failure, Writer};
 use crate::app::identity::APP_LABEL;
 use crate::cluster::{Address, ApplyOptions, ErrorKind};
 use crate::plan::takeover::{self, Takeover};
-use crate::plan::{FieldChange, Planned, compare, diff};
+use crate::plan::{FieldChange, Planned, diff, guard};
 
 /// What makes two changes the same.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl Writer {
         compare: Compare,
     ) -> Result<Option<Takeover>, Failure> {
         let dry_run = ApplyOptions { dry_run: true, force: true, strict: true };
-        let answer = self.cluster.apply(address, &compare::guard(body, seen), dry_run).await;
+        let answer = self.cluster.apply(address, &guard::guard(body, seen), dry_run).await;
         let told = match &answer {
             Ok(written) => Some(takeover::Answer::Object(&written.object)),
             Err(error) if error.kind == ErrorKind::Invalid => Some(takeover::Answer::Invalid),

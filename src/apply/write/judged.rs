@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Failure, Writer};
 use crate::check::second_look;
 use crate::cluster::{Address, ApplyOptions, ErrorKind, Patch};
-use crate::plan::{Planned, answer, compare, conflicts};
+use crate::plan::{Planned, answer, conflicts, guard};
 
 /// Places of a difference that a message names.
 const SHOWN: usize = 3;
@@ -79,7 +79,7 @@ impl Writer {
         let Some(body) = planned.change.desired.as_deref().filter(|_| self.cluster.capabilities().server) else {
             return Ok(());
         };
-        match compare::refusal_as_new(&*self.cluster, address, body.clone()).await {
+        match guard::refusal_as_new(&*self.cluster, address, body.clone()).await {
             // Then only the write itself can tell.
             Some(error) if error.kind == ErrorKind::Unsupported => Ok(()),
             Some(error) => Err(Failure::Cluster(error)),

@@ -8,7 +8,7 @@ use pushback_preflight::Waiver;
 use crate::app::record::AppName;
 use crate::apply::engine;
 use crate::cli::arguments::{GlobalArgs, PolicyFrom, app_name, duration, waiver};
-use crate::manifest::collect::LoadOptions;
+use crate::manifest::LoadOptions;
 use crate::run::apply::Apply;
 use crate::run::error::CommandError;
 use crate::run::options::{

@@ -7,8 +7,8 @@ use pushback_preflight::finding::Severity;
 use super::{Ended, warn};
 use crate::cli::arguments::GlobalArgs;
 use crate::exit::ExitCode;
-use crate::manifest::collect::{self, LoadOptions};
 use crate::manifest::{InputError, InputWarning, Manifest};
+use crate::manifest::{LoadOptions, collect};
 use crate::run::error::CommandError;
 use crate::upgrade::suite_folder;
 

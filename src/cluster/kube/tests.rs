@@ -12,6 +12,8 @@ use super::fake::{Fake, Reply, config_map, secret};
 use super::*;
 use crate::cluster::{Notice, list_all};
 
+#[cfg(unix)]
+mod credentials;
 mod hostile;
 
 fn address() -> Address {

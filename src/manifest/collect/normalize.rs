@@ -7,8 +7,8 @@ use pushback_preflight::source::display_path;
 use pushback_preflight::{ObjectExt, Position, Positions};
 use serde_json::{Map, Value};
 
-use super::path;
-use crate::manifest::{InputError, InputWarning};
+use super::path::path;
+use crate::manifest::input::{InputError, InputWarning};
 
 /// Fields of `metadata` that only the server writes.
 const SERVER_FIELDS: [&str; 8] = [

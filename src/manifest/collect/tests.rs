@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::path::path;
 use super::*;
 
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ";

@@ -5,8 +5,8 @@ use pushback_preflight::object::describe;
 use pushback_preflight::source::display_path;
 use serde_json::{Map, Value};
 
-use super::path;
-use crate::manifest::InputError;
+use super::path::path;
+use crate::manifest::input::InputError;
 
 /// Everything that is wrong with the identity of an object. Values are never quoted: they may be secrets.
 pub(super) fn validate(value: &Value, positions: &Positions) -> Vec<InputError> {

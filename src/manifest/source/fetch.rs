@@ -8,8 +8,8 @@ use ureq::http::header::{CONTENT_TYPE, LOCATION};
 use ureq::tls::{RootCerts, TlsConfig};
 use url::Url;
 
-use super::{error_in, read_limited};
-use crate::manifest::InputError;
+use crate::manifest::input::{InputError, error_in};
+use crate::manifest::limits::read_limited;
 
 const MAX_REDIRECTS: usize = 5;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -134,7 +134,7 @@ pub(super) fn shown(url: &Url) -> String {
 }
 
 /// The same for text that is no URL.
-pub(in crate::manifest) fn without_secrets(text: &str) -> String {
+pub(super) fn without_secrets(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match text.split_once("://") {
         Some((scheme, rest)) => format!("{scheme}://{}", rest.rsplit('@').next().unwrap_or_default()),

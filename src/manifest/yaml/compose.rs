@@ -6,10 +6,13 @@ use std::sync::Arc;
 use serde_yaml::granit_parser::{self, Event, Parser, ScalarStyle, Span};
 
 use super::construct::construct;
+use super::document::Loaded;
+use super::fault::{Fault, Place};
 use super::scalar::Tag;
-use super::tree::{Kind, Place, TreeBuilder};
-use super::{Fault, Limits, Loaded, Spent, syntax};
-use crate::manifest::InputWarning;
+use super::syntax;
+use super::tree::{Kind, TreeBuilder};
+use crate::manifest::input::InputWarning;
+use crate::manifest::limits::{Limits, Spent};
 
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
 

@@ -9,10 +9,12 @@ use pushback_preflight::PathSegment;
 use pushback_preflight::source::PositionsBuilder;
 use serde_json::{Map, Value};
 
+use super::document::{Document, Loaded};
+use super::fault::{Fault, Place};
 use super::scalar::{self, Surprise, Tag};
-use super::tree::{Kind, Node, Place, Tree, too_deep};
-use super::{Document, Fault, Limits, Loaded, Spent};
-use crate::manifest::{InputWarning, size};
+use super::tree::{Kind, Node, Tree, too_deep};
+use crate::manifest::input::InputWarning;
+use crate::manifest::limits::{Limits, Spent, size};
 
 /// Adds the document of `tree` to `loaded`, warnings in the order of the text.
 pub(super) fn construct(

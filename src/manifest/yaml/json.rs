@@ -5,9 +5,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::construct::construct;
+use super::document::Loaded;
+use super::fault::{Fault, Place};
 use super::scalar::Tag;
-use super::tree::{Kind, Place, TreeBuilder};
-use super::{Fault, Limits, Loaded, Spent};
+use super::tree::{Kind, TreeBuilder};
+use crate::manifest::limits::{Limits, Spent};
 
 /// Reads a stream of JSON texts.
 pub(super) fn load(file: &Arc<str>, text: &str, limits: &Limits, spent: &mut Spent) -> Result<Loaded, Fault> {

@@ -2,8 +2,9 @@
 
 use serde_yaml::granit_parser::{ErrorKind, ScanError};
 
-use super::tree::{Place, too_deep};
-use super::{Fault, Limits};
+use super::fault::{Fault, Place};
+use super::tree::too_deep;
+use crate::manifest::limits::Limits;
 
 /// An error of the parser in the words of this tool. Only single characters of the text are quoted.
 pub(super) fn explain(error: &ScanError, text: &str, limits: &Limits) -> Fault {

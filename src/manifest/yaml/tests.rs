@@ -5,7 +5,7 @@ use pushback_preflight::PathSegment;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::manifest::{Input, LoadOptions};
+use crate::manifest::{Input, InputWarning, LoadOptions};
 
 const ANSWERS: &str = include_str!("../../../tests/data/yaml/kubectl-1.32-answers.json");
 

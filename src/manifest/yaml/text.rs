@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::tree::Place;
-use super::{Fault, Limits};
-use crate::manifest::size;
+use super::fault::{Fault, Place};
+use crate::manifest::limits::{Limits, size};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::fault::{Fault, Place};
 use super::scalar::Tag;
-use super::{Fault, Limits};
+use crate::manifest::limits::Limits;
 
 /// The nodes of a document in document order; node 0 is the root.
 #[derive(Debug, Default)]
@@ -31,13 +32,6 @@ pub(super) enum Kind<'input> {
     Mapping,
     /// The node it stands for; always an earlier one that is complete.
     Alias(usize),
-}
-
-/// Line and column, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) line: u32,
-    pub(super) column: u32,
 }
 
 /// Grows a tree and keeps it within the limits.

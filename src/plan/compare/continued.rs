@@ -3,9 +3,10 @@
 use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
 
-use super::{Compared, Context, written_by};
+use super::context::Context;
 use crate::cluster::{Address, ClusterError, ErrorKind, Written};
 use crate::plan::annotations::UpdateStrategy;
+use crate::plan::compared::Compared;
 use crate::plan::diff::{self, DiffOptions};
 use crate::plan::estimate;
 use crate::plan::takeover;
@@ -60,7 +61,7 @@ pub(super) async fn continue_work(
     compared.fields = continued.fields;
     compared.result = Some(continued.result);
     // Where no value changes, nothing has to be replaced.
-    compared.operation = if compared.fields.is_empty() { Operation::Update } else { written_by(strategy) };
+    compared.operation = if compared.fields.is_empty() { Operation::Update } else { strategy.operation() };
     compared.takeover = Some(continued.takeover);
     Ok(true)
 }

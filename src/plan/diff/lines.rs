@@ -5,15 +5,11 @@ use pushback_preflight::PathSegment;
 use serde_json::Value;
 use similar::{Algorithm, ChangeTag, TextDiff};
 
-use super::mask::{is_masked, mask};
-use super::{FieldChange, Masked};
+use super::change::FieldChange;
+use super::flow::{HIDDEN, describe_text, is_text, lines_of, shorten, write_flow};
+use super::mask::{Masked, is_masked, mask};
 use crate::event::FieldLine;
 
-/// Characters of a value that are shown.
-const MAX_VALUE: usize = 120;
-
-/// Stands for a masked scalar inside a subtree. A value of the object that reads like this is quoted.
-const HIDDEN: &str = "(secret)";
 const CHANGED: &str = "(secret, changed)";
 
 /// The changes as lines.
@@ -49,21 +45,6 @@ fn is_scalar(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
 
-fn is_text(text: &str) -> bool {
-    text.trim_end_matches('\n').contains('\n')
-}
-
-fn lines_of(text: &str) -> String {
-    match text.lines().count() {
-        1 => "1 line".to_owned(),
-        count => format!("{count} lines"),
-    }
-}
-
-fn describe_text(text: &str) -> String {
-    if is_text(text) { format!("({})", lines_of(text)) } else { shorten(&plain_or_quoted(text)) }
-}
-
 fn count_lines(old: &str, new: &str) -> (usize, usize) {
     let diff = TextDiff::configure().algorithm(Algorithm::Myers).diff_lines(old, new);
     diff.iter_all_changes().fold((0, 0), |(added, removed), change| match change.tag() {
@@ -83,68 +64,4 @@ fn one_line(value: &Value, path: &[PathSegment], masked: &Masked<'_>) -> String 
     let mut text = String::new();
     write_flow(&value, true, &mut text);
     shorten(&text)
-}
-
-fn write_flow(value: &Value, is_top: bool, text: &mut String) {
-    match value {
-        Value::Object(map) => {
-            text.push('{');
-            for (position, (key, child)) in map.iter().enumerate() {
-                if position > 0 {
-                    text.push_str(", ");
-                }
-                text.push_str(&plain_or_quoted(key));
-                text.push_str(": ");
-                write_flow(child, false, text);
-            }
-            text.push('}');
-        }
-        Value::Array(items) => {
-            text.push('[');
-            for (position, child) in items.iter().enumerate() {
-                if position > 0 {
-                    text.push_str(", ");
-                }
-                write_flow(child, false, text);
-            }
-            text.push(']');
-        }
-        Value::String(string) if !is_top && string == HIDDEN => text.push_str(HIDDEN),
-        Value::String(string) if is_text(string) => text.push_str(&describe_text(string)),
-        Value::String(string) if !is_top && string.contains([',', '{', '}', '[', ']']) => {
-            text.push_str(&Value::String(string.clone()).to_string());
-        }
-        Value::String(string) => text.push_str(&plain_or_quoted(string)),
-        scalar => text.push_str(&scalar.to_string()),
-    }
-}
-
-/// Quotes what would read as something else than this string: numbers, booleans, null, edges of white space, arrows.
-pub(super) fn plain_or_quoted(text: &str) -> String {
-    let looks_like_other = matches!(
-        text.to_ascii_lowercase().as_str(),
-        "" | "~" | "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n"
-    );
-    let is_number = text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.'))
-        && text.parse::<f64>().is_ok();
-    let is_odd = text.starts_with(|first: char| first.is_whitespace() || "\"'{[(&*!|>%@`#".contains(first))
-        || text.ends_with(char::is_whitespace)
-        || text.contains(": ")
-        || text.contains(" #")
-        // Old and new value stand on both sides of an arrow.
-        || ["→", "->"].iter().any(|arrow| text.contains(arrow))
-        || text.chars().any(char::is_control);
-    if looks_like_other || is_number || is_odd { Value::String(text.to_owned()).to_string() } else { text.to_owned() }
-}
-
-/// Cuts a long value in the middle and says how long it was.
-fn shorten(text: &str) -> String {
-    let count = text.chars().count();
-    if count <= MAX_VALUE {
-        return text.to_owned();
-    }
-    let half = MAX_VALUE / 2 - 10;
-    let head: String = text.chars().take(half).collect();
-    let tail: String = text.chars().skip(count - half).collect();
-    format!("{head}…{tail} ({} bytes)", text.len())
 }

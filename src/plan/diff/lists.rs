@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
+use super::flow::plain_or_quoted;
 use crate::plan::fields::canonical;
 
 /// Fields that name list items in Kubernetes objects, the most telling first.
@@ -83,7 +84,7 @@ pub(super) fn only_keys(keys: &[&str], items: &[Value]) -> Value {
 
 fn plain(value: &Value) -> String {
     match value {
-        Value::String(text) => super::lines::plain_or_quoted(text),
+        Value::String(text) => plain_or_quoted(text),
         other => other.to_string(),
     }
 }

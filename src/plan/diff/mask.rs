@@ -4,7 +4,8 @@
 use pushback_preflight::PathSegment;
 use serde_json::Value;
 
-use super::Masked;
+/// Tells which fields must not be shown. A field is hidden with all that is in it.
+pub type Masked<'a> = dyn Fn(&[PathSegment]) -> bool + 'a;
 
 /// Whether a path or anything above it is masked.
 pub(super) fn is_masked(path: &[PathSegment], masked: &Masked<'_>) -> bool {

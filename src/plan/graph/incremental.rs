@@ -2,7 +2,7 @@
 //! Levels bound the searches (Bender, Fineman, Gilbert and Tarjan, "A new approach to incremental cycle detection
 //! and related problems"), so that m arcs cost O(m·√m) rather than a walk over everything for each.
 
-use super::Position;
+use super::rule::Position;
 
 #[derive(Debug)]
 pub(super) struct Acyclic {

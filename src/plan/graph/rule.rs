@@ -1,8 +1,18 @@
 //! Ordering rules as annotations and Config write them: `upsert after upserting my-group`.
 //! Turned into what the graph needs; group names are taken as they stand.
 
-use super::NodeOperation;
 use crate::config::ordering::{self, OrderAction, OrderRule, OrderSide};
+
+/// What a change does, as far as ordering is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NodeOperation {
+    /// The object is there afterwards.
+    Upsert,
+    /// The object is gone afterwards.
+    Delete,
+    /// Nothing is done; the node takes no part in ordering.
+    None,
+}
 
 /// On which side of the group's changes the rule's own change goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

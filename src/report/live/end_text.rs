@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::options::RenderOptions;
 use super::progress::Progress;
-use super::render::RenderOptions;
 use crate::event::{Counts, Event, Millis, RunOutcome, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
 use crate::report::error_text::{hints_text, labelled};

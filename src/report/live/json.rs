@@ -4,7 +4,8 @@ use std::io;
 
 use serde::Serialize;
 
-use super::render::{Moment, RenderOptions, Renderer};
+use super::options::RenderOptions;
+use super::renderer::{Moment, Renderer};
 use crate::event::{Event, SCHEMA_VERSION};
 use crate::report::error_text::error_text;
 use crate::report::escape::terminal_safe_json;

@@ -7,9 +7,10 @@ use std::time::Duration;
 use pushback_preflight::{ObjectRef, Operation};
 
 use super::end_text::end_text;
+use super::options::RenderOptions;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
-use super::render::{Moment, RenderOptions, Renderer};
+use super::renderer::{Moment, Renderer};
 use crate::event::{ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
 use crate::report::error_text::place;
 use crate::report::escape::terminal_safe;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use console::measure_text_width;
 use pushback_preflight::{Operation, Position};
 
-use super::render::{DiffStyle, RenderOptions};
+use super::options::{DiffStyle, RenderOptions};
 use crate::event::{Counts, FieldLine, Millis, PlannedLine};
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::theme::{Role, Theme, operation_look};

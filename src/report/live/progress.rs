@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pushback_preflight::{ObjectKey, ObjectRef, Operation};
 
-use super::render::Moment;
+use super::renderer::Moment;
 use crate::event::{Awaited, DiagnosticCode, Event, Millis, WaitOutcome};
 use crate::report::words::{column_width, object_columns};
 

@@ -8,9 +8,10 @@ use pushback_preflight::ObjectRef;
 
 use super::end_text::{end_text, reasons_text};
 use super::moving::{Moving, MovingRow, Picture};
+use super::options::RenderOptions;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
-use super::render::{Moment, RenderOptions, Renderer};
+use super::renderer::{Moment, Renderer};
 use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
 use crate::report::error_text::{labelled, note_text, warning_text};
 use crate::report::escape::terminal_safe;

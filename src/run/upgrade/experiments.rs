@@ -7,8 +7,8 @@ use pushback_preflight::ObjectExt;
 use pushback_preflight::experiment::{self, Experiment, suite};
 use serde_json::Value;
 
-use crate::manifest::collect::{self, LoadOptions};
 use crate::manifest::{Input, InputError, Manifest};
+use crate::manifest::{LoadOptions, collect};
 use crate::run::error::CommandError;
 use crate::upgrade::suite_folder;
 

@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::change::Step;
 use super::super::place::Place;
-use super::existing;
-use super::planning::{Planned, Planning, Refusal, allow_object};
+use super::planning::{Planned, Planning, Refusal, allow_object, existing};
 use crate::cluster::{Address, Kind};
 
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";

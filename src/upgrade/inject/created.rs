@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::change::{Change, Step, Target};
 use super::super::journal::NAME_PREFIX;
-use super::own_metadata;
-use super::planning::{Planned, Planning, Refusal};
+use super::planning::{Planned, Planning, Refusal, own_metadata};
 
 /// What a quota of QuotaExhaustion may bound.
 const QUOTAS: [&str; 6] = ["cpu", "memory", "pods", "services", "configmaps", "secrets"];

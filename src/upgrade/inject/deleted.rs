@@ -8,8 +8,7 @@ use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::super::change::Step;
-use super::existing;
-use super::planning::{Planned, Planning, Refusal, allow_object};
+use super::planning::{Planned, Planning, Refusal, allow_object, existing};
 use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 
 /// What they hold would be gone, and no body brings it back.

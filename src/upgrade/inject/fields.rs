@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::change::{Change, Step, Target};
 use super::super::place::Place;
-use super::existing;
-use super::planning::{Planned, Planning, Refusal, allow_object};
+use super::planning::{Planned, Planning, Refusal, allow_object, existing};
 
 /// The finalizer that is added where an experiment names none.
 const FINALIZER: &str = "chaos.operatorchaos.io/block";

@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::change::{Step, Target};
 use super::super::place::{Part, Place};
-use super::existing;
-use super::planning::{Planned, Planning, Refusal, allow_object};
+use super::planning::{Planned, Planning, Refusal, allow_object, existing};
 use crate::cluster::{Address, ListQuery, list_all};
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";

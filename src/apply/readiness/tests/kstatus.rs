@@ -2,6 +2,7 @@
 //! It reads no clock here: every object was created long ago.
 
 use super::super::conditions::{Condition, all, find, list};
+use super::super::fields::{generation, observed_generation};
 use super::*;
 
 /// What kstatus says about an object.

@@ -7,28 +7,13 @@ use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::conditions::{find, is_true};
+use super::context::{Context, Related};
+use super::fields::number;
+use super::own_state::own_state;
 use super::pods::{Container, owned_by, terminal_pod_failure};
-use super::rules::seconds;
+use super::status::{State, Status, seconds};
+use super::troubles::{GRACE, STABLE, Troubles};
 use super::workloads::newest_replica_set;
-use super::{Context, GRACE, Related, STABLE, State, Status, judge, number};
-
-/// Since when pods of one object fail, on the clock that counts from when waiting began.
-/// Kept by whoever watches the object: call [`observe`](Self::observe) with each state of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Troubles {
-    /// Whose pods these are; with another revision everything starts anew.
-    revision: String,
-    /// Something that waiting does not heal, without a break.
-    terminal: Option<Duration>,
-    /// Something that may heal, without a break and without anything moving.
-    transient: Option<Duration>,
-    /// The most pods that were ready or done.
-    best: usize,
-    /// A container ended badly while it was waited for.
-    ended_badly: bool,
-    /// Ready without a break.
-    ready: Option<Duration>,
-}
 
 impl Troubles {
     /// Notes how the pods of an object are now.
@@ -54,21 +39,9 @@ impl Troubles {
         self.best = self.best.max(well);
         self.ended_badly |= pods.iter().flat_map(|pod| Container::all(pod)).any(|container| has_crashed(&container));
         if self.ended_badly {
-            let is_ready = judge(object, context).state == State::Ready;
+            let is_ready = own_state(object, context).state == State::Ready;
             self.ready = is_ready.then(|| self.ready.unwrap_or(now));
         }
-    }
-
-    /// In how long the first of the times is over.
-    pub(super) fn next(&self, context: &Context<'_>) -> Option<Duration> {
-        let left = |since: Option<Duration>, window: Duration| Some((since? + window).saturating_sub(context.waited));
-        let patience = Some(context.failure_timeout).filter(|timeout| !timeout.is_zero());
-        let times = [
-            left(self.terminal, GRACE),
-            patience.and_then(|patience| left(self.transient, patience)),
-            left(self.ready, STABLE),
-        ];
-        times.into_iter().flatten().filter(|left| !left.is_zero()).min()
     }
 }
 

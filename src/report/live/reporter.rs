@@ -5,112 +5,15 @@ use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-use jiff::Timestamp;
 
 use super::json::JsonRenderer;
+use super::options::{Format, RenderOptions};
 use super::plain::PlainRenderer;
+use super::renderer::{Clock, Moment, Renderer};
 use super::tty::TtyRenderer;
 use crate::event::{Counts, Event, Events, RunOutcome};
 use crate::exit::ExitCode;
 use crate::report::output::Output;
-use crate::report::theme::Theme;
-use crate::surroundings::wall_clock;
-
-/// How a run is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// A person at a terminal: rows that move.
-    Tty,
-    /// A log: a line for each change of state.
-    Plain,
-    /// A program: one JSON object a line.
-    Json,
-}
-
-impl Format {
-    /// What suits where progress goes: rows that move only on a terminal that can do that and that somebody watches.
-    /// `ci` and `term` are the environment variables `CI` and `TERM`.
-    #[must_use]
-    pub fn detect(is_terminal: bool, ci: Option<&str>, term: Option<&str>) -> Self {
-        let in_ci = ci.is_some_and(|value| !matches!(value, "" | "0" | "false"));
-        if in_ci { Self::Plain } else { Self::tty_where_possible(is_terminal, term) }
-    }
-
-    /// Rows that move, as asked for; lines where there is nothing on which they could.
-    #[must_use]
-    pub fn tty_where_possible(is_terminal: bool, term: Option<&str>) -> Self {
-        let dumb = matches!(term, None | Some("" | "dumb"));
-        if is_terminal && !dumb { Self::Tty } else { Self::Plain }
-    }
-}
-
-/// How changes inside objects are shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DiffStyle {
-    /// A line a field.
-    #[default]
-    Fields,
-    /// As unified text, where the plan carries it.
-    Text,
-    /// Not at all.
-    None,
-}
-
-/// What the user chose about the output. Secrets are masked before they reach an event, so there is no choice here.
-#[derive(Clone, Debug, Default)]
-pub struct RenderOptions {
-    /// Colours and glyphs of progress.
-    pub theme: Theme,
-    /// Colours and glyphs of data, which may go to a file while progress goes to a terminal.
-    pub data_theme: Theme,
-    /// Nothing is cut, and what is normally passed over is told.
-    pub verbose: bool,
-    /// Changes inside objects.
-    pub diff: DiffStyle,
-    /// Rows and columns of the terminal; `None` asks it each time, so that it may be resized.
-    pub size: Option<(u16, u16)>,
-}
-
-/// A point in time, on both clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// What the calendar says.
-    pub wall: Timestamp,
-    /// Since the process started to count; never goes back.
-    pub elapsed: Duration,
-}
-
-/// Where renderers get the time from.
-pub type Clock = Arc<dyn Fn() -> Moment + Send + Sync>;
-
-/// The clock of the machine, counting from now.
-#[must_use]
-pub fn system_clock() -> Clock {
-    let start = Instant::now();
-    Arc::new(move || Moment { wall: wall_clock(), elapsed: start.elapsed() })
-}
-
-/// Shows events one way. It never calls back into the engine.
-pub trait Renderer: Send {
-    /// Shows an event.
-    fn event(&mut self, event: &Event, now: Moment);
-
-    /// Time has passed without an event.
-    fn tick(&mut self, _now: Moment) {}
-
-    /// How much time may pass without an event before [`Renderer::tick`] is called.
-    fn tick_every(&self) -> Duration {
-        Duration::from_secs(1)
-    }
-
-    /// Ends the output.
-    ///
-    /// # Errors
-    /// Data that could not be written.
-    fn finish(self: Box<Self>) -> io::Result<()>;
-}
 
 /// Makes the renderer of a format.
 #[must_use]
@@ -234,6 +137,10 @@ fn end_without_result(now: Moment) -> Event {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+
     use super::*;
     use crate::report::fixture::{Captured, diagnostic, fake_clock};
 
@@ -241,28 +148,6 @@ mod tests {
         let clock = fake_clock(Duration::from_secs(3));
         let (data, progress) = captured.writers();
         Reporter::start(Format::Json, RenderOptions::default(), receiver, data, progress, clock).expect("thread")
-    }
-
-    #[test]
-    fn rows_move_only_on_a_watched_terminal_that_can() {
-        let cases = [
-            (true, None, Some("xterm-256color"), Format::Tty),
-            (true, Some("false"), Some("xterm"), Format::Tty),
-            (true, Some("true"), Some("xterm"), Format::Plain),
-            (true, None, Some("dumb"), Format::Plain),
-            (true, None, None, Format::Plain),
-            (false, None, Some("xterm"), Format::Plain),
-        ];
-        for (is_terminal, ci, term, expected) in cases {
-            assert_eq!(Format::detect(is_terminal, ci, term), expected, "{is_terminal} {ci:?} {term:?}");
-        }
-    }
-
-    #[test]
-    fn rows_that_were_asked_for_become_lines_where_they_cannot_move() {
-        assert_eq!(Format::tty_where_possible(true, Some("xterm")), Format::Tty);
-        assert_eq!(Format::tty_where_possible(false, Some("xterm")), Format::Plain);
-        assert_eq!(Format::tty_where_possible(true, Some("dumb")), Format::Plain);
     }
 
     #[test]

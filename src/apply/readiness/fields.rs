@@ -1,0 +1,25 @@
+//! Numbers in an object: generations, counts.
+//! A missing field and one of another type read alike.
+
+use serde_json::Value;
+
+pub(super) fn generation(object: &Value) -> Option<i64> {
+    object.pointer("/metadata/generation").and_then(Value::as_i64)
+}
+
+pub(super) fn observed_generation(object: &Value) -> Option<i64> {
+    object.pointer("/status/observedGeneration").and_then(Value::as_i64)
+}
+
+pub(super) fn not_observed(object: &Value) -> String {
+    let generation = generation(object).unwrap_or_default();
+    match observed_generation(object) {
+        Some(observed) => format!("waiting for generation {generation} to be observed, last was {observed}"),
+        None => format!("waiting for generation {generation} to be observed"),
+    }
+}
+
+/// A number in the object; a wrong type counts as missing.
+pub(super) fn number(object: &Value, pointer: &str) -> Option<i64> {
+    object.pointer(pointer).and_then(Value::as_i64)
+}

@@ -1,0 +1,102 @@
+//! Where an object stands by what it says itself, its pods left aside: the first that decides.
+//! Kinds without a rule of their own are judged by their conditions.
+
+use pushback_preflight::{ObjectExt, ObjectRef};
+use serde_json::Value;
+
+use super::conditions::{all, describe, find};
+use super::context::{Context, OBSERVATION_WINDOW};
+use super::deletion::deletion_blockers;
+use super::fields::{generation, not_observed, observed_generation};
+use super::status::{State, Status};
+use super::{kinds, rules};
+
+pub(super) fn own_state(object: &Value, context: &Context<'_>) -> Status {
+    let reference = ObjectRef::of(object);
+    let (group, kind) = (reference.group.as_str(), reference.kind.as_str());
+    if is_older_than_write(object, context) {
+        return Status::in_progress("the write has not come back from the cluster yet");
+    }
+    if kinds::is_kapp_controller(group, kind) {
+        return kinds::kapp_controller(object);
+    }
+    if object.is_terminating() {
+        // What is over stays so while it is cleared away, as a Job is that has a time to live.
+        if let Some(status) = kinds::over(group, kind, object) {
+            return status;
+        }
+        let blockers = deletion_blockers(object);
+        let because = if blockers.is_empty() { String::new() } else { format!(": {blockers}") };
+        return Status::in_progress(format!("being deleted{because}"));
+    }
+    if let Some(rule) = context.wait_rule {
+        return rules::assess(object, rule, context);
+    }
+    // Nothing that depends on a custom resource is held up unless the user says how to tell that it is ready.
+    let unless_custom = if is_builtin_group(group) { State::InProgress } else { State::Unblocked };
+    if let Some(observed) = observed_generation(object)
+        && generation(object).is_some_and(|generation| generation != observed)
+    {
+        return Status::new(unless_custom, not_observed(object));
+    }
+    for condition in all(object) {
+        match (condition.kind, condition.status) {
+            ("Reconciling", "True") => return Status::new(unless_custom, describe(&condition)),
+            ("Stalled", "True") => return Status::failed(describe(&condition)),
+            _ => {}
+        }
+    }
+    kinds::assess(group, kind, object, context).unwrap_or_else(|| generic(object, context, unless_custom))
+}
+
+/// A cached object that has not caught up with our write says nothing about it.
+fn is_older_than_write(object: &Value, context: &Context<'_>) -> bool {
+    generation(object).is_some_and(|generation| generation < context.minimum_generation)
+}
+
+/// Objects that no rule is known for: their `Ready` condition where they have one, else what is there is ready.
+fn generic(object: &Value, context: &Context<'_>, in_progress: State) -> Status {
+    let conditions = [find(object, "Ready"), find(object, "Synced")];
+    // Some controllers observe per condition only; one that is behind speaks of what was there before.
+    let is_behind = |observed: i64| generation(object).is_some_and(|generation| observed < generation);
+    if let Some(condition) = conditions.iter().flatten().find(|found| found.observed_generation.is_some_and(is_behind))
+    {
+        return Status::new(in_progress, format!("{}: {}", condition.kind, not_observed(object)));
+    }
+    if let Some(condition) = conditions.iter().flatten().find(|condition| condition.status != "True") {
+        return Status::new(in_progress, describe(condition));
+    }
+    let is_unobserved = observed_generation(object).is_none() && all(object).next().is_none();
+    let has_observer = context.status_subresource == Some(true);
+    if has_observer && is_unobserved && !context.is_observed_after(OBSERVATION_WINDOW) {
+        return Status::new(in_progress, "no status yet");
+    }
+    Status::ready("ready")
+}
+
+/// Groups whose kinds are Kubernetes' own. Groups below `k8s.io` are reserved for it, but also used by custom
+/// resources of its projects, hence the list.
+fn is_builtin_group(group: &str) -> bool {
+    !group.contains('.')
+        || matches!(
+            group,
+            "admissionregistration.k8s.io"
+                | "apiextensions.k8s.io"
+                | "apiregistration.k8s.io"
+                | "authentication.k8s.io"
+                | "authorization.k8s.io"
+                | "certificates.k8s.io"
+                | "coordination.k8s.io"
+                | "discovery.k8s.io"
+                | "events.k8s.io"
+                | "flowcontrol.apiserver.k8s.io"
+                | "internal.apiserver.k8s.io"
+                | "networking.k8s.io"
+                | "node.k8s.io"
+                | "rbac.authorization.k8s.io"
+                | "resource.k8s.io"
+                | "scheduling.k8s.io"
+                | "storage.k8s.io"
+                | "storagemigration.k8s.io"
+        )
+}

@@ -1,0 +1,42 @@
+//! An error at a place, before it knows its file.
+//! Every step from text to values ends with one where it cannot go on.
+
+use pushback_preflight::Position;
+
+use crate::manifest::input::InputError;
+
+/// Line and column, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+impl Place {
+    pub(super) fn in_file(self, file: &str) -> Position {
+        Position { file: file.to_owned(), line: self.line, column: self.column }
+    }
+}
+
+/// An error before it knows its file.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    pub(super) place: Place,
+    pub(super) message: String,
+    pub(super) hints: Vec<String>,
+}
+
+impl Fault {
+    pub(super) fn new(place: Place, message: impl Into<String>) -> Self {
+        Self { place, message: message.into(), hints: Vec::new() }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    pub(super) fn in_file(self, file: &str) -> InputError {
+        InputError { message: self.message, position: self.place.in_file(file), hints: self.hints }
+    }
+}

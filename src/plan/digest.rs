@@ -1,0 +1,111 @@
+//! Digests of what is written and of what is live: by them an unchanged object is known without asking the server.
+//! Of a Secret there is none.
+
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use pushback_preflight::ObjectExt;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::fields::{self, ManagerEntry};
+use crate::app::identity::hex;
+use crate::cluster::FIELD_MANAGER;
+
+/// Whether it is a core Secret.
+#[must_use]
+pub fn is_secret(object: &Value) -> bool {
+    object.text("/kind") == "Secret" && object.text("/apiVersion") == "v1"
+}
+
+/// The [`digest`] of a body, worked out when it is first asked for: what is only looked at is recorded nowhere.
+#[derive(Clone, Debug, Default)]
+pub struct BodyDigest(OnceLock<String>);
+
+impl BodyDigest {
+    /// The digest; `body` is the same each time.
+    pub fn of(&self, body: &Value) -> &str {
+        self.0.get_or_init(|| digest(body))
+    }
+}
+
+/// Digest of a value, independent of key order: 32 hexadecimal digits. Empty for Secrets.
+#[must_use]
+pub fn digest(value: &Value) -> String {
+    let mut text = String::new();
+    if is_secret(value) {
+        // The shape alone: which keys there are, not what they hold.
+        let mut shape = value.clone();
+        if let Some(data) = shape.get_mut("data").and_then(Value::as_object_mut) {
+            data.values_mut().for_each(|value| *value = Value::Null);
+        }
+        state(&shape, &mut text);
+    } else {
+        state(value, &mut text);
+    }
+    hex(&Sha256::digest(text)[..16])
+}
+
+/// Writes down what a value says, so that no two values read alike.
+fn state(value: &Value, text: &mut String) {
+    // Writing to a text does not fail.
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by(|left, right| left.0.cmp(right.0));
+            let _ = write!(text, "{{{}", entries.len());
+            for (key, value) in entries {
+                let _ = write!(text, "{}:", key.len());
+                text.push_str(key);
+                state(value, text);
+            }
+        }
+        Value::Array(items) => {
+            let _ = write!(text, "[{}", items.len());
+            items.iter().for_each(|item| state(item, text));
+        }
+        Value::String(inner) => {
+            let _ = write!(text, "\"{}:", inner.len());
+            text.push_str(inner);
+        }
+        other => {
+            let _ = write!(text, "{other};");
+        }
+    }
+}
+
+/// Digest of the live values that we own, for the inventory; empty for Secrets and where it cannot be told.
+#[must_use]
+pub fn live_digest(live: &Value) -> String {
+    if is_secret(live) {
+        return String::new();
+    }
+    own_entry(live).map(|own| digest(&fields::project(&own.fields, live))).unwrap_or_default()
+}
+
+/// What we have applied of an object.
+pub(super) fn own_entry(object: &Value) -> Option<ManagerEntry> {
+    let managers = fields::managers(object).ok()?;
+    managers.into_iter().find(|entry| entry.owner.manager == FIELD_MANAGER && entry.owner.operation == "Apply")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_digest_does_not_depend_on_key_order_and_tells_values_apart() {
+        assert_eq!(digest(&json!({"a": 1, "b": [1, "x"]})), digest(&json!({"b": [1, "x"], "a": 1})));
+        assert_ne!(digest(&json!({"a": "1"})), digest(&json!({"a": 1})));
+        assert_ne!(digest(&json!(["ab", "c"])), digest(&json!(["a", "bc"])));
+    }
+
+    #[test]
+    fn the_digest_of_a_secret_says_nothing_of_its_values() {
+        let secret = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "data": {"key": value}});
+        assert_eq!(digest(&secret("YQ==")), digest(&secret("Yg==")));
+        assert_eq!(live_digest(&secret("YQ==")), "");
+    }
+}
