@@ -6,6 +6,7 @@ pub mod history;
 pub mod identity;
 pub mod inventory;
 pub mod lease;
+pub mod listing;
 pub mod lock;
 pub mod record;
 pub mod session;

@@ -3,5 +3,6 @@
 mod children;
 pub mod engine;
 pub mod readiness;
+pub mod tree;
 mod watch;
 mod write;

@@ -8,6 +8,7 @@ pub mod delete;
 pub mod diff;
 pub mod inspect;
 pub mod list;
+mod not_parsed;
 pub mod reports;
 pub mod rules;
 pub mod screen;
@@ -76,7 +77,7 @@ impl Command {
             Self::Upgrade(arguments) => arguments.prints_events_or_json(),
             _ => true,
         };
-        if has_json || global.output_format() != Some(arguments::OutputFormat::Json) {
+        if has_json || !global.wants_json() {
             return Ok(());
         }
         Err(CommandError::usage("this command has no JSON to print: --output json is not for it"))
@@ -88,7 +89,7 @@ impl Command {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return screen::not_parsed(error, &std::env::args_os().collect::<Vec<_>>()),
+        Err(error) => return not_parsed::not_parsed(error, &std::env::args_os().collect::<Vec<_>>(), command()),
     };
     let Cli { global, command } = cli;
     if let Err(error) = command.require_output(&global) {
@@ -115,7 +116,7 @@ pub fn main() -> ExitCode {
             Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments).await,
             Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),
             Command::Version => screen::simple(&global, version::run(&global)),
-            Command::Completion(arguments) => screen::simple(&global, completion::run(&arguments)),
+            Command::Completion(arguments) => screen::simple(&global, completion::run(&arguments, self::command())),
         }
     });
     // Watches and retries that are still under way have nobody left to tell.

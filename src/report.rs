@@ -8,6 +8,8 @@ pub mod escape;
 pub mod excerpt_text;
 pub mod finding_text;
 pub mod finding_words;
+pub mod inspect_text;
+pub mod list_text;
 pub mod live;
 pub mod markdown;
 pub mod output;

@@ -1,12 +1,15 @@
 //! What every command walks: set up, look at the app, plan, judge, write. Each stops at its own room.
 
+pub mod answer;
 pub mod apply;
 pub mod compare;
 pub mod connect;
 pub mod delete;
 pub mod error;
 pub mod input;
+pub mod inspect;
 pub mod judging;
+pub mod list;
 pub mod look;
 pub mod options;
 pub mod outcome;

@@ -4,10 +4,11 @@ use clap::Args;
 
 use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, PlanArgs, PreflightArgs, WriteArgs};
 use super::diff::DiffCommandArgs;
-use super::screen::{self, HeldDocument};
+use super::reports::HeldDocument;
+use super::screen;
 use crate::exit::ExitCode;
 use crate::run::apply::{Apply, Upto};
-use crate::run::options::RunOptions;
+use crate::run::options::{Command, RunOptions};
 
 /// Apply manifests as an app.
 #[derive(Debug, Args)]
@@ -49,7 +50,7 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
     screen::complete(global, started, async |run| {
         let (input, plan) = input.resolve(plan);
         let options = RunOptions {
-            command: "apply",
+            command: Command::Apply,
             cluster: global.cluster()?,
             app: app.resolve(),
             preflight: preflight.resolve(global.standard_output(), &document)?,

@@ -8,8 +8,7 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use pushback_preflight::Waiver;
 
-use super::reports::{Reports, StandardOutput};
-use super::screen::HeldDocument;
+use super::reports::{HeldDocument, Reports, StandardOutput};
 use crate::apply::engine;
 use crate::cluster::ConnectOptions;
 use crate::manifest::LoadOptions;

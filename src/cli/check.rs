@@ -3,12 +3,13 @@
 use clap::Args;
 
 use super::arguments::{GlobalArgs, InputArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
+use super::reports::HeldDocument;
 use super::reports::StandardOutput;
-use super::screen::{self, HeldDocument};
+use super::screen;
 use crate::exit::ExitCode;
 use crate::report::DiffStyle;
 use crate::run::compare::Compare;
-use crate::run::options::RunOptions;
+use crate::run::options::{Command, RunOptions};
 
 /// Plan and run the preflight rules.
 #[derive(Debug, Args)]
@@ -50,7 +51,7 @@ pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
     screen::complete(global, started, async |run| {
         let (input, plan) = input.resolve(plan);
         let options = RunOptions {
-            command: "check",
+            command: Command::Check,
             app: app.resolve(global)?,
             cluster: global.cluster()?,
             preflight: preflight.resolve(standard_output, &document)?,

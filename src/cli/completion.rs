@@ -16,8 +16,8 @@ pub struct CompletionArgs {
 ///
 /// # Errors
 /// The script is not text.
-pub fn run(arguments: &CompletionArgs) -> anyhow::Result<String> {
+pub fn run(arguments: &CompletionArgs, mut command: clap::Command) -> anyhow::Result<String> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut super::command(), "pushback", &mut script);
+    clap_complete::generate(arguments.shell, &mut command, "pushback", &mut script);
     String::from_utf8(script).with_context(|| format!("the {} script is not text", arguments.shell))
 }

@@ -3,11 +3,12 @@
 use clap::Args;
 
 use super::arguments::{AppArgs, GlobalArgs, PreflightArgs, WriteArgs};
-use super::screen::{self, HeldDocument};
+use super::reports::HeldDocument;
+use super::screen;
 use crate::exit::ExitCode;
 use crate::report::DiffStyle;
 use crate::run::delete::Delete;
-use crate::run::options::RunOptions;
+use crate::run::options::{Command, RunOptions};
 
 /// Delete an app with everything that it owns.
 #[derive(Debug, Args)]
@@ -40,7 +41,7 @@ pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
     let started = screen::start(global, DiffStyle::None, is_document, HeldDocument::clone(&document));
     screen::complete(global, started, async |run| {
         let options = RunOptions {
-            command: "delete",
+            command: Command::Delete,
             cluster: global.cluster()?,
             app: app.resolve(),
             preflight: preflight.resolve(global.standard_output(), &document)?,

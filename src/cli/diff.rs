@@ -3,10 +3,11 @@
 use clap::Args;
 
 use super::arguments::{DiffArgs, GlobalArgs, InputArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
-use super::screen::{self, HeldDocument};
+use super::reports::HeldDocument;
+use super::screen;
 use crate::exit::ExitCode;
 use crate::run::compare::Compare;
-use crate::run::options::RunOptions;
+use crate::run::options::{Command, RunOptions};
 
 /// Show what apply would change.
 #[derive(Debug, Args)]
@@ -46,7 +47,7 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
         let is_judged = preflight.preflight.is_some();
         let (input, plan) = input.resolve(plan);
         let options = RunOptions {
-            command: "diff",
+            command: Command::Diff,
             app: app.resolve(global)?,
             cluster: global.cluster()?,
             preflight: preflight.resolve(global.standard_output(), &document)?,

@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::screen::HeldDocument;
 use crate::check::report::CheckReport;
-use crate::report::check::file::{ReportError, ReportSpec};
+use crate::report::check::file::{Document, ReportError, ReportSpec};
 use crate::report::check::{formats, witness_files};
 use crate::run::error::CommandError;
 use crate::run::options::CheckReports;
+
+/// The document that standard output holds at the end, where a run is for one. A plan made anew is judged anew; of its
+/// reports, the last one is printed.
+pub type HeldDocument = Arc<Mutex<Option<Document>>>;
 
 /// What standard output holds of a run, other than a report that a flag asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

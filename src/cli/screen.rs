@@ -1,30 +1,23 @@
 //! What a run is shown on: the reporter, the one question, the one document that standard output may hold; and how
 //! commands without a run print.
 
-use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::PoisonError;
 
 use super::arguments::{GlobalArgs, OutputFormat};
+use super::reports::HeldDocument;
 use crate::event::Events;
 use crate::exit::ExitCode;
-use crate::manifest::shown_input;
-use crate::report::check::file::Document;
-use crate::report::escape::{terminal_safe, without_commands};
+use crate::manifest::InputWarning;
 use crate::report::live::prompt;
-use crate::report::live::reporter::renderer;
 use crate::report::output::Output;
-use crate::report::{ColorChoice, DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, system_clock};
+use crate::report::{DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, system_clock};
 use crate::run::Run;
+use crate::run::answer::Notes;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::running::{Consent, Terminal};
 use crate::surroundings::reason;
-
-/// The document that standard output holds at the end, where a run is for one. A plan made anew is judged anew; of its
-/// reports, the last one is printed.
-pub type HeldDocument = Arc<Mutex<Option<Document>>>;
 
 /// Where a run is shown.
 #[derive(Debug)]
@@ -145,13 +138,26 @@ fn format(global: &GlobalArgs) -> Format {
     }
 }
 
-/// Says something beside the data of a command without a run.
-pub fn note(global: &GlobalArgs, text: &str) {
-    Output::standard().progress(&error_text::note_text(text, theme(global, io::stderr().is_terminal())));
+/// What a command without a run tells beside its data goes where progress goes.
+#[derive(Debug)]
+pub struct Aside<'a>(pub &'a GlobalArgs);
+
+impl Notes for Aside<'_> {
+    fn note(&self, text: &str) {
+        Output::standard().progress(&error_text::note_text(text, theme(self.0, io::stderr().is_terminal())));
+    }
+
+    fn warn(&self, warnings: &[InputWarning]) {
+        let theme = theme(self.0, io::stderr().is_terminal());
+        let mut output = Output::standard();
+        for warning in warnings {
+            output.progress(&error_text::warning_text(&warning.message, Some(&warning.position), theme));
+        }
+    }
 }
 
 /// Colours and glyphs for a stream.
-pub fn theme(global: &GlobalArgs, is_terminal: bool) -> Theme {
+fn theme(global: &GlobalArgs, is_terminal: bool) -> Theme {
     Theme::detect(global.color, is_terminal, &|name| std::env::var(name).ok())
 }
 
@@ -182,60 +188,6 @@ pub fn fail(global: &GlobalArgs, error: &CommandError) -> ExitCode {
     let mut output = Output::standard();
     output.progress(&error_text::input_errors_text(&error.errors, theme(global, io::stderr().is_terminal())));
     error.code
-}
-
-/// Prints what the argument parser says: help, or an error. A program that reads events gets their last one.
-pub fn not_parsed(error: clap::Error, arguments: &[OsString]) -> ExitCode {
-    if !error.use_stderr() {
-        // Nobody is left to tell where the message itself cannot be written.
-        let _ = error.print();
-        return ExitCode::Success;
-    }
-    let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    let escaped: Vec<String> = arguments
-        .iter()
-        .map(|argument| without_commands(&terminal_safe(&shown_input(argument))).into_owned())
-        .collect();
-    // The parser quotes arguments as they are: a terminal would act on what is in them, a log would keep passwords.
-    let error = if escaped.iter().eq(&arguments) {
-        error
-    } else {
-        super::command().try_get_matches_from(&escaped).err().unwrap_or(error)
-    };
-    let _ = error.print();
-    if let Some(hint) = meant_elsewhere(&arguments) {
-        let theme = Theme::detect(ColorChoice::Auto, io::stderr().is_terminal(), &|name| std::env::var(name).ok());
-        Output::standard().progress(&error_text::hints_text(&[hint.to_owned()], theme));
-    }
-    if wants_events(&arguments) {
-        let text = error.to_string();
-        let message = text.split("\n\n").next().unwrap_or_default();
-        let end = End::error(&CommandError::usage(message.strip_prefix("error: ").unwrap_or(message)));
-        let output = Output::new(Box::new(io::stdout()), Box::new(io::sink()));
-        let mut renderer = renderer(Format::Json, RenderOptions::default(), output);
-        renderer.event(&end.event(0, Duration::ZERO), system_clock()());
-        let _ = renderer.finish();
-    }
-    ExitCode::Usage
-}
-
-/// `diff` with the flags that compare releases is published elsewhere; here it compares an app with its input.
-fn meant_elsewhere(arguments: &[String]) -> Option<&'static str> {
-    const RELEASES: [&str; 6] = ["--old", "--new", "--from", "--to", "--source", "--target"];
-    let command = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'))?;
-    let names = |argument: &String| RELEASES.contains(&argument.split('=').next().unwrap_or_default());
-    (command == "diff" && arguments.iter().any(names))
-        .then_some("two releases of an operator are compared by `pushback upgrade diff --from OLD --to NEW`")
-}
-
-/// Whether arguments that cannot be parsed ask for events all the same.
-fn wants_events(arguments: &[String]) -> bool {
-    let has_events = ["apply", "deploy", "delete", "diff"];
-    let json = |(index, argument): (usize, &String)| match argument.as_str() {
-        "-o" | "--output" => arguments.get(index + 1).is_some_and(|value| value == "json"),
-        other => ["-ojson", "-o=json", "--output=json"].contains(&other),
-    };
-    arguments.iter().any(|argument| has_events.contains(&argument.as_str())) && arguments.iter().enumerate().any(json)
 }
 
 /// Logs are for `-v`; the user's interface is the report. The client library's own log is left out:

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::arguments::{GlobalArgs, OutputFormat};
+use super::arguments::GlobalArgs;
 
 /// Runs the command.
 ///
 /// # Errors
 /// None.
 pub fn run(global: &GlobalArgs) -> anyhow::Result<String> {
-    if global.output_format() == Some(OutputFormat::Json) {
+    if global.wants_json() {
         let version = json!({"schemaVersion": 1, "version": env!("CARGO_PKG_VERSION")});
         return Ok(serde_json::to_string_pretty(&version)? + "\n");
     }

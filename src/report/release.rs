@@ -1,8 +1,10 @@
 //! Two releases beside each other, and what experiments on their upgrade came to.
 
 pub mod definitions_text;
+mod difference;
 pub mod difference_markdown;
 pub mod difference_text;
 pub mod experiments_text;
+pub mod formats;
 pub mod suite_text;
 pub mod versioned_text;

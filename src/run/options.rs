@@ -20,14 +20,43 @@ const BEYOND_THE_LEASE: Duration = Duration::from_secs(5);
 /// Where a command looks, what it is about, and by which rules.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// The command, as it is told.
-    pub command: &'static str,
+    /// The command.
+    pub command: Command,
     /// The cluster.
     pub cluster: ClusterOptions,
     /// The app.
     pub app: AppOptions,
     /// Rules and reports.
     pub preflight: PreflightOptions,
+}
+
+/// What a run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// To apply an app.
+    Apply,
+    /// To delete one.
+    Delete,
+    /// To show what an apply would change.
+    Diff,
+    /// To hear what the rules say of it.
+    Check,
+    /// To apply the new release between experiments.
+    Upgrade,
+}
+
+impl Command {
+    /// The command, as it is told.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Apply => "apply",
+            Self::Delete => "delete",
+            Self::Diff => "diff",
+            Self::Check => "check",
+            Self::Upgrade => "upgrade",
+        }
+    }
 }
 
 /// Which app.

@@ -12,7 +12,7 @@ use pushback_preflight::{Answer, Need};
 use super::connect::{Connected, Namespaces, connect};
 use super::error::CommandError;
 use super::input;
-use super::options::{AppOptions, CheckReports, RunOptions};
+use super::options::{AppOptions, CheckReports, Command, RunOptions};
 use super::policy::Configured;
 use super::running::Run;
 use super::signals::until_stopped;
@@ -79,7 +79,7 @@ pub async fn set_up(
     let policy_source = config.source_name(preflight);
     let Policy { selection, waivers } = policy;
     run.events.send(Event::RunStart {
-        command: (*command).to_owned(),
+        command: command.word().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         app: name.name.clone(),
         namespace: name.namespace.clone(),
@@ -167,7 +167,7 @@ async fn reach(run: &mut Run, options: &RunOptions) -> Result<Reached, CommandEr
         };
         let version = async {
             // For preflight, which says itself what it is without it.
-            if server && *command != "diff" { cluster.version().await.ok().flatten() } else { None }
+            if server && *command != Command::Diff { cluster.version().await.ok().flatten() } else { None }
         };
         let others = async { Ok::<_, ClusterError>(futures::join!(seen, version)) };
         let (kinds, (seen, _)) = futures::try_join!(cluster.kinds(), others)?;

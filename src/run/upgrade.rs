@@ -1,10 +1,15 @@
 //! What the commands that compare and test releases walk.
 
+pub mod compare;
+pub mod definitions;
+pub mod derive;
 pub mod execute;
 pub mod experiments;
 pub mod recover;
 pub mod sides;
+pub mod simulate;
 pub mod step;
+pub mod validate;
 
 use super::error::CommandError;
 use crate::cluster::Cluster;

@@ -1,15 +1,13 @@
 //! `pushback upgrade diff`: what changed between two releases.
 
 use clap::Args;
-use pushback_preflight::operator::{ReleaseDiff, Severity, compare};
-use serde::Serialize;
 
-use super::{DefinitionsArgs, Ended, FailOn, MatchingArgs, ReportFormat, ShownArgs, SidesArgs, data_text, warn};
+use super::arguments::{DefinitionsArgs, FailOn, MatchingArgs, ShownArgs, SidesArgs};
+use super::ended::Ended;
 use crate::cli::arguments::GlobalArgs;
-use crate::cli::screen::note;
-use crate::report::release::{difference_markdown, difference_text};
+use crate::cli::screen::Aside;
 use crate::run::error::CommandError;
-use crate::upgrade::sources;
+use crate::run::upgrade::compare::CompareReleases;
 
 /// Say what changed between two releases.
 #[derive(Debug, Args)]
@@ -40,37 +38,18 @@ pub struct UpgradeDiffArgs {
     fail_on: FailOn,
 }
 
-/// The report for programs.
-#[derive(Debug, Serialize)]
-struct Report<'a> {
-    #[serde(rename = "schemaVersion")]
-    schema_version: u32,
-    #[serde(flatten)]
-    diff: &'a ReleaseDiff,
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// The releases cannot be read.
 pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, CommandError> {
     let UpgradeDiffArgs { sides, matching, definitions, breaking, shown, fail_on } = arguments;
-    let (path, format) = shown.place()?;
-    let (old, new) = sides.resolve(global)?.read(&|text| note(global, text)).await?;
-    warn(global, &old.warnings);
-    warn(global, &new.warnings);
-    let (old, new) = sources::releases(&old, &new)?;
-    let mut diff = compare::compare(&old, &new, matching.options(&definitions));
-    let (code, reason) = fail_on.judge(diff.severities());
-    if breaking {
-        diff.keep_from(Severity::Breaking);
-    }
-    let text = match format {
-        ReportFormat::Table => difference_text::table(&diff),
-        ReportFormat::Markdown => difference_markdown::text(&diff),
-        format @ (ReportFormat::Json | ReportFormat::Yaml) => {
-            data_text(&Report { schema_version: 1, diff: &diff }, format)?
-        }
+    let place = shown.place()?;
+    let compare = CompareReleases {
+        sides: sides.resolve(global)?,
+        options: matching.options(&definitions),
+        only_breaking: breaking,
+        fail_on: fail_on.least(),
     };
-    Ok(Ended { text, path, code, reason })
+    Ended::of(compare.run(&Aside(global)).await?, place)
 }

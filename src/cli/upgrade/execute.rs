@@ -1,39 +1,24 @@
 //! `pushback upgrade run`: runs experiments on a cluster, one after the other, and takes back what they inject.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use pushback_preflight::experiment::{DangerLevel, Experiment};
+use pushback_preflight::experiment::DangerLevel;
 
+use super::arguments::{Place, ShownArgs};
+use super::reports::RunReports;
 use super::step::UpgradeStepArgs;
-use super::{ReportFormat, ShownArgs, data_text};
 use crate::cli::arguments::{GlobalArgs, duration};
-use crate::cli::screen::{HeldDocument, complete, start_for_report};
+use crate::cli::reports::HeldDocument;
+use crate::cli::screen::{Aside, complete, start_for_report};
 use crate::exit::ExitCode;
-use crate::path_safety::check_folder;
-use crate::report::check::file::{ReportSpec, is_standard_output, write_text};
-use crate::report::check::formats;
-use crate::report::output::Output;
-use crate::report::release::experiments_text;
-use crate::run::Run;
 use crate::run::error::CommandError;
-use crate::run::outcome::End;
-use crate::run::upgrade::execute::Execute;
-use crate::run::upgrade::experiments::{self, Given};
+use crate::run::upgrade::execute::{Execute, Source};
 use crate::upgrade::inject::Site;
 use crate::upgrade::lock::Terms;
-use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
-use crate::upgrade::run::blank;
-
-/// Renders a report of experiments.
-type Render = fn(&RunReport) -> Result<String, CommandError>;
-
-/// The formats of reports of experiments: the word, the file in a folder of reports, what renders it.
-const FORMATS: [(&str, &str, Render); 2] = [
-    ("json", "results.json", |report| data_text(report, ReportFormat::Json)),
-    ("junit", "suite-results.xml", |report| Ok(experiments_text::junit(report))),
-];
+use crate::upgrade::outcome::Verdict;
 
 /// Run experiments on a cluster.
 #[derive(Debug, Args)]
@@ -145,11 +130,18 @@ impl FailOnVerdict {
 }
 
 impl ExecuteArgs {
-    /// How experiments run.
+    /// How experiments run, and where their report goes.
     ///
     /// # Errors
-    /// No namespace is allowed; what [`UpgradeStepArgs::resolve`] refuses.
-    pub fn resolve(self, global: &GlobalArgs, dry_run: bool) -> Result<Execute, CommandError> {
+    /// No namespace is allowed; a report that cannot be; what [`UpgradeStepArgs::resolve`] refuses.
+    pub fn resolve(
+        self,
+        global: &GlobalArgs,
+        source: Source,
+        place: Place,
+        dry_run: bool,
+    ) -> Result<Execute, CommandError> {
+        let reports = RunReports::of(place, &self.report, self.report_dir)?;
         let allowed = self.allow_namespace;
         if allowed.is_empty() {
             return Err(CommandError::usage_with_hint(
@@ -164,11 +156,13 @@ impl ExecuteArgs {
         };
         Ok(Execute {
             cluster: global.cluster()?,
+            source,
             upgrade: self.upgrade.resolve(global, &allowed)?,
             site: Site { allowed: allowed.into_iter().collect(), max_danger },
             terms: self.lock.terms(),
             dry_run,
             fail_on: self.fail_on_verdict.least(),
+            reports: Rc::new(reports),
         })
     }
 }
@@ -177,110 +171,8 @@ impl ExecuteArgs {
 pub async fn run(global: &GlobalArgs, arguments: RunArgs) -> ExitCode {
     let RunArgs { suite, dry_run, execute, shown } = arguments;
     complete(global, start_for_report(global, HeldDocument::default()), async |run| {
-        let Given { experiments, switched_off } = experiments::read(&suite)?;
-        let off = |(experiment, reason)| Outcome { reason, ..blank(&experiment) };
-        let left_out = switched_off.into_iter().map(off).collect();
-        let (path, format) = shown.place()?;
-        let told = Told::of(path, format, &execute)?;
-        let execute = execute.resolve(global, dry_run)?;
-        execute_and_tell(run, &execute, &told, experiments, left_out).await
+        let execute = execute.resolve(global, Source::Files(suite), shown.place()?, dry_run)?;
+        execute.run(run, &Aside(global)).await
     })
     .await
-}
-
-/// Runs experiments, and reports; `left_out` are those of the suite that cannot run.
-///
-/// # Errors
-/// No cluster, another run at work, what a killed run has left, or a report that cannot be written.
-pub async fn execute_and_tell(
-    run: &mut Run,
-    execute: &Execute,
-    told: &Told,
-    experiments: Vec<Experiment>,
-    left_out: Vec<Outcome>,
-) -> Result<End, CommandError> {
-    let executed = execute.run(run, experiments, left_out).await?;
-    run.settle();
-    told.tell(&executed.report)?;
-    Ok(executed.end())
-}
-
-/// Where the report of experiments goes, and how it reads.
-#[derive(Clone, Debug)]
-pub struct Told {
-    path: PathBuf,
-    format: ReportFormat,
-    /// A report drives it from standard output: it is told where progress is.
-    on_errors: bool,
-    reports: Vec<(Render, PathBuf)>,
-}
-
-impl Told {
-    /// The report itself, to standard output where no path is given, and those that flags ask for.
-    ///
-    /// # Errors
-    /// One cannot be written, or two go to standard output.
-    pub fn of(path: Option<PathBuf>, format: ReportFormat, arguments: &ExecuteArgs) -> Result<Self, CommandError> {
-        let path = path.unwrap_or_else(|| PathBuf::from("-"));
-        let reports = reports(arguments)?;
-        let on_errors = one_document(&path, format, &reports)?;
-        Ok(Self { path, format, on_errors, reports })
-    }
-
-    fn tell(&self, report: &RunReport) -> Result<(), CommandError> {
-        let text = match self.format {
-            ReportFormat::Table => experiments_text::table(report),
-            ReportFormat::Markdown => experiments_text::markdown(report),
-            format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(report, format)?,
-        };
-        if self.on_errors {
-            Output::standard().progress(&text);
-        } else {
-            write_text(&self.path, &text)?;
-        }
-        for (render, path) in &self.reports {
-            write_text(path, &render(report)?)?;
-        }
-        Ok(())
-    }
-}
-
-/// Standard output holds one document: a report that goes there drives out the table, which is then told where progress
-/// is, and nothing else. Returns whether it does.
-///
-/// # Errors
-/// Two documents are asked for.
-fn one_document(path: &Path, format: ReportFormat, reports: &[(Render, PathBuf)]) -> Result<bool, CommandError> {
-    let on_standard_output = reports.iter().filter(|(_, path)| is_standard_output(path)).count();
-    let shown_too = is_standard_output(path) && on_standard_output > 0;
-    if on_standard_output > 1 || (shown_too && format != ReportFormat::Table) {
-        return Err(CommandError::usage_with_hint("two reports go to standard output", "name a file for one of them"));
-    }
-    Ok(shown_too)
-}
-
-/// Where reports go; whether they can be written is tried before anything is injected.
-fn reports(arguments: &ExecuteArgs) -> Result<Vec<(Render, PathBuf)>, CommandError> {
-    let mut reports: Vec<(Render, ReportSpec)> = Vec::new();
-    for flag in &arguments.report {
-        let spec: ReportSpec = flag.parse()?;
-        let Some((_, _, render)) = FORMATS.iter().find(|(format, ..)| *format == spec.format.word) else {
-            return Err(CommandError::usage(format!(
-                "report {flag}: a run of experiments is reported as json or junit"
-            )));
-        };
-        reports.push((*render, spec));
-    }
-    if let Some(folder) = &arguments.report_dir {
-        check_folder(folder).and_then(|()| std::fs::create_dir_all(folder)).map_err(|error| {
-            let reason = crate::surroundings::reason(&error);
-            CommandError::usage(format!("cannot make folder {}: {reason}", folder.display()))
-        })?;
-        for (word, file, render) in FORMATS {
-            let format = formats::find(word).unwrap_or(&formats::JSON);
-            reports.push((render, ReportSpec { format, path: folder.join(file) }));
-        }
-    }
-    reports.iter().try_for_each(|(_, spec)| spec.prepare())?;
-    Ok(reports.into_iter().map(|(render, spec)| (render, spec.path)).collect())
 }

@@ -1,20 +1,15 @@
 //! `pushback upgrade model`: operator models out of manifests or a live app.
 
-use std::path::PathBuf;
-
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
-use pushback_preflight::operator::derive::{self, Given, Settings};
-use pushback_preflight::operator::print;
-use serde_json::Value;
 
-use super::{Ended, output_path, warn};
-use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output as OutputArgument, app_name};
-use crate::cli::screen::note;
-use crate::exit::ExitCode;
+use super::arguments::output_path;
+use super::ended::Ended;
+use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output, app_name};
+use crate::cli::screen::Aside;
+use crate::report::release::formats::yaml;
 use crate::run::error::CommandError;
-use crate::run::upgrade::sides::{LiveApp, read_app};
-use crate::upgrade::sources;
+use crate::run::upgrade::derive::Derive;
 
 /// Work with operator models.
 #[derive(Debug, Args)]
@@ -61,9 +56,8 @@ pub struct DeriveArgs {
     #[arg(long, hide_short_help = true)]
     follow_links: bool,
     /// Write it to this file instead of standard output
-    #[arg(long, short = 'o', value_name = "PATH",
-          value_parser = PathBufValueParser::new().map(OutputArgument::Path))]
-    output: Option<OutputArgument>,
+    #[arg(long, short = 'o', value_name = "PATH", value_parser = PathBufValueParser::new().map(Output::Path))]
+    output: Option<Output>,
 }
 
 /// Runs the command.
@@ -73,35 +67,24 @@ pub struct DeriveArgs {
 pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<Ended, CommandError> {
     let ModelCommand::Derive(DeriveArgs { files, app, namespace, allow_http, follow_links, output }) =
         arguments.command;
-    let path: Option<PathBuf> = output_path(output.as_ref())?;
-    let release = match app {
+    let path = output_path(output.as_ref())?;
+    let derive = match app {
         Some(app) if files.is_empty() => {
-            let LiveApp { objects, namespace } =
-                read_app(&global.cluster()?, &app, &namespace.resolve(), &|text| note(global, text)).await?;
-            let given = objects.into_iter().map(|value| Given { value, positions: None }).collect::<Vec<_>>();
-            derive::derive(&given, &Settings { app, namespace, ..Settings::default() })
+            Derive::App { cluster: global.cluster()?, app, namespace: namespace.resolve() }
         }
-        app => {
-            let side = sources::read(&files, allow_http, follow_links)?;
-            warn(global, &side.warnings);
-            let naming = sources::Naming {
-                app: app.unwrap_or_default(),
-                namespace: namespace.namespace.unwrap_or_default(),
-                ..sources::Naming::default()
-            };
-            side.derived(&naming)?
-        }
+        app => Derive::Manifests {
+            files,
+            app: app.unwrap_or_default(),
+            namespace: namespace.namespace.unwrap_or_default(),
+            allow_http,
+            follow_links,
+        },
     };
     let mut text = String::new();
-    for document in print::documents(&release) {
+    for document in derive.run(&Aside(global)).await? {
+        let failed = |error| CommandError::usage(format!("the model cannot be written: {error}"));
         text.push_str("---\n");
-        text.push_str(&yaml(&document)?);
+        text.push_str(&yaml(&document).map_err(failed)?);
     }
-    Ok(Ended { text, path, code: ExitCode::Success, reason: None })
-}
-
-fn yaml(document: &Value) -> Result<String, CommandError> {
-    let written = serde_yaml::to_string(document)
-        .map_err(|error| CommandError::usage(format!("the model cannot be written: {error}")))?;
-    Ok(crate::report::escape::terminal_safe_lines(&written).into_owned())
+    Ok(Ended::good(text, path))
 }

@@ -4,7 +4,8 @@ use clap::Args;
 
 use super::execute::LockArgs;
 use crate::cli::arguments::GlobalArgs;
-use crate::cli::screen::{HeldDocument, complete, start_for_report};
+use crate::cli::reports::HeldDocument;
+use crate::cli::screen::{complete, start_for_report};
 use crate::exit::ExitCode;
 use crate::report::escape::terminal_safe;
 use crate::report::output::Output;

@@ -1,28 +1,23 @@
 //! `pushback upgrade simulate`: experiments that test what changed between two releases.
 
-use std::collections::BTreeSet;
-
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use pushback_preflight::experiment::export;
-use pushback_preflight::experiment::generate::{self, Options};
-use pushback_preflight::experiment::suite::{Suite, SuiteExperiment, Tool};
-use pushback_preflight::operator::{Release, ReleaseDiff, compare};
-use pushback_preflight::suggest;
+use pushback_preflight::experiment::suite::Tool;
 
-use super::execute::{ExecuteArgs, Told, execute_and_tell};
+use super::arguments::{DefinitionsArgs, MatchingArgs, Place, SidesArgs, output_path, report_format};
+use super::ended::{Ended, ended};
+use super::execute::ExecuteArgs;
 use super::recover::RecoverArgs;
-use super::{DefinitionsArgs, Ended, MatchingArgs, ReportFormat, SidesArgs, data_text, ended, output_path, warn};
 use crate::cli::arguments::{GlobalArgs, Output};
-use crate::cli::screen::{HeldDocument, complete, note, start_for_report};
+use crate::cli::reports::HeldDocument;
+use crate::cli::screen::{Aside, complete, start_for_report};
 use crate::exit::ExitCode;
-use crate::report::escape::terminal_safe_lines;
+use crate::report::release::formats::{self, Format};
 use crate::report::release::suite_text;
+use crate::run::answer::Answer;
 use crate::run::error::CommandError;
-use crate::text::written_experiments;
-use crate::upgrade::outcome::Outcome;
-use crate::upgrade::run::blank;
-use crate::upgrade::{sources, suite_folder};
+use crate::run::upgrade::execute::Source;
+use crate::run::upgrade::simulate::Simulate;
 
 /// Generate experiments that test what changed between two releases.
 #[derive(Debug, Args)]
@@ -63,8 +58,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "TOOL")]
     export: Vec<ExportTool>,
     /// Format of the summary; json and yaml are the manifest of the suite [default: table]
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<ReportFormat>,
+    #[arg(long, value_name = "FORMAT", value_parser = report_format())]
+    format: Option<&'static Format>,
     /// Run the experiments too, as `pushback upgrade run` does; with --dry-run, say what would be injected. --format is
     /// then that of the run's report
     #[arg(long, help_heading = "Run", requires = "allow_namespace")]
@@ -121,95 +116,40 @@ pub async fn run(global: &GlobalArgs, arguments: SimulateArgs) -> ExitCode {
         return super::recover::run(global, RecoverArgs { allow_namespace, accept_changed: false, lock }).await;
     }
     if !execute {
-        return ended(global, simulate(global, arguments).await.map(|(_, ended)| ended));
+        return ended(global, generate(global, arguments).await);
     }
-    let (executing, dry_run) = (arguments.executing.clone(), arguments.dry_run);
-    let format = arguments.format.unwrap_or(ReportFormat::Table);
     complete(global, start_for_report(global, HeldDocument::default()), async |run| {
-        let (suite, _) = simulate(global, arguments).await?;
-        let (ready, open): (Vec<_>, Vec<_>) = suite.experiments.into_iter().partition(SuiteExperiment::is_enabled);
-        let left_out = open.iter().map(|entry| {
-            let needs: Vec<&str> = entry.needs.iter().filter(|need| need.is_open()).map(|need| need.as_str()).collect();
-            let reason = format!("it must be filled in first: needs {}", needs.join(", "));
-            Outcome { reason, ..blank(&entry.experiment) }
-        });
-        let left_out = left_out.collect();
-        let experiments = ready.into_iter().map(|entry| entry.experiment).collect();
-        let told = Told::of(None, format, &executing)?;
-        let execute = executing.resolve(global, dry_run)?;
-        execute_and_tell(run, &execute, &told, experiments, left_out).await
+        let SimulateArgs { dry_run, format, .. } = arguments;
+        let executing = arguments.executing.clone();
+        let source = Source::Generated(arguments.resolve(global)?);
+        let place = Place { path: None, format: format.unwrap_or(&formats::TABLE) };
+        executing.resolve(global, source, place, dry_run)?.run(run, &Aside(global)).await
     })
     .await
 }
 
-/// Generates the suite, and writes it where that is asked for.
-///
-/// # Errors
-/// The releases cannot be read, or the suite cannot be written.
-async fn simulate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<(Suite, Ended), CommandError> {
-    let SimulateArgs { sides, matching, definitions, output, dry_run, component, export, format, .. } = arguments;
-    let folder = output_path(output.as_ref())?;
-    let SimulatedSidesArgs { from, to, allow_http, follow_links } = sides;
-    let (old, new) =
-        SidesArgs { from, to, allow_http, follow_links }.resolve(global)?.read(&|text| note(global, text)).await?;
-    warn(global, &old.warnings);
-    warn(global, &new.warnings);
-    let (old, new) = sources::releases(&old, &new)?;
-    let diff = compare::compare(&old, &new, matching.options(&definitions));
-    let components = known_components(component, &old, &new)?;
-    let suite = suite(&old, &new, &diff, components, &export);
-    if dry_run && format.is_none() {
-        let ended = Ended { text: documents(&suite), path: None, code: ExitCode::Success, reason: None };
-        return Ok((suite, ended));
+/// Generates the suite alone. It is written or, in a dry run without a format, printed with all its files.
+async fn generate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<Ended, CommandError> {
+    let SimulateArgs { dry_run, format, .. } = arguments;
+    let suite = arguments.resolve(global)?.run(&Aside(global)).await?;
+    match format {
+        None if dry_run => Ok(Ended::good(suite_text::documents(&suite), None)),
+        format => Ended::of(Answer::good(suite), Place { path: None, format: format.unwrap_or(&formats::TABLE) }),
     }
-    if let Some(folder) = folder.filter(|_| !dry_run) {
-        suite_folder::write(&folder, &suite).map_err(|error| match error {
-            suite_folder::SuiteError::Occupied { .. } => {
-                CommandError::usage_with_hint(error.to_string(), "name another folder, or remove what is there")
-            }
-            suite_folder::SuiteError::Write { .. } => CommandError::usage(error.to_string()),
-        })?;
-        note(global, &written_experiments(suite.experiments.len(), &folder.display().to_string()));
-    }
-    let text = match format.unwrap_or(ReportFormat::Table) {
-        ReportFormat::Table => suite_text::table(&suite),
-        ReportFormat::Markdown => suite_text::markdown(&suite),
-        format @ (ReportFormat::Json | ReportFormat::Yaml) => data_text(&suite.manifest(), format)?,
-    };
-    Ok((suite, Ended { text, path: None, code: ExitCode::Success, reason: None }))
 }
 
-fn suite(
-    old: &Release,
-    new: &Release,
-    diff: &ReleaseDiff,
-    components: BTreeSet<String>,
-    tools: &[ExportTool],
-) -> Suite {
-    let mut suite = generate::generate(old, new, diff, &Options { components });
-    let tools: BTreeSet<Tool> = tools.iter().copied().map(Tool::from).collect();
-    suite.exports = tools.into_iter().map(|tool| export::export(&suite, tool)).collect();
-    suite
-}
-
-/// The components, if the releases have them.
-fn known_components(wanted: Vec<String>, old: &Release, new: &Release) -> Result<BTreeSet<String>, CommandError> {
-    let components = old.operators.iter().chain(&new.operators).flat_map(|operator| &operator.components);
-    let known: BTreeSet<&str> = components.map(|component| component.name.as_str()).collect();
-    for name in &wanted {
-        if !known.contains(name.as_str()) {
-            let hint = suggest::hint(suggest::nearest(name, known.iter().copied()));
-            return Err(CommandError::usage(format!("neither release has a component {name:?}{hint}")));
-        }
+impl SimulateArgs {
+    /// What is generated, from what, and where it goes.
+    fn resolve(self, global: &GlobalArgs) -> Result<Simulate, CommandError> {
+        let Self { sides, matching, definitions, output, dry_run, component, export, .. } = self;
+        let folder = output_path(output.as_ref())?;
+        let SimulatedSidesArgs { from, to, allow_http, follow_links } = sides;
+        Ok(Simulate {
+            sides: SidesArgs { from, to, allow_http, follow_links }.resolve(global)?,
+            options: matching.options(&definitions),
+            components: component,
+            tools: export.into_iter().map(Tool::from).collect(),
+            folder: folder.filter(|_| !dry_run),
+        })
     }
-    Ok(wanted.into_iter().collect())
-}
-
-/// All files as one stream of YAML documents, each below its name.
-fn documents(suite: &Suite) -> String {
-    let files = suite_folder::texts(suite).into_iter().map(|(file, text)| {
-        let text = terminal_safe_lines(&text).into_owned();
-        format!("---\n# {file}\n{text}")
-    });
-    files.collect()
 }

@@ -12,12 +12,9 @@ use crate::manifest::LoadOptions;
 use crate::run::apply::Apply;
 use crate::run::error::CommandError;
 use crate::run::options::{
-    AppOptions, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, RunOptions, WriteOptions,
+    AppOptions, Command, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, RunOptions, WriteOptions,
 };
 use crate::run::upgrade::step::Upgrade;
-
-/// What the run is called in progress.
-const COMMAND: &str = "upgrade";
 
 /// The upgrade between experiments.
 #[derive(Clone, Debug, Args)]
@@ -68,15 +65,15 @@ impl UpgradeStepArgs {
         if !self.upgrade {
             return Ok(None);
         }
-        let environment =
-            Environment::try_parse_from([COMMAND]).map_err(|error| CommandError::usage(error.to_string()))?;
+        let environment = Environment::try_parse_from([Command::Upgrade.word()])
+            .map_err(|error| CommandError::usage(error.to_string()))?;
         let namespace = self.namespace.or_else(|| allowed.first().cloned()).unwrap_or_default();
         let app = AppName { name: self.app.unwrap_or_default(), namespace };
         let named = NamespaceOptions { namespace: Some(app.namespace.clone()), of_record: None };
         let write = WriteOptions::default();
         let apply = Apply {
             options: RunOptions {
-                command: COMMAND,
+                command: Command::Upgrade,
                 cluster: global.cluster()?,
                 app: AppOptions { name: app.name.clone(), namespace: named, is_named: true },
                 preflight: PreflightOptions {

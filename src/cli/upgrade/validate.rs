@@ -1,16 +1,13 @@
 //! `pushback upgrade validate`: what every runner and API server would refuse in chaos experiments.
 
 use clap::Args;
-use pushback_preflight::experiment::{self, suite};
-use pushback_preflight::finding::Severity;
 
-use super::{Ended, warn};
+use super::ended::Ended;
 use crate::cli::arguments::GlobalArgs;
-use crate::exit::ExitCode;
-use crate::manifest::{InputError, InputWarning, Manifest};
-use crate::manifest::{LoadOptions, collect};
+use crate::cli::screen::Aside;
+use crate::manifest::LoadOptions;
 use crate::run::error::CommandError;
-use crate::upgrade::suite_folder;
+use crate::run::upgrade::validate;
 
 /// Check chaos experiments.
 #[derive(Debug, Args)]
@@ -43,50 +40,9 @@ pub struct ValidateArgs {
 pub fn run(global: &GlobalArgs, arguments: &ValidateArgs) -> Result<Ended, CommandError> {
     let ValidateArgs { allow_http, follow_links, .. } = *arguments;
     let options = LoadOptions { allow_http, follow_links, ..LoadOptions::default() };
-    let input = collect::load(&suite_folder::expanded(&arguments.paths), &options)?;
-    warn(global, &input.warnings);
-    let mut errors = Vec::new();
-    let mut warnings = Vec::new();
-    let mut experiments = 0;
-    for manifest in input.manifests.iter().filter(|manifest| !is_suite(manifest)) {
-        experiments += 1;
-        if !is_experiment(manifest) {
-            errors.push(InputError {
-                message: format!("{} is no experiment", manifest.object),
-                position: manifest.positions.start(),
-                hints: vec![format!("An experiment is of kind {} of {}.", experiment::KIND, experiment::API_VERSION)],
-            });
-            continue;
-        }
-        for problem in experiment::validate(&manifest.value) {
-            let position = problem.position(&manifest.positions);
-            match problem.severity {
-                Severity::Error => {
-                    errors.push(InputError { message: problem.to_string(), position, hints: Vec::new() });
-                }
-                Severity::Warning | Severity::Info => {
-                    warnings.push(InputWarning { code: problem.rule, message: problem.to_string(), position });
-                }
-            }
-        }
-    }
-    warn(global, &warnings);
-    if !errors.is_empty() {
-        return Err(CommandError::from(errors));
-    }
-    let text = match experiments {
+    let text = match validate::experiments(&arguments.paths, &options, &Aside(global))? {
         1 => "1 experiment is valid\n".to_owned(),
         count => format!("{count} experiments are valid\n"),
     };
-    Ok(Ended { text, path: None, code: ExitCode::Success, reason: None })
-}
-
-/// Of the right kind, in whatever version: the version is one of the demands.
-fn is_experiment(manifest: &Manifest) -> bool {
-    manifest.object.group == "chaos.operatorchaos.io" && manifest.object.kind == experiment::KIND
-}
-
-/// The manifest of a suite lies beside its experiments.
-fn is_suite(manifest: &Manifest) -> bool {
-    manifest.object.api_version() == suite::API_VERSION && manifest.object.kind == suite::KIND
+    Ok(Ended::good(text, None))
 }

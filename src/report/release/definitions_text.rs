@@ -2,7 +2,9 @@
 
 use pushback_preflight::operator::definitions::{DefinitionsDiff, Presence};
 use pushback_preflight::operator::{CrdVerdict, DefinitionChange, Severity};
+use serde_json::Value;
 
+use super::formats::ReleaseReport;
 use crate::report::escape::terminal_safe;
 use crate::report::markdown::{LIMIT, code, escaped};
 use crate::report::table::Table;
@@ -14,8 +16,7 @@ const SENTENCE: usize = 500;
 const PATH: usize = 200;
 
 /// A block for each definition, and the counts.
-#[must_use]
-pub fn table(diff: &DefinitionsDiff) -> String {
+fn table(diff: &DefinitionsDiff) -> String {
     let mut text = String::new();
     for crd in &diff.crds {
         let how = match crd.change_type {
@@ -63,8 +64,7 @@ fn counts(diff: &DefinitionsDiff) -> [String; 3] {
 }
 
 /// A table for each definition, within the length that a comment may have.
-#[must_use]
-pub fn markdown(diff: &DefinitionsDiff) -> String {
+fn markdown(diff: &DefinitionsDiff) -> String {
     let mut text = "## Definitions\n\n".to_owned();
     for line in counts(diff) {
         text += &format!("- {line}\n");
@@ -108,6 +108,20 @@ pub fn markdown(diff: &DefinitionsDiff) -> String {
         );
     }
     text
+}
+
+impl ReleaseReport for DefinitionsDiff {
+    fn table(&self) -> String {
+        table(self)
+    }
+
+    fn markdown(&self) -> String {
+        markdown(self)
+    }
+
+    fn data(&self) -> serde_json::Result<Value> {
+        serde_json::to_value(self)
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use serde_json::Value;
 
+use super::formats::{ReleaseReport, json};
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::finding_text::finding_text;
 use crate::report::finding_words::{headline, plain_text, rule_and_check};
@@ -11,6 +13,23 @@ use crate::report::table::Table;
 use crate::report::theme::Theme;
 use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
 use crate::upgrade::steady::Looked;
+
+/// A format of the reports that a run of experiments can write beside what it prints.
+#[derive(Debug)]
+pub struct RunFormat {
+    /// The word for it.
+    pub word: &'static str,
+    /// The file in a folder of reports.
+    pub file: &'static str,
+    /// Renders a report; an error says why it cannot be written so.
+    pub render: fn(&RunReport) -> Result<String, String>,
+}
+
+/// Every format of runs.
+pub static RUN_FORMATS: [RunFormat; 2] = [
+    RunFormat { word: "json", file: "results.json", render: |report| json(report) },
+    RunFormat { word: "junit", file: "suite-results.xml", render: |report| Ok(junit(report)) },
+];
 
 /// For people: a row for each experiment, and below it what was not as it should be.
 #[must_use]
@@ -142,6 +161,20 @@ fn summary(report: &RunReport) -> String {
     let words: Vec<String> =
         counted.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
     if words.is_empty() { "no experiment".to_owned() } else { words.join(", ") }
+}
+
+impl ReleaseReport for RunReport {
+    fn table(&self) -> String {
+        table(self)
+    }
+
+    fn markdown(&self) -> String {
+        markdown(self)
+    }
+
+    fn data(&self) -> serde_json::Result<Value> {
+        serde_json::to_value(self)
+    }
 }
 
 #[cfg(test)]

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use pushback_preflight::experiment::suite::{ManualReview, Suite, SuiteExperiment};
+use serde_json::Value;
 
-use crate::report::escape::terminal_safe;
+use super::formats::ReleaseReport;
+use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::markdown;
 use crate::report::table::Table;
+use crate::upgrade::suite_folder;
 
 /// Subjects that a group of reviews names.
 const NAMED: usize = 3;
@@ -134,4 +137,28 @@ fn counts(suite: &Suite) -> String {
         "{experiments} {noun}, {ready} ready to run and {open} with something to fill in; {reviews} {changes} to be looked \
          at by people"
     )
+}
+
+/// All files as one stream of YAML documents, each below its name.
+#[must_use]
+pub fn documents(suite: &Suite) -> String {
+    let files = suite_folder::texts(suite).into_iter().map(|(file, text)| {
+        let text = terminal_safe_lines(&text).into_owned();
+        format!("---\n# {file}\n{text}")
+    });
+    files.collect()
+}
+
+impl ReleaseReport for Suite {
+    fn table(&self) -> String {
+        table(self)
+    }
+
+    fn markdown(&self) -> String {
+        markdown(self)
+    }
+
+    fn data(&self) -> serde_json::Result<Value> {
+        Ok(self.manifest())
+    }
 }

@@ -1,7 +1,9 @@
 //! What is wrong with a folder of models, for people and as Markdown.
 
 use pushback_preflight::operator::versioned::Check;
+use serde_json::{Value, json};
 
+use super::formats::ReleaseReport;
 use crate::report::escape::terminal_safe;
 use crate::report::markdown::{code, escaped};
 use crate::text::counted;
@@ -39,4 +41,29 @@ pub fn markdown(directory: &str, checks: &[Check]) -> String {
 
 fn word(check: &Check) -> &'static str {
     if check.problems.is_empty() { "ok" } else { "FAILED" }
+}
+
+/// What is wrong with a folder of models.
+#[derive(Debug)]
+pub struct Versioned<'a> {
+    /// The folder.
+    pub directory: &'a str,
+    /// What was checked.
+    pub checks: &'a [Check],
+}
+
+impl ReleaseReport for Versioned<'_> {
+    fn table(&self) -> String {
+        table(self.directory, self.checks)
+    }
+
+    fn markdown(&self) -> String {
+        markdown(self.directory, self.checks)
+    }
+
+    fn data(&self) -> serde_json::Result<Value> {
+        let valid = self.checks.iter().all(|check| check.problems.is_empty());
+        let Self { directory, checks } = self;
+        Ok(json!({"schemaVersion": 1, "directory": directory, "valid": valid, "checks": serde_json::to_value(checks)?}))
+    }
 }

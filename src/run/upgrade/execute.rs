@@ -1,18 +1,23 @@
 //! Runs experiments on a cluster, one after the other, and takes back what they inject.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use pushback_preflight::experiment::suite::Phase;
-use pushback_preflight::experiment::{self, Experiment};
+use pushback_preflight::experiment::{Experiment, PREFIX};
 
+use super::experiments::{self, Given};
 use super::recover::PUT_RIGHT;
 use super::require_server;
+use super::simulate::{Simulate, ready};
 use super::step::Upgrade;
 use crate::cluster::{Cluster, Kinds};
 use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::run::Run;
+use crate::run::answer::Notes;
 use crate::run::connect::{ClusterOptions, connect};
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
@@ -40,13 +45,41 @@ pub struct Execute {
     pub dry_run: bool,
     /// The least bad verdict that makes the run fail.
     pub fail_on: Option<Verdict>,
+    /// Where the experiments come from.
+    pub source: Source,
+    /// Who takes the report.
+    pub reports: Rc<dyn ExperimentReports>,
+}
+
+/// Where experiments come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Files and folders.
+    Files(Vec<String>),
+    /// What changed between two releases.
+    Generated(Simulate),
+}
+
+/// Takes the report of a run of experiments.
+pub trait ExperimentReports: fmt::Debug {
+    /// Makes sure, before anything is injected, that it can be written.
+    ///
+    /// # Errors
+    /// It cannot.
+    fn prepare(&self) -> Result<(), CommandError>;
+
+    /// Takes the report.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn take(&self, report: &RunReport) -> Result<(), CommandError>;
 }
 
 /// What has come of experiments.
 #[derive(Debug)]
-pub struct Executed {
+struct Executed {
     /// The report.
-    pub report: RunReport,
+    report: RunReport,
     /// How the apply of an upgrade ended that did not happen.
     unmade: Option<End>,
     /// Whether nothing was written.
@@ -56,12 +89,35 @@ pub struct Executed {
     fail_on: Option<Verdict>,
 }
 
+impl Source {
+    /// The experiments, in their order, and those of the suite that cannot run.
+    async fn read(&self, notes: &dyn Notes) -> Result<(Vec<Experiment>, Vec<Outcome>), CommandError> {
+        match self {
+            Self::Files(files) => {
+                let Given { experiments, switched_off } = experiments::read(files)?;
+                let off = |(experiment, reason)| Outcome { reason, ..blank(&experiment) };
+                Ok((experiments, switched_off.into_iter().map(off).collect()))
+            }
+            Self::Generated(simulate) => Ok(ready(simulate.run(notes).await?)),
+        }
+    }
+}
+
 impl Execute {
-    /// Runs experiments in their order; `left_out` are those of the suite that cannot run.
+    /// Runs experiments in their order, and reports.
     ///
     /// # Errors
-    /// No cluster, another run at work, or what a killed run has left.
-    pub async fn run(
+    /// No cluster, another run at work, what a killed run has left, or a report that cannot be written.
+    pub async fn run(&self, run: &mut Run, notes: &dyn Notes) -> Result<End, CommandError> {
+        let (experiments, left_out) = self.source.read(notes).await?;
+        self.reports.prepare()?;
+        let executed = self.execute(run, experiments, left_out).await?;
+        run.settle();
+        self.reports.take(&executed.report)?;
+        Ok(executed.end())
+    }
+
+    async fn execute(
         &self,
         run: &mut Run,
         experiments: Vec<Experiment>,
@@ -97,7 +153,7 @@ impl Execute {
 
 impl Executed {
     /// The end of the run.
-    pub fn end(self) -> End {
+    fn end(self) -> End {
         let Self { report, unmade, is_untouched, stopped, fail_on } = self;
         let worst = report.worst();
         if let Some(end) = unfinished(&report, stopped) {
@@ -361,6 +417,6 @@ async fn begin_all<'e>(
 
 /// Whether an experiment injects before the upgrade.
 fn is_before(experiment: &Experiment) -> bool {
-    let phase = experiment.annotations.get(&format!("{}phase", experiment::PREFIX));
+    let phase = experiment.annotations.get(&format!("{PREFIX}phase"));
     phase.and_then(|phase| Phase::of(phase)) == Some(Phase::PreUpgrade)
 }

@@ -1,0 +1,69 @@
+//! A command line that cannot be parsed: what the argument parser says of it, safe to be shown.
+//! A program that reads events gets their last one.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use crate::exit::ExitCode;
+use crate::manifest::shown_input;
+use crate::report::escape::{terminal_safe, without_commands};
+use crate::report::live::reporter::renderer;
+use crate::report::output::Output;
+use crate::report::{ColorChoice, Format, RenderOptions, Theme, error_text, system_clock};
+use crate::run::error::CommandError;
+use crate::run::outcome::End;
+
+/// Prints what the argument parser says: help, or an error. A program that reads events gets their last one.
+pub(super) fn not_parsed(error: clap::Error, arguments: &[OsString], command: clap::Command) -> ExitCode {
+    if !error.use_stderr() {
+        // Nobody is left to tell where the message itself cannot be written.
+        let _ = error.print();
+        return ExitCode::Success;
+    }
+    let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let escaped: Vec<String> = arguments
+        .iter()
+        .map(|argument| without_commands(&terminal_safe(&shown_input(argument))).into_owned())
+        .collect();
+    // The parser quotes arguments as they are: a terminal would act on what is in them, a log would keep passwords.
+    let error = if escaped.iter().eq(&arguments) {
+        error
+    } else {
+        command.try_get_matches_from(&escaped).err().unwrap_or(error)
+    };
+    let _ = error.print();
+    if let Some(hint) = meant_elsewhere(&arguments) {
+        let theme = Theme::detect(ColorChoice::Auto, io::stderr().is_terminal(), &|name| std::env::var(name).ok());
+        Output::standard().progress(&error_text::hints_text(&[hint.to_owned()], theme));
+    }
+    if wants_events(&arguments) {
+        let text = error.to_string();
+        let message = text.split("\n\n").next().unwrap_or_default();
+        let end = End::error(&CommandError::usage(message.strip_prefix("error: ").unwrap_or(message)));
+        let output = Output::new(Box::new(io::stdout()), Box::new(io::sink()));
+        let mut renderer = renderer(Format::Json, RenderOptions::default(), output);
+        renderer.event(&end.event(0, Duration::ZERO), system_clock()());
+        let _ = renderer.finish();
+    }
+    ExitCode::Usage
+}
+
+/// `diff` with the flags that compare releases is published elsewhere; here it compares an app with its input.
+fn meant_elsewhere(arguments: &[String]) -> Option<&'static str> {
+    const RELEASES: [&str; 6] = ["--old", "--new", "--from", "--to", "--source", "--target"];
+    let command = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'))?;
+    let names = |argument: &String| RELEASES.contains(&argument.split('=').next().unwrap_or_default());
+    (command == "diff" && arguments.iter().any(names))
+        .then_some("two releases of an operator are compared by `pushback upgrade diff --from OLD --to NEW`")
+}
+
+/// Whether arguments that cannot be parsed ask for events all the same.
+fn wants_events(arguments: &[String]) -> bool {
+    let has_events = ["apply", "deploy", "delete", "diff"];
+    let json = |(index, argument): (usize, &String)| match argument.as_str() {
+        "-o" | "--output" => arguments.get(index + 1).is_some_and(|value| value == "json"),
+        other => ["-ojson", "-o=json", "--output=json"].contains(&other),
+    };
+    arguments.iter().any(|argument| has_events.contains(&argument.as_str())) && arguments.iter().enumerate().any(json)
+}

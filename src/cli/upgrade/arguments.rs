@@ -1,0 +1,213 @@
+//! Arguments that several commands on releases share.
+//! Each is resolved here, once, to what the comparison takes.
+
+use std::path::PathBuf;
+
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use pushback_preflight::operator::{Severity, compare, definitions, matching};
+
+use crate::cli::arguments::{GlobalArgs, Output, app_name};
+use crate::report::release::formats::{self, Format};
+use crate::run::error::CommandError;
+use crate::run::options::NamespaceOptions;
+use crate::run::upgrade::sides::{LiveInput, SideOptions, Sides};
+
+/// The two releases.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Releases")]
+pub struct SidesArgs {
+    /// Old release: a folder (read recursively), a file, git:REF:PATH, an https URL, - for standard input, or
+    /// app:NAME for a live app; can be given more than once [aliases: --old, --source, --source-crds]
+    #[arg(long, aliases = ["old", "source", "source-crds"], value_name = "PATH", required = true)]
+    pub from: Vec<String>,
+    /// New release, as --from [aliases: --new, --target, --target-crds]
+    #[arg(long, aliases = ["new", "target", "target-crds"], value_name = "PATH", required = true)]
+    pub to: Vec<String>,
+    /// Allow http URLs
+    #[arg(long, hide_short_help = true)]
+    pub allow_http: bool,
+    /// Follow symbolic links that lead out of a directory that is read
+    #[arg(long, hide_short_help = true)]
+    pub follow_links: bool,
+}
+
+impl SidesArgs {
+    /// The two sides.
+    ///
+    /// # Errors
+    /// A live app or the cluster is not named as it should be.
+    pub fn resolve(self, global: &GlobalArgs) -> Result<Sides, CommandError> {
+        let Self { from, to, allow_http, follow_links } = self;
+        Ok(Sides { old: side(global, from)?, new: side(global, to)?, allow_http, follow_links })
+    }
+}
+
+/// What names a live app among the inputs of a side: `app:NAME`, `app:NAMESPACE/NAME`.
+const LIVE: &str = "app:";
+
+fn side(global: &GlobalArgs, inputs: Vec<String>) -> Result<SideOptions, CommandError> {
+    let (apps, files) = inputs.into_iter().partition::<Vec<_>, _>(|input| input.starts_with(LIVE));
+    let apps = apps.into_iter().map(|input| live_input(global, input)).collect::<Result<_, _>>()?;
+    Ok(SideOptions { files, apps })
+}
+
+fn live_input(global: &GlobalArgs, input: String) -> Result<LiveInput, CommandError> {
+    let named = input.strip_prefix(LIVE).unwrap_or(&input);
+    let (namespace, name) = match named.split_once('/') {
+        Some((namespace, name)) => (Some(namespace.to_owned()), name),
+        None => (None, named),
+    };
+    if namespace.as_ref().is_some_and(String::is_empty) || name.is_empty() {
+        let message = format!("{input}: expected app:NAME or app:NAMESPACE/NAME");
+        return Err(CommandError::usage_with_hint(message, "`pushback list -A` shows all apps"));
+    }
+    let app = app_name(name).map_err(|reason| CommandError::usage(format!("{input}: {reason}")))?;
+    let namespace = NamespaceOptions { namespace, of_record: None };
+    Ok(LiveInput { cluster: global.cluster()?, app, namespace, input })
+}
+
+/// How components are recognised.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Comparison")]
+pub struct MatchingArgs {
+    /// How components that have another name are recognised: by the published formula alone, or only where a fact in
+    /// common guards against chance [default: published for models, guarded where one is derived from manifests]
+    #[arg(long, value_name = "HOW")]
+    pub matching: Option<Matching>,
+}
+
+/// Ways of pairing by likeness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Matching {
+    /// The formula alone.
+    Published,
+    /// The formula, and a fact in common.
+    Guarded,
+}
+
+/// How definitions are compared.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Comparison")]
+pub struct DefinitionsArgs {
+    /// How bad a field is that becomes required and has a default, which the server fills in
+    #[arg(long, value_name = "SEVERITY", default_value = "breaking")]
+    pub required_with_default: RequiredWithDefault,
+}
+
+/// What a required field with a default may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RequiredWithDefault {
+    /// As any required field.
+    Breaking,
+    /// A warning.
+    Warning,
+}
+
+impl DefinitionsArgs {
+    /// What the comparison takes.
+    #[must_use]
+    pub fn options(&self) -> definitions::Options {
+        definitions::Options { required_with_default_warns: self.required_with_default == RequiredWithDefault::Warning }
+    }
+}
+
+impl MatchingArgs {
+    /// What the comparison takes.
+    #[must_use]
+    pub fn options(&self, definitions: &DefinitionsArgs) -> compare::Options {
+        let matching = self.matching.map(|matching| match matching {
+            Matching::Published => matching::Matching::Published,
+            Matching::Guarded => matching::Matching::Guarded,
+        });
+        compare::Options { matching, definitions: definitions.options() }
+    }
+}
+
+/// How it is shown.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Report")]
+pub struct ShownArgs {
+    /// Format of what is printed [default: what the ending of --output says (.json, .yaml, .md), else table]
+    #[arg(long, value_name = "FORMAT", value_parser = report_format())]
+    pub format: Option<&'static Format>,
+    /// Write it to this file instead of standard output
+    #[arg(long, short = 'o', value_name = "PATH", value_parser = PathBufValueParser::new().map(Output::Path))]
+    pub output: Option<Output>,
+}
+
+/// Reads a format of reports on releases.
+pub fn report_format() -> impl TypedValueParser<Value = &'static Format> {
+    PossibleValuesParser::new(formats::FORMATS.map(|format| PossibleValue::new(format.word).help(format.about)))
+        .map(|word| formats::find(&word).unwrap_or(&formats::TABLE))
+}
+
+/// Where a report goes, standard output where no path is said, and how it reads.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The path.
+    pub path: Option<PathBuf>,
+    /// The format.
+    pub format: &'static Format,
+}
+
+impl ShownArgs {
+    /// Where it goes.
+    ///
+    /// # Errors
+    /// A format was given where the path belongs.
+    pub fn place(&self) -> Result<Place, CommandError> {
+        let path = output_path(self.output.as_ref())?;
+        let format = self.format.or_else(|| formats::of_file(path.as_deref()?)).unwrap_or(&formats::TABLE);
+        Ok(Place { path, format })
+    }
+}
+
+/// The path that `--output` names in this family of commands.
+///
+/// # Errors
+/// A format was given where the path belongs.
+pub fn output_path(output: Option<&Output>) -> Result<Option<PathBuf>, CommandError> {
+    let misplaced = |word: &str| {
+        Err(CommandError::usage_with_hint(
+            format!("--output is a path in this command, and {word:?} is a format"),
+            format!("say --format {word}; for a file of that name: --output ./{word}"),
+        ))
+    };
+    match output {
+        None => Ok(None),
+        Some(Output::Format(format)) => {
+            misplaced(format.to_possible_value().as_ref().map_or("json", |value| value.get_name()))
+        }
+        Some(Output::Path(path)) => match path.to_str() {
+            Some(word @ ("tty" | "plain" | "json" | "yaml" | "table" | "markdown")) => misplaced(word),
+            _ => Ok(Some(path.clone())),
+        },
+    }
+}
+
+/// What makes the command fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A breaking change.
+    Breaking,
+    /// A warning, or worse.
+    Warning,
+    /// Any change.
+    Info,
+    /// Nothing.
+    Never,
+}
+
+impl FailOn {
+    /// The least bad severity that makes it fail.
+    #[must_use]
+    pub fn least(self) -> Option<Severity> {
+        match self {
+            Self::Breaking => Some(Severity::Breaking),
+            Self::Warning => Some(Severity::Warning),
+            Self::Info => Some(Severity::Info),
+            Self::Never => None,
+        }
+    }
+}

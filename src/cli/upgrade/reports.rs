@@ -1,0 +1,88 @@
+//! Where the report of a run of experiments goes, and those that flags ask for beside it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::arguments::Place;
+use super::ended::not_written;
+use crate::path_safety::check_folder;
+use crate::report::check::file::{ReportSpec, is_standard_output, write_text};
+use crate::report::check::formats as check_formats;
+use crate::report::output::Output;
+use crate::report::release::experiments_text::{RUN_FORMATS, RunFormat};
+use crate::report::release::formats::{self, Format};
+use crate::run::error::CommandError;
+use crate::run::upgrade::execute::ExperimentReports;
+use crate::surroundings::reason;
+use crate::upgrade::outcome::RunReport;
+
+/// The reports of a run.
+#[derive(Debug)]
+pub struct RunReports {
+    path: PathBuf,
+    format: &'static Format,
+    /// A report drives it from standard output: it is told where progress is.
+    on_errors: bool,
+    /// The folder that some of them go to.
+    folder: Option<PathBuf>,
+    reports: Vec<(&'static RunFormat, ReportSpec)>,
+}
+
+impl RunReports {
+    /// The report itself, to standard output where no path is given, and those that `--report` and `--report-dir` ask
+    /// for.
+    ///
+    /// # Errors
+    /// One is of no known format, or two go to standard output.
+    pub fn of(place: Place, flags: &[String], folder: Option<PathBuf>) -> Result<Self, CommandError> {
+        let path = place.path.unwrap_or_else(|| PathBuf::from("-"));
+        let mut reports: Vec<(&RunFormat, ReportSpec)> = Vec::new();
+        for flag in flags {
+            let spec: ReportSpec = flag.parse()?;
+            let Some(format) = RUN_FORMATS.iter().find(|format| format.word == spec.format.word) else {
+                return Err(CommandError::usage(format!(
+                    "report {flag}: a run of experiments is reported as json or junit"
+                )));
+            };
+            reports.push((format, spec));
+        }
+        for (folder, format) in folder.iter().flat_map(|folder| RUN_FORMATS.iter().map(move |format| (folder, format)))
+        {
+            let word = check_formats::find(format.word).unwrap_or(&check_formats::JSON);
+            reports.push((format, ReportSpec { format: word, path: folder.join(format.file) }));
+        }
+        // Standard output holds one document: a report that goes there drives out the table, which is then told where
+        // progress is, and nothing else.
+        let on_standard_output = reports.iter().filter(|(_, spec)| spec.is_standard_output()).count();
+        let on_errors = is_standard_output(&path) && on_standard_output > 0;
+        if on_standard_output > 1 || (on_errors && *place.format != formats::TABLE) {
+            let hint = "name a file for one of them";
+            return Err(CommandError::usage_with_hint("two reports go to standard output", hint));
+        }
+        Ok(Self { path, format: place.format, on_errors, folder, reports })
+    }
+}
+
+impl ExperimentReports for RunReports {
+    fn prepare(&self) -> Result<(), CommandError> {
+        if let Some(folder) = &self.folder {
+            check_folder(folder).and_then(|()| fs::create_dir_all(folder)).map_err(|error| {
+                CommandError::usage(format!("cannot make folder {}: {}", folder.display(), reason(&error)))
+            })?;
+        }
+        Ok(self.reports.iter().try_for_each(|(_, spec)| spec.prepare())?)
+    }
+
+    fn take(&self, report: &RunReport) -> Result<(), CommandError> {
+        let text = (self.format.render)(report).map_err(not_written)?;
+        if self.on_errors {
+            Output::standard().progress(&text);
+        } else {
+            write_text(&self.path, &text)?;
+        }
+        for (format, spec) in &self.reports {
+            write_text(&spec.path, &(format.render)(report).map_err(not_written)?)?;
+        }
+        Ok(())
+    }
+}

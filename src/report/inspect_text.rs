@@ -1,0 +1,53 @@
+//! An app's objects: a tree for people, JSON for programs.
+
+use serde_json::{Value, json};
+
+use crate::app::record::Observed;
+use crate::apply::tree::Line;
+use crate::report::escape::{terminal_safe, terminal_safe_json, terminal_safe_lines};
+use crate::report::table::Table;
+
+/// For people. `server`: whether something reconciles the objects.
+#[must_use]
+pub fn table(observed: &Observed, lines: &[Line], with_status: bool, server: bool) -> String {
+    let mut table = Table::new(&["NAMESPACE", "NAME", "KIND", "OWNER", "STATE", "MESSAGE"]);
+    for line in lines {
+        let namespace = if line.object.namespace.is_empty() { "(cluster)" } else { &line.object.namespace };
+        let indent = if line.depth == 0 { String::new() } else { format!("{}L ", "  ".repeat(line.depth - 1)) };
+        let name = format!("{indent}{}", line.object.name);
+        let state = if server { line.state } else { "-" };
+        table.row(&[namespace, &name, &line.object.kind, line.owner, state, &line.message]);
+    }
+    let mut text = format!("App {} in namespace {}\n", observed.app.name, observed.app.namespace);
+    if let Some(lock) = observed.record.as_ref().and_then(|record| record.lock.as_ref()) {
+        text.push_str(&format!("Locked by {}\n", terminal_safe(&lock.describe())));
+    }
+    if lines.is_empty() {
+        text.push_str("no objects\n");
+        return text;
+    }
+    text.push_str(&table.text());
+    if with_status {
+        for line in lines.iter().filter(|line| !line.status.is_null()) {
+            let status = serde_yaml::to_string(&line.status).unwrap_or_default();
+            text.push_str(&format!("\n# {}\n{}", line.object, terminal_safe_lines(&status)));
+        }
+    }
+    text
+}
+
+/// For programs.
+#[must_use]
+pub fn json(observed: &Observed, lines: &[Line]) -> String {
+    let object = |line: &Line| {
+        json!({
+            "object": line.object, "depth": line.depth, "owner": line.owner, "state": line.state,
+            "message": line.message,
+        })
+    };
+    let objects: Vec<Value> = lines.iter().map(object).collect();
+    let report = json!({
+        "schemaVersion": 1, "app": observed.app.name, "namespace": observed.app.namespace, "objects": objects,
+    });
+    terminal_safe_json(&format!("{report:#}")) + "\n"
+}

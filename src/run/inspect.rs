@@ -1,0 +1,56 @@
+//! An app's objects, with how they are.
+
+use super::answer::Notes;
+use super::connect::{ClusterOptions, reach};
+use super::error::CommandError;
+use super::options::AppOptions;
+use super::unknown_app;
+use crate::app::record::{Observed, observe};
+use crate::apply::tree::{self, Line};
+use crate::plan::live;
+
+/// Which app is inspected.
+#[derive(Clone, Debug)]
+pub struct Inspect {
+    /// The cluster.
+    pub cluster: ClusterOptions,
+    /// The app.
+    pub app: AppOptions,
+    /// What the objects have made, too.
+    pub with_children: bool,
+}
+
+/// An app as it is.
+#[derive(Debug)]
+pub struct Inspected {
+    /// Its record.
+    pub observed: Observed,
+    /// Its objects.
+    pub lines: Vec<Line>,
+    /// Whether something reconciles them.
+    pub server: bool,
+}
+
+impl Inspect {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The cluster's; no such app.
+    pub async fn run(&self, notes: &dyn Notes) -> Result<Inspected, CommandError> {
+        let Self { cluster, app, with_children } = self;
+        let (cluster, kinds, namespaces) = reach(cluster, &app.namespace, &|text| notes.note(text)).await?;
+        let observed = observe(&*cluster, &namespaces.app(&app.name)).await?;
+        if observed.record.is_none() {
+            return Err(CommandError::usage_with_hint(
+                unknown_app::message(&*cluster, &observed.app).await,
+                "`pushback list -A` shows all apps",
+            ));
+        }
+        let mut live = live::read(&*cluster, &kinds, &observed, &[]).await?;
+        if *with_children {
+            live.derived.extend(live::children(&*cluster, &observed, &live).await);
+        }
+        let server = cluster.capabilities().server;
+        Ok(Inspected { lines: tree::lines(&live, *with_children, server), observed, server })
+    }
+}

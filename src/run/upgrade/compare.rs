@@ -1,0 +1,77 @@
+//! Two releases beside each other: what changed between them, and whether that is as bad as the user says.
+
+use std::collections::BTreeMap;
+
+use pushback_preflight::operator::{Release, ReleaseDiff, Severity, compare};
+
+use super::sides::Sides;
+use crate::exit::ExitCode;
+use crate::run::answer::{Answer, Notes};
+use crate::run::error::CommandError;
+use crate::text::counted;
+use crate::upgrade::sources::{self, Side};
+
+/// A comparison of two releases.
+#[derive(Clone, Debug)]
+pub struct CompareReleases {
+    /// The releases.
+    pub sides: Sides,
+    /// How they are compared.
+    pub options: compare::Options,
+    /// Breaking changes alone are listed.
+    pub only_breaking: bool,
+    /// The least bad severity that makes the command fail.
+    pub fail_on: Option<Severity>,
+}
+
+impl CompareReleases {
+    /// Compares them.
+    ///
+    /// # Errors
+    /// The releases cannot be read.
+    pub async fn run(&self, notes: &dyn Notes) -> Result<Answer<ReleaseDiff>, CommandError> {
+        let (old, new) = releases(&self.sides, notes).await?;
+        let mut diff = compare::compare(&old, &new, self.options);
+        let refusal = refusal(self.fail_on, diff.severities());
+        if self.only_breaking {
+            diff.keep_from(Severity::Breaking);
+        }
+        Ok(Answer::unless(diff, ExitCode::Refused, refusal))
+    }
+}
+
+/// Reads both sides, and tells what is probably not meant in them.
+pub(super) async fn read(sides: &Sides, notes: &dyn Notes) -> Result<(Side, Side), CommandError> {
+    let (old, new) = sides.read(&|text| notes.note(text)).await?;
+    notes.warn(&old.warnings);
+    notes.warn(&new.warnings);
+    Ok((old, new))
+}
+
+/// The same, as releases.
+pub(super) async fn releases(sides: &Sides, notes: &dyn Notes) -> Result<(Release, Release), CommandError> {
+    let (old, new) = read(sides, notes).await?;
+    Ok(sources::releases(&old, &new)?)
+}
+
+/// Why changes of these severities are refused, where they are.
+pub(super) fn refusal(least: Option<Severity>, changes: impl IntoIterator<Item = Severity>) -> Option<String> {
+    let least = least?;
+    let mut counts: BTreeMap<Severity, usize> = BTreeMap::new();
+    for severity in changes.into_iter().filter(|severity| *severity >= least) {
+        *counts.entry(severity).or_default() += 1;
+    }
+    let words: Vec<String> = counts.iter().rev().map(|(severity, count)| of_severity(*severity, *count)).collect();
+    (!words.is_empty()).then(|| format!("Refused by --fail-on {}: {}.", least.as_str(), words.join(", ")))
+}
+
+/// `1 change is breaking`.
+fn of_severity(severity: Severity, count: usize) -> String {
+    let verb = if count == 1 { "is" } else { "are" };
+    let word = match severity {
+        Severity::Breaking => "breaking",
+        Severity::Warning => "of severity warning",
+        Severity::Info => "of severity info",
+    };
+    format!("{} {verb} {word}", counted(count, "change"))
+}

@@ -1,0 +1,99 @@
+//! The CustomResourceDefinitions of two releases beside each other.
+
+use std::path::Path;
+
+use pushback_preflight::operator::Severity;
+use pushback_preflight::operator::definitions::{self, DefinitionsDiff, Options, Verdicts};
+
+use super::compare::{read, refusal};
+use super::sides::Sides;
+use crate::exit::ExitCode;
+use crate::run::answer::{Answer, Notes};
+use crate::run::error::CommandError;
+use crate::upgrade::sources::Side;
+
+/// A comparison of the definitions of two releases.
+#[derive(Clone, Debug)]
+pub struct CompareDefinitions {
+    /// The releases.
+    pub sides: Sides,
+    /// How definitions are compared.
+    pub options: Options,
+    /// The least bad severity that makes the command fail.
+    pub fail_on: Option<Severity>,
+    /// The verdict for objects that makes it fail.
+    pub fail_on_verdict: FailOnVerdict,
+}
+
+/// The verdict for objects that makes a comparison fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailOnVerdict {
+    /// An object that was fine before is affected.
+    Breaking,
+    /// It is, or nobody can tell.
+    Unknown,
+    /// The verdict does not matter.
+    Never,
+}
+
+impl FailOnVerdict {
+    fn fails(self, verdicts: &Verdicts) -> bool {
+        match self {
+            Self::Breaking => verdicts.breaking > 0,
+            Self::Unknown => verdicts.breaking + verdicts.unknown > 0,
+            Self::Never => false,
+        }
+    }
+}
+
+impl CompareDefinitions {
+    /// Compares them.
+    ///
+    /// # Errors
+    /// The definitions cannot be read, or the two sides are of different ones.
+    pub async fn run(&self, notes: &dyn Notes) -> Result<Answer<DefinitionsDiff>, CommandError> {
+        let (old, new) = read(&self.sides, notes).await?;
+        self.require_comparable(&old, &new)?;
+        let diff = DefinitionsDiff::of(definitions::compare(&old.definitions(), &new.definitions(), self.options));
+        let for_objects = || {
+            let fails = self.fail_on_verdict.fails(&diff.summary.verdicts);
+            fails.then(|| "an object would suffer, as --fail-on-verdict asks".to_owned())
+        };
+        let wrong = refusal(self.fail_on, diff.changes().map(|change| change.severity)).or_else(for_objects);
+        Ok(Answer::unless(diff, ExitCode::Refused, wrong))
+    }
+
+    /// Two files of two definitions are no two states of one, and two sides without any are a wrong path.
+    fn require_comparable(&self, old: &Side, new: &Side) -> Result<(), CommandError> {
+        let (before, after) = (old.definitions(), new.definitions());
+        if before.is_empty() && after.is_empty() {
+            return Err(CommandError::usage_with_hint(
+                format!("neither {} nor {} holds a CustomResourceDefinition", old.named, new.named),
+                "name the files or folders that hold the definitions of the two releases",
+            ));
+        }
+        let is_one_file = |side: &super::sides::SideOptions| {
+            side.apps.is_empty() && matches!(&side.files[..], [input] if is_file(input))
+        };
+        if let ([before], [after]) = (&before[..], &after[..])
+            && before.name != after.name
+            && is_one_file(&self.sides.old)
+            && is_one_file(&self.sides.new)
+        {
+            return Err(CommandError::usage_with_hint(
+                format!("the two files hold different definitions: {} and {}", before.name, after.name),
+                "compare files of the same definition, or folders",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an input is a single file; in a git ref, by its name.
+fn is_file(input: &str) -> bool {
+    let path = input.strip_prefix("git:").and_then(|rest| rest.split_once(':')).map_or(input, |(_, path)| path);
+    let named = Path::new(path)
+        .extension()
+        .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)));
+    Path::new(input).is_file() || (named && !Path::new(input).is_dir())
+}

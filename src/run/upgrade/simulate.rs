@@ -1,0 +1,82 @@
+//! Experiments that test what changed between two releases: generated, written as a suite, and run where that is asked
+//! for.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use pushback_preflight::experiment::suite::{Suite, SuiteExperiment, Tool};
+use pushback_preflight::experiment::{Experiment, export, generate};
+use pushback_preflight::operator::{Release, compare};
+use pushback_preflight::suggest;
+
+use super::compare::releases;
+use super::sides::Sides;
+use crate::run::answer::Notes;
+use crate::run::error::CommandError;
+use crate::text::written_experiments;
+use crate::upgrade::outcome::Outcome;
+use crate::upgrade::run::blank;
+use crate::upgrade::suite_folder::{self, SuiteError};
+
+/// A suite that is to be generated.
+#[derive(Clone, Debug)]
+pub struct Simulate {
+    /// The releases.
+    pub sides: Sides,
+    /// How they are compared.
+    pub options: compare::Options,
+    /// Only what comes from changes of these components; none: of all.
+    pub components: Vec<String>,
+    /// Tools that it is written for too.
+    pub tools: BTreeSet<Tool>,
+    /// Where it is written, if anywhere.
+    pub folder: Option<PathBuf>,
+}
+
+impl Simulate {
+    /// Generates the suite, and writes it.
+    ///
+    /// # Errors
+    /// The releases cannot be read, or the suite cannot be written.
+    pub async fn run(&self, notes: &dyn Notes) -> Result<Suite, CommandError> {
+        let (old, new) = releases(&self.sides, notes).await?;
+        let diff = compare::compare(&old, &new, self.options);
+        let components = known_components(&self.components, &old, &new)?;
+        let mut suite = generate::generate(&old, &new, &diff, &generate::Options { components });
+        suite.exports = self.tools.iter().map(|tool| export::export(&suite, *tool)).collect();
+        if let Some(folder) = &self.folder {
+            suite_folder::write(folder, &suite).map_err(|error| match error {
+                SuiteError::Occupied { .. } => {
+                    CommandError::usage_with_hint(error.to_string(), "name another folder, or remove what is there")
+                }
+                SuiteError::Write { .. } => CommandError::usage(error.to_string()),
+            })?;
+            notes.note(&written_experiments(suite.experiments.len(), &folder.display().to_string()));
+        }
+        Ok(suite)
+    }
+}
+
+/// The experiments of a suite that can run, and those that cannot, as what came of them.
+pub(super) fn ready(suite: Suite) -> (Vec<Experiment>, Vec<Outcome>) {
+    let (ready, open): (Vec<_>, Vec<_>) = suite.experiments.into_iter().partition(SuiteExperiment::is_enabled);
+    let left_out = open.iter().map(|entry| {
+        let needs: Vec<&str> = entry.needs.iter().filter(|need| need.is_open()).map(|need| need.as_str()).collect();
+        let reason = format!("it must be filled in first: needs {}", needs.join(", "));
+        Outcome { reason, ..blank(&entry.experiment) }
+    });
+    (ready.into_iter().map(|entry| entry.experiment).collect(), left_out.collect())
+}
+
+/// The components, if the releases have them.
+fn known_components(wanted: &[String], old: &Release, new: &Release) -> Result<BTreeSet<String>, CommandError> {
+    let components = old.operators.iter().chain(&new.operators).flat_map(|operator| &operator.components);
+    let known: BTreeSet<&str> = components.map(|component| component.name.as_str()).collect();
+    for name in wanted {
+        if !known.contains(name.as_str()) {
+            let hint = suggest::hint(suggest::nearest(name, known.iter().copied()));
+            return Err(CommandError::usage(format!("neither release has a component {name:?}{hint}")));
+        }
+    }
+    Ok(wanted.iter().cloned().collect())
+}

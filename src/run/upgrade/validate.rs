@@ -1,0 +1,72 @@
+//! What every runner and API server would refuse in chaos experiments, and what a folder of models lacks for one
+//! version.
+
+use pushback_preflight::experiment::{self, suite};
+use pushback_preflight::finding::Severity;
+use pushback_preflight::operator::versioned::{self, Check};
+
+use crate::exit::ExitCode;
+use crate::manifest::{InputError, InputWarning, LoadOptions, Manifest, collect};
+use crate::run::answer::{Answer, Notes};
+use crate::run::error::CommandError;
+use crate::text::counted;
+use crate::upgrade::{sources, suite_folder};
+
+/// Holds every experiment among the inputs against all that is asked of one; how many there are.
+///
+/// # Errors
+/// Everything that is wrong with them, at once.
+pub fn experiments(paths: &[String], options: &LoadOptions, notes: &dyn Notes) -> Result<usize, CommandError> {
+    let input = collect::load(&suite_folder::expanded(paths), options)?;
+    notes.warn(&input.warnings);
+    let mut errors = Vec::new();
+    let mut warnings = Vec::new();
+    let mut experiments = 0;
+    for manifest in input.manifests.iter().filter(|manifest| !is_suite(manifest)) {
+        experiments += 1;
+        if !is_experiment(manifest) {
+            errors.push(InputError {
+                message: format!("{} is no experiment", manifest.object),
+                position: manifest.positions.start(),
+                hints: vec![format!("An experiment is of kind {} of {}.", experiment::KIND, experiment::API_VERSION)],
+            });
+            continue;
+        }
+        for problem in experiment::validate(&manifest.value) {
+            let position = problem.position(&manifest.positions);
+            match problem.severity {
+                Severity::Error => {
+                    errors.push(InputError { message: problem.to_string(), position, hints: Vec::new() });
+                }
+                Severity::Warning | Severity::Info => {
+                    warnings.push(InputWarning { code: problem.rule, message: problem.to_string(), position });
+                }
+            }
+        }
+    }
+    notes.warn(&warnings);
+    if errors.is_empty() { Ok(experiments) } else { Err(CommandError::from(errors)) }
+}
+
+/// Of the right kind, in whatever version: the version is one of the demands.
+fn is_experiment(manifest: &Manifest) -> bool {
+    manifest.object.group == "chaos.operatorchaos.io" && manifest.object.kind == experiment::KIND
+}
+
+/// The manifest of a suite lies beside its experiments.
+fn is_suite(manifest: &Manifest) -> bool {
+    manifest.object.api_version() == suite::API_VERSION && manifest.object.kind == suite::KIND
+}
+
+/// Checks a folder of models: whether it is complete for one version of a release.
+///
+/// # Errors
+/// It is no folder, or a file in it cannot be read at all.
+pub fn version(directory: &str, notes: &dyn Notes) -> Result<Answer<Vec<Check>>, CommandError> {
+    let (folder, warnings) = sources::versioned(directory)?;
+    notes.warn(&warnings);
+    let checks = versioned::check(&folder);
+    let failed = checks.iter().filter(|check| !check.problems.is_empty()).count();
+    let wrong = (failed > 0).then(|| format!("{} failed.", counted(failed, "check")));
+    Ok(Answer::unless(checks, ExitCode::Usage, wrong))
+}
