@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use pushback_preflight::facts::{ClusterFacts, ClusterSide, Facts};
 use pushback_preflight::judge::RunReport;
-use pushback_preflight::rule::{Judgement, Memory};
+use pushback_preflight::rule::{Artefact, Judgement};
 use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
@@ -24,8 +24,8 @@ pub struct Ran {
     pub report: RunReport,
     /// The facts that they had.
     pub facts: Facts,
-    /// What the rules have worked out, by their names.
-    pub memories: BTreeMap<&'static str, Memory>,
+    /// What the rules have made besides findings.
+    pub artefacts: Vec<Artefact>,
 }
 
 /// Runs the selected rules over a plan. `answers` are facts that are known already.
@@ -51,9 +51,9 @@ pub async fn run(
     let mut session = Session::new(selection, facts);
     answer(cluster, kinds, &mut session).await;
     let refused = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
-    let memories = session.take_memories();
+    let artefacts = session.artefacts();
     let (report, facts) = session.finish(refused, waivers, today);
-    Ran { report, facts, memories }
+    Ran { report, facts, artefacts }
 }
 
 /// Answers what the rules ask, until they have no more questions.

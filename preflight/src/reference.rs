@@ -57,7 +57,7 @@ fn settings_table(settings: &[&[Setting]], page: &mut String) {
                 SettingKind::Choice(words) => (all(words), format!("`{}`", words.first().copied().unwrap_or_default())),
                 SettingKind::Required(words) => (all(words), "must be given".to_owned()),
                 SettingKind::Number { default, least, most } => (format!("{least} to {most}"), format!("`{default}`")),
-                SettingKind::Text => ("text".to_owned(), "none".to_owned()),
+                SettingKind::InputPath(_) | SettingKind::OutputFolder => ("text".to_owned(), "none".to_owned()),
                 SettingKind::Texts([]) => ("list of texts".to_owned(), "any".to_owned()),
                 SettingKind::Texts(words) => (format!("list of {}", all(words)), "any".to_owned()),
                 SettingKind::List(inner) => {

@@ -1,6 +1,8 @@
 //! The one list of rules. Help, docs, completions and the selection of a run are made from it,
 //! so a rule that is in it is documented, selectable and explained, and no other rule exists.
 
+use crate::finding::{Finding, FindingRef};
+use crate::object::ObjectRef;
 use crate::rule::{Rule, RuleMeta};
 use crate::rules::{CrdUpgradeSafety, DestructiveChange, FieldConflicts, PermissionValidation, UpgradeDiff};
 use crate::suggest;
@@ -61,6 +63,22 @@ pub fn metas() -> impl Iterator<Item = &'static RuleMeta> {
     RULES.iter().map(|rule| rule.meta())
 }
 
+/// The line that checks published by others print for a finding.
+#[must_use]
+pub fn published_line(finding: &Finding) -> Option<String> {
+    RULES.iter().find(|rule| rule.meta().name == finding.rule)?.published_line(finding)
+}
+
+/// The findings of rules that tell what the API server refuses of an object, by the field that it names and the value that
+/// it quotes.
+pub fn findings_for_refusal(
+    object: &ObjectRef,
+    field: &str,
+    value: Option<&str>,
+) -> impl Iterator<Item = FindingRef> {
+    RULES.iter().filter_map(move |rule| rule.finding_for_refusal(object, field, value))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -94,8 +112,15 @@ mod tests {
                     SettingKind::Number { default, least, most } => {
                         assert!((least..=most).contains(&default), "{rule}: {} has no default", setting.name);
                     }
-                    SettingKind::Text | SettingKind::Texts(_) => {}
-                    SettingKind::Map(inner) | SettingKind::List(inner) => visit(rule, inner),
+                    SettingKind::InputPath(_) | SettingKind::OutputFolder | SettingKind::Texts(_) => {}
+                    SettingKind::Map(inner) => visit(rule, inner),
+                    SettingKind::List(inner) => {
+                        let is_path = |setting: &Setting| {
+                            matches!(setting.kind, SettingKind::InputPath(_) | SettingKind::OutputFolder)
+                        };
+                        assert!(!inner.iter().any(is_path), "{rule}: {}: nobody looks for paths in lists", setting.name);
+                        visit(rule, inner);
+                    }
                 }
             }
         }

@@ -6,8 +6,10 @@ use std::fmt::Debug;
 
 use serde_json::{Map, Value};
 
+use crate::experiment::suite::Suite;
 use crate::facts::{ChangeSet, Facts, Need, Needs};
-use crate::finding::Finding;
+use crate::finding::{Finding, FindingRef};
+use crate::object::ObjectRef;
 
 /// What is known of a rule without running it; help, docs and `pushback rules` are made from it.
 #[derive(Debug)]
@@ -86,14 +88,24 @@ pub enum SettingKind {
         /// The largest.
         most: u64,
     },
-    /// Any text; empty where it is left out.
-    Text,
+    /// A file, folder, URL or git ref with documents that the rule reads; empty where it is left out. Whoever runs the
+    /// rules reads them with the input, and answers the rule's need for them.
+    InputPath(DocumentKind),
+    /// A folder for what the rule makes besides findings; empty where it is left out. Whoever runs the rules writes it.
+    OutputFolder,
     /// A list of texts, any text where no words are given; empty where it is left out.
     Texts(&'static [&'static str]),
     /// A map of settings.
     Map(&'static [Setting]),
     /// A list of maps of settings; empty where it is left out.
     List(&'static [Setting]),
+}
+
+/// What the documents are that a setting names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocumentKind {
+    /// Operator models: [`Need::Models`].
+    Models,
 }
 
 /// Settings after validation: every key is known, every value allowed, defaults filled in.
@@ -161,6 +173,15 @@ pub struct Judgement {
     pub unable: Vec<String>,
 }
 
+/// What a rule makes besides findings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Artefact {
+    /// The folder that a setting names.
+    pub folder: String,
+    /// The experiments that go into it.
+    pub suite: Suite,
+}
+
 /// A judgement, or the facts that it still takes.
 #[derive(Debug)]
 pub enum Checked {
@@ -218,4 +239,21 @@ pub trait Rule: Debug + Sync {
     /// Folds one page of a stream that it asked for with [`Need::Objects`] or
     /// [`Need::NamespaceContents`] into its state (`Null` at first). The facts are those of the rounds before.
     fn fold(&self, _facts: &Facts, _need: &Need, _memory: &Memory, _state: &mut Value, _page: &[Value]) {}
+
+    /// What it makes besides findings for the folders that its settings name, once it has judged. It is asked once a run,
+    /// and not when single changes are judged again.
+    fn artefacts(&self, _settings: &Settings, _memory: &Memory) -> Vec<Artefact> {
+        Vec::new()
+    }
+
+    /// The line that checks published by others print for one of its findings.
+    fn published_line(&self, _finding: &Finding) -> Option<String> {
+        None
+    }
+
+    /// Its finding that tells what the API server refuses of an object: the field that the server names, and the value
+    /// that it quotes. Where both are told, the rule's says what to do.
+    fn finding_for_refusal(&self, _object: &ObjectRef, _field: &str, _value: Option<&str>) -> Option<FindingRef> {
+        None
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::loosened::{Loosened, Loosening, RuleOff};
 use crate::registry::{self, UnknownRule};
-use crate::rule::{Rule, Settings};
+use crate::rule::{DocumentKind, Rule, Settings};
 use crate::settings::{self, SettingError};
 use crate::source::PathSegment;
 use crate::strictness::{self, Looser};
@@ -49,6 +49,14 @@ pub struct Selected {
     pub settings: Settings,
     /// Who chose it.
     pub origin: Origin,
+}
+
+impl Selected {
+    /// The paths that its settings name for documents that it reads, and what is to be there.
+    #[must_use]
+    pub fn input_paths(&self) -> Vec<(DocumentKind, &str)> {
+        settings::input_paths(self.rule.meta().settings, &self.settings.values)
+    }
 }
 
 /// The rules of a run, in the order of the registry.

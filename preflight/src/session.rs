@@ -1,8 +1,6 @@
 //! One run of the selected rules: says which facts they want, takes the answers, lets them judge, and closes with the
 //! report. The caller does the I/O between the calls; nothing here waits or reads.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
 use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
@@ -10,7 +8,7 @@ use crate::finding::Finding;
 use crate::judge::{self, Ended, Ending, RunReport};
 use crate::loosened::{Loosened, RuleOff};
 use crate::registry;
-use crate::rule::{Checked, Judgement, Memory, Settings};
+use crate::rule::{Artefact, Checked, Judgement, Memory, Settings};
 use crate::selection::{Selected, Selection};
 use crate::waiver::{Accepted, Waiver};
 
@@ -121,9 +119,11 @@ impl Session {
         &self.facts
     }
 
-    /// What the rules have worked out, by their names; it is forgotten here.
-    pub fn take_memories(&mut self) -> BTreeMap<&'static str, Memory> {
-        self.runs.iter_mut().map(|run| (run.selected.rule.meta().name, std::mem::take(&mut run.memory))).collect()
+    /// What the rules have made besides findings.
+    #[must_use]
+    pub fn artefacts(&self) -> Vec<Artefact> {
+        let of_run = |run: &Run| run.selected.rule.artefacts(&run.selected.settings, &run.memory);
+        self.runs.iter().flat_map(of_run).collect()
     }
 
     /// Closes the run. `server` is what the API server refused or could not say in dry-runs; `today` is the day

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::object::describe;
-use crate::rule::{FailMode, Mode, Order, RuleMeta, Setting, SettingKind, Settings};
+use crate::rule::{DocumentKind, FailMode, Mode, Order, RuleMeta, Setting, SettingKind, Settings};
 use crate::source::{PathSegment, display_path};
 use crate::suggest;
 
@@ -78,6 +78,16 @@ pub(crate) fn defaults(meta: &RuleMeta) -> Map<String, Value> {
     read(meta, &Value::Null).unwrap_or_default()
 }
 
+/// The paths that the settings of a rule name for documents, and what is to be there.
+pub(crate) fn input_paths<'v>(declared: &[Setting], values: &'v Map<String, Value>) -> Vec<(DocumentKind, &'v str)> {
+    let of_setting = |setting: &Setting| match (setting.kind, values.get(setting.name)) {
+        (SettingKind::InputPath(kind), Some(Value::String(path))) if !path.is_empty() => vec![(kind, path.as_str())],
+        (SettingKind::Map(inner), Some(Value::Object(values))) => input_paths(inner, values),
+        _ => Vec::new(),
+    };
+    declared.iter().flat_map(of_setting).collect()
+}
+
 fn read_map(
     declared: &[&Setting],
     given: &Map<String, Value>,
@@ -116,8 +126,10 @@ fn read_value(
             Some(number) if (*least..=*most).contains(&number) => Ok(number.into()),
             _ => Err(format!("expected a whole number from {least} to {most}, got {}", shown(value))),
         },
-        (SettingKind::Text, Value::String(text)) => Ok(text.as_str().into()),
-        (SettingKind::Text, other) => Err(format!("expected text, got {}", describe(other))),
+        (SettingKind::InputPath(_) | SettingKind::OutputFolder, Value::String(path)) => Ok(path.as_str().into()),
+        (SettingKind::InputPath(_) | SettingKind::OutputFolder, other) => {
+            Err(format!("expected text, got {}", describe(other)))
+        }
         (SettingKind::Map(inner), Value::Object(map)) => {
             Ok(Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), map, path, errors)))
         }
@@ -176,7 +188,7 @@ fn absent(setting: &Setting, path: &mut Vec<PathSegment>, errors: &mut Vec<Setti
             Value::Null
         }
         SettingKind::Number { default, .. } => (*default).into(),
-        SettingKind::Text => "".into(),
+        SettingKind::InputPath(_) | SettingKind::OutputFolder => "".into(),
         SettingKind::Texts(_) | SettingKind::List(_) => Value::Array(Vec::new()),
         SettingKind::Map(inner) => {
             Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), &Map::new(), path, errors))

@@ -213,8 +213,8 @@ mod tests {
                     (Order::Words(ordered), SettingKind::Choice(words) | SettingKind::Required(words)) => {
                         words.iter().any(|word| ordered.contains(word))
                     }
-                    (Order::Smaller, SettingKind::Number { .. }) | (Order::Outside, SettingKind::Text) => true,
-                    (Order::Unordered, SettingKind::Texts(_)) => true,
+                    (Order::Smaller, SettingKind::Number { .. }) | (Order::Unordered, SettingKind::Texts(_)) => true,
+                    (Order::Outside, SettingKind::InputPath(_) | SettingKind::OutputFolder) => true,
                     (Order::Each, SettingKind::Map(inner)) => {
                         visit(rule, inner);
                         true

@@ -5,9 +5,8 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::rules::crd_upgrade_safety::told_of_refusal;
 use pushback_preflight::source::display_path;
-use pushback_preflight::{Finding, PathSegment, Verdict};
+use pushback_preflight::{Finding, PathSegment, Verdict, registry};
 use serde_json::Value;
 
 use super::desired::{Desired, takes_more_along};
@@ -58,9 +57,8 @@ fn finding(desired: &Desired, check: &str, cause: &Cause) -> Finding {
     if !path.is_empty() {
         finding = finding.path(display_path(&path));
     }
-    if desired.object.kind == "CustomResourceDefinition" {
-        finding.repeats.extend(told_of_refusal(&cause.field, quoted_value(&cause.message)));
-    }
+    let value = quoted_value(&cause.message);
+    finding.repeats.extend(registry::findings_for_refusal(&desired.object, &cause.field, value));
     match check {
         IMMUTABLE if desired.object.kind == "CustomResourceDefinition" => {
             finding.remedy("keep the value, or define a new kind beside this one and move the objects to it")

@@ -2,7 +2,6 @@
 //! Nothing here is escaped: each output does that in its own way.
 
 use pushback_preflight::finding::LiveObjects;
-use pushback_preflight::rules::crd_upgrade_safety::refusal_line;
 use pushback_preflight::{Finding, Severity, registry};
 use serde_json::Value;
 
@@ -118,7 +117,7 @@ pub fn witness_yaml(witness: &Value) -> String {
 pub fn plain_text(finding: &Finding) -> String {
     let mut text = format!("{}\n", headline(finding));
     let refuses = finding.severity == Severity::Error && finding.waived.is_none();
-    if let Some(line) = refusal_line(finding).filter(|_| refuses) {
+    if let Some(line) = registry::published_line(finding).filter(|_| refuses) {
         text += &format!("{line}\n");
     }
     if let Some(position) = &finding.position {

@@ -1,9 +1,9 @@
-//! From `-f` and `--config` to manifests and Config, and to the models that rules are to read.
+//! From `-f` and `--config` to manifests and Config, and to the documents that rules are to read.
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::rules::upgrade_diff::{self, NAME as UPGRADE_DIFF};
-use pushback_preflight::selection::Selection;
+use pushback_preflight::rule::DocumentKind;
+use pushback_preflight::selection::{Selected, Selection};
 use pushback_preflight::{Answer, Need};
 
 use super::error::CommandError;
@@ -40,14 +40,13 @@ pub fn read_config_only(files: &[String]) -> Result<Configured, CommandError> {
     Configured::read(&[], files, &mut Vec::new())
 }
 
-/// The models that the settings of rules name.
+/// The documents that the settings of rules name.
 ///
 /// # Errors
 /// Everything that is wrong with them.
-pub fn models(selection: &Selection) -> Result<BTreeMap<Need, Answer>, CommandError> {
+pub fn documents(selection: &Selection) -> Result<BTreeMap<Need, Answer>, CommandError> {
     let mut answers = BTreeMap::new();
-    for selected in selection.rules.iter().filter(|selected| selected.rule.meta().name == UPGRADE_DIFF) {
-        let Some(path) = upgrade_diff::model_path(&selected.settings) else { continue };
+    for (DocumentKind::Models, path) in selection.rules.iter().flat_map(Selected::input_paths) {
         let side = sources::read(&[path.to_owned()], false, false)?;
         if side.models.is_empty() {
             let message = format!("{path} holds no operator model");

@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pushback_preflight::experiment::generate;
 use pushback_preflight::judge::RunReport;
-use pushback_preflight::rules::upgrade_diff::{self, Compared};
+use pushback_preflight::rule::Artefact;
 use pushback_preflight::{Answer, Facts, Finding};
 use serde_json::Value;
 
@@ -52,7 +51,7 @@ pub async fn judge(
         setup.accept(&own.accepted);
     }
     run.planning("running preflight");
-    let Ran { report, facts, mut memories } = check::run(
+    let Ran { report, facts, artefacts } = check::run(
         &*setup.cluster,
         &setup.kinds,
         plan,
@@ -69,9 +68,7 @@ pub async fn judge(
         rules: report.rules.iter().map(rule_line).collect(),
         elapsed: run.elapsed().saturating_sub(started).into(),
     });
-    if let Some(compared) = upgrade_diff::compared(&mut memories) {
-        write_experiments(run, setup, &compared)?;
-    }
+    artefacts.iter().try_for_each(|artefact| write(run, artefact))?;
     if let Some(path) = &preflight.facts_out {
         write_facts(path, facts.clone(), &setup.config)?;
     }
@@ -87,15 +84,11 @@ pub async fn judge(
     Ok(Judged { report, second_look: Arc::new(second_look) })
 }
 
-/// Writes the experiments that test the upgrade, where rule UpgradeDiff is told to, refused or not.
-fn write_experiments(run: &Run, setup: &Setup, compared: &Compared) -> Result<(), CommandError> {
-    for selected in setup.selection.rules.iter().filter(|selected| selected.rule.meta().name == upgrade_diff::NAME) {
-        let Some(folder) = upgrade_diff::experiments_folder(&selected.settings) else { continue };
-        let suite = generate::generate(&compared.old, &compared.new, &compared.diff, &generate::Options::default());
-        suite_folder::write(Path::new(folder), &suite).map_err(|error| CommandError::usage(error.to_string()))?;
-        let message = written_experiments(suite.experiments.len(), folder);
-        run.events.send(Event::Diagnostic { code: DiagnosticCode::ExperimentsWritten, message });
-    }
+/// Writes what a rule has made, refused or not.
+fn write(run: &Run, Artefact { folder, suite }: &Artefact) -> Result<(), CommandError> {
+    suite_folder::write(Path::new(folder), suite).map_err(|error| CommandError::usage(error.to_string()))?;
+    let message = written_experiments(suite.experiments.len(), folder);
+    run.events.send(Event::Diagnostic { code: DiagnosticCode::ExperimentsWritten, message });
     Ok(())
 }
 

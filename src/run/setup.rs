@@ -67,14 +67,14 @@ pub async fn set_up(
 ) -> Result<Setup, CommandError> {
     let RunOptions { command, app, preflight, .. } = options;
     let mut policy = config.resolve(preflight)?;
-    let mut answers = input::models(&policy.selection)?;
+    let mut answers = input::documents(&policy.selection)?;
     preflight.reports.iter().try_for_each(|reports| reports.prepare())?;
     let Reached { connected, kinds, namespaces, app: name, seen } = reach(run, options).await?;
     let old_side = connected.cluster.configs().await?;
     if !old_side.is_empty() && !config.has_source() {
         config.judge_by(&connected.cluster.description(), &old_side)?;
         policy = config.resolve(preflight)?;
-        answers = input::models(&policy.selection)?;
+        answers = input::documents(&policy.selection)?;
     }
     let policy_source = config.source_name(preflight);
     let Policy { selection, waivers } = policy;

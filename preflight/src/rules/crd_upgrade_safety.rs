@@ -22,10 +22,11 @@ use serde_json::Value;
 
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, FindingRef, Severity, Verdict};
+use crate::object::ObjectRef;
 use crate::parallel;
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 pub(super) use subject::NAME;
-use subject::{Subject, is_crd, sides};
+use subject::{Subject, is_crd, is_definition, sides};
 
 const DELETION: deletion::Names =
     deletion::Names { rule: NAME, deletion: "crdDeletion", replacement: "crdReplacement" };
@@ -109,6 +110,35 @@ impl Rule for CrdUpgradeSafety {
 
     fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
         stack::with_room(|| fold(facts, need, memory, state, page));
+    }
+
+    /// The line of kapp and OLM:
+    /// `CustomResourceDefinition N failed upgrade safety validation. "NoScopeChange" validation failed: …`.
+    fn published_line(&self, finding: &Finding) -> Option<String> {
+        let validator = checks::find(&finding.check).map(|check| check.validator).filter(|name| !name.is_empty())?;
+        Some(format!(
+            "CustomResourceDefinition {} failed upgrade safety validation. \"{validator}\" validation failed: {}",
+            finding.object.name, finding.message
+        ))
+    }
+
+    fn finding_for_refusal(&self, object: &ObjectRef, field: &str, value: Option<&str>) -> Option<FindingRef> {
+        if !is_definition(object) {
+            return None;
+        }
+        let (check, version, path) = match field {
+            "spec.scope" => ("scope", None, Some(field)),
+            "spec.group" => ("group", None, Some(field)),
+            "spec.names.plural" | "spec.names.kind" => ("names", None, Some(field)),
+            _ if field.starts_with("status.storedVersions") => ("storedVersionRemoval", Some(value?), None),
+            _ => return None,
+        };
+        Some(FindingRef {
+            rule: NAME.to_owned(),
+            check: check.to_owned(),
+            version: version.map(str::to_owned),
+            path: path.map(str::to_owned),
+        })
     }
 }
 
@@ -244,39 +274,6 @@ fn weighed(mut finding: Finding, settings: &Settings) -> Option<Finding> {
 /// The API server that objects meet; where the cluster is a directory, the newest that is known.
 fn server(facts: &Facts) -> Server {
     facts.cluster.version.map_or_else(Server::default, |(_, minor)| Server { minor })
-}
-
-/// The line that CRD upgrade checks of kapp and OLM print for a finding, where they have a validator for it:
-/// `CustomResourceDefinition N failed upgrade safety validation. "NoScopeChange" validation failed: …`.
-#[must_use]
-pub fn refusal_line(finding: &Finding) -> Option<String> {
-    if finding.rule != NAME {
-        return None;
-    }
-    let validator = checks::find(&finding.check).map(|check| check.validator).filter(|name| !name.is_empty())?;
-    Some(format!(
-        "CustomResourceDefinition {} failed upgrade safety validation. \"{validator}\" validation failed: {}",
-        finding.object.name, finding.message
-    ))
-}
-
-/// The finding of this rule that tells what the API server refuses of an update: the field that the server names, and the
-/// value that it quotes. Where both are told, this one says what to do.
-#[must_use]
-pub fn told_of_refusal(field: &str, value: Option<&str>) -> Option<FindingRef> {
-    let (check, version, path) = match field {
-        "spec.scope" => ("scope", None, Some(field)),
-        "spec.group" => ("group", None, Some(field)),
-        "spec.names.plural" | "spec.names.kind" => ("names", None, Some(field)),
-        _ if field.starts_with("status.storedVersions") => ("storedVersionRemoval", Some(value?), None),
-        _ => return None,
-    };
-    Some(FindingRef {
-        rule: NAME.to_owned(),
-        check: check.to_owned(),
-        version: version.map(str::to_owned),
-        path: path.map(str::to_owned),
-    })
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ mod checks;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::experiment::generate;
 use crate::facts::{Answer, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, FindingRef, Verdict};
 use crate::object::ObjectRef;
@@ -17,11 +17,12 @@ use crate::operator::difference::{Change, ChangeType, ComponentChange, Definitio
 use crate::operator::model::Release;
 use crate::operator::written::{self, ModelError};
 use crate::operator::{ReleaseDiff, overlay};
-use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::rule::{
+    Artefact, Checked, DocumentKind, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings,
+};
 use crate::rules::crd_upgrade_safety;
 
-/// Its name.
-pub const NAME: &str = "UpgradeDiff";
+const NAME: &str = "UpgradeDiff";
 
 /// The rule.
 #[derive(Clone, Copy, Debug)]
@@ -42,13 +43,13 @@ static META: RuleMeta = RuleMeta {
         Setting {
             name: "experiments",
             doc: "a folder that gets the experiments which test the changes, on every run",
-            kind: SettingKind::Text,
+            kind: SettingKind::OutputFolder,
             order: Order::Outside,
         },
         Setting {
             name: "model",
             doc: "a file or folder with a model of the new release that outweighs the derived one, component by component",
-            kind: SettingKind::Text,
+            kind: SettingKind::InputPath(DocumentKind::Models),
             order: Order::Outside,
         },
     ],
@@ -58,45 +59,25 @@ static META: RuleMeta = RuleMeta {
 };
 
 /// Both sides of a change set as releases, and what changed between them.
-#[derive(Clone, Debug)]
-pub struct Compared {
+struct Compared {
     /// What is live.
-    pub old: Release,
+    old: Release,
     /// What the change set makes of it.
-    pub new: Release,
-    /// The difference.
-    pub diff: ReleaseDiff,
+    new: Release,
+    diff: ReleaseDiff,
 }
 
-/// Where the setting `experiments` wants them; `None` where nobody does.
-#[must_use]
-pub fn experiments_folder(settings: &Settings) -> Option<&str> {
-    Some(settings.choice(&["experiments"])).filter(|folder| !folder.is_empty())
-}
-
-/// Where the setting `model` says that the model is; `None` where there is none.
-#[must_use]
-pub fn model_path(settings: &Settings) -> Option<&str> {
-    Some(settings.choice(&["model"])).filter(|path| !path.is_empty())
-}
+/// What was compared; `None` where nothing is live: a first deployment is no upgrade. An error says why the model could not
+/// be had.
+type Comparison = Result<Option<Compared>, String>;
 
 fn model_need(settings: &Settings) -> Option<Need> {
-    Some(Need::Models { path: model_path(settings)?.to_owned() })
+    let path = settings.choice(&["model"]);
+    (!path.is_empty()).then(|| Need::Models { path: path.to_owned() })
 }
 
-/// What the rule has compared, out of its memory among those of a run; `None` where it did not: it does not run, nothing
-/// is live, or its model is missing.
-#[must_use]
-pub fn compared(memories: &mut BTreeMap<&'static str, Memory>) -> Option<Compared> {
-    memories.get_mut(NAME)?.take::<Result<Option<Compared>, String>>()?.ok()?
-}
-
-/// Compares the live side of a change set with what it becomes. `None` where nothing is live: a first deployment is no
-/// upgrade.
-///
-/// # Errors
-/// The model could not be had; why.
-fn compare(facts: &Facts, settings: &Settings) -> Result<Option<Compared>, String> {
+/// Compares the live side of a change set with what it becomes.
+fn compare(facts: &Facts, settings: &Settings) -> Comparison {
     let changes = &facts.changes.changes;
     if changes.iter().all(|change| change.live.is_none()) {
         return Ok(None);
@@ -150,6 +131,17 @@ impl Rule for UpgradeDiff {
             Err(reason) => judgement.unable.push(reason.clone()),
         }
         Checked::Done(judgement)
+    }
+
+    /// The experiments that test the upgrade, refused or not.
+    fn artefacts(&self, settings: &Settings, memory: &Memory) -> Vec<Artefact> {
+        let folder = settings.choice(&["experiments"]);
+        let Some(Ok(Some(Compared { old, new, diff }))) = memory.get::<Comparison>() else { return Vec::new() };
+        if folder.is_empty() {
+            return Vec::new();
+        }
+        let suite = generate::generate(old, new, diff, &generate::Options::default());
+        vec![Artefact { folder: folder.to_owned(), suite }]
     }
 }
 

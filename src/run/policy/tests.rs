@@ -68,7 +68,7 @@ fn values(setting: &Setting) -> Vec<Value> {
     match setting.kind {
         SettingKind::Choice(words) | SettingKind::Required(words) => words.iter().map(|word| json!(word)).collect(),
         SettingKind::Number { least, most, .. } => vec![json!(least), json!(most)],
-        SettingKind::Text => vec![json!("named-by-the-release")],
+        SettingKind::InputPath(_) | SettingKind::OutputFolder => vec![json!("named-by-the-release")],
         SettingKind::Texts(words) => vec![json!([words.first().unwrap_or(&"*")])],
         SettingKind::Map(inner) => {
             let of_each = |setting: &Setting| {
@@ -323,7 +323,7 @@ impl Trial {
         }
         let plan = self.plan_once(&configured.config, &annotations)?;
         self.runtime.block_on(async {
-            let answers = crate::run::input::models(&policy.selection).expect("no file is read for a release");
+            let answers = crate::run::input::documents(&policy.selection).expect("no file is read for a release");
             let Policy { selection, waivers } = policy;
             let day = "2026-11-21";
             let ran = check::run(&*self.cluster, &self.kinds, &plan, selection, answers, &waivers, day).await;

@@ -5,6 +5,7 @@ use pushback_crd::definition::{Crd, Upgrade};
 use serde_json::Value;
 
 use crate::facts::Change;
+use crate::object::ObjectRef;
 use crate::source::PathSegment;
 
 /// The rule, as its findings name it.
@@ -12,7 +13,11 @@ pub(in crate::rules) const NAME: &str = "CRDUpgradeSafety";
 
 /// Whether a change is about a CustomResourceDefinition.
 pub(super) fn is_crd(change: &Change) -> bool {
-    change.object.group == GROUP && change.object.kind == KIND
+    is_definition(&change.object)
+}
+
+pub(super) fn is_definition(object: &ObjectRef) -> bool {
+    object.group == GROUP && object.kind == KIND
 }
 
 /// The definition before and after; `None` where one of the sides is not known.

@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::facts::{Answer, ClusterFacts, ClusterSide, MissingDefinition, Verification};
 use crate::judge::{Outcome, RuleOutcome, RunReport};
-use crate::object::ObjectRef;
 use crate::policy::select;
+use crate::registry;
 use crate::selection::ConfigRule;
 use crate::session::Session;
 use crate::source::{PathSegment, Position, Positions, PositionsBuilder, numbered};
@@ -171,7 +171,7 @@ fn strimzi_1_0_removes_the_version_that_topics_are_stored_in() {
     "#);
     let stored = report.findings.iter().find(|finding| finding.check == "storedVersionRemoval").expect("found");
     assert_eq!(
-        refusal_line(stored).as_deref(),
+        registry::published_line(stored).as_deref(),
         Some(
             "CustomResourceDefinition kafkatopics.kafka.strimzi.io failed upgrade safety validation. \
              \"NoStoredVersionRemoved\" validation failed: stored version \"v1beta2\" removed"
@@ -557,17 +557,17 @@ fn hostile_definitions_are_judged_without_a_panic() {
 }
 
 #[test]
-fn only_findings_with_a_published_validator_have_a_refusal_line() {
+fn only_findings_with_a_published_validator_have_a_published_line() {
     let report = run(update(live(&["v1"]), edited(|crd| crd["spec"]["scope"] = json!("Cluster"))));
     assert_eq!(
-        refusal_line(&report.findings[0]).as_deref(),
+        registry::published_line(&report.findings[0]).as_deref(),
         Some(
             "CustomResourceDefinition foos.ex.com failed upgrade safety validation. \"NoScopeChange\" validation \
              failed: scope changed from \"Namespaced\" to \"Cluster\""
         )
     );
     let report = run(update(live(&["v1"]), edited(|crd| crd["spec"]["group"] = json!("ex.org"))));
-    assert_eq!(refusal_line(&report.findings[0]), None);
+    assert_eq!(registry::published_line(&report.findings[0]), None);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod fingerprints;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::experiment::suite::MANIFEST_FILE;
 use crate::facts::{Change as ChangeOfObject, Verification};
 use crate::judge::{Outcome, RunReport};
 use crate::policy::select;
@@ -309,23 +310,19 @@ fn a_model_outweighs_what_is_derived() {
 }
 
 #[test]
-fn what_was_compared_is_there_for_who_goes_on_with_it() {
+fn the_experiments_of_an_upgrade_are_made_for_the_folder_that_the_setting_names() {
     let (old, new) = (deployment("a:1", "shop"), deployment("a:2", "shop"));
-    let compared_of = |live: Option<&Value>| {
-        let nothing = json!({});
-        let selection = select(None, Some(&[ConfigRule { name: NAME, config: &nothing }])).expect("valid");
+    let artefacts_of = |config: &Value, live: Option<&Value>| {
+        let selection = select(None, Some(&[ConfigRule { name: NAME, config }])).expect("valid");
         let changes = ChangeSet { app: "shop".into(), changes: vec![change(live, Some(&new))], ..ChangeSet::default() };
         let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
         assert!(session.needs().is_empty());
-        let mut memories = session.take_memories();
-        (compared(&mut memories), compared(&mut memories))
+        session.artefacts()
     };
-    let (found, none) = compared_of(Some(&old));
-    let types: Vec<ChangeType> = found
-        .iter()
-        .flat_map(|found| found.diff.component_changes.iter().flat_map(|row| &row.changes))
-        .map(|change| change.change_type)
-        .collect();
-    assert_eq!((types, none.is_none()), (vec![ChangeType::ImageChanged], true));
-    assert!(compared_of(None).0.is_none(), "a first deployment is no upgrade");
+    let config = json!({"experiments": "suite"});
+    let [artefact] = &artefacts_of(&config, Some(&old))[..] else { panic!("one folder") };
+    assert_eq!(artefact.folder, "suite");
+    assert!(artefact.suite.files().iter().any(|(name, _)| name == MANIFEST_FILE));
+    assert!(artefacts_of(&json!({}), Some(&old)).is_empty(), "nobody wants them");
+    assert!(artefacts_of(&config, None).is_empty(), "a first deployment is no upgrade");
 }

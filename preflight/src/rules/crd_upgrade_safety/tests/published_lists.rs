@@ -250,7 +250,7 @@ fn the_published_sentences_are_kept() {
         let mut new = old.clone();
         edit(&mut new);
         let report = judge(old.clone(), new, &json!({"profile": "published", "liveObjects": "off"}));
-        report.findings.iter().filter_map(refusal_line).collect::<Vec<_>>().join("\n")
+        report.findings.iter().filter_map(registry::published_line).collect::<Vec<_>>().join("\n")
     };
     let lines = [
         line(&|crd| crd["spec"]["scope"] = json!("Cluster")),
