@@ -71,11 +71,7 @@ pub fn published_line(finding: &Finding) -> Option<String> {
 
 /// The findings of rules that tell what the API server refuses of an object, by the field that it names and the value that
 /// it quotes.
-pub fn findings_for_refusal(
-    object: &ObjectRef,
-    field: &str,
-    value: Option<&str>,
-) -> impl Iterator<Item = FindingRef> {
+pub fn findings_for_refusal(object: &ObjectRef, field: &str, value: Option<&str>) -> impl Iterator<Item = FindingRef> {
     RULES.iter().filter_map(move |rule| rule.finding_for_refusal(object, field, value))
 }
 
@@ -83,8 +79,11 @@ pub fn findings_for_refusal(
 mod tests {
     use std::collections::BTreeSet;
 
+    use serde_json::{Value, json};
+
     use super::*;
-    use crate::rule::{Setting, SettingKind};
+    use crate::facts::{ChangeSet, Facts};
+    use crate::rule::{Memory, Setting, SettingKind, Settings};
 
     #[test]
     fn every_rule_is_named_once_and_documented() {
@@ -118,7 +117,11 @@ mod tests {
                         let is_path = |setting: &Setting| {
                             matches!(setting.kind, SettingKind::InputPath(_) | SettingKind::OutputFolder)
                         };
-                        assert!(!inner.iter().any(is_path), "{rule}: {}: nobody looks for paths in lists", setting.name);
+                        assert!(
+                            !inner.iter().any(is_path),
+                            "{rule}: {}: nobody looks for paths in lists",
+                            setting.name
+                        );
                         visit(rule, inner);
                     }
                 }
@@ -127,6 +130,67 @@ mod tests {
         for meta in metas() {
             assert!(meta.settings.iter().all(|setting| !["mode", "failMode"].contains(&setting.name)));
             visit(meta.name, meta.settings);
+        }
+    }
+
+    /// Every setting at a value, a list with one entry, and where each stands.
+    fn sample(settings: &[Setting], place: &str, places: &mut Vec<(String, SettingKind)>) -> Value {
+        let of_setting = |Setting { name, kind, .. }: &Setting| {
+            let place = format!("{place}/{name}");
+            places.push((place.clone(), *kind));
+            let value = match kind {
+                SettingKind::Choice(words) | SettingKind::Required(words) => words[0].into(),
+                SettingKind::Number { default, .. } => (*default).into(),
+                SettingKind::InputPath(_) | SettingKind::OutputFolder => "path".into(),
+                SettingKind::Texts(words) => json!([words.first().unwrap_or(&"text")]),
+                SettingKind::Map(inner) => sample(inner, &place, places),
+                SettingKind::List(inner) => json!([sample(inner, &format!("{place}/0"), places)]),
+            };
+            ((*name).to_owned(), value)
+        };
+        Value::Object(settings.iter().map(of_setting).collect())
+    }
+
+    /// Whether a rule can read its settings. That it cannot is a defect, which it does not survive.
+    fn reads(rule: &dyn Rule, values: &Value) -> bool {
+        let settings = Settings { values: values.as_object().expect("a map").clone(), ..Settings::default() };
+        let run = || {
+            rule.plan(&ChangeSet::default(), &settings);
+            rule.check(&Facts::default(), &settings, &mut Memory::default());
+        };
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_ok()
+    }
+
+    #[test]
+    fn every_rule_reads_what_it_declares_and_has_no_default_of_its_own() {
+        for rule in RULES.iter().filter(|rule| !rule.meta().settings.is_empty()) {
+            let name = rule.meta().name;
+            let mut places = Vec::new();
+            let values = sample(rule.meta().settings, "", &mut places);
+            assert!(reads(*rule, &values), "{name}: the settings that it declares");
+            for (place, kind) in &places {
+                let with = |value: Value| {
+                    let mut values = values.clone();
+                    *values.pointer_mut(place).expect("it is there") = value;
+                    reads(*rule, &values)
+                };
+                if let SettingKind::Choice(words) | SettingKind::Required(words) = kind {
+                    assert!(words.iter().all(|word| with((*word).into())), "{name}: a word of {place}");
+                }
+                let takes_any = matches!(kind, SettingKind::InputPath(_) | SettingKind::OutputFolder);
+                assert!(takes_any || !with("no such word".into()), "{name}: {place} takes any word");
+                // What single checks do is looked up by their names.
+                let (parent, key) = place.rsplit_once('/').expect("a pointer");
+                if parent != "/checks" {
+                    let mut without = values.clone();
+                    let map = without.pointer_mut(parent).and_then(Value::as_object_mut).expect("a map");
+                    map.shift_remove(key);
+                    assert!(!reads(*rule, &without), "{name}: {place} is left out");
+                    let mut beside = values.clone();
+                    beside.pointer_mut(parent).expect("a map")["unheardOf"] = json!("text");
+                    assert!(!reads(*rule, &beside), "{name}: something is beside {place}");
+                }
+            }
         }
     }
 

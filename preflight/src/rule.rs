@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::experiment::suite::Suite;
@@ -116,31 +117,21 @@ pub struct Settings {
     /// `failMode`.
     pub fail_mode: FailMode,
     /// The rule's own settings.
-    pub values: Map<String, Value>,
+    pub(crate) values: Map<String, Value>,
 }
 
 impl Settings {
-    /// A choice, by its path of keys; defaults are filled in, so a declared one is always there.
+    /// The rule's own settings as its struct, which has neither defaults nor optional fields: each setting has been read
+    /// by what the rule declares, and its default is there.
+    ///
+    /// # Panics
+    /// The struct is not what the rule declares: a defect, which a test over the registry finds.
     #[must_use]
-    pub fn choice(&self, path: &[&str]) -> &str {
-        self.at(path).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    /// A number, by its path of keys.
-    #[must_use]
-    pub fn number(&self, path: &[&str]) -> u64 {
-        self.at(path).and_then(Value::as_u64).unwrap_or_default()
-    }
-
-    /// The entries of a list, by its path of keys.
-    #[must_use]
-    pub fn list(&self, path: &[&str]) -> &[Value] {
-        self.at(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-    }
-
-    fn at(&self, path: &[&str]) -> Option<&Value> {
-        let (first, rest) = path.split_first()?;
-        rest.iter().fold(self.values.get(*first), |value, key| value?.get(*key))
+    pub fn own<T: DeserializeOwned>(&self) -> T {
+        match T::deserialize(Value::Object(self.values.clone())) {
+            Ok(own) => own,
+            Err(error) => unreachable!("{} is not what the rule declares: {error}", std::any::type_name::<T>()),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod crd_upgrade_safety;
 pub mod destructive_change;
 pub mod field_conflicts;
+mod levels;
 pub mod permission_validation;
 pub mod upgrade_diff;
 

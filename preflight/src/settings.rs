@@ -248,8 +248,8 @@ mod tests {
         for config in [Value::Null, json!({}), json!({"versions": {}})] {
             let settings = given(&config).expect("valid");
             assert_eq!((settings.mode, settings.fail_mode), (Mode::Error, FailMode::Closed));
-            assert_eq!(settings.choice(&["versions", "removed"]), "error");
-            assert_eq!(settings.choice(&["versions", "unserved"]), "error");
+            assert_eq!(settings.values["versions"]["removed"], "error");
+            assert_eq!(settings.values["versions"]["unserved"], "error");
         }
     }
 
@@ -258,8 +258,8 @@ mod tests {
         let settings =
             given(&json!({"mode": "warn", "failMode": "open", "versions": {"removed": "warn"}})).expect("valid");
         assert_eq!((settings.mode, settings.fail_mode), (Mode::Warn, FailMode::Open));
-        assert_eq!(settings.choice(&["versions", "removed"]), "warn");
-        assert_eq!(settings.choice(&["versions", "unserved"]), "error");
+        assert_eq!(settings.values["versions"]["removed"], "warn");
+        assert_eq!(settings.values["versions"]["unserved"], "error");
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn of_a_source_that_many_apps_share_the_strictest_settings_count() {
     let source = Side { rules: Some(&rules), may_repeat: true, ..Side::default() };
     let selection = resolve(None, Some(source), Side::default(), &[]).expect("valid").selection;
     let settings = &selection.rules[0].settings;
-    assert_eq!((settings.mode, settings.choice(&["checks", "enum"])), (Mode::Error, "error"));
+    assert_eq!((settings.mode, settings.values["checks"]["enum"].as_str()), (Mode::Error, Some("error")));
     let source = Side { may_repeat: false, ..source };
     let errors = resolve(None, Some(source), Side::default(), &[]).expect_err("one of them is a mistake");
     assert!(matches!(errors[0], (true, SelectionError::RepeatedInConfig { .. })));

@@ -18,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 use pushback_crd::definition::{self, Crd, Schemas, Upgrade};
 use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
@@ -25,8 +26,12 @@ use crate::finding::{Finding, FindingRef, Severity, Verdict};
 use crate::object::ObjectRef;
 use crate::parallel;
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
+use checks::{Check, Refused};
+use profile::Profile;
 pub(super) use subject::NAME;
 use subject::{Subject, is_crd, is_definition, sides};
+
+use super::levels::{Level, Levels};
 
 const DELETION: deletion::Names =
     deletion::Names { rule: NAME, deletion: "crdDeletion", replacement: "crdReplacement" };
@@ -45,7 +50,7 @@ static META: RuleMeta = RuleMeta {
             name: "profile",
             doc: "what counts as breaking: what stored objects and writers suffer from (`data`), what the published lists \
                   of kapp and OLM prohibit (`published`), or what readers notice too (`strict`)",
-            kind: SettingKind::Choice(profile::Profile::WORDS),
+            kind: SettingKind::Choice(&["data", "published", "strict"]),
             // What the lists prohibit and what harms data overlap; neither is in the other.
             order: Order::Words(&["strict", "data"]),
         },
@@ -53,7 +58,7 @@ static META: RuleMeta = RuleMeta {
             name: "liveObjects",
             doc: "what the objects that are there count for: `report` says how many are affected, `decide` also turns a \
                   breaking change that affects none of them into a warning, `off` does not list them",
-            kind: SettingKind::Choice(live::Mode::WORDS),
+            kind: SettingKind::Choice(&["report", "decide", "off"]),
             // Without a list nothing is turned into a warning, and nothing is counted either.
             order: Order::Words(&["report", "off", "decide"]),
         },
@@ -90,6 +95,24 @@ static META: RuleMeta = RuleMeta {
     on_directory: true,
 };
 
+/// Its settings.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OwnSettings {
+    profile: Profile,
+    live_objects: live::Mode,
+    versions: Versions,
+    checks: Levels,
+}
+
+/// What it takes to give up a version that is not stored.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Versions {
+    removed: Level,
+    unserved: Level,
+}
+
 impl Rule for CrdUpgradeSafety {
     fn meta(&self) -> &'static RuleMeta {
         &META
@@ -105,7 +128,7 @@ impl Rule for CrdUpgradeSafety {
     }
 
     fn check(&self, facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
-        judge(facts, settings, memory)
+        judge(facts, &settings.own(), memory)
     }
 
     fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
@@ -126,23 +149,26 @@ impl Rule for CrdUpgradeSafety {
         if !is_definition(object) {
             return None;
         }
-        let (check, version, path) = match field {
-            "spec.scope" => ("scope", None, Some(field)),
-            "spec.group" => ("group", None, Some(field)),
-            "spec.names.plural" | "spec.names.kind" => ("names", None, Some(field)),
-            _ if field.starts_with("status.storedVersions") => ("storedVersionRemoval", Some(value?), None),
-            _ => return None,
+        let refuses = |check: &&Check| match check.refused {
+            Refused::Never => false,
+            Refused::At(fields) => fields.contains(&field),
+            Refused::OfVersion(start) => field.starts_with(start),
+        };
+        let check = checks::CHECKS.iter().find(refuses)?;
+        let (version, path) = match check.refused {
+            Refused::OfVersion(_) => (Some(value?), None),
+            Refused::At(_) | Refused::Never => (None, Some(field)),
         };
         Some(FindingRef {
             rule: NAME.to_owned(),
-            check: check.to_owned(),
+            check: check.name.to_owned(),
             version: version.map(str::to_owned),
             path: path.map(str::to_owned),
         })
     }
 }
 
-fn judge(facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
+fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked {
     let changes = &facts.changes.changes;
     let size = |change: &Change| change.positions.as_ref().map_or(0, |positions| positions.node_count());
     let study = |change: &Change| Study::of(change, facts, settings);
@@ -156,7 +182,6 @@ fn judge(facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
     // A definition may have tens of thousands of findings, each with a witness: they are not copied.
     let Studies(studies) = memory.take().unwrap_or_default();
     let mut judgement = Judgement::default();
-    let mode = live::Mode::of(settings);
     for (change, study) in changes.iter().zip(studies).filter(|(change, _)| is_crd(change)) {
         if deletion::concerns(change) {
             deletion::check(&DELETION, change, facts, &mut judgement);
@@ -165,7 +190,7 @@ fn judge(facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
         let mut said = BTreeSet::new();
         for (mut finding, need) in study.findings {
             if let Some(need) = &need {
-                live::annotate(facts, mode, need, &mut finding, &mut said);
+                live::annotate(facts, settings.live_objects, need, &mut finding, &mut said);
             }
             judgement.findings.push(finding);
         }
@@ -214,7 +239,7 @@ struct Study {
 
 impl Study {
     /// Empty for what is no definition.
-    fn of(change: &Change, facts: &Facts, settings: &Settings) -> Self {
+    fn of(change: &Change, facts: &Facts, settings: &OwnSettings) -> Self {
         let mut study = Self::default();
         if !is_crd(change) {
             return study;
@@ -233,7 +258,7 @@ impl Study {
             return study;
         };
         let subject = Subject { change, upgrade: Upgrade::of(old, new, server(facts)) };
-        let with_objects = stays && live::Mode::of(settings) != live::Mode::Off;
+        let with_objects = stays && settings.live_objects != live::Mode::Off;
         study.findings.extend(changed(&subject, settings).into_iter().map(|finding| {
             let need = live::need(&subject.upgrade, &finding).filter(|_| with_objects);
             (finding, need)
@@ -243,30 +268,29 @@ impl Study {
 }
 
 /// What a definition that changes in place is found to do.
-fn changed(subject: &Subject<'_>, settings: &Settings) -> Vec<Finding> {
-    let profile = profile::Profile::of(settings);
+fn changed(subject: &Subject<'_>, settings: &OwnSettings) -> Vec<Finding> {
     let changes = definition::compare(&subject.upgrade);
-    let of_readers = match profile {
-        profile::Profile::Strict => readers::surprised(subject, &changes),
-        _ => Vec::new(),
+    let of_readers = match settings.profile {
+        Profile::Strict => readers::surprised(subject, &changes),
+        Profile::Data | Profile::Published => Vec::new(),
     };
-    let findings = changes.into_iter().filter_map(|change| projection::finding(subject, change, settings, profile));
+    let findings = changes.into_iter().filter_map(|change| projection::finding(subject, change, settings));
     let mut findings: Vec<Finding> = findings.chain(of_readers).collect();
-    if settings.choice(&["checks", "description"]) != "off" {
+    if settings.checks.of(checks::DESCRIPTION) != Level::Off {
         findings.extend(readers::descriptions(subject));
     }
     findings
 }
 
 /// The severity that the settings give a single check.
-fn weighed(mut finding: Finding, settings: &Settings) -> Option<Finding> {
-    match settings.choice(&["checks", &finding.check]) {
-        "off" => return None,
-        "warn" if finding.verdict != Verdict::Change => {
+fn weighed(mut finding: Finding, settings: &OwnSettings) -> Option<Finding> {
+    match checks::find(&finding.check).map_or(Level::Error, |check| settings.checks.of(check.name)) {
+        Level::Off => return None,
+        Level::Warn if finding.verdict != Verdict::Change => {
             finding.verdict = Verdict::Change;
             finding.severity = Severity::Warning;
         }
-        _ => {}
+        Level::Warn | Level::Error => {}
     }
     Some(finding)
 }

@@ -6,9 +6,11 @@ mod share;
 mod storage;
 mod workload;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::crd_upgrade_safety::{self, deletion};
+use super::levels::{Level, Levels};
 use crate::facts::{Change, ChangeSet, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
@@ -25,17 +27,17 @@ pub struct DestructiveChange;
 const STRICT: SettingKind = SettingKind::Choice(&["error", "warn", "off"]);
 
 const CHECKS: &[(&str, &str)] = &[
-    ("namespaceDeleted", "a namespace is deleted or replaced, and with it what this change set does not delete itself"),
+    (namespace::CHECK, "a namespace is deleted or replaced, and with it what this change set does not delete itself"),
     (
-        "crdDeleted",
+        DEFINITIONS.deletion,
         "a definition is deleted or replaced, and with it all objects of its kind; said by CRDUpgradeSafety where that runs",
     ),
-    ("persistentVolumeClaimDeleted", "a claim is deleted or replaced, and its volume is deleted with it"),
-    ("persistentVolumeDeleted", "a volume is deleted or replaced, and its storage is deleted with it"),
-    ("statefulSetClaimsDeleted", "a StatefulSet goes or shrinks, and its retention policy then deletes claims"),
-    ("statefulSetReplaced", "a StatefulSet is deleted and created anew: all its Pods stop at once"),
-    ("replicasReset", "the manifest no longer sets `spec.replicas`, and the live number is replaced by a default"),
-    ("deletedShare", "a large share of the app's objects is deleted"),
+    (storage::CLAIM, "a claim is deleted or replaced, and its volume is deleted with it"),
+    (storage::VOLUME, "a volume is deleted or replaced, and its storage is deleted with it"),
+    (workload::CLAIMS, "a StatefulSet goes or shrinks, and its retention policy then deletes claims"),
+    (workload::REPLACED, "a StatefulSet is deleted and created anew: all its Pods stop at once"),
+    (workload::REPLICAS, "the manifest no longer sets `spec.replicas`, and the live number is replaced by a default"),
+    (share::CHECK, "a large share of the app's objects is deleted"),
 ];
 
 static META: RuleMeta = RuleMeta {
@@ -50,23 +52,23 @@ static META: RuleMeta = RuleMeta {
             order: Order::Each,
             kind: SettingKind::Map(&[
                 Setting {
-                    name: "namespaceDeleted",
+                    name: namespace::CHECK,
                     doc: "`warn` never refuses, `off` does not look",
                     kind: STRICT,
                     order: Order::ERROR,
                 },
-                Setting { name: "crdDeleted", doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: "persistentVolumeClaimDeleted", doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: "persistentVolumeDeleted", doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: DEFINITIONS.deletion, doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: storage::CLAIM, doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: storage::VOLUME, doc: "the same", kind: STRICT, order: Order::ERROR },
                 Setting {
-                    name: "statefulSetClaimsDeleted",
+                    name: workload::CLAIMS,
                     doc: "the same; the policy in the StatefulSet already says that it is wanted",
                     kind: SettingKind::Choice(&["warn", "error", "off"]),
                     order: Order::ERROR,
                 },
-                Setting { name: "statefulSetReplaced", doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: "replicasReset", doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: "deletedShare", doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: workload::REPLACED, doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: workload::REPLICAS, doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: share::CHECK, doc: "the same", kind: STRICT, order: Order::ERROR },
             ]),
         },
         Setting {
@@ -95,27 +97,45 @@ static META: RuleMeta = RuleMeta {
     on_directory: true,
 };
 
+/// Its settings.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OwnSettings {
+    checks: Levels,
+    deleted_share: Share,
+}
+
+/// From where on the check of that name speaks.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Share {
+    percent: u64,
+    at_least: u64,
+}
+
 impl Rule for DestructiveChange {
     fn meta(&self) -> &'static RuleMeta {
         &META
     }
 
     fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs {
-        let on = |check: &str| settings.choice(&["checks", check]) != "off";
+        let settings: OwnSettings = settings.own();
+        let on = |check: &str| settings.checks.of(check) != Level::Off;
         let mut needs = Needs::new();
         for change in changes.changes.iter().filter(|change| change.ends_live_object()) {
-            needs.extend(namespace::need(change).filter(|_| on("namespaceDeleted")));
-            needs.extend(storage::need(change).filter(|_| on("persistentVolumeClaimDeleted")));
+            needs.extend(namespace::need(change).filter(|_| on(namespace::CHECK)));
+            needs.extend(storage::need(change).filter(|_| on(storage::CLAIM)));
         }
         needs
     }
 
     fn check(&self, facts: &Facts, settings: &Settings, _memory: &mut Memory) -> Checked {
-        let missing = definitions_to_list(facts, settings);
+        let settings: OwnSettings = settings.own();
+        let missing = definitions_to_list(facts, &settings);
         if !missing.is_empty() {
             return Checked::More(missing);
         }
-        let mut judge = Judge { facts, settings, judgement: Judgement::default() };
+        let mut judge = Judge { facts, settings: &settings, judgement: Judgement::default() };
         for change in &facts.changes.changes {
             namespace::check(&mut judge, change);
             definition(&mut judge, change);
@@ -137,7 +157,7 @@ impl Rule for DestructiveChange {
 /// A judgement under way.
 struct Judge<'a> {
     facts: &'a Facts,
-    settings: &'a Settings,
+    settings: &'a OwnSettings,
     judgement: Judgement,
 }
 
@@ -152,17 +172,17 @@ enum Lost {
 
 impl Judge<'_> {
     fn is_off(&self, check: &str) -> bool {
-        self.settings.choice(&["checks", check]) == "off"
+        self.settings.checks.of(check) == Level::Off
     }
 
     /// Reports a loss, as far as the check's setting and the user's wish make one of it.
     fn lose(&mut self, lost: Lost, mut finding: Finding) {
         let is_wanted = lost == Lost::Own && self.facts.changes.deletes_app;
-        match self.settings.choice(&["checks", &finding.check]) {
-            "off" => return,
-            "warn" => finding = warning(finding),
-            _ if is_wanted => finding = warning(finding),
-            _ => {}
+        match self.settings.checks.of(&finding.check) {
+            Level::Off => return,
+            Level::Warn => finding = warning(finding),
+            Level::Error if is_wanted => finding = warning(finding),
+            Level::Error => {}
         }
         self.judgement.findings.push(finding);
     }
@@ -210,11 +230,11 @@ fn fate(change: &Change) -> &'static str {
 }
 
 /// Whether a definition is this rule's to judge: CRDUpgradeSafety proves the same and says more.
-fn judges_definitions(facts: &Facts, settings: &Settings) -> bool {
-    settings.choice(&["checks", DEFINITIONS.deletion]) != "off" && !facts.rules.contains(crd_upgrade_safety::NAME)
+fn judges_definitions(facts: &Facts, settings: &OwnSettings) -> bool {
+    settings.checks.of(DEFINITIONS.deletion) != Level::Off && !facts.rules.contains(crd_upgrade_safety::NAME)
 }
 
-fn definitions_to_list(facts: &Facts, settings: &Settings) -> Needs {
+fn definitions_to_list(facts: &Facts, settings: &OwnSettings) -> Needs {
     if !judges_definitions(facts, settings) {
         return Needs::new();
     }

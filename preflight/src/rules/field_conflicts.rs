@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation, TakenField, TakenFrom};
@@ -87,6 +88,27 @@ static META: RuleMeta = RuleMeta {
     on_directory: false,
 };
 
+/// Its settings.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OwnSettings {
+    default: Action,
+    predecessors: Action,
+    rules: Vec<Entry>,
+}
+
+/// What a conflict does that the entry is for; an empty list is for all.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Entry {
+    managers: Vec<String>,
+    operations: Vec<String>,
+    api_groups: Vec<String>,
+    kinds: Vec<String>,
+    paths: Vec<String>,
+    action: Action,
+}
+
 impl Rule for FieldConflicts {
     fn meta(&self) -> &'static RuleMeta {
         &META
@@ -97,19 +119,23 @@ impl Rule for FieldConflicts {
     }
 
     fn check(&self, facts: &Facts, settings: &Settings, _memory: &mut Memory) -> Checked {
+        let settings: OwnSettings = settings.own();
         let mut judgement = Judgement::default();
         for change in facts.changes.changes.iter().filter(|change| change.operation == Operation::Update) {
             let (predecessors, others): (Vec<&TakenFrom>, Vec<&TakenFrom>) =
                 change.taken_from.iter().partition(|taken| taken.predecessor);
-            judgement.findings.extend(predecessors.into_iter().map(|taken| takeover(change, taken, settings)));
-            judgement.findings.extend(conflicts(change, &others, settings));
+            judgement
+                .findings
+                .extend(predecessors.into_iter().map(|taken| takeover(change, taken, settings.predecessors)));
+            judgement.findings.extend(conflicts(change, &others, &settings));
         }
         Checked::Done(judgement)
     }
 }
 
 /// What is done about a conflict, the mildest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum Action {
     Allow,
     Warn,
@@ -117,14 +143,6 @@ enum Action {
 }
 
 impl Action {
-    fn of(word: &str) -> Self {
-        match word {
-            "allow" => Self::Allow,
-            "warn" => Self::Warn,
-            _ => Self::Refuse,
-        }
-    }
-
     fn finding(self, change: &Change, check: &str, message: String) -> Finding {
         let verdict = if self == Self::Refuse { Verdict::Breaking } else { Verdict::Change };
         let mut finding = Finding::new(NAME, check, verdict, change.object.clone(), message);
@@ -135,14 +153,13 @@ impl Action {
     }
 }
 
-fn takeover(change: &Change, taken: &TakenFrom, settings: &Settings) -> Finding {
+fn takeover(change: &Change, taken: &TakenFrom, action: Action) -> Finding {
     let altered = match taken.fields.as_slice() {
         [] => "none of them changes".to_owned(),
         [field] => format!("{} changes", field.path),
         [first, rest @ ..] => format!("{} and {} more change", first.path, rest.len()),
     };
     let message = format!("the fields of {} become this app's; {altered}", owner(taken));
-    let action = Action::of(settings.choice(&["predecessors"]));
     let content = json!([owners_in_order(&[taken]), fields_in_order(&taken.fields)]);
     let finding = action.finding(change, "takeover", message).at(change.locate(&[])).bound_to(&content);
     if action == Action::Allow {
@@ -152,7 +169,7 @@ fn takeover(change: &Change, taken: &TakenFrom, settings: &Settings) -> Finding 
 }
 
 /// One finding a field, whoever owns it: two managers that agree lose it together.
-fn conflicts(change: &Change, others: &[&TakenFrom], settings: &Settings) -> Vec<Finding> {
+fn conflicts(change: &Change, others: &[&TakenFrom], settings: &OwnSettings) -> Vec<Finding> {
     let mut by_path: BTreeMap<&str, (&TakenField, Vec<&TakenFrom>, Action)> = BTreeMap::new();
     for taken in others {
         for field in &taken.fields {
@@ -227,19 +244,17 @@ fn remedy(change: &Change, field: &TakenField, owners: &[&TakenFrom]) -> String 
     format!("{settle}; to overwrite it, add to the `rules` of {NAME}: {entry}")
 }
 
-fn action(change: &Change, taken: &TakenFrom, path: &str, settings: &Settings) -> Action {
-    let entry = settings.list(&["rules"]).iter().find(|entry| {
-        let within = |key: &str, fits: &dyn Fn(&str) -> bool| {
-            let words = entry.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            words.is_empty() || words.iter().filter_map(Value::as_str).any(fits)
-        };
-        within("managers", &|glob| matches(glob, &taken.manager))
-            && within("operations", &|word| word == taken.operation)
-            && within("apiGroups", &|glob| matches(glob, &change.object.group))
-            && within("kinds", &|glob| matches(glob, &change.object.kind))
-            && within("paths", &|glob| is_below(glob, path))
-    });
-    Action::of(entry.and_then(|entry| entry.get("action")?.as_str()).unwrap_or(settings.choice(&["default"])))
+fn action(change: &Change, taken: &TakenFrom, path: &str, settings: &OwnSettings) -> Action {
+    let is_for = |entry: &&Entry| {
+        let within =
+            |words: &[String], fits: &dyn Fn(&str) -> bool| words.is_empty() || words.iter().any(|word| fits(word));
+        within(&entry.managers, &|glob| matches(glob, &taken.manager))
+            && within(&entry.operations, &|word| word == taken.operation)
+            && within(&entry.api_groups, &|glob| matches(glob, &change.object.group))
+            && within(&entry.kinds, &|glob| matches(glob, &change.object.kind))
+            && within(&entry.paths, &|glob| is_below(glob, path))
+    };
+    settings.rules.iter().find(is_for).map_or(settings.default, |entry| entry.action)
 }
 
 /// Whether the path is what the glob names, or something in it.

@@ -7,6 +7,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use crate::experiment::generate;
 use crate::facts::{Answer, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, FindingRef, Verdict};
@@ -58,6 +60,25 @@ static META: RuleMeta = RuleMeta {
     on_directory: true,
 };
 
+/// Its settings.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OwnSettings {
+    fail_on: FailOn,
+    experiments: String,
+    model: String,
+}
+
+/// The least severity that refuses.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FailOn {
+    Breaking,
+    Warning,
+    Info,
+    Never,
+}
+
 /// Both sides of a change set as releases, and what changed between them.
 struct Compared {
     /// What is live.
@@ -71,13 +92,12 @@ struct Compared {
 /// be had.
 type Comparison = Result<Option<Compared>, String>;
 
-fn model_need(settings: &Settings) -> Option<Need> {
-    let path = settings.choice(&["model"]);
-    (!path.is_empty()).then(|| Need::Models { path: path.to_owned() })
+fn model_need(settings: &OwnSettings) -> Option<Need> {
+    (!settings.model.is_empty()).then(|| Need::Models { path: settings.model.clone() })
 }
 
 /// Compares the live side of a change set with what it becomes.
-fn compare(facts: &Facts, settings: &Settings) -> Comparison {
+fn compare(facts: &Facts, settings: &OwnSettings) -> Comparison {
     let changes = &facts.changes.changes;
     if changes.iter().all(|change| change.live.is_none()) {
         return Ok(None);
@@ -120,13 +140,16 @@ impl Rule for UpgradeDiff {
     }
 
     fn plan(&self, _changes: &ChangeSet, settings: &Settings) -> Needs {
-        model_need(settings).into_iter().collect()
+        model_need(&settings.own()).into_iter().collect()
     }
 
     fn check(&self, facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
         let mut judgement = Judgement::default();
-        match memory.keep(|| compare(facts, settings)) {
-            Ok(Some(compared)) => judgement.findings = Judge { facts, settings, compared }.findings(),
+        let settings: OwnSettings = settings.own();
+        match memory.keep(|| compare(facts, &settings)) {
+            Ok(Some(compared)) => {
+                judgement.findings = Judge { facts, fail_on: settings.fail_on, compared }.findings();
+            }
             Ok(None) => {}
             Err(reason) => judgement.unable.push(reason.clone()),
         }
@@ -135,19 +158,19 @@ impl Rule for UpgradeDiff {
 
     /// The experiments that test the upgrade, refused or not.
     fn artefacts(&self, settings: &Settings, memory: &Memory) -> Vec<Artefact> {
-        let folder = settings.choice(&["experiments"]);
+        let folder = settings.own::<OwnSettings>().experiments;
         let Some(Ok(Some(Compared { old, new, diff }))) = memory.get::<Comparison>() else { return Vec::new() };
         if folder.is_empty() {
             return Vec::new();
         }
         let suite = generate::generate(old, new, diff, &generate::Options::default());
-        vec![Artefact { folder: folder.to_owned(), suite }]
+        vec![Artefact { folder, suite }]
     }
 }
 
 struct Judge<'a> {
     facts: &'a Facts,
-    settings: &'a Settings,
+    fail_on: FailOn,
     compared: &'a Compared,
 }
 
@@ -205,11 +228,11 @@ impl Judge<'_> {
     }
 
     fn verdict(&self, severity: Severity) -> Verdict {
-        let least = match self.settings.choice(&["failOn"]) {
-            "info" => Some(Severity::Info),
-            "warning" => Some(Severity::Warning),
-            "never" => None,
-            _ => Some(Severity::Breaking),
+        let least = match self.fail_on {
+            FailOn::Info => Some(Severity::Info),
+            FailOn::Warning => Some(Severity::Warning),
+            FailOn::Breaking => Some(Severity::Breaking),
+            FailOn::Never => None,
         };
         if least.is_some_and(|least| severity >= least) { Verdict::Breaking } else { Verdict::Change }
     }

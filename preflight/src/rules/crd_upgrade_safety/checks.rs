@@ -1,9 +1,15 @@
-//! The table of checks: one row each, with its line in the docs, the validator of kapp and OLM that says the same, and
-//! what it does when nothing is set. Help, settings and docs are made from it.
+//! The table of checks: one row holds all that is known of a check. Help, settings, docs, remedies and the lines of kapp
+//! and OLM are made from it.
 
+use pushback_crd::definition::Blocked;
+use pushback_crd::schema::contain::Effect;
+
+use super::profile::Listing;
+use super::remedy::{self, Remedy};
+use super::{Level, Versions};
 use crate::rule::{Order, Setting, SettingKind};
 
-/// A row.
+/// A row. What a row leaves out is as in [`row`] or [`field`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Check {
     pub(super) name: &'static str,
@@ -12,91 +18,276 @@ pub(super) struct Check {
     pub(super) validator: &'static str,
     /// The words of its setting, the default first.
     words: &'static [&'static str],
+    /// Whether it is about what objects of a version hold, so that those that are there can be counted.
+    pub(super) is_of_a_schema: bool,
+    /// It is about the objects that suffer at the node itself, and not below. The server may name any keyword for what a
+    /// change does to them, as with those inside `allOf`: the place decides, not the word.
+    pub(super) is_of_the_node_alone: bool,
+    /// What the published lists say of it.
+    pub(super) listing: Listing,
+    /// It concerns nobody outside profile `strict`.
+    pub(super) is_strict_only: bool,
+    /// Readers of the old definition do not trip over what only the new one has.
+    pub(super) readers_pass_over_it: bool,
+    /// What becomes of objects, and what is blocked, where that is not proved.
+    pub(super) consequence: Option<(Effect, Blocked)>,
+    /// It is worth a warning where it does not refuse.
+    pub(super) warns: bool,
+    /// The setting that turns it into a warning, beside its own.
+    pub(super) softened_by: Option<fn(&Versions) -> Level>,
+    /// What accepts a finding beside its values.
+    pub(super) bound_to: Bound,
+    /// Its message holds the old value.
+    pub(super) tells_the_old_value: bool,
+    /// Where the API server refuses the same.
+    pub(super) refused: Refused,
+    pub(super) remedy: Remedy,
+}
+
+/// What a finding is bound to that stands outside schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// Its values alone.
+    Values,
+    /// Both schemas of the version.
+    Schemas,
+    /// The same, where nothing could be proved.
+    SchemasWhereUnknown,
+}
+
+/// The fields that the API server names when it refuses what a check is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Refused {
+    /// It does not refuse it.
+    Never,
+    /// One of these, which is the finding's path.
+    At(&'static [&'static str]),
+    /// One that starts like this; the value is the finding's version.
+    OfVersion(&'static str),
 }
 
 const REFUSES: &[&str] = &["error", "warn", "off"];
 const SILENT: &[&str] = &["off", "warn", "error"];
 
-const fn row(name: &'static str, validator: &'static str, doc: &'static str) -> Check {
-    Check { name, doc, validator, words: REFUSES }
+/// About the definition as a whole, or one of its versions.
+const fn row(name: &'static str, doc: &'static str) -> Check {
+    Check {
+        name,
+        doc,
+        validator: "",
+        words: REFUSES,
+        is_of_a_schema: false,
+        is_of_the_node_alone: false,
+        listing: Listing::Unlisted,
+        is_strict_only: false,
+        readers_pass_over_it: false,
+        consequence: None,
+        warns: false,
+        softened_by: None,
+        bound_to: Bound::Values,
+        tells_the_old_value: false,
+        refused: Refused::Never,
+        remedy: Remedy::None,
+    }
 }
 
-const FIELD: &str = "ChangeValidator";
+/// About a node of a schema.
+const fn field(name: &'static str, doc: &'static str) -> Check {
+    let remedy = Remedy::Of(remedy::as_wide);
+    Check { validator: "ChangeValidator", is_of_a_schema: true, remedy, ..row(name, doc) }
+}
+
+/// About values that are compared at their node.
+const fn constraint(name: &'static str, doc: &'static str) -> Check {
+    Check { is_of_the_node_alone: true, ..field(name, doc) }
+}
+
+const fn lower_bound(name: &'static str, doc: &'static str) -> Check {
+    Check { listing: Listing::LowerBound, ..constraint(name, doc) }
+}
+
+const fn upper_bound(name: &'static str, doc: &'static str) -> Check {
+    Check { listing: Listing::UpperBound, ..constraint(name, doc) }
+}
+
+const NEW_KIND: Remedy = Remedy::WhereBreaking("define a new kind beside this one and move the objects to it");
+const MERGE: Remedy = Remedy::Text("leave the merge strategy, or make sure that no field manager applies these fields");
+const KEEP_UNKNOWN: Remedy = Remedy::Text(
+    "keep `x-kubernetes-preserve-unknown-fields: true` there, and declare the field so that it takes all values",
+);
 
 /// All checks, the definition as a whole first.
 const ROWS: [Check; 59] = [
-    row("scope", "NoScopeChange", "the scope changes"),
-    row("group", "", "the API group changes"),
-    row("names", "", "kind, plural, list kind, singular or short names change"),
-    row("storedVersionRemoval", "NoStoredVersionRemoved", "a version is removed that objects are stored in"),
-    row("servedVersionRemoval", "", "a version is removed that clients could use"),
-    row("servedVersionUnserved", "", "a version is no longer served"),
-    row("unservedVersionRemoval", "", "a version is removed that was neither served nor stored"),
-    row("versionDeprecated", "", "a version becomes deprecated"),
-    row("storageVersionChange", "", "objects are stored in another version from now on"),
-    row("conversion", "", "objects are converted between versions in another way"),
-    row("crossVersionLoss", "", "a field is lost between two versions, as conversion None only rewrites apiVersion"),
-    row("crossVersionRejection", "", "an object that is valid in one version is not in another, under conversion None"),
-    row("statusSubresource", "", "the status subresource is removed or added"),
-    row("scaleSubresource", "", "the scale subresource is removed or points elsewhere"),
-    row("selectableFields", "", "a field can no longer be used in field selectors"),
-    row("preserveUnknownFields", "", "fields that no schema names are no longer kept"),
-    row("additionalPrinterColumns", "", "a column disappears from tables"),
-    row("invalid", "", "the API server would refuse the definition"),
-    row("crdDeletion", "", "the definition is deleted, and all objects of its kind with it"),
-    row("crdReplacement", "", "the definition is deleted and created anew, and all objects of its kind are deleted"),
-    row("crdMissing", "", "the old side has a definition that the input lacks"),
-    row("existingFieldRemoval", "NoExistingFieldRemoved", "a field is no longer in the schema, and is dropped"),
-    row("fieldDeclared", FIELD, "a field is named where any value was kept before"),
-    row("defaultOfNewField", FIELD, "a field is new and gets a default; profile `strict` only"),
-    row("required", FIELD, "a field has to be there"),
-    row("default", FIELD, "a default of an existing field is added, changed or removed"),
-    row("type", FIELD, "the type changes"),
-    row("nullable", FIELD, "null is no longer allowed, and is dropped"),
-    row("enum", FIELD, "values are no longer allowed"),
-    row("format", FIELD, "the format changes"),
-    row("pattern", FIELD, "the pattern changes"),
-    row("minimum", FIELD, "the least number changes"),
-    row("exclusiveMinimum", FIELD, "the least number itself is no longer allowed"),
-    row("maximum", FIELD, "the greatest number changes"),
-    row("exclusiveMaximum", FIELD, "the greatest number itself is no longer allowed"),
-    row("multipleOf", FIELD, "the factor changes"),
-    row("minLength", FIELD, "the least length changes"),
-    row("maxLength", FIELD, "the greatest length changes"),
-    row("minItems", FIELD, "the least number of items changes"),
-    row("maxItems", FIELD, "the greatest number of items changes"),
-    row("uniqueItems", FIELD, "items have to differ; the API server refuses the keyword"),
-    row("minProperties", FIELD, "the least number of fields changes"),
-    row("maxProperties", FIELD, "the greatest number of fields changes"),
-    row("items", FIELD, "items get a schema, or lose it"),
-    row("additionalProperties", FIELD, "what may stand under free keys changes"),
-    row("allOf", FIELD, "`allOf` changes"),
-    row("anyOf", FIELD, "`anyOf` changes"),
-    row("oneOf", FIELD, "`oneOf` changes"),
-    row("not", FIELD, "`not` changes"),
-    row("x-kubernetes-preserve-unknown-fields", FIELD, "unknown fields are dropped from now on"),
-    row("x-kubernetes-int-or-string", FIELD, "the type changes from or to int-or-string"),
-    row("x-kubernetes-embedded-resource", FIELD, "a field becomes a whole resource, or is none any more"),
-    row("x-kubernetes-list-type", FIELD, "equal items, or who owns them in server-side apply"),
-    row("x-kubernetes-list-map-keys", FIELD, "the keys that tell items apart"),
-    row("x-kubernetes-map-type", FIELD, "who owns fields in server-side apply"),
-    row("x-kubernetes-validations", FIELD, "CEL rules are added or changed"),
-    row("unhandled", FIELD, "something changes that cannot be judged"),
     Check {
-        name: "reader",
-        doc: "clients may meet a value that could not be there before; profile `strict` only",
-        validator: "",
-        words: REFUSES,
+        validator: "NoScopeChange",
+        refused: Refused::At(&["spec.scope"]),
+        remedy: NEW_KIND,
+        ..row("scope", "the scope changes")
     },
-    Check { name: "description", doc: "a description changes", validator: "", words: SILENT },
+    Check { refused: Refused::At(&["spec.group"]), remedy: NEW_KIND, ..row("group", "the API group changes") },
+    Check {
+        refused: Refused::At(&["spec.names.plural", "spec.names.kind"]),
+        remedy: NEW_KIND,
+        ..row("names", "kind, plural, list kind, singular or short names change")
+    },
+    Check {
+        validator: "NoStoredVersionRemoved",
+        bound_to: Bound::Schemas,
+        refused: Refused::OfVersion("status.storedVersions"),
+        remedy: Remedy::Of(remedy::stay_until_rewritten),
+        ..row("storedVersionRemoval", "a version is removed that objects are stored in")
+    },
+    Check {
+        consequence: Some((Effect::Rejected, Blocked::Read)),
+        warns: true,
+        softened_by: Some(|versions| versions.removed),
+        bound_to: Bound::Schemas,
+        remedy: Remedy::Of(remedy::given_up),
+        ..row("servedVersionRemoval", "a version is removed that clients could use")
+    },
+    Check {
+        consequence: Some((Effect::Rejected, Blocked::Read)),
+        warns: true,
+        softened_by: Some(|versions| versions.unserved),
+        bound_to: Bound::Schemas,
+        remedy: Remedy::Of(remedy::given_up),
+        ..row("servedVersionUnserved", "a version is no longer served")
+    },
+    Check {
+        bound_to: Bound::SchemasWhereUnknown,
+        remedy: Remedy::Of(remedy::perhaps_stored),
+        ..row("unservedVersionRemoval", "a version is removed that was neither served nor stored")
+    },
+    row("versionDeprecated", "a version becomes deprecated"),
+    row("storageVersionChange", "objects are stored in another version from now on"),
+    Check {
+        remedy: Remedy::Of(remedy::conversion),
+        ..row("conversion", "objects are converted between versions in another way")
+    },
+    Check {
+        is_of_a_schema: true,
+        consequence: Some((Effect::Pruned, Blocked::Read)),
+        remedy: Remedy::Of(remedy::lost_between_versions),
+        ..row("crossVersionLoss", "a field is lost between two versions, as conversion None only rewrites apiVersion")
+    },
+    Check {
+        remedy: Remedy::Of(remedy::rejected_between_versions),
+        ..row(
+            "crossVersionRejection",
+            "an object that is valid in one version is not in another, under conversion None",
+        )
+    },
+    Check {
+        warns: true,
+        remedy: Remedy::Of(remedy::status),
+        ..row("statusSubresource", "the status subresource is removed or added")
+    },
+    Check {
+        remedy: Remedy::WhereBreaking("keep `subresources.scale`: autoscalers and `kubectl scale` use it"),
+        ..row("scaleSubresource", "the scale subresource is removed or points elsewhere")
+    },
+    Check {
+        remedy: Remedy::Text("keep the selectable field as long as clients select by it"),
+        ..row("selectableFields", "a field can no longer be used in field selectors")
+    },
+    Check {
+        remedy: Remedy::Text(
+            "name every field in the schemas, or set `x-kubernetes-preserve-unknown-fields: true` where they are open",
+        ),
+        ..row("preserveUnknownFields", "fields that no schema names are no longer kept")
+    },
+    Check { tells_the_old_value: true, ..row("additionalPrinterColumns", "a column disappears from tables") },
+    row("invalid", "the API server would refuse the definition"),
+    row("crdDeletion", "the definition is deleted, and all objects of its kind with it"),
+    row("crdReplacement", "the definition is deleted and created anew, and all objects of its kind are deleted"),
+    row("crdMissing", "the old side has a definition that the input lacks"),
+    Check {
+        validator: "NoExistingFieldRemoved",
+        listing: Listing::Prohibited,
+        readers_pass_over_it: true,
+        remedy: Remedy::Text(
+            "keep the field, deprecated in its description, until no object uses it; or remove it in a new version with a \
+             conversion webhook",
+        ),
+        ..field("existingFieldRemoval", "a field is no longer in the schema, and is dropped")
+    },
+    Check { remedy: KEEP_UNKNOWN, ..field("fieldDeclared", "a field is named where any value was kept before") },
+    Check {
+        is_strict_only: true,
+        consequence: Some((Effect::Altered, Blocked::Read)),
+        remedy: Remedy::Text("leave the field without a default, or use profile `data`"),
+        ..field("defaultOfNewField", "a field is new and gets a default; profile `strict` only")
+    },
+    Check {
+        listing: Listing::Required,
+        remedy: Remedy::Text("give the field a default, or leave it optional"),
+        ..constraint("required", "a field has to be there")
+    },
+    Check {
+        listing: Listing::Prohibited,
+        remedy: Remedy::Text("keep the default, or serve a new version with another one"),
+        ..field("default", "a default of an existing field is added, changed or removed")
+    },
+    Check { listing: Listing::Prohibited, remedy: Remedy::Of(remedy::retyped), ..field("type", "the type changes") },
+    Check {
+        remedy: Remedy::Text("keep `nullable: true`"),
+        ..field("nullable", "null is no longer allowed, and is dropped")
+    },
+    Check {
+        listing: Listing::Enumeration,
+        remedy: Remedy::Text("keep the values that are in use, or serve a new version without them"),
+        ..constraint("enum", "values are no longer allowed")
+    },
+    field("format", "the format changes"),
+    constraint("pattern", "the pattern changes"),
+    lower_bound("minimum", "the least number changes"),
+    constraint("exclusiveMinimum", "the least number itself is no longer allowed"),
+    upper_bound("maximum", "the greatest number changes"),
+    constraint("exclusiveMaximum", "the greatest number itself is no longer allowed"),
+    constraint("multipleOf", "the factor changes"),
+    lower_bound("minLength", "the least length changes"),
+    upper_bound("maxLength", "the greatest length changes"),
+    lower_bound("minItems", "the least number of items changes"),
+    upper_bound("maxItems", "the greatest number of items changes"),
+    constraint("uniqueItems", "items have to differ; the API server refuses the keyword"),
+    lower_bound("minProperties", "the least number of fields changes"),
+    upper_bound("maxProperties", "the greatest number of fields changes"),
+    field("items", "items get a schema, or lose it"),
+    field("additionalProperties", "what may stand under free keys changes"),
+    field("allOf", "`allOf` changes"),
+    field("anyOf", "`anyOf` changes"),
+    field("oneOf", "`oneOf` changes"),
+    field("not", "`not` changes"),
+    Check {
+        readers_pass_over_it: true,
+        remedy: KEEP_UNKNOWN,
+        ..field("x-kubernetes-preserve-unknown-fields", "unknown fields are dropped from now on")
+    },
+    field("x-kubernetes-int-or-string", "the type changes from or to int-or-string"),
+    field("x-kubernetes-embedded-resource", "a field becomes a whole resource, or is none any more"),
+    Check {
+        remedy: MERGE,
+        ..constraint("x-kubernetes-list-type", "equal items, or who owns them in server-side apply")
+    },
+    Check { remedy: MERGE, ..constraint("x-kubernetes-list-map-keys", "the keys that tell items apart") },
+    Check { remedy: MERGE, ..field("x-kubernetes-map-type", "who owns fields in server-side apply") },
+    Check {
+        readers_pass_over_it: true,
+        remedy: Remedy::Text(
+            "compare with oldSelf in the rule so that what was there before stays valid, or check the stored objects first",
+        ),
+        ..constraint("x-kubernetes-validations", "CEL rules are added or changed")
+    },
+    field("unhandled", "something changes that cannot be judged"),
+    row("reader", "clients may meet a value that could not be there before; profile `strict` only"),
+    Check { words: SILENT, ..row(DESCRIPTION, "a description changes") },
 ];
 
-impl Check {
-    /// Whether it is about what objects of a version hold.
-    pub(super) fn is_of_a_schema(&self) -> bool {
-        [FIELD, "NoExistingFieldRemoved"].contains(&self.validator) || self.name == "crossVersionLoss"
-    }
-}
+/// The check that is looked for only where its setting asks for it.
+pub(super) const DESCRIPTION: &str = "description";
+
+/// For a keyword that has no row: it refuses like any other.
+static WITHOUT_A_ROW: Check = field("", "");
 
 /// Name and line of each, for the docs.
 pub(super) static LINES: [(&str, &str); ROWS.len()] = {
@@ -121,7 +312,15 @@ pub(super) static SETTINGS: [Setting; ROWS.len()] = {
     settings
 };
 
+/// All rows.
+pub(super) static CHECKS: [Check; ROWS.len()] = ROWS;
+
 /// The row of a check.
 pub(super) fn find(name: &str) -> Option<&'static Check> {
-    ROWS.iter().find(|check| check.name == name)
+    CHECKS.iter().find(|check| check.name == name)
+}
+
+/// The row for what changes.
+pub(super) fn of(keyword: &str) -> &'static Check {
+    find(keyword).unwrap_or(&WITHOUT_A_ROW)
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{Blocked, Upgrade};
 use pushback_crd::schema::contain::suffering;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::checks;
@@ -13,7 +14,6 @@ use super::subject::NAME;
 use crate::facts::{ClusterSide, Facts, Folded, Need};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
-use crate::rule::Settings;
 
 /// An object suffers at a node itself, or from what is missing in it.
 const AT: &str = "at";
@@ -23,28 +23,17 @@ const AT_OR_BELOW: &str = "atOrBelow";
 const SHOWN: usize = 5;
 
 /// The setting `liveObjects`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Mode {
     Report,
     Decide,
     Off,
 }
 
-impl Mode {
-    pub(super) const WORDS: &'static [&'static str] = &["report", "decide", "off"];
-
-    pub(super) fn of(settings: &Settings) -> Self {
-        match settings.choice(&["liveObjects"]) {
-            "decide" => Self::Decide,
-            "off" => Self::Off,
-            _ => Self::Report,
-        }
-    }
-}
-
 /// The stream that a finding asks for: all objects, in the version that it is about.
 pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
-    let of_a_schema = checks::find(&finding.check).is_some_and(|check| check.is_of_a_schema());
+    let of_a_schema = checks::find(&finding.check).is_some_and(|check| check.is_of_a_schema);
     // The version in which the objects are, as the live definition serves it.
     let named =
         if finding.check == "crossVersionLoss" { finding.old.as_ref()?.as_str() } else { finding.version.as_deref() };
@@ -85,32 +74,6 @@ pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, state: &mut Value, page
                 bump(entry(entry(by_node, &node), extent), object);
             }
         }
-    }
-}
-
-/// Which objects a check is about. The server may name any keyword for what a change does to them, as with those inside
-/// `allOf`: the place decides, not the word.
-fn extent(check: &str) -> &'static str {
-    match check {
-        "required"
-        | "enum"
-        | "pattern"
-        | "minimum"
-        | "exclusiveMinimum"
-        | "maximum"
-        | "exclusiveMaximum"
-        | "multipleOf"
-        | "minLength"
-        | "maxLength"
-        | "minItems"
-        | "maxItems"
-        | "uniqueItems"
-        | "minProperties"
-        | "maxProperties"
-        | "x-kubernetes-list-type"
-        | "x-kubernetes-list-map-keys"
-        | "x-kubernetes-validations" => AT,
-        _ => AT_OR_BELOW,
     }
 }
 
@@ -156,7 +119,9 @@ fn count(facts: &Facts, mode: Mode, finding: &mut Finding, state: &Value, (exami
         return;
     }
     let counts = &state[finding.version.as_deref().unwrap_or_default()];
-    let node = &counts["nodes"][finding.path.as_deref().unwrap_or_default()][extent(&finding.check)];
+    let is_of_the_node_alone = checks::find(&finding.check).is_some_and(|check| check.is_of_the_node_alone);
+    let node = &counts["nodes"][finding.path.as_deref().unwrap_or_default()]
+        [if is_of_the_node_alone { AT } else { AT_OR_BELOW }];
     let affected = node["count"].as_u64().unwrap_or(0);
     let names = node["names"].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned);
     finding.live_objects = Some(LiveObjects { affected, examined, names: names.collect() });

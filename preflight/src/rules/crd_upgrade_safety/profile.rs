@@ -4,28 +4,33 @@
 use pushback_crd::definition::DefinitionChange;
 use pushback_crd::order::without;
 use pushback_crd::schema::contain::{Difference, Proof};
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::rule::Settings;
+use super::checks;
 
 /// The setting `profile`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Profile {
     Data,
     Published,
     Strict,
 }
 
-impl Profile {
-    pub(super) const WORDS: &'static [&'static str] = &["data", "published", "strict"];
-
-    pub(super) fn of(settings: &Settings) -> Self {
-        match settings.choice(&["profile"]) {
-            "published" => Self::Published,
-            "strict" => Self::Strict,
-            _ => Self::Data,
-        }
-    }
+/// What the published lists say of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    Unlisted,
+    Prohibited,
+    /// To be required is prohibited, to be required no longer is allowed.
+    Required,
+    /// Values added are allowed; values removed, all of them too, and an enum where there was none are not.
+    Enumeration,
+    /// A bound where there was none, or a tighter one, is prohibited; a wider one is allowed; that one goes is not listed.
+    LowerBound,
+    /// The same.
+    UpperBound,
 }
 
 /// What the published lists say of a change.
@@ -44,18 +49,17 @@ pub(super) fn listed(change: &DefinitionChange) -> Listed {
         // The keyword is as it was, and meets other objects, as fields get defaults: no row speaks of that.
         return Listed::Unlisted;
     }
-    match change.keyword {
-        "existingFieldRemoval" | "type" | "default" => Listed::Prohibited,
-        "required" if new.is_some() => Listed::Prohibited,
-        "required" => Listed::Allowed,
-        "enum" => enumeration(old, new),
-        "minimum" | "minLength" | "minItems" | "minProperties" => bound(old, new, |old, new| new > old),
-        "maximum" | "maxLength" | "maxItems" | "maxProperties" => bound(old, new, |old, new| new < old),
-        _ => Listed::Unlisted,
+    match checks::of(change.keyword).listing {
+        Listing::Unlisted => Listed::Unlisted,
+        Listing::Prohibited => Listed::Prohibited,
+        Listing::Required if new.is_some() => Listed::Prohibited,
+        Listing::Required => Listed::Allowed,
+        Listing::Enumeration => enumeration(old, new),
+        Listing::LowerBound => bound(old, new, |old, new| new > old),
+        Listing::UpperBound => bound(old, new, |old, new| new < old),
     }
 }
 
-/// Values added are allowed; values removed, all of them too, and an enum where there was none are not.
 fn enumeration(old: Option<&Value>, new: Option<&Value>) -> Listed {
     let values = |value: Option<&Value>| value.and_then(Value::as_array).cloned();
     match (values(old), values(new)) {
@@ -64,7 +68,6 @@ fn enumeration(old: Option<&Value>, new: Option<&Value>) -> Listed {
     }
 }
 
-/// A constraint where there was none, or a tighter one, is prohibited; a wider one is allowed; that one goes is not listed.
 fn bound(old: Option<&Value>, new: Option<&Value>, is_tighter: fn(f64, f64) -> bool) -> Listed {
     let number = |value: Option<&Value>| value.and_then(Value::as_f64);
     match (number(old), number(new)) {
@@ -76,7 +79,5 @@ fn bound(old: Option<&Value>, new: Option<&Value>, is_tighter: fn(f64, f64) -> b
 
 /// Whether a reader may meet something that was not there before: the proof of the way back.
 pub(super) fn concerns_readers(difference: &Difference) -> bool {
-    // A field or rule that only the new definition has is nothing that an old reader trips over.
-    let additions = ["existingFieldRemoval", "x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields"];
-    matches!(difference.proof, Proof::Breaking { .. }) && !additions.contains(&difference.keyword)
+    matches!(difference.proof, Proof::Breaking { .. }) && !checks::of(difference.keyword).readers_pass_over_it
 }

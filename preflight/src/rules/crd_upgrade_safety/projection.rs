@@ -4,33 +4,30 @@
 use std::sync::Arc;
 
 use pushback_crd::definition::path::schema_path;
-use pushback_crd::definition::{Blocked, DefinitionChange, Place, Proof, Safety};
+use pushback_crd::definition::{DefinitionChange, Place, Proof, Safety};
 use pushback_crd::schema::Schema;
-use pushback_crd::schema::contain::{Effect, SchemaStep};
+use pushback_crd::schema::contain::SchemaStep;
 use serde_json::{Value, json};
 
+use super::checks::{self, Bound, Check};
 use super::profile::{Listed, Profile, listed};
-use super::remedy;
 use super::subject::{NAME, Subject};
+use super::{Level, OwnSettings};
 use crate::finding::{Finding, Severity, Verdict};
-use crate::rule::Settings;
 use crate::source::Position;
 
 /// The finding about a change; `None` where the change does not count.
-pub(super) fn finding(
-    subject: &Subject<'_>,
-    change: DefinitionChange,
-    settings: &Settings,
-    profile: Profile,
-) -> Option<Finding> {
+pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings: &OwnSettings) -> Option<Finding> {
+    let check = checks::of(change.keyword);
     let verdict = match &change.place {
-        Place::Schema(_) if change.keyword != "crossVersionLoss" => of_schema(&change, profile)?,
-        _ => of_definition(&change, settings),
+        Place::Schema(_) if change.keyword != "crossVersionLoss" => of_schema(check, &change, settings.profile)?,
+        _ => of_definition(check, &change, settings),
     };
-    let mut finding = placed(subject, &change, change.keyword, verdict, message(&change, verdict));
-    (finding.effect, finding.blocks) = consequences(&change);
-    finding.remedy = remedy::of(&subject.upgrade, &change, verdict);
-    if verdict == Verdict::Change && is_worth_a_warning(&change) {
+    let mut finding = placed(subject, &change, change.keyword, verdict, message(check, &change, verdict));
+    (finding.effect, finding.blocks) = consequences(check, &change);
+    finding.remedy = check.remedy.for_change(&subject.upgrade, &change, verdict);
+    let warns = check.warns || change.proof == Proof::Safe(Safety::WithWebhook);
+    if verdict == Verdict::Change && warns {
         finding.severity = Severity::Warning;
     }
     finding.witness = change.witness.map(Arc::new);
@@ -38,20 +35,16 @@ pub(super) fn finding(
 }
 
 /// Versions that are given up warn where the settings say so.
-fn of_definition(change: &DefinitionChange, settings: &Settings) -> Verdict {
-    let set = match change.keyword {
-        "servedVersionRemoval" => settings.choice(&["versions", "removed"]),
-        "servedVersionUnserved" => settings.choice(&["versions", "unserved"]),
-        _ => "error",
-    };
+fn of_definition(check: &Check, change: &DefinitionChange, settings: &OwnSettings) -> Verdict {
+    let is_softened = check.softened_by.is_some_and(|setting| setting(&settings.versions) == Level::Warn);
     match &change.proof {
-        Proof::Breaking { .. } if set != "warn" => Verdict::Breaking,
+        Proof::Breaking { .. } if !is_softened => Verdict::Breaking,
         Proof::Unknown { .. } => Verdict::Unknown,
         Proof::Safe(_) | Proof::Breaking { .. } => Verdict::Change,
     }
 }
 
-fn of_schema(change: &DefinitionChange, profile: Profile) -> Option<Verdict> {
+fn of_schema(check: &Check, change: &DefinitionChange, profile: Profile) -> Option<Verdict> {
     if change.is_moot && profile != Profile::Published {
         return None;
     }
@@ -60,8 +53,7 @@ fn of_schema(change: &DefinitionChange, profile: Profile) -> Option<Verdict> {
         (_, Listed::Prohibited) | (Proof::Breaking { .. }, _) => Some(Verdict::Breaking),
         (Proof::Unknown { .. }, Listed::Unlisted) => Some(Verdict::Unknown),
         (Proof::Safe(_), Listed::Unlisted) => {
-            let noticed = profile == Profile::Strict && change.keyword == "defaultOfNewField";
-            noticed.then_some(Verdict::Breaking)
+            (profile == Profile::Strict && check.is_strict_only).then_some(Verdict::Breaking)
         }
     }
 }
@@ -70,11 +62,11 @@ fn listed_by(change: &DefinitionChange, profile: Profile) -> Listed {
     if profile == Profile::Published { listed(change) } else { Listed::Unlisted }
 }
 
-fn message(change: &DefinitionChange, verdict: Verdict) -> String {
+fn message(check: &Check, change: &DefinitionChange, verdict: Verdict) -> String {
     match (&change.proof, verdict) {
         // The published list refuses it, whatever can be proved.
         (Proof::Unknown { .. }, Verdict::Breaking) => change.description(),
-        (Proof::Safe(_), Verdict::Breaking) if change.keyword != "defaultOfNewField" => {
+        (Proof::Safe(_), Verdict::Breaking) if !check.is_strict_only => {
             format!("{change} (proved to affect no object; the published list refuses it)")
         }
         _ => change.to_string(),
@@ -82,22 +74,15 @@ fn message(change: &DefinitionChange, verdict: Verdict) -> String {
 }
 
 /// What becomes of objects, and what cannot be done any more.
-fn consequences(change: &DefinitionChange) -> (Option<String>, Option<String>) {
-    let (effect, blocks) = match (&change.proof, change.keyword) {
+fn consequences(check: &Check, change: &DefinitionChange) -> (Option<String>, Option<String>) {
+    let (effect, blocks) = match (&change.proof, check.consequence) {
         (Proof::Breaking { effect, blocks, .. }, _) => (*effect, *blocks),
-        (_, "crossVersionLoss") => (Effect::Pruned, Some(Blocked::Read)),
-        (_, "servedVersionRemoval" | "servedVersionUnserved") => (Effect::Rejected, Some(Blocked::Read)),
-        (Proof::Safe(_), "defaultOfNewField") => (Effect::Altered, Some(Blocked::Read)),
-        _ => return (None, None),
+        // Of a default that may break more nobody knows what it does.
+        (Proof::Unknown { .. }, Some(_)) if check.is_strict_only => return (None, None),
+        (_, Some((effect, blocks))) => (effect, Some(blocks)),
+        (_, None) => return (None, None),
     };
     (Some(effect.as_str().to_owned()), blocks.map(|blocks| blocks.as_str().to_owned()))
-}
-
-fn is_worth_a_warning(change: &DefinitionChange) -> bool {
-    match change.keyword {
-        "servedVersionRemoval" | "servedVersionUnserved" | "statusSubresource" => true,
-        _ => change.proof == Proof::Safe(Safety::WithWebhook),
-    }
 }
 
 /// A finding about a change at its place, as a check of this name.
@@ -113,8 +98,8 @@ pub(super) fn placed(
         .values(change.old.clone(), change.new.clone());
     finding.version.clone_from(&change.version);
     finding.path = change.path();
-    if check == "additionalPrinterColumns" {
-        // The message names them; it is what the finding is bound to.
+    if checks::of(check).tells_the_old_value {
+        // The message is what the finding is bound to.
         finding.old = None;
     }
     match content(subject, change) {
@@ -146,17 +131,16 @@ fn content(subject: &Subject<'_>, change: &DefinitionChange) -> Option<Value> {
     let version = change.version.as_deref().unwrap_or_default();
     let (old, new) = (schemas.old.get(version), schemas.new.get(version));
     let from = |from: &str| schemas.new.get(from);
+    let bound_to = checks::of(change.keyword).bound_to;
+    let is_unknown = matches!(change.proof, Proof::Unknown { .. });
     match (&change.place, change.keyword) {
         (Place::Schema(path), "crossVersionLoss") => Some(subschemas(from(change.old.as_ref()?.as_str()?), new, path)),
         (Place::Schema(path), _) => Some(subschemas(old, new, path)),
         (Place::Between { from: other, .. }, _) => Some(subschemas(from(other), new, &[])),
-        (_, "storedVersionRemoval" | "servedVersionRemoval" | "servedVersionUnserved") => {
-            Some(subschemas(old, new, &[]))
+        (Place::Definition(_) | Place::Version(_), _) => {
+            let is_bound = bound_to == Bound::Schemas || (bound_to == Bound::SchemasWhereUnknown && is_unknown);
+            is_bound.then(|| subschemas(old, new, &[]))
         }
-        (_, "unservedVersionRemoval") if matches!(change.proof, Proof::Unknown { .. }) => {
-            Some(subschemas(old, new, &[]))
-        }
-        _ => None,
     }
 }
 

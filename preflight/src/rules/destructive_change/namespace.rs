@@ -11,7 +11,7 @@ use crate::facts::{Change, ClusterSide, Folded, Need};
 use crate::finding::{LiveObjects, Verdict};
 use crate::object::{ObjectExt, ObjectRef};
 
-const CHECK: &str = "namespaceDeleted";
+pub(super) const CHECK: &str = "namespaceDeleted";
 
 /// Names shown in a finding.
 const SHOWN: usize = 5;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Judge, Lost, NAME};
+use super::{Judge, Lost, NAME, Share};
 use crate::facts::{Change, Operation};
 use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectRef;
 
-const CHECK: &str = "deletedShare";
+pub(super) const CHECK: &str = "deletedShare";
 
 /// Names shown in a finding.
 const SHOWN: usize = 5;
@@ -26,8 +26,7 @@ pub(super) fn check(judge: &mut Judge<'_>) {
         .filter(|change| change.operation == Operation::Delete && change.ends_live_object())
         .collect();
     let count = deleted.len() as u64;
-    let percent = judge.settings.number(&["deletedShare", "percent"]);
-    let at_least = judge.settings.number(&["deletedShare", "atLeast"]);
+    let Share { percent, at_least } = judge.settings.deleted_share;
     if count < at_least || count * 100 <= live * percent {
         return;
     }

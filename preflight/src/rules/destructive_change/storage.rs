@@ -7,8 +7,8 @@ use crate::facts::{Answer, Change, ClusterSide, Need};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::object::{ObjectExt, ObjectRef};
 
-const CLAIM: &str = "persistentVolumeClaimDeleted";
-const VOLUME: &str = "persistentVolumeDeleted";
+pub(super) const CLAIM: &str = "persistentVolumeClaimDeleted";
+pub(super) const VOLUME: &str = "persistentVolumeDeleted";
 
 /// The volume of a claim.
 pub(super) fn need(change: &Change) -> Option<Need> {

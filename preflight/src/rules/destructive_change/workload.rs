@@ -9,9 +9,9 @@ use crate::facts::{Change, Operation};
 use crate::finding::Verdict;
 use crate::object::ObjectExt;
 
-const REPLICAS: &str = "replicasReset";
-const REPLACED: &str = "statefulSetReplaced";
-const CLAIMS: &str = "statefulSetClaimsDeleted";
+pub(super) const REPLICAS: &str = "replicasReset";
+pub(super) const REPLACED: &str = "statefulSetReplaced";
+pub(super) const CLAIMS: &str = "statefulSetClaimsDeleted";
 
 pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
     let Some(live) = change.live.as_deref() else { return };
