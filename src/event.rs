@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome};
-use pushback_preflight::{Finding, ObjectRef, Operation, Position};
+use pushback_preflight::{Finding, ObjectRef, Operation, Position, words};
 use serde::Serialize;
 
 use crate::manifest::excerpt::Excerpt;
@@ -14,30 +14,9 @@ use crate::manifest::excerpt::Excerpt;
 /// Version of the lines.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// An enum whose variants each have one word: in the machine formats, and for people.
-macro_rules! words {
-    ($(#[$documentation:meta])* $name:ident { $($(#[$of_variant:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$documentation])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-        pub enum $name {
-            $($(#[$of_variant])* #[serde(rename = $word)] $variant,)+
-        }
-
-        impl $name {
-            /// Its word.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-        }
-    };
-}
-
 words! {
     /// How a run ended.
-    RunOutcome {
+    pub enum RunOutcome {
         /// Everything is done.
         Succeeded = "succeeded",
         /// There was nothing to do.
@@ -63,7 +42,7 @@ words! {
 
 words! {
     /// How a change ended.
-    ChangeOutcome {
+    pub enum ChangeOutcome {
         /// It is written.
         Ok = "ok",
         /// It could not be written.
@@ -77,7 +56,7 @@ words! {
 
 words! {
     /// What an object is waited for.
-    Awaited {
+    pub enum Awaited {
         /// That it works.
         Ready = "ready",
         /// That it is gone.
@@ -87,7 +66,7 @@ words! {
 
 words! {
     /// How waiting for an object ended.
-    WaitOutcome {
+    pub enum WaitOutcome {
         /// It is as it was waited for.
         Ok = "ok",
         /// It never will be.
@@ -101,7 +80,7 @@ words! {
 
 words! {
     /// How far a run came with an object that it leaves unfinished.
-    Unfinished {
+    pub enum Unfinished {
         /// Nothing was written.
         NotApplied = "not applied",
         /// The write was cut off.
@@ -117,7 +96,7 @@ words! {
 
 words! {
     /// What a diagnostic is about.
-    DiagnosticCode {
+    pub enum DiagnosticCode {
         /// What the run is doing before its plan and its verdict are known.
         Planning = "planning",
         /// Somebody else holds the lock.

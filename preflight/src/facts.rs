@@ -9,39 +9,27 @@ use serde_json::Value;
 
 use crate::object::{ObjectExt, ObjectKey, ObjectRef};
 use crate::source::{Document, PathSegment, Position, Positions};
+use crate::words;
 
-/// What is going to be done to one object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Operation {
-    /// It does not exist yet.
-    Create,
-    /// It exists and differs.
-    Update,
-    /// It is deleted and created anew.
-    Replace,
-    /// It is deleted.
-    Delete,
-    /// Nothing is written.
-    Noop,
-    /// It must exist already; nothing is written.
-    Exists,
+words! {
+    /// What is going to be done to one object.
+    pub enum Operation {
+        /// It does not exist yet.
+        Create = "create",
+        /// It exists and differs.
+        Update = "update",
+        /// It is deleted and created anew.
+        Replace = "replace",
+        /// It is deleted.
+        Delete = "delete",
+        /// Nothing is written.
+        Noop = "noop",
+        /// It must exist already; nothing is written.
+        Exists = "exists",
+    }
 }
 
 impl Operation {
-    /// The operation as it is written in every output.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Replace => "replace",
-            Self::Delete => "delete",
-            Self::Noop => "noop",
-            Self::Exists => "exists",
-        }
-    }
-
     /// Whether it writes to the cluster.
     #[must_use]
     pub fn writes(self) -> bool {

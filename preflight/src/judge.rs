@@ -8,34 +8,23 @@ use crate::loosened::{Loosened, RuleOff};
 use crate::object::ObjectRef;
 use crate::rule::{FailMode, Judgement, Mode, Settings};
 use crate::waiver::{self, Accepted, Waiver};
-use crate::{registry, repeated};
+use crate::{registry, repeated, words};
 
-/// What the whole of the checks came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// Nothing to say, or only things worth knowing.
-    Passed,
-    /// There are warnings.
-    Warned,
-    /// A rule could not get its facts, and none refused; nothing may be written.
-    Unable,
-    /// A rule or the server refused; nothing may be written.
-    Refused,
+words! {
+    /// What the whole of the checks came to.
+    pub enum Outcome {
+        /// Nothing to say, or only things worth knowing.
+        Passed = "passed",
+        /// There are warnings.
+        Warned = "warned",
+        /// A rule could not get its facts, and none refused; nothing may be written.
+        Unable = "unable",
+        /// A rule or the server refused; nothing may be written.
+        Refused = "refused",
+    }
 }
 
 impl Outcome {
-    /// Its word in every output.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Warned => "warned",
-            Self::Unable => "unable",
-            Self::Refused => "refused",
-        }
-    }
-
     /// Whether nothing may be written.
     #[must_use]
     pub fn refuses(self) -> bool {
@@ -43,33 +32,19 @@ impl Outcome {
     }
 }
 
-/// What one rule came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuleOutcome {
-    /// It has no meaning on this kind of cluster.
-    Skipped,
-    /// Nothing to say, or only things worth knowing.
-    Passed,
-    /// It warns.
-    Warned,
-    /// It could not get its facts, and refuses for that.
-    Unable,
-    /// It refuses.
-    Failed,
-}
-
-impl RuleOutcome {
-    /// Its word in every output.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Skipped => "skipped",
-            Self::Passed => "passed",
-            Self::Warned => "warned",
-            Self::Unable => "unable",
-            Self::Failed => "failed",
-        }
+words! {
+    /// What one rule came to.
+    pub enum RuleOutcome {
+        /// It has no meaning on this kind of cluster.
+        Skipped = "skipped",
+        /// Nothing to say, or only things worth knowing.
+        Passed = "passed",
+        /// It warns.
+        Warned = "warned",
+        /// It could not get its facts, and refuses for that.
+        Unable = "unable",
+        /// It refuses.
+        Failed = "failed",
     }
 }
 

@@ -24,6 +24,7 @@ pub mod source;
 pub mod strictness;
 pub mod suggest;
 pub mod waiver;
+mod words;
 
 pub use facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation, TakenField, TakenFrom, Verification};
 pub use finding::{Finding, Severity, Verdict};

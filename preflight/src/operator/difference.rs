@@ -7,31 +7,20 @@ use sha2::{Digest, Sha256};
 
 use crate::object::ObjectRef;
 use crate::source::Position;
+use crate::words;
 
-/// How bad a change may be. Written in lower case; read in any case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// It only adds.
-    #[serde(alias = "Info", alias = "INFO")]
-    Info,
-    /// It may surprise.
-    #[serde(alias = "Warning", alias = "WARNING")]
-    Warning,
-    /// It can fail an upgrade or lose data.
-    #[serde(alias = "Breaking", alias = "BREAKING")]
-    Breaking,
-}
-
-impl Severity {
-    /// As it is written.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Breaking => "breaking",
-        }
+words! {
+    /// How bad a change may be. Written in lower case; read in any case.
+    pub enum Severity {
+        /// It only adds.
+        #[serde(alias = "Info", alias = "INFO")]
+        Info = "info",
+        /// It may surprise.
+        #[serde(alias = "Warning", alias = "WARNING")]
+        Warning = "warning",
+        /// It can fail an upgrade or lose data.
+        #[serde(alias = "Breaking", alias = "BREAKING")]
+        Breaking = "breaking",
     }
 }
 
@@ -372,28 +361,17 @@ pub struct Proved {
 /// The keyword of a change that an API server would refuse.
 pub const INVALID: &str = "invalid";
 
-/// What is proved of a change of a definition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CrdVerdict {
-    /// No object and no client suffers from it.
-    #[default]
-    Safe,
-    /// Neither is proved.
-    Unknown,
-    /// An object or a client suffers from it.
-    Breaking,
-}
-
-impl CrdVerdict {
-    /// As it is written.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Safe => "safe",
-            Self::Unknown => "unknown",
-            Self::Breaking => "breaking",
-        }
+words! {
+    /// What is proved of a change of a definition.
+    #[derive(Default)]
+    pub enum CrdVerdict {
+        /// No object and no client suffers from it.
+        #[default]
+        Safe = "safe",
+        /// Neither is proved.
+        Unknown = "unknown",
+        /// An object or a client suffers from it.
+        Breaking = "breaking",
     }
 }
 
