@@ -1,6 +1,8 @@
 //! The scheduler: writes every object as soon as what it waits for is there, watches until it is ready,
 //! and stops in order when something fails, time is up, or the user says so.
 
+mod progress;
+mod view;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,14 +13,13 @@ use std::time::Duration;
 use pushback_preflight::judge::Refused;
 use pushback_preflight::{ObjectKey, ObjectRef, Operation};
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::waiting::Look;
-use super::children::Children;
-use super::readiness::{ConditionAges, Troubles};
-use super::watch::{Seen, Watches};
+pub use self::progress::Progress;
+use self::progress::{Heard, Told, Waiting, Writing};
+use self::view::View;
 use super::write::{Done, Failure, Writer};
 use crate::app::identity::APP_LABEL;
 use crate::app::session::Session;
@@ -27,7 +28,8 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::mask::Masker;
 use crate::event::{ChangeOutcome, Counts, Event, Events, Unfinished, UnfinishedLine, WaitOutcome};
-use crate::plan::Plan;
+use crate::plan::graph::Order;
+use crate::plan::{Plan, Planned};
 use crate::stop::Stop;
 
 /// How long requests that are under way may take after the user said stop.
@@ -55,65 +57,51 @@ pub struct Options {
     pub exit_early_on_wait_error: bool,
 }
 
-/// How far one object came.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Progress {
-    /// Not started.
-    Pending,
-    /// Being written.
-    Writing,
-    /// Written, not ready or not gone yet.
-    Waiting,
-    /// Its deletion was requested, and the end of it is not waited for.
-    Going,
-    /// Done.
-    Done,
-    /// The write failed.
-    WriteFailed(String),
-    /// It was written and came to a terminal failure.
-    NeverReady(String),
-    /// Not started, because of what it depends on.
-    Skipped(String),
-    /// It was being tried when the run was stopped.
-    Stopped(String),
-    /// Time is up.
-    TimedOut,
-}
-
-/// One object's state.
-#[derive(Clone, Debug)]
+/// One object.
+#[derive(Debug)]
 struct Node {
     progress: Progress,
     /// Last known state of the object.
     object: Option<Arc<Value>>,
-    started: Option<Instant>,
-    written_at: Option<Instant>,
-    generation: i64,
-    deleting: bool,
-    message: String,
-    reasons: Vec<String>,
-    /// Since when the conditions of its wait rule hold.
-    ages: ConditionAges,
-    /// Since when its Pods fail.
-    troubles: Troubles,
-    /// When time alone may change how it is judged.
-    due: Option<Instant>,
-    /// Something was heard that may change how it is judged.
-    dirty: bool,
-    /// A claim that nobody uses yet: it is waited for as long as somebody may come.
-    idle: bool,
-    /// The watch does not see it: it is asked for by itself.
-    unwatched: bool,
-    looked_at: Option<Instant>,
-    /// Events that may explain it are listened to.
-    explained: bool,
-    /// What the watch saw while the write was under way.
-    seen: Option<Arc<Value>>,
-    /// uid that the watch saw going while the write was under way.
-    gone: String,
-    /// Dependents have been let go.
-    released: bool,
-    announced: bool,
+}
+
+impl Node {
+    fn waiting(&self) -> Option<&Waiting> {
+        match &self.progress {
+            Progress::Waiting(waiting) => Some(waiting),
+            _ => None,
+        }
+    }
+
+    fn waiting_mut(&mut self) -> Option<&mut Waiting> {
+        match &mut self.progress {
+            Progress::Waiting(waiting) => Some(waiting),
+            _ => None,
+        }
+    }
+}
+
+/// Why nothing more is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Cause {
+    /// The user said so.
+    Signal,
+    /// Time is up.
+    Late,
+    /// The lock was lost.
+    LockLost,
+    /// The very first write found a changed object.
+    PlanAgain,
+    /// Something failed, and the rest is not to be tried then.
+    Failure,
+}
+
+/// Writes under way.
+struct Writes {
+    writer: Arc<Writer>,
+    tasks: JoinSet<(usize, Result<Done, Failure>)>,
+    /// Tells those that wait for their next attempt to give up.
+    give_up: watch::Sender<bool>,
 }
 
 /// How a run ended.
@@ -145,33 +133,20 @@ pub struct Engine<'a> {
     config: &'a Config,
     options: &'a Options,
     events: Events,
-    writer: Arc<Writer>,
+    /// Whether something on the other side makes objects ready, or takes its time to delete them.
+    server: bool,
     nodes: Vec<Node>,
     by_key: BTreeMap<ObjectKey, usize>,
     /// Those that are waited for.
     by_uid: BTreeMap<String, usize>,
-    order: crate::plan::graph::Order<'a>,
+    order: Order<'a>,
     queue: VecDeque<usize>,
-    writes: JoinSet<(usize, Result<Done, Failure>)>,
-    /// Tells writes that wait for their next attempt to give up.
-    give_up: watch::Sender<bool>,
-    watches: Watches,
-    seen: mpsc::UnboundedReceiver<Seen>,
-    looks: JoinSet<Look>,
-    children: Children,
-    /// `None` until a claim that waits asks for them.
-    storage_classes: Option<Vec<Arc<Value>>>,
-    /// Namespaces whose EndpointSlices may not be listed.
-    unlisted: BTreeSet<String>,
-    /// Pods have moved, which may use a claim.
-    claims_dirty: bool,
+    writes: Writes,
+    view: View,
+    /// Why nothing more is started; none while everything goes on.
+    stopped: BTreeSet<Cause>,
     done: Counts,
-    stopping: bool,
-    late: bool,
-    lock_lost: bool,
-    plan_again: bool,
     refused: Vec<Refused>,
-    server: bool,
 }
 
 impl std::fmt::Debug for Engine<'_> {
@@ -192,74 +167,40 @@ impl<'a> Engine<'a> {
         second_look: Option<Arc<SecondLook>>,
         events: Events,
     ) -> Self {
-        let (sender, seen) = mpsc::unbounded_channel();
         let selector = format!("{APP_LABEL}={}", plan.label_value);
-        let nodes = plan
-            .objects
-            .iter()
-            .map(|planned| Node {
-                progress: Progress::Pending,
-                object: planned.change.live.clone(),
-                started: None,
-                written_at: None,
-                generation: 0,
-                deleting: planned.change.operation == Operation::Delete,
-                message: String::new(),
-                reasons: Vec::new(),
-                ages: ConditionAges::default(),
-                troubles: Troubles::default(),
-                due: None,
-                dirty: false,
-                idle: false,
-                unwatched: false,
-                looked_at: None,
-                explained: false,
-                seen: None,
-                gone: String::new(),
-                released: false,
-                announced: false,
-            })
-            .collect();
+        let node = |planned: &Planned| Node { progress: Progress::Pending, object: planned.change.live.clone() };
         let by_key =
             plan.objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
-        let server = cluster.capabilities().server;
         let (give_up, gave_up) = watch::channel(false);
         Self {
             plan,
             config,
             options,
             events: events.clone(),
-            watches: Watches::new(Arc::clone(&cluster), selector, sender),
-            writer: Arc::new(Writer {
-                cluster,
-                session,
-                second_look,
-                events,
-                masker: Masker::new(&config.diff_mask_rules),
-                timeout: options.apply_timeout,
-                gave_up,
-                uncertain: AtomicBool::new(false),
-            }),
-            nodes,
+            server: cluster.capabilities().server,
+            nodes: plan.objects.iter().map(node).collect(),
             by_key,
             by_uid: BTreeMap::new(),
             order: plan.graph.order(),
             queue: VecDeque::new(),
-            writes: JoinSet::new(),
-            give_up,
-            seen,
-            looks: JoinSet::new(),
-            children: Children::default(),
-            storage_classes: None,
-            unlisted: BTreeSet::new(),
-            claims_dirty: false,
+            view: View::new(Arc::clone(&cluster), selector),
+            writes: Writes {
+                writer: Arc::new(Writer {
+                    cluster,
+                    session,
+                    second_look,
+                    events,
+                    masker: Masker::new(&config.diff_mask_rules),
+                    timeout: options.apply_timeout,
+                    gave_up,
+                    uncertain: AtomicBool::new(false),
+                }),
+                tasks: JoinSet::new(),
+                give_up,
+            },
+            stopped: BTreeSet::new(),
             done: Counts::default(),
-            stopping: false,
-            late: false,
-            lock_lost: false,
-            plan_again: false,
             refused: Vec::new(),
-            server,
         }
     }
 
@@ -274,39 +215,40 @@ impl<'a> Engine<'a> {
         self.queue.extend(self.order.initial());
         loop {
             let interrupted = *stop.borrow() != Stop::No;
-            let grace = match (interrupted, self.late) {
-                (true, _) => Some(STOP_GRACE),
-                (false, true) => Some(LATE_GRACE),
+            let grace = match (interrupted, self.stopped.contains(&Cause::Late)) {
+                (true, _) => Some((STOP_GRACE, Cause::Signal)),
+                (false, true) => Some((LATE_GRACE, Cause::Late)),
                 (false, false) => None,
             };
-            if let Some(grace) = grace
+            if let Some((grace, cause)) = grace
                 && stopped_for != Some(grace)
             {
-                self.stop();
+                self.stop(cause);
                 stopped_for = Some(grace);
                 let end = Instant::now() + grace;
                 stop_deadline = Some(stop_deadline.map_or(end, |known: Instant| known.min(end)));
             }
             self.start_writes();
             // Looked through only when nothing else is left to do: there are as many events as objects.
-            let waiting = || self.nodes.iter().any(|node| node.progress == Progress::Waiting);
-            if self.writes.is_empty() && self.queue.is_empty() && (self.stopping || !waiting()) {
+            let waiting = || self.nodes.iter().any(|node| node.waiting().is_some());
+            let is_idle = self.writes.tasks.is_empty() && self.queue.is_empty();
+            if is_idle && (!self.stopped.is_empty() || !waiting()) {
                 break;
             }
             tokio::select! {
-                Some(written) = self.writes.join_next() => {
+                Some(written) = self.writes.tasks.join_next() => {
                     if let Ok((node, result)) = written {
                         self.on_written(node, result);
                     }
                 }
-                Some(seen) = self.seen.recv() => {
+                Some(seen) = self.view.seen.recv() => {
                     self.on_seen(seen);
                     // A burst of events is one look at the world.
-                    while let Ok(seen) = self.seen.try_recv() {
+                    while let Ok(seen) = self.view.seen.try_recv() {
                         self.on_seen(seen);
                     }
                 }
-                Some(look) = self.looks.join_next() => {
+                Some(look) = self.view.looks.join_next() => {
                     if let Ok(look) = look {
                         self.on_look(look);
                     }
@@ -317,46 +259,52 @@ impl<'a> Engine<'a> {
             }
         }
         // Nothing may still be on its way when the record is closed.
-        self.writes.shutdown().await;
+        self.writes.tasks.shutdown().await;
         self.finish(*stop.borrow())
     }
 
     /// Starts nothing more, and repeats nothing.
-    fn stop(&mut self) {
-        self.stopping = true;
-        self.give_up.send_replace(true);
-        self.writer.cluster.turn_away();
+    fn stop(&mut self, cause: Cause) {
+        self.stopped.insert(cause);
+        self.writes.give_up.send_replace(true);
+        self.writes.writer.cluster.turn_away();
+    }
+
+    fn is_deletion(&self, node: usize) -> bool {
+        self.plan.objects[node].change.operation == Operation::Delete
     }
 
     fn start_writes(&mut self) {
         while let Some(node) = self.queue.pop_front() {
-            if self.stopping {
+            if !self.stopped.is_empty() {
                 continue;
             }
             let planned = &self.plan.objects[node];
             if planned.change.operation == Operation::Noop {
-                self.nodes[node].written_at = Some(Instant::now());
+                self.wait_for(node, 0);
                 self.judge(node);
                 continue;
             }
-            self.nodes[node].progress = Progress::Writing;
-            self.nodes[node].started = Some(Instant::now());
+            self.nodes[node].progress = Progress::Writing(Writing { started: Instant::now(), heard: Heard::default() });
             if planned.change.operation.writes() {
                 self.events.send(Event::ChangeStart {
                     object: planned.change.object.clone(),
                     operation: planned.change.operation,
                 });
             }
-            let writer = Arc::clone(&self.writer);
+            let writer = Arc::clone(&self.writes.writer);
             let planned = planned.clone();
-            self.writes.spawn(async move { (node, writer.write(&planned).await) });
+            self.writes.tasks.spawn(async move { (node, writer.write(&planned).await) });
         }
     }
 
     fn on_written(&mut self, node: usize, result: Result<Done, Failure>) {
         let planned = &self.plan.objects[node];
         let operation = planned.change.operation;
-        let elapsed = self.nodes[node].started.map(|started| started.elapsed()).unwrap_or_default();
+        // What comes next is decided below; nothing looks at this one until then.
+        let written = std::mem::replace(&mut self.nodes[node].progress, Progress::Pending);
+        let Progress::Writing(Writing { started, heard }) = written else { return };
+        let elapsed = started.elapsed();
         let done = match result {
             Ok(done) => done,
             Err(failure) => return self.on_write_failed(node, &failure, elapsed),
@@ -364,7 +312,8 @@ impl<'a> Engine<'a> {
         for message in &done.warnings {
             self.warn(&planned.change.object, message);
         }
-        let is_going = self.nodes[node].deleting && done.terminating;
+        let is_deletion = self.is_deletion(node);
+        let is_going = is_deletion && done.terminating;
         if operation.writes() {
             if is_going {
                 self.done.deleting += 1;
@@ -379,41 +328,34 @@ impl<'a> Engine<'a> {
                 elapsed: elapsed.into(),
             });
         }
-        let state = &mut self.nodes[node];
-        state.written_at = Some(Instant::now());
-        state.generation = done.object.as_deref().map(generation).unwrap_or_default();
-        if is_going {
-            state.object = done.object;
-            state.progress = Progress::Going;
-            if planned.wait && self.options.wait && self.server {
-                state.progress = Progress::Waiting;
-                self.watches.ensure(&planned.kind, &planned.change.object.namespace);
-                self.judge_deletion(node);
-                self.catch_up(node);
-            } else {
-                self.release(node);
-            }
-            return;
-        }
-        if state.deleting {
-            state.object = None;
+        let generation = done.object.as_deref().map(generation).unwrap_or_default();
+        if is_deletion && !is_going {
+            self.nodes[node].object = None;
             return self.complete(node);
         }
-        state.object = done.object;
-        self.judge(node);
-        self.catch_up(node);
+        self.nodes[node].object = done.object;
+        if is_going && !(planned.wait && self.options.wait && self.server) {
+            self.nodes[node].progress = Progress::Going;
+            return self.release(node);
+        }
+        self.wait_for(node, generation);
+        if is_going {
+            self.view.watches.ensure(&planned.kind, &planned.change.object.namespace);
+            self.judge_deletion(node);
+        } else {
+            self.judge(node);
+        }
+        self.catch_up(node, heard);
     }
 
     fn on_write_failed(&mut self, node: usize, failure: &Failure, elapsed: Duration) {
         let planned = &self.plan.objects[node];
         let message = failure.message();
         if matches!(failure, Failure::LockLost) {
-            self.lock_lost = true;
-            self.stop();
+            self.stop(Cause::LockLost);
         }
-        if matches!(failure, Failure::Changed(_)) && self.done.writes() == 0 && self.writes.is_empty() {
-            self.plan_again = true;
-            self.stop();
+        if matches!(failure, Failure::Changed(_)) && self.done.writes() == 0 && self.writes.tasks.is_empty() {
+            self.stop(Cause::PlanAgain);
         }
         match failure {
             Failure::Refused { refused, .. } => {
@@ -443,7 +385,7 @@ impl<'a> Engine<'a> {
         self.nodes[node].progress = Progress::WriteFailed(message);
         self.skip_dependents(node);
         if self.options.exit_early_on_apply_error {
-            self.stop();
+            self.stop(Cause::Failure);
         }
     }
 
@@ -456,23 +398,24 @@ impl<'a> Engine<'a> {
         });
     }
 
-    fn finish(mut self, stop: Stop) -> Outcome {
-        for node in 0..self.nodes.len() {
-            let state = &self.nodes[node];
-            if state.progress == Progress::Waiting {
-                self.tell_done(node, WaitOutcome::Interrupted, state.message.clone(), state.reasons.clone());
+    fn finish(self, stop: Stop) -> Outcome {
+        for (node, state) in self.nodes.iter().enumerate() {
+            if let Some(waiting) = state.waiting() {
+                let told = waiting.told().cloned().unwrap_or_default();
+                self.tell_done(node, waiting.since, WaitOutcome::Interrupted, told);
             }
         }
         let unfinished = self.unfinished();
+        let (progress, objects) = self.nodes.into_iter().map(|node| (node.progress, node.object)).unzip();
         Outcome {
-            progress: self.nodes.iter().map(|node| node.progress.clone()).collect(),
-            objects: self.nodes.iter_mut().map(|node| node.object.take()).collect(),
+            progress,
+            objects,
             done: self.done,
             unfinished,
             stop,
-            late: self.late,
-            lock_lost: self.lock_lost,
-            plan_again: self.plan_again,
+            late: self.stopped.contains(&Cause::Late),
+            lock_lost: self.stopped.contains(&Cause::LockLost),
+            plan_again: self.stopped.contains(&Cause::PlanAgain),
             refused: self.refused,
         }
     }
@@ -480,24 +423,31 @@ impl<'a> Engine<'a> {
     fn unfinished(&self) -> Vec<UnfinishedLine> {
         let mut lines = Vec::new();
         for (node, planned) in self.nodes.iter().zip(&self.plan.objects) {
-            let (state, message) = match &node.progress {
-                Progress::Pending if planned.change.operation.writes() => (Unfinished::NotApplied, String::new()),
+            let writes = planned.change.operation.writes();
+            let is_deletion = planned.change.operation == Operation::Delete;
+            let not_yet = if is_deletion { Unfinished::NotDeleted } else { Unfinished::NotReady };
+            let of = |message: &str| Told { message: message.to_owned(), reasons: Vec::new() };
+            let (state, told, since) = match &node.progress {
+                Progress::Pending if writes => (Unfinished::NotApplied, of(""), None),
                 Progress::Done | Progress::Going | Progress::Pending => continue,
-                Progress::Writing => (Unfinished::Unknown, "the write was cut off; the next run finds out".to_owned()),
-                Progress::Waiting | Progress::TimedOut if node.deleting => {
-                    (Unfinished::NotDeleted, node.message.clone())
+                Progress::Writing(_) => {
+                    (Unfinished::Unknown, of("the write was cut off; the next run finds out"), None)
                 }
-                Progress::Waiting | Progress::TimedOut => (Unfinished::NotReady, node.message.clone()),
-                Progress::WriteFailed(message) | Progress::NeverReady(message) => (Unfinished::Failed, message.clone()),
-                Progress::Skipped(_) if !planned.change.operation.writes() => continue,
-                Progress::Skipped(message) | Progress::Stopped(message) => (Unfinished::NotApplied, message.clone()),
+                Progress::Waiting(waiting) => {
+                    (not_yet, waiting.told().cloned().unwrap_or_default(), Some(waiting.since))
+                }
+                Progress::TimedOut(ended) => (not_yet, ended.told.clone(), Some(ended.since)),
+                Progress::NeverReady(ended) => (Unfinished::Failed, ended.told.clone(), Some(ended.since)),
+                Progress::WriteFailed(message) => (Unfinished::Failed, of(message), None),
+                Progress::Skipped(_) if !writes => continue,
+                Progress::Skipped(message) | Progress::Stopped(message) => (Unfinished::NotApplied, of(message), None),
             };
             lines.push(UnfinishedLine {
                 object: planned.change.object.clone(),
                 state,
-                message,
-                reasons: node.reasons.clone(),
-                elapsed: node.written_at.map(|at| at.elapsed().into()),
+                message: told.message,
+                reasons: told.reasons,
+                elapsed: since.map(|at: Instant| at.elapsed().into()),
             });
         }
         lines

@@ -123,7 +123,7 @@ impl End {
         let any = |test: &dyn Fn(&Progress) -> bool| outcome.progress.iter().any(test);
         let write_failed = any(&|progress| matches!(progress, Progress::WriteFailed(_)));
         let never_ready = any(&|progress| matches!(progress, Progress::NeverReady(_)));
-        let timed_out = any(&|progress| matches!(progress, Progress::TimedOut));
+        let timed_out = any(&|progress| matches!(progress, Progress::TimedOut(_)));
         let resume = "run the same command again: it goes on where this run stopped".to_owned();
         let (code, word, error, hints) = if outcome.lock_lost {
             let error = crate::app::lease::LockLost.to_string();
@@ -135,7 +135,7 @@ impl End {
             let count = outcome.progress.iter().filter(|progress| matches!(progress, Progress::WriteFailed(_))).count();
             let objects = if count == 1 { "1 object" } else { &format!("{count} objects") };
             (ExitCode::Partial, RunOutcome::Failed, format!("{objects} could not be written"), vec![resume])
-        } else if outcome.late && any(&|progress| *progress == Progress::Writing) {
+        } else if outcome.late && any(&|progress| matches!(progress, Progress::Writing(_))) {
             (ExitCode::Partial, RunOutcome::TimedOut, "time was up before all was written".to_owned(), vec![resume])
         } else if never_ready {
             let hint = "correct the manifest and run again; `pushback inspect` shows the app".to_owned();
@@ -172,7 +172,8 @@ impl End {
 
 /// Who has to let go of the objects that are still there although they are to go: a hint for each finalizer.
 fn held_by_finalizers(outcome: &Outcome) -> Vec<String> {
-    let is_going = |progress: &Progress| matches!(progress, Progress::Going | Progress::Waiting | Progress::TimedOut);
+    let is_going =
+        |progress: &Progress| matches!(progress, Progress::Going | Progress::Waiting(_) | Progress::TimedOut(_));
     let objects = outcome.progress.iter().zip(&outcome.objects).filter(|(progress, _)| is_going(progress));
     let going = || objects.clone().filter_map(|(_, object)| object.as_deref()).filter(|object| object.is_terminating());
     let finalizers: BTreeSet<&str> = going().flat_map(readiness::finalizers).collect();

@@ -280,11 +280,11 @@ impl Writing<'_> {
 fn written(plan: &Plan, outcome: &Outcome) -> bool {
     outcome.progress.iter().zip(&plan.objects).all(|(progress, planned)| match progress {
         Progress::Done | Progress::Going => true,
-        Progress::Waiting | Progress::TimedOut | Progress::NeverReady(_) => {
+        Progress::Waiting(_) | Progress::TimedOut(_) | Progress::NeverReady(_) => {
             planned.change.operation != Operation::Delete
         }
         Progress::Pending | Progress::Skipped(_) | Progress::Stopped(_) => !planned.change.operation.writes(),
-        Progress::Writing | Progress::WriteFailed(_) => false,
+        Progress::Writing(_) | Progress::WriteFailed(_) => false,
     })
 }
 
@@ -293,7 +293,7 @@ fn final_inventory(plan: &Plan, mut inventory: Inventory, outcome: &Outcome) -> 
     for ((planned, progress), object) in plan.objects.iter().zip(&outcome.progress).zip(&outcome.objects) {
         let key = planned.change.object.key();
         let waited =
-            matches!(progress, Progress::Done | Progress::Waiting | Progress::TimedOut | Progress::NeverReady(_));
+            matches!(progress, Progress::Done | Progress::Waiting(_) | Progress::TimedOut(_) | Progress::NeverReady(_));
         match planned.change.operation {
             Operation::Create | Operation::Update | Operation::Replace if waited => {
                 if let Some(object) = object {

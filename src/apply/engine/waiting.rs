@@ -8,34 +8,30 @@ use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Operation, object};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Engine, Progress};
+use super::progress::{Ended, Heard, Sight, Stage, Told, Waiting};
+use super::view::Look;
+use super::{Cause, Engine, Progress};
 use crate::app::identity::APP_LABEL;
 use crate::apply::children::{Below, Children, has_children, is_endpoint_slice, is_older, is_pod};
 use crate::apply::readiness::{self, State, Status};
 use crate::apply::watch::Seen;
 use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 use crate::config::{Config, WaitRule, matcher};
-use crate::event::{Awaited, DiagnosticCode, Event, Millis, WaitOutcome};
+use crate::event::{Awaited, DiagnosticCode, Event, WaitOutcome};
 use crate::plan::Planned;
-
-/// Between two looks at an object that no watch sees.
-const LOOK: Duration = Duration::from_secs(2);
 
 /// How long an object may take until the events about it and its Pods are asked for.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// What was asked for beside the watches.
-#[derive(Debug)]
-pub(super) enum Look {
-    /// One object.
-    Object(usize, Result<Option<Arc<Value>>, ClusterError>),
-    /// One object that the watch saw going, or that a list does not have.
-    Gone(usize, Result<Option<Arc<Value>>, ClusterError>),
-    /// All StorageClasses; empty where they may not be read.
-    StorageClasses(Vec<Arc<Value>>),
-}
-
 impl<'a> Engine<'a> {
+    /// Begins to wait for an object; `generation` is what its write returned, 0 where nothing was written.
+    pub(super) fn wait_for(&mut self, node: usize, generation: i64) {
+        let planned = &self.plan.objects[node];
+        let is_hidden = self.view.is_hidden(&planned.kind, &planned.change.object.namespace);
+        let sight = if is_hidden { Sight::Asked(Instant::now()) } else { Sight::Watched };
+        self.nodes[node].progress = Progress::Waiting(Box::new(Waiting::new(generation, sight)));
+    }
+
     /// Whether a written (or unchanged) object is ready.
     pub(super) fn judge(&mut self, node: usize) {
         let planned = &self.plan.objects[node];
@@ -44,19 +40,17 @@ impl<'a> Engine<'a> {
         }
         let Some(object) = self.nodes[node].object.clone() else { return self.complete(node) };
         let wait_rule = self.wait_rule(&object);
-        let status = self.assess(node, &object, wait_rule);
-        self.nodes[node].dirty = false;
+        let Some(status) = self.assess(node, &object, wait_rule) else { return };
         let idle = status.state == State::Ready && wait_rule.is_none() && is_unbound_claim(&object);
-        self.nodes[node].idle = idle;
-        let state = if idle && self.somebody_may_come() { State::Unblocked } else { status.state };
+        let state = if idle && self.somebody_may_come(node) { State::Unblocked } else { status.state };
+        let told = Told { message: status.message, reasons: status.reasons };
         match state {
             State::Ready => self.complete(node),
-            State::Failed => self.never_ready(node, status.message, status.reasons),
+            State::Failed => self.never_ready(node, told),
             State::InProgress | State::Unblocked => {
                 let unblocked = state == State::Unblocked || !blocks_dependents(planned, wait_rule);
-                self.nodes[node].progress = Progress::Waiting;
                 self.watch(node, &object);
-                self.progress(node, status.message, status.reasons);
+                self.tell(node, if idle { Stage::Idle(told) } else { Stage::InProgress(told) });
                 if unblocked {
                     self.release(node);
                 }
@@ -64,39 +58,40 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn assess(&mut self, node: usize, object: &Value, wait_rule: Option<&WaitRule>) -> Status {
+    /// Where an object that is waited for stands.
+    fn assess(&mut self, node: usize, object: &Value, wait_rule: Option<&WaitRule>) -> Option<Status> {
         let planned = &self.plan.objects[node];
         let unchanged = planned.change.operation == Operation::Noop;
         let below = if planned.strategies.disable_associated_wait {
             Below::default()
         } else if is_claim(&planned.change.object) {
-            self.children.around_claim(object)
+            self.view.children.around_claim(object)
         } else {
-            self.children.of(object)
+            self.view.children.of(object)
         };
         let backends = if unchanged { Vec::new() } else { self.backends(object) };
-        let state = &mut self.nodes[node];
-        let waited = state.written_at.map(|at| at.elapsed()).unwrap_or_default();
+        let waiting = self.nodes[node].waiting_mut()?;
+        let waited = waiting.since.elapsed();
         if let Some(rule) = wait_rule {
-            state.ages.observe(object, rule, waited);
+            waiting.ages.observe(object, rule, waited);
         }
-        let mut related = below.related(self.storage_classes.as_deref().unwrap_or_default());
+        let mut related = below.related(self.view.storage_classes.as_deref().unwrap_or_default());
         related.backends = &backends;
         let context = readiness::Context {
             wait_rule,
-            condition_ages: Some(&state.ages),
+            condition_ages: Some(&waiting.ages),
             troubles: None,
             failure_timeout: self.options.wait_failure_timeout,
-            minimum_generation: state.generation,
+            minimum_generation: waiting.generation,
             waited,
             unchanged,
             status_subresource: Some(planned.kind.subresources.iter().any(|name| name == "status")),
             related,
         };
-        state.troubles.observe(object, &context);
-        let context = readiness::Context { troubles: Some(&state.troubles), ..context };
-        state.due = readiness::next_look(&context).map(|left| Instant::now() + left);
-        readiness::assess(object, &context)
+        waiting.troubles.observe(object, &context);
+        let context = readiness::Context { troubles: Some(&waiting.troubles), ..context };
+        waiting.due = readiness::next_look(&context).map(|left| Instant::now() + left);
+        Some(readiness::assess(object, &context))
     }
 
     /// The Services of the app that a webhook configuration calls and that have Pods, with whether one of them answers.
@@ -108,12 +103,13 @@ impl<'a> Engine<'a> {
             let live = self.nodes[node].object.as_deref();
             let desired = self.plan.objects[node].change.desired.as_deref();
             let has_pods = live.or(desired).and_then(|it| it.pointer("/spec/selector")?.as_object());
-            if !is_kept || has_pods.is_none_or(serde_json::Map::is_empty) || self.unlisted.contains(&service.namespace)
-            {
+            let slices = Children::endpoint_slice_kind();
+            let is_unknown = self.view.is_hidden(&slices, &service.namespace);
+            if !is_kept || is_unknown || has_pods.is_none_or(serde_json::Map::is_empty) {
                 continue;
             }
-            self.watches.ensure(&Children::endpoint_slice_kind(), &service.namespace);
-            let is_ready = self.children.has_endpoint(&service.namespace, &service.name);
+            self.view.watches.ensure(&slices, &service.namespace);
+            let is_ready = self.view.children.has_endpoint(&service.namespace, &service.name);
             backends.insert(format!("{}/{}", service.namespace, service.name), is_ready);
         }
         backends.into_iter().collect()
@@ -124,11 +120,13 @@ impl<'a> Engine<'a> {
         config.wait_rules.iter().find(|rule| matcher::matches_any(&rule.matchers, object))
     }
 
-    /// Whether anything is under way that may yet use a claim.
-    fn somebody_may_come(&self) -> bool {
-        self.nodes.iter().any(|node| match node.progress {
-            Progress::Pending | Progress::Writing => true,
-            Progress::Waiting => !node.idle,
+    /// Whether anything is under way that may yet use a claim. A claim that is judged for the first time waits for the
+    /// next look: what uses it may be about to be written.
+    fn somebody_may_come(&self, claim: usize) -> bool {
+        self.nodes.iter().enumerate().any(|(node, state)| match &state.progress {
+            Progress::Pending | Progress::Writing(_) => true,
+            Progress::Waiting(waiting) if node == claim => waiting.told().is_none(),
+            Progress::Waiting(waiting) => !waiting.is_idle(),
             _ => false,
         })
     }
@@ -140,23 +138,23 @@ impl<'a> Engine<'a> {
         self.by_uid.insert(object.uid().to_owned(), node);
         let labelled = object.label(APP_LABEL) == Some(self.plan.label_value.as_str());
         if labelled && planned.kind.offers("list") {
-            self.watches.ensure(&planned.kind, namespace);
-        } else {
+            self.view.watches.ensure(&planned.kind, namespace);
+        } else if let Some(waiting) = self.nodes[node].waiting_mut() {
             // Somebody else's: the watch is for objects of the app.
-            self.nodes[node].unwatched = true;
+            waiting.lose_sight();
         }
         if planned.strategies.disable_associated_wait {
             return;
         }
         if has_children(&planned.change.object) {
-            Children::kinds().iter().for_each(|kind| self.watches.ensure(kind, namespace));
+            Children::kinds().iter().for_each(|kind| self.view.watches.ensure(kind, namespace));
         }
         if is_claim(&planned.change.object) {
-            self.watches.ensure(&Children::pod_kind(), namespace);
-            if self.storage_classes.is_none() {
-                self.storage_classes = Some(Vec::new());
-                let cluster = Arc::clone(&self.writer.cluster);
-                self.looks.spawn(async move {
+            self.view.watches.ensure(&Children::pod_kind(), namespace);
+            if self.view.storage_classes.is_none() {
+                self.view.storage_classes = Some(Vec::new());
+                let cluster = Arc::clone(&self.writes.writer.cluster);
+                self.view.looks.spawn(async move {
                     let query = ListQuery::new(storage_class_kind(), None, "");
                     Look::StorageClasses(list_all(&*cluster, &query).await.map(|page| page.items).unwrap_or_default())
                 });
@@ -167,81 +165,81 @@ impl<'a> Engine<'a> {
     pub(super) fn judge_deletion(&mut self, node: usize) {
         let message = self.nodes[node].object.as_deref().map(readiness::deletion_blockers).unwrap_or_default();
         let message = if message.is_empty() { "being deleted".to_owned() } else { message };
-        self.progress(node, message, Vec::new());
+        self.tell(node, Stage::InProgress(Told { message, reasons: Vec::new() }));
     }
 
-    /// Tells what changed about an object that is waited for.
-    fn progress(&mut self, node: usize, message: String, reasons: Vec<String>) {
-        let state = &mut self.nodes[node];
-        if state.announced && state.message == message && state.reasons == reasons {
+    /// Notes what an object that is waited for was judged to be, and tells what is new of it.
+    fn tell(&mut self, node: usize, stage: Stage) {
+        let wanted = self.wanted(node);
+        let Some(waiting) = self.nodes[node].waiting_mut() else { return };
+        let before = std::mem::replace(&mut waiting.stage, stage);
+        let Some(Told { message, reasons }) = waiting.told().filter(|told| before.told() != Some(*told)) else {
             return;
-        }
-        state.announced = true;
-        state.message.clone_from(&message);
-        state.reasons.clone_from(&reasons);
+        };
         self.events.send(Event::WaitProgress {
             object: self.plan.objects[node].change.object.clone(),
-            wanted: wanted(state.deleting),
-            message,
-            reasons,
-            elapsed: since(state.written_at),
+            wanted,
+            message: message.clone(),
+            reasons: reasons.clone(),
+            elapsed: waiting.since.elapsed().into(),
         });
     }
 
     pub(super) fn complete(&mut self, node: usize) {
-        if self.nodes[node].announced {
-            self.tell_done(node, WaitOutcome::Ok, String::new(), Vec::new());
+        let waiting = self.nodes[node].waiting();
+        if let Some(waiting) = waiting.filter(|waiting| waiting.told().is_some()) {
+            self.tell_done(node, waiting.since, WaitOutcome::Ok, Told::default());
         }
         if self.plan.objects[node].change.operation == Operation::Noop {
             self.done.add(Operation::Noop);
         }
-        if self.nodes[node].deleting && self.nodes[node].progress == Progress::Waiting {
+        if self.is_deletion(node) && self.nodes[node].waiting().is_some() {
             self.done.gone();
         }
         self.nodes[node].progress = Progress::Done;
         self.release(node);
     }
 
+    /// Lets dependents go.
     pub(super) fn release(&mut self, node: usize) {
-        if !std::mem::replace(&mut self.nodes[node].released, true) {
-            let ready = self.order.complete(node);
-            self.queue.extend(ready);
-        }
+        let ready = self.order.complete(node);
+        self.queue.extend(ready);
     }
 
-    fn never_ready(&mut self, node: usize, message: String, reasons: Vec<String>) {
-        let state = &mut self.nodes[node];
-        state.message.clone_from(&message);
-        state.reasons.clone_from(&reasons);
-        self.tell_done(node, WaitOutcome::Failed, message.clone(), reasons);
-        self.give_up_on(node, Progress::NeverReady(message));
+    fn never_ready(&mut self, node: usize, told: Told) {
+        self.give_up_on(node, WaitOutcome::Failed, told, Progress::NeverReady);
     }
 
     fn time_out(&mut self, node: usize) {
-        let state = &self.nodes[node];
-        self.tell_done(node, WaitOutcome::Timeout, state.message.clone(), state.reasons.clone());
-        self.give_up_on(node, Progress::TimedOut);
+        let told = self.nodes[node].waiting().and_then(Waiting::told).cloned().unwrap_or_default();
+        self.give_up_on(node, WaitOutcome::Timeout, told, Progress::TimedOut);
     }
 
-    fn give_up_on(&mut self, node: usize, progress: Progress) {
-        self.nodes[node].progress = progress;
+    fn give_up_on(&mut self, node: usize, outcome: WaitOutcome, told: Told, ended: fn(Ended) -> Progress) {
+        let Some(&Waiting { since, .. }) = self.nodes[node].waiting() else { return };
+        self.tell_done(node, since, outcome, told.clone());
+        self.nodes[node].progress = ended(Ended { told, since });
         self.skip_dependents(node);
         if self.options.exit_early_on_wait_error {
-            self.stop();
+            self.stop(Cause::Failure);
         }
     }
 
     /// Tells how waiting for an object ended.
-    pub(super) fn tell_done(&self, node: usize, outcome: WaitOutcome, message: String, reasons: Vec<String>) {
-        let state = &self.nodes[node];
+    pub(super) fn tell_done(&self, node: usize, since: Instant, outcome: WaitOutcome, told: Told) {
+        let Told { message, reasons } = told;
         self.events.send(Event::WaitDone {
             object: self.plan.objects[node].change.object.clone(),
-            wanted: wanted(state.deleting),
+            wanted: self.wanted(node),
             outcome,
             message,
             reasons,
-            elapsed: since(state.written_at),
+            elapsed: since.elapsed().into(),
         });
+    }
+
+    fn wanted(&self, node: usize) -> Awaited {
+        if self.is_deletion(node) { Awaited::Deleted } else { Awaited::Ready }
     }
 
     pub(super) fn skip_dependents(&mut self, node: usize) {
@@ -254,14 +252,12 @@ impl<'a> Engine<'a> {
     }
 
     /// Looks at what the watch saw while the write's answer was on its way.
-    pub(super) fn catch_up(&mut self, node: usize) {
-        let state = &mut self.nodes[node];
-        let (seen, gone) = (state.seen.take(), std::mem::take(&mut state.gone));
-        if let Some(seen) = seen {
-            self.on_object(seen);
+    pub(super) fn catch_up(&mut self, node: usize, heard: Heard) {
+        if let Some(object) = heard.object {
+            self.on_object(object);
         }
-        if !gone.is_empty() {
-            self.on_gone(node, &gone);
+        if let Some(uid) = heard.gone {
+            self.on_gone(node, &uid);
         }
     }
 
@@ -269,7 +265,7 @@ impl<'a> Engine<'a> {
         match seen {
             Seen::Applied(object) => self.on_object(object),
             Seen::Deleted(object) => {
-                let above = self.children.remove(&object);
+                let above = self.view.children.remove(&object);
                 self.mark(&above, &object);
                 // The last state of a Job that removes itself once it is finished says how it ended.
                 if readiness::is_over(&object) {
@@ -281,9 +277,6 @@ impl<'a> Engine<'a> {
             }
             Seen::All { kind, namespace, objects, listed_at } => self.on_list(&kind, &namespace, objects, listed_at),
             Seen::Hidden { kind, namespace } => {
-                if *kind == *Children::endpoint_slice_kind() {
-                    self.unlisted.insert(namespace.clone());
-                }
                 if *kind == *Children::pod_kind() {
                     self.events.send(Event::Diagnostic {
                         code: DiagnosticCode::ReasonsUnknown,
@@ -292,10 +285,13 @@ impl<'a> Engine<'a> {
                         ),
                     });
                 }
+                self.view.hide(kind, namespace);
                 for (state, planned) in self.nodes.iter_mut().zip(&self.plan.objects) {
-                    let object = &planned.change.object;
-                    state.unwatched |=
-                        *planned.kind == *kind && (namespace.is_empty() || object.namespace == namespace);
+                    if self.view.is_hidden(&planned.kind, &planned.change.object.namespace)
+                        && let Some(waiting) = state.waiting_mut()
+                    {
+                        waiting.lose_sight();
+                    }
                 }
             }
         }
@@ -303,7 +299,7 @@ impl<'a> Engine<'a> {
 
     fn on_list(&mut self, kind: &Kind, namespace: &str, objects: Vec<Arc<Value>>, listed_at: Instant) {
         let uids: BTreeSet<&str> = objects.iter().map(|object| object.uid()).collect();
-        let above = self.children.keep_listed(kind, namespace, &uids);
+        let above = self.view.children.keep_listed(kind, namespace, &uids);
         self.mark_owners(&above);
         let listed: BTreeSet<ObjectKey> = objects.iter().map(|object| ObjectRef::of(object).key()).collect();
         let by_key: &BTreeMap<ObjectKey, usize> = &self.by_key;
@@ -313,12 +309,11 @@ impl<'a> Engine<'a> {
             .filter(|&node| {
                 let (state, planned) = (&self.nodes[node], &self.plan.objects[node]);
                 let object = &planned.change.object;
-                state.progress == Progress::Waiting
-                    && !state.unwatched
+                // What was written after the list began may be missing in it.
+                let is_seen = |waiting: &Waiting| waiting.sight == Sight::Watched && waiting.since < listed_at;
+                state.waiting().is_some_and(is_seen)
                     && *planned.kind == *kind
                     && (namespace.is_empty() || object.namespace == namespace)
-                    // What was written after the list began may be missing in it.
-                    && state.written_at.is_some_and(|at| at < listed_at)
                     && !listed.contains(&object.key())
             })
             .collect();
@@ -332,31 +327,31 @@ impl<'a> Engine<'a> {
     /// Sees to it that what lies above a child is judged anew, soon: a burst of Pods is one look at their owner.
     fn mark(&mut self, above: &[String], child: &Value) {
         self.mark_owners(above);
-        self.claims_dirty |= is_pod(child);
+        self.view.pods_moved |= is_pod(child);
         if is_endpoint_slice(child) {
-            for (node, planned) in self.nodes.iter_mut().zip(&self.plan.objects) {
-                node.dirty |= planned.change.object.group == "admissionregistration.k8s.io";
-            }
+            let calls = |planned: &&Planned| planned.change.object.group == "admissionregistration.k8s.io";
+            let callers = self.nodes.iter_mut().zip(&self.plan.objects).filter(|(_, planned)| calls(planned));
+            callers.filter_map(|(node, _)| node.waiting_mut()).for_each(Waiting::hear);
         }
     }
 
     fn mark_owners(&mut self, above: &[String]) {
         for uid in above {
-            if let Some(&node) = self.by_uid.get(uid) {
-                self.nodes[node].dirty = true;
+            if let Some(waiting) = self.by_uid.get(uid).and_then(|&node| self.nodes[node].waiting_mut()) {
+                waiting.hear();
             }
         }
     }
 
     fn on_object(&mut self, object: Arc<Value>) {
-        let above = self.children.insert(&object);
+        let above = self.view.children.insert(&object);
         self.mark(&above, &object);
         let Some(&node) = self.by_key.get(&ObjectRef::of(&object).key()) else { return };
         let state = &mut self.nodes[node];
-        match state.progress {
-            Progress::Waiting => {}
-            Progress::Writing => {
-                state.seen = Some(object);
+        match &mut state.progress {
+            Progress::Waiting(_) => {}
+            Progress::Writing(writing) => {
+                writing.heard.object = Some(object);
                 return;
             }
             _ => return,
@@ -371,43 +366,50 @@ impl<'a> Engine<'a> {
             }
         }
         state.object = Some(object);
-        if state.deleting { self.judge_deletion(node) } else { self.judge(node) }
+        if self.is_deletion(node) { self.judge_deletion(node) } else { self.judge(node) }
     }
 
     fn on_gone(&mut self, node: usize, uid: &str) {
         let state = &mut self.nodes[node];
-        if state.progress == Progress::Writing {
-            uid.clone_into(&mut state.gone);
+        if let Progress::Writing(writing) = &mut state.progress {
+            writing.heard.gone = Some(uid.to_owned()).filter(|uid| !uid.is_empty());
         }
-        if state.progress != Progress::Waiting || state.object.as_deref().map(ObjectExt::uid) != Some(uid) {
+        if state.waiting().is_none() || state.object.as_deref().map(ObjectExt::uid) != Some(uid) {
             return;
         }
         // To a watch by label an object is gone as well that lost the label.
         let address = self.address(node);
-        let cluster = Arc::clone(&self.writer.cluster);
-        self.looks.spawn(async move { Look::Gone(node, cluster.get(&address).await) });
+        let cluster = Arc::clone(&self.writes.writer.cluster);
+        self.view.looks.spawn(async move { Look::Gone(node, cluster.get(&address).await) });
     }
 
     fn on_gone_look(&mut self, node: usize, seen: Result<Option<Arc<Value>>, ClusterError>) {
         match seen {
             Ok(Some(object)) => {
-                self.nodes[node].unwatched = true;
+                self.lose_sight(node);
                 self.on_object(object);
             }
             Ok(None) => self.gone(node, None),
             // It may be listed, but not read by itself: then the list's word is all there is.
             Err(error) if error.kind == ErrorKind::Forbidden => self.gone(node, None),
-            Err(_) => self.nodes[node].unwatched = true,
+            Err(_) => self.lose_sight(node),
+        }
+    }
+
+    fn lose_sight(&mut self, node: usize) {
+        if let Some(waiting) = self.nodes[node].waiting_mut() {
+            waiting.lose_sight();
         }
     }
 
     /// The object that was waited for is no more, and perhaps another one has its name.
     fn gone(&mut self, node: usize, successor: Option<&Value>) {
+        let is_deletion = self.is_deletion(node);
         let state = &mut self.nodes[node];
-        if state.progress != Progress::Waiting {
+        if state.waiting().is_none() {
             return;
         }
-        if state.deleting {
+        if is_deletion {
             state.object = None;
             return self.complete(node);
         }
@@ -425,29 +427,34 @@ impl<'a> Engine<'a> {
             }
             None => "it was deleted by somebody else while it was waited for".to_owned(),
         };
-        self.never_ready(node, message, Vec::new());
+        self.never_ready(node, Told { message, reasons: Vec::new() });
     }
 
     pub(super) fn on_look(&mut self, look: Look) {
         match look {
             Look::Object(node, Ok(Some(object))) => {
-                self.nodes[node].looked_at = Some(Instant::now());
+                self.answered(node);
                 self.on_object(object);
             }
             Look::Object(node, Ok(None)) => self.gone(node, None),
             Look::Gone(node, seen) => self.on_gone_look(node, seen),
             // Looked at again after a while.
-            Look::Object(node, Err(_)) => self.nodes[node].looked_at = Some(Instant::now()),
+            Look::Object(node, Err(_)) => self.answered(node),
             Look::StorageClasses(classes) => {
-                self.storage_classes = Some(classes);
+                self.view.storage_classes = Some(classes);
                 for node in 0..self.nodes.len() {
-                    let state = &self.nodes[node];
                     let claim = is_claim(&self.plan.objects[node].change.object);
-                    if claim && !state.deleting && state.progress == Progress::Waiting {
+                    if claim && !self.is_deletion(node) && self.nodes[node].waiting().is_some() {
                         self.judge(node);
                     }
                 }
             }
+        }
+    }
+
+    fn answered(&mut self, node: usize) {
+        if let Some(waiting) = self.nodes[node].waiting_mut() {
+            waiting.answered();
         }
     }
 
@@ -456,29 +463,24 @@ impl<'a> Engine<'a> {
         let limit = self.options.wait_resource_timeout;
         // Time is up for the run as a whole: what has not started does not start.
         if now >= deadline {
-            self.late = true;
-            self.stop();
+            self.stop(Cause::Late);
         }
-        let claims_dirty = std::mem::take(&mut self.claims_dirty);
+        let pods_moved = std::mem::take(&mut self.view.pods_moved);
         for node in 0..self.nodes.len() {
-            let state = &self.nodes[node];
-            if state.progress != Progress::Waiting {
-                continue;
-            }
-            let late = !limit.is_zero() && state.written_at.is_some_and(|at| now >= at + limit);
+            let Some(waiting) = self.nodes[node].waiting_mut() else { continue };
+            let late = !limit.is_zero() && now >= waiting.since + limit;
             if now >= deadline || late {
                 self.time_out(node);
                 continue;
             }
-            if state.unwatched {
-                self.look_at(node, now);
+            // Only what something was heard about, or what time alone may change: grace windows pass without an event.
+            let is_due = waiting.due.is_some_and(|due| now >= due) || waiting.is_idle();
+            if waiting.asks(now) {
+                self.look_at(node);
             }
             self.explain(node);
-            // Only what something was heard about, or what time alone may change: grace windows pass without an event.
-            let state = &self.nodes[node];
             let is_claim = is_claim(&self.plan.objects[node].change.object);
-            let is_due = state.dirty || state.due.is_some_and(|due| now >= due) || state.idle;
-            if !state.deleting && (is_due || (claims_dirty && is_claim)) {
+            if !self.is_deletion(node) && (is_due || (pods_moved && is_claim)) {
                 self.judge(node);
             }
         }
@@ -486,20 +488,22 @@ impl<'a> Engine<'a> {
 
     /// Has the events listened to that may say why an object takes long: one watch for a whole namespace.
     fn explain(&mut self, node: usize) {
-        let (state, planned) = (&self.nodes[node], &self.plan.objects[node]);
-        let is_slow = state.written_at.is_some_and(|at| at.elapsed() >= SLOW);
+        let is_deletion = self.is_deletion(node);
+        let planned = &self.plan.objects[node];
         let object = &planned.change.object;
-        if state.explained || !is_slow || state.deleting || planned.strategies.disable_associated_wait {
+        let Some(waiting) = self.nodes[node].waiting_mut() else { return };
+        let is_slow = waiting.since.elapsed() >= SLOW;
+        if waiting.explained || !is_slow || is_deletion || planned.strategies.disable_associated_wait {
             return;
         }
-        self.nodes[node].explained = true;
+        waiting.explained = true;
         if object.namespace.is_empty() {
             return;
         }
-        self.watches.ensure_events(&object.namespace, "type=Warning");
+        self.view.watches.ensure_events(&object.namespace, "type=Warning");
         if is_claim(object) {
             // What keeps a claim unbound is told by events that are no warnings.
-            self.watches.ensure_events(&object.namespace, "involvedObject.kind=PersistentVolumeClaim");
+            self.view.watches.ensure_events(&object.namespace, "involvedObject.kind=PersistentVolumeClaim");
         }
     }
 
@@ -509,17 +513,11 @@ impl<'a> Engine<'a> {
         Address::new(Arc::clone(&planned.kind), &object.namespace, &object.name)
     }
 
-    /// Asks for an object that no watch sees, unless that was done a moment ago.
-    fn look_at(&mut self, node: usize, now: Instant) {
-        let state = &mut self.nodes[node];
-        if state.looked_at.is_some_and(|at| now < at + LOOK) {
-            return;
-        }
-        // Until the answer comes nothing more is asked; a request has a time limit of its own.
-        state.looked_at = Some(now + Duration::from_secs(600));
+    /// Asks for an object that no watch sees.
+    fn look_at(&mut self, node: usize) {
         let address = self.address(node);
-        let cluster = Arc::clone(&self.writer.cluster);
-        self.looks.spawn(async move { Look::Object(node, cluster.get(&address).await) });
+        let cluster = Arc::clone(&self.writes.writer.cluster);
+        self.view.looks.spawn(async move { Look::Object(node, cluster.get(&address).await) });
     }
 }
 
@@ -564,12 +562,4 @@ fn blocks_dependents(planned: &Planned, wait_rule: Option<&WaitRule>) -> bool {
     let object = &planned.change.object;
     // A claim may wait for its first consumer, which may be a dependent; a custom resource's controller may be one too.
     wait_rule.is_some() || (!is_claim(object) && !object::is_custom_group(&object.group))
-}
-
-fn wanted(deleting: bool) -> Awaited {
-    if deleting { Awaited::Deleted } else { Awaited::Ready }
-}
-
-fn since(at: Option<Instant>) -> Millis {
-    at.map(|at| at.elapsed()).unwrap_or_default().into()
 }
