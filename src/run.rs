@@ -15,6 +15,7 @@ pub mod options;
 pub mod outcome;
 pub mod planning;
 pub mod policy;
+pub mod round;
 pub mod running;
 pub mod setup;
 pub mod signals;
@@ -23,6 +24,3 @@ pub mod upgrade;
 pub mod write;
 
 pub use running::Run;
-
-/// How often a plan is made anew before anything is written, when somebody else changes what it stands on.
-const ROUNDS: u32 = 4;

@@ -1,21 +1,18 @@
 //! Applying: look, plan, judge, ask, write; anew where somebody else has changed what the plan stands on.
 
 use super::error::CommandError;
-use super::judging::{self, Judged};
-use super::look;
 use super::options::{InputOptions, PlanOptions, RunOptions, WriteOptions};
 use super::outcome::End;
-use super::planning;
+use super::round::{Ending, ROUNDS, Rounds};
 use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
-use super::write::{Ended, Writing, lock_locally};
-use super::{ROUNDS, input};
-use crate::app::record::{AppError, Phase};
-use crate::event::{Counts, PlannedLine, RunOutcome};
+use super::{input, judging, look, planning};
+use crate::app::record::Phase;
+use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 
 const ANOTHER_RUN: &str = "another run was at work on the app; planning again";
 
@@ -55,70 +52,48 @@ impl Apply {
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         setup.require_writable()?;
         run.warn_input(&given.input.warnings);
-        let mut local_lock = None;
-        let mut confirmed: Option<Vec<PlannedLine>> = None;
+        let run = &*run;
+        let mut rounds = Rounds::new(run, &setup, &self.write, Phase::Applying);
         for round in 1..=ROUNDS {
-            lock_locally(run, &setup, self.write.lock.patience, &mut local_lock).await?;
+            rounds.begin().await?;
             let prepared = self.prepare(run, &setup, given.input.manifests.clone(), round == 1);
             let Some(plan) = until_stopped(run.stop.clone(), prepared).await? else {
                 run.warn("plan-again", ANOTHER_RUN);
                 continue;
             };
-            let view = plan::View { config: &setup.config, text: false };
-            let lines = plan::planned_lines(&plan, &view).1;
-            if confirmed.as_ref() != Some(&lines) {
+            let news = rounds.news(&plan);
+            if news.is_some() {
                 planning::show(run, &setup, &plan, self.as_text);
             }
-            let judged = judging::judge(run, &setup, &plan, &self.options.preflight);
-            let Judged { report, second_look } = until_stopped(run.stop.clone(), judged).await?;
-            if report.outcome.refuses() {
+            let judging = judging::judge(run, &setup, &plan, &self.options.preflight);
+            let judged = until_stopped(run.stop.clone(), judging).await?;
+            if judged.report.outcome.refuses() {
                 if round < ROUNDS && look::has_moved(&setup, &look::record_state(&plan.observed)).await {
                     run.warn("plan-again", ANOTHER_RUN);
                     continue;
                 }
-                return Ok(End::refused(&report));
+                return Ok(End::refused(&judged.report));
             }
             if upto == Upto::Verdict {
                 return Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()));
             }
-            if plan.has_changes() && confirmed.as_ref() != Some(&lines) {
-                if !self.is_confirmed {
-                    run.confirm("Apply these changes?").await?;
-                }
-                confirmed = Some(lines);
-            }
-            if let Some(code) = run.stop.borrow().exit_code() {
-                return Err(CommandError::stopped(code));
-            }
-            let writing = Writing {
-                run,
-                setup: &setup,
-                write: &self.write,
-                report: &report,
-                second_look: &second_look,
-                phase: Phase::Applying,
-            };
-            match writing.carry_out(&plan, &mut local_lock).await {
-                Ok(Ended::Done(outcome)) => {
+            let question = (!self.is_confirmed).then_some("Apply these changes?");
+            rounds.agree(news.filter(|_| plan.has_changes()), question).await?;
+            let again = match rounds.carry_out(&plan, &judged).await? {
+                Ending::Done(outcome) => {
                     let end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status);
                     // The process ends now: to take thousands of objects apart is a tenth of a run without a change.
                     std::mem::forget(plan);
                     return Ok(end);
                 }
-                Ok(Ended::Stopped(code)) => return Err(CommandError::stopped(code)),
-                Ok(Ended::PlanAgain) if round < ROUNDS => {
-                    run.warn("plan-again", "the cluster has changed since the plan was made; planning again");
-                }
-                Err(AppError::Changed { .. }) if round < ROUNDS => {
-                    run.warn("plan-again", ANOTHER_RUN);
-                }
-                Ok(Ended::PlanAgain) => {
-                    return Err(AppError::Changed { app: setup.app.name.clone() }.into());
-                }
-                Err(error) => return Err(error.into()),
+                Ending::ClusterChanged => "the cluster has changed since the plan was made; planning again",
+                Ending::AppChanged => ANOTHER_RUN,
+            };
+            if round < ROUNDS {
+                run.warn("plan-again", again);
             }
         }
-        Err(AppError::Changed { app: setup.app.name.clone() }.into())
+        Err(rounds.none_left())
     }
 
     /// Looks and plans; `None` where another run has written meanwhile, so that what was seen is half its work.

@@ -1,19 +1,15 @@
 //! Deleting an app: look, plan, judge, ask, delete; anew where somebody else has changed it.
 
 use super::error::CommandError;
-use super::input;
-use super::judging::{self, Judged};
-use super::look;
 use super::options::{RunOptions, WriteOptions};
 use super::outcome::End;
-use super::planning;
+use super::round::{Ending, ROUNDS, Rounds};
 use super::running::Run;
 use super::setup::set_up;
 use super::signals::until_stopped;
-use super::write::{Ended, Writing, lock_locally};
-use super::{ROUNDS, unknown_app};
-use crate::app::record::{AppError, Phase};
-use crate::event::{Counts, DiagnosticCode, Event, PlannedLine, RunOutcome};
+use super::{input, judging, look, planning, unknown_app};
+use crate::app::record::Phase;
+use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Sources;
 use crate::plan;
@@ -38,13 +34,12 @@ impl Delete {
         let config = input::read_config_only(&self.config)?;
         let setup = set_up(run, &self.options, config, Sources::default()).await?;
         setup.require_writable()?;
-        let patience = self.write.lock.patience;
-        let mut local_lock = None;
-        let mut confirmed: Option<Vec<PlannedLine>> = None;
+        let run = &*run;
+        let mut rounds = Rounds::new(run, &setup, &self.write, Phase::Deleting);
         for _ in 0..ROUNDS {
-            lock_locally(run, &setup, patience, &mut local_lock).await?;
+            rounds.begin().await?;
             let work = async {
-                let observed = look::look(run, &setup, Some(patience)).await?;
+                let observed = look::look(run, &setup, Some(self.write.lock.patience)).await?;
                 if observed.record.is_none() {
                     return Ok(None);
                 }
@@ -61,42 +56,24 @@ impl Delete {
                 let judged = judging::judge(run, &setup, &plan, &self.options.preflight).await?;
                 Ok(Some((plan, judged)))
             };
-            let Some((plan, Judged { report, second_look })) = until_stopped(run.stop.clone(), work).await? else {
+            let Some((plan, judged)) = until_stopped(run.stop.clone(), work).await? else {
                 run.events.send(Event::Diagnostic {
                     code: DiagnosticCode::NoApp,
                     message: unknown_app::message(&*setup.cluster, &setup.app).await,
                 });
                 return Ok(End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default()));
             };
-            if report.outcome.refuses() {
-                return Ok(End::refused(&report));
+            if judged.report.outcome.refuses() {
+                return Ok(End::refused(&judged.report));
             }
-            let view = plan::View { config: &setup.config, text: false };
-            let lines = plan::planned_lines(&plan, &view).1;
-            if confirmed.as_ref() != Some(&lines) {
-                run.confirm("Delete the app and these objects?").await?;
-                confirmed = Some(lines);
-            }
-            if let Some(code) = run.stop.borrow().exit_code() {
-                return Err(CommandError::stopped(code));
-            }
-            let writing = Writing {
-                run,
-                setup: &setup,
-                write: &self.write,
-                report: &report,
-                second_look: &second_look,
-                phase: Phase::Deleting,
-            };
-            match writing.carry_out(&plan, &mut local_lock).await {
-                Ok(Ended::Done(outcome)) => return Ok(End::of_delete(*outcome, self.write.exit_status)),
-                Ok(Ended::Stopped(code)) => return Err(CommandError::stopped(code)),
-                Ok(Ended::PlanAgain) | Err(AppError::Changed { .. }) => {
+            rounds.agree(rounds.news(&plan), Some("Delete the app and these objects?")).await?;
+            match rounds.carry_out(&plan, &judged).await? {
+                Ending::Done(outcome) => return Ok(End::of_delete(*outcome, self.write.exit_status)),
+                Ending::ClusterChanged | Ending::AppChanged => {
                     run.warn("plan-again", "the app has changed since it was looked at; looking again");
                 }
-                Err(error) => return Err(error.into()),
             }
         }
-        Err(AppError::Changed { app: setup.app.name.clone() }.into())
+        Err(rounds.none_left())
     }
 }

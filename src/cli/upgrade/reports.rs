@@ -55,7 +55,7 @@ impl RunReports {
         // progress is, and nothing else.
         let on_standard_output = reports.iter().filter(|(_, spec)| spec.is_standard_output()).count();
         let on_errors = is_standard_output(&path) && on_standard_output > 0;
-        if on_standard_output > 1 || (on_errors && *place.format != formats::TABLE) {
+        if on_standard_output > 1 || (on_errors && place.format.word != formats::TABLE.word) {
             let hint = "name a file for one of them";
             return Err(CommandError::usage_with_hint("two reports go to standard output", hint));
         }

@@ -1,7 +1,6 @@
 //! The formats of reports on releases: a row says all that is known of one. Help, endings of files and parsing go by
 //! this table.
 
-use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
@@ -25,6 +24,7 @@ pub trait ReleaseReport {
 }
 
 /// A format of these reports.
+#[derive(Debug)]
 pub struct Format {
     /// The word for it.
     pub word: &'static str,
@@ -93,18 +93,4 @@ pub(super) fn json(report: &impl Serialize) -> Result<String, String> {
 pub fn yaml(value: &Value) -> Result<String, String> {
     let yaml = serde_yaml::to_string(value).map_err(|error| error.to_string())?;
     Ok(terminal_safe_lines(&yaml).into_owned())
-}
-
-impl PartialEq for Format {
-    fn eq(&self, other: &Self) -> bool {
-        self.word == other.word
-    }
-}
-
-impl Eq for Format {}
-
-impl fmt::Debug for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word)
-    }
 }
