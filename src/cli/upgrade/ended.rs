@@ -38,13 +38,13 @@ impl Ended {
     /// The report has no such form.
     pub fn of(answer: Answer<impl ReleaseReport>, place: Place) -> Result<Self, CommandError> {
         let Answer { report, code, reason } = answer;
-        let text = (place.format.render)(&report).map_err(not_written)?;
+        let text = (place.format.render)(&report).map_err(|error| not_written(&error))?;
         Ok(Self { text, path: place.path, code, reason })
     }
 }
 
 /// A report has no such form.
-pub(super) fn not_written(error: String) -> CommandError {
+pub(super) fn not_written(error: &str) -> CommandError {
     CommandError::usage(format!("the report cannot be written: {error}"))
 }
 

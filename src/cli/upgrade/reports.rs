@@ -74,14 +74,15 @@ impl ExperimentReports for RunReports {
     }
 
     fn take(&self, report: &RunReport) -> Result<(), CommandError> {
-        let text = (self.format.render)(report).map_err(not_written)?;
+        let failed = |error: String| not_written(&error);
+        let text = (self.format.render)(report).map_err(failed)?;
         if self.on_errors {
             Output::standard().progress(&text);
         } else {
             write_text(&self.path, &text)?;
         }
         for (format, spec) in &self.reports {
-            write_text(&spec.path, &(format.render)(report).map_err(not_written)?)?;
+            write_text(&spec.path, &(format.render)(report).map_err(failed)?)?;
         }
         Ok(())
     }
