@@ -29,7 +29,7 @@ pub mod cli;
 
 pub mod exit;
 
-pub mod surroundings;
+pub mod environment;
 
 mod atomic_file;
 

@@ -13,7 +13,7 @@ use pushback::cluster::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, Kinds, ListQuery, Page,
     Patch, ServerVersion, WatchEvent, Written,
 };
-use pushback::surroundings::Surroundings;
+use pushback::environment::Environment;
 use serde_json::{Value, json};
 
 fuzz_target!(|text: &str| {
@@ -32,7 +32,7 @@ fuzz_target!(|text: &str| {
     {
         let _ = (record.label_value(), record.used_kinds(), record.namespaces());
         if let Some(lock) = &record.lock {
-            let _ = (lock.describe(), lock.lease(), lock.holder_is_gone(&Surroundings::fixed(1)));
+            let _ = (lock.describe(), lock.lease(), lock.holder_is_gone(&Environment::fixed(1)));
         }
         let mut again = Inventory::default();
         for shard in observed.inventory.to_shards() {

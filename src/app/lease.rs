@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::surroundings::boot_clock;
+use crate::environment::boot_clock;
 
 /// Before its end by this share of the lease, nothing is begun any more: a write that is under way must reach the
 /// server while the lease still holds.

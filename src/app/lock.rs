@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{AppError, AppName, Record, reread};
 use crate::cluster::Cluster;
-use crate::surroundings::{Surroundings, boot_clock, process_is_gone};
+use crate::environment::{Environment, boot_clock, process_is_gone};
 
 /// How often an observer looks at a held lock.
 const POLL: Duration = Duration::from_millis(500);
@@ -37,14 +37,14 @@ pub struct LockEntry {
 impl LockEntry {
     /// A new lock of this process.
     #[must_use]
-    pub fn new(surroundings: &Surroundings, run: &str, lease: Duration) -> Self {
+    pub fn new(environment: &Environment, run: &str, lease: Duration) -> Self {
         Self {
-            holder: surroundings.user.clone(),
-            host: surroundings.host.clone(),
-            boot: surroundings.boot.clone(),
-            process: surroundings.process,
+            holder: environment.user.clone(),
+            host: environment.host.clone(),
+            boot: environment.boot.clone(),
+            process: environment.process,
             run: run.to_owned(),
-            since: surroundings.now(),
+            since: environment.now(),
             // Rounded up: others must never count less than the holder does.
             lease_seconds: (lease.as_secs() + u64::from(lease.subsec_nanos() > 0)).max(1),
             renewals: 0,
@@ -65,11 +65,11 @@ impl LockEntry {
 
     /// Whether its process ran on this very machine and boot, and is gone.
     #[must_use]
-    pub fn holder_is_gone(&self, surroundings: &Surroundings) -> bool {
+    pub fn holder_is_gone(&self, environment: &Environment) -> bool {
         !self.boot.is_empty()
-            && self.boot == surroundings.boot
-            && self.host == surroundings.host
-            && self.process != surroundings.process
+            && self.boot == environment.boot
+            && self.host == environment.host
+            && self.process != environment.process
             && process_is_gone(self.process)
     }
 }
@@ -84,7 +84,7 @@ pub async fn wait_until_free(
     cluster: &dyn Cluster,
     app: &AppName,
     record: Record,
-    surroundings: &Surroundings,
+    environment: &Environment,
     run: &str,
     patience: Duration,
     mut on_wait: impl FnMut(&LockEntry),
@@ -97,7 +97,7 @@ pub async fn wait_until_free(
         let Some(lock) = record.lock.clone() else { return Ok(Some(record)) };
         let now = boot_clock();
         let expired = now.saturating_sub(unchanged_since) >= lock.lease();
-        if expired || lock.run == run || lock.holder_is_gone(surroundings) {
+        if expired || lock.run == run || lock.holder_is_gone(environment) {
             return Ok(Some(record));
         }
         if now.saturating_sub(started) >= patience {
@@ -132,20 +132,20 @@ mod tests {
 
     #[test]
     fn only_a_dead_process_of_the_same_host_and_boot_is_gone() {
-        let surroundings = Surroundings::fixed(1);
+        let environment = Environment::fixed(1);
         // Above every platform's limit, so it never exists.
         let dead = i32::MAX.unsigned_abs();
-        let lock = LockEntry { process: dead, ..LockEntry::new(&surroundings, "r", Duration::from_secs(15)) };
-        assert!(lock.holder_is_gone(&surroundings));
-        assert!(!LockEntry { boot: "other".to_owned(), ..lock.clone() }.holder_is_gone(&surroundings));
-        assert!(!LockEntry { host: "other".to_owned(), ..lock.clone() }.holder_is_gone(&surroundings));
-        assert!(!LockEntry { boot: String::new(), ..lock.clone() }.holder_is_gone(&surroundings));
-        assert!(!LockEntry { process: std::process::id(), ..lock }.holder_is_gone(&surroundings));
+        let lock = LockEntry { process: dead, ..LockEntry::new(&environment, "r", Duration::from_secs(15)) };
+        assert!(lock.holder_is_gone(&environment));
+        assert!(!LockEntry { boot: "other".to_owned(), ..lock.clone() }.holder_is_gone(&environment));
+        assert!(!LockEntry { host: "other".to_owned(), ..lock.clone() }.holder_is_gone(&environment));
+        assert!(!LockEntry { boot: String::new(), ..lock.clone() }.holder_is_gone(&environment));
+        assert!(!LockEntry { process: std::process::id(), ..lock }.holder_is_gone(&environment));
     }
 
     #[test]
     fn no_observer_counts_a_shorter_lease_than_the_holder() {
-        let lease = |millis| LockEntry::new(&Surroundings::fixed(1), "r", Duration::from_millis(millis)).lease();
+        let lease = |millis| LockEntry::new(&Environment::fixed(1), "r", Duration::from_millis(millis)).lease();
         assert_eq!([0, 1, 1000, 1001, 2500].map(lease).map(|lease| lease.as_secs()), [1, 1, 1, 2, 3]);
     }
 
@@ -153,9 +153,9 @@ mod tests {
     async fn a_lease_without_an_end_is_waited_for_no_longer_than_asked() {
         let directory = tempfile::tempdir().unwrap();
         let cluster = crate::cluster::directory::DirectoryCluster::open(directory.path()).unwrap();
-        let surroundings = Surroundings::fixed(1);
+        let environment = Environment::fixed(1);
         let app = AppName { name: "shop".to_owned(), namespace: "default".to_owned() };
-        let lock = LockEntry { lease_seconds: u64::MAX, ..LockEntry::new(&surroundings, "other", Duration::ZERO) };
+        let lock = LockEntry { lease_seconds: u64::MAX, ..LockEntry::new(&environment, "other", Duration::ZERO) };
         let write = RecordWrite {
             spec: serde_json::Map::new(),
             own: OwnPart::new(Phase::Applying, "other"),
@@ -165,7 +165,7 @@ mod tests {
         let address = Address::new(config_map_kind(), &app.namespace, &app.name);
         let record = write.create(&cluster, &app, &address).await.unwrap();
         let patience = Duration::from_millis(20);
-        let waited = wait_until_free(&cluster, &app, record, &surroundings, "mine", patience, |_| {}).await;
+        let waited = wait_until_free(&cluster, &app, record, &environment, "mine", patience, |_| {}).await;
         assert!(matches!(waited, Err(AppError::Locked { .. })));
     }
 
@@ -173,9 +173,9 @@ mod tests {
     async fn a_run_that_already_holds_the_lock_does_not_wait_for_itself() {
         let directory = tempfile::tempdir().unwrap();
         let cluster = crate::cluster::directory::DirectoryCluster::open(directory.path()).unwrap();
-        let surroundings = Surroundings::fixed(1);
+        let environment = Environment::fixed(1);
         let app = AppName { name: "shop".to_owned(), namespace: "default".to_owned() };
-        let lock = LockEntry::new(&surroundings, "mine", Duration::from_secs(15));
+        let lock = LockEntry::new(&environment, "mine", Duration::from_secs(15));
         let write = RecordWrite {
             spec: serde_json::Map::new(),
             own: OwnPart::new(Phase::Applying, "mine"),
@@ -187,7 +187,7 @@ mod tests {
 
         let wait = async |run: &str| {
             let patience = Duration::ZERO;
-            wait_until_free(&cluster, &app, record.clone(), &surroundings, run, patience, |_| {}).await
+            wait_until_free(&cluster, &app, record.clone(), &environment, run, patience, |_| {}).await
         };
         assert!(wait("mine").await.is_ok_and(|record| record.is_some()));
         assert!(matches!(wait("another").await, Err(AppError::Locked { .. })));

@@ -18,7 +18,7 @@ use super::record::{
     observe, reread, spec_for, write_lock, write_shards,
 };
 use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
-use crate::surroundings::{Surroundings, boot_clock};
+use crate::environment::{Environment, boot_clock};
 
 /// What a session is opened with.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Session {
     /// [`AppError::Changed`] where the record is no longer what was observed: observe and plan again.
     pub async fn open(
         cluster: Arc<dyn Cluster>,
-        surroundings: &Surroundings,
+        environment: &Environment,
         opening: Opening<'_>,
         local_lock: Option<LocalLock>,
     ) -> Result<Self, AppError> {
@@ -77,7 +77,7 @@ impl Session {
         let app = opening.observed.app.clone();
         let before = opening.observed.record.as_ref();
         // A directory is locked by a file; a lock in the record would be a difference in the tree.
-        let lock = local_lock.is_none().then(|| LockEntry::new(surroundings, opening.run, opening.lease));
+        let lock = local_lock.is_none().then(|| LockEntry::new(environment, opening.run, opening.lease));
         let run = if local_lock.is_none() { opening.run } else { "" };
         let shards = opening.inventory.to_shards();
         let inline = Inventory::fits_record(&shards);

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 
 use super::arguments::{GlobalArgs, OutputFormat};
 use super::reports::HeldDocument;
+use crate::environment::reason;
 use crate::event::Events;
 use crate::exit::ExitCode;
 use crate::manifest::InputWarning;
@@ -17,7 +18,6 @@ use crate::run::answer::Notes;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::running::{Consent, Terminal};
-use crate::surroundings::reason;
 
 /// Where a run is shown.
 #[derive(Debug)]

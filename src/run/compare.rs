@@ -90,7 +90,7 @@ impl Compare {
 /// What the plan itself has met, shown and reported: no rule runs.
 fn told_by_the_server(run: &Run, setup: &Setup, plan: &Plan) -> Result<RunReport, CommandError> {
     let server = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
-    let report = judge::judge(Vec::new(), server, &[], &run.surroundings.today());
+    let report = judge::judge(Vec::new(), server, &[], &run.environment.today());
     judging::show_findings(run, setup, plan, &report.findings);
     judging::report(setup, plan, &report)?;
     Ok(report)

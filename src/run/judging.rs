@@ -58,7 +58,7 @@ pub async fn judge(
         setup.selection_so_far(),
         setup.answers.clone(),
         &setup.waivers,
-        &run.surroundings.today(),
+        &run.environment.today(),
     )
     .await;
     setup.accept(&report.accepted());
@@ -79,7 +79,7 @@ pub async fn judge(
         selection: setup.selection_so_far(),
         facts,
         waivers: setup.waivers.clone(),
-        today: run.surroundings.today(),
+        today: run.environment.today(),
     };
     Ok(Judged { report, second_look: Arc::new(second_look) })
 }

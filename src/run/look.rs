@@ -33,7 +33,7 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
             message: format!("waiting for the app's lock, held by {}", holder.describe()),
         });
     };
-    let (cluster, around) = (&*setup.cluster, &run.surroundings);
+    let (cluster, around) = (&*setup.cluster, &run.environment);
     let freed = lock::wait_until_free(cluster, &setup.app, record, around, &run.id, patience, on_wait).await?;
     if freed.is_none_or(|record| record.resource_version != before) {
         // Whoever held it has written: everything is looked at anew.
@@ -63,7 +63,7 @@ pub fn record_state(observed: &Observed) -> RecordState {
 pub fn label_value(run: &Run, setup: &Setup, observed: &Observed) -> String {
     match &observed.record {
         Some(record) => record.label_value().to_owned(),
-        None if setup.cluster.capabilities().server => run.surroundings.new_app_label(),
+        None if setup.cluster.capabilities().server => run.environment.new_app_label(),
         // Nothing is stamped in a directory, and nothing there may differ from run to run.
         None => setup.app.name.clone(),
     }

@@ -46,7 +46,7 @@ pub async fn plan_apply(
         override_ownership: !setup.is_named || options.override_ownership,
         override_allowed_apps: options.override_allowed_apps.clone(),
         default_label_scoping: options.default_label_scoping,
-        nonce: run.surroundings.new_app_label(),
+        nonce: run.environment.new_app_label(),
         tolerate_forbidden,
     };
     run.planning(format!("comparing {} with the cluster", counted(wanted.len(), "object")));

@@ -10,11 +10,11 @@ use super::error::CommandError;
 use super::outcome::End;
 use super::signals::{self, until_stopped};
 use crate::cluster::{Cluster, Notice, Notices};
+use crate::environment::Environment;
 use crate::event::{DiagnosticCode, Event, Events};
 use crate::exit::ExitCode;
 use crate::manifest::InputWarning;
 use crate::stop::Stop;
-use crate::surroundings::Surroundings;
 
 /// Where a run is shown, and who can be asked there.
 pub trait Terminal: Send + Sync {
@@ -50,7 +50,7 @@ pub struct Run {
     /// Where events go.
     pub events: Events,
     /// Clock, ids, host.
-    pub surroundings: Surroundings,
+    pub environment: Environment,
     /// Set by the first signal.
     pub stop: watch::Receiver<Stop>,
     /// Its id.
@@ -66,11 +66,11 @@ impl Run {
     /// Starts a run whose events are shown on a terminal.
     #[must_use]
     pub fn start(events: Events, terminal: Box<dyn Terminal>) -> Self {
-        let surroundings = Surroundings::real();
+        let environment = Environment::real();
         Self {
-            id: surroundings.new_run(),
+            id: environment.new_run(),
             events,
-            surroundings,
+            environment,
             stop: signals::listen(),
             terminal,
             started: Instant::now(),

@@ -114,7 +114,7 @@ impl Writing<'_> {
             accepted: self.report.accepted(),
         };
         let lock = local_lock.take();
-        let opened = Session::open(Arc::clone(&self.setup.cluster), &self.run.surroundings, opening, lock);
+        let opened = Session::open(Arc::clone(&self.setup.cluster), &self.run.environment, opening, lock);
         let session = match until_dismissed(self.run.stop.clone(), FAREWELL, opened).await {
             Ok(opened) => Arc::new(opened?),
             Err(code) => {
@@ -255,7 +255,7 @@ impl Writing<'_> {
     }
 
     fn now(&self) -> String {
-        if self.setup.cluster.capabilities().server { self.run.surroundings.now() } else { String::new() }
+        if self.setup.cluster.capabilities().server { self.run.environment.now() } else { String::new() }
     }
 
     fn summary(&self, plan: &Plan) -> ChangeSummary {

@@ -14,7 +14,7 @@ use super::mark::MARK;
 use crate::app::lease::{Lease, LockLost, Renew, Renewed};
 use crate::app::lock::LockEntry;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
-use crate::surroundings::{Surroundings, boot_clock};
+use crate::environment::{Environment, boot_clock};
 
 /// The Lease of a namespace.
 pub const LEASE: &str = "pushback-experiments";
@@ -84,14 +84,14 @@ impl Locks {
     pub async fn take(
         cluster: &Arc<dyn Cluster>,
         kinds: &Kinds,
-        surroundings: &Surroundings,
+        environment: &Environment,
         run: &str,
         namespaces: &BTreeSet<String>,
         terms: Terms,
     ) -> Result<Self, LockError> {
         let mut locks = Self::none(cluster);
         for namespace in namespaces {
-            if let Err(error) = locks.add(kinds, surroundings, run, namespace, terms).await {
+            if let Err(error) = locks.add(kinds, environment, run, namespace, terms).await {
                 locks.release().await;
                 return Err(error);
             }
@@ -112,7 +112,7 @@ impl Locks {
     pub async fn add(
         &mut self,
         kinds: &Kinds,
-        surroundings: &Surroundings,
+        environment: &Environment,
         run: &str,
         namespace: &str,
         terms: Terms,
@@ -122,7 +122,7 @@ impl Locks {
             error: ClusterError::new(ErrorKind::UnknownKind, "the cluster serves no Lease"),
         })?;
         let address = Address::new(kind, namespace, LEASE).urgent();
-        let held = acquire(&*self.cluster, &address, surroundings, run, terms).await?;
+        let held = acquire(&*self.cluster, &address, environment, run, terms).await?;
         let lease = Arc::new(Lease::taken(held.at, held.entry.lease()));
         let mut renewal = Renewal {
             cluster: Arc::clone(&self.cluster),
@@ -196,12 +196,12 @@ struct Acquired {
 async fn acquire(
     cluster: &dyn Cluster,
     address: &Address,
-    surroundings: &Surroundings,
+    environment: &Environment,
     run: &str,
     terms: Terms,
 ) -> Result<Acquired, LockError> {
     let failed = |error| LockError::Cluster { namespace: address.namespace.clone(), error };
-    let entry = LockEntry::new(surroundings, run, terms.lease);
+    let entry = LockEntry::new(environment, run, terms.lease);
     let started = boot_clock();
     let mut seen: Option<(Value, Duration)> = None;
     loop {
@@ -219,7 +219,7 @@ async fn acquire(
                 // Whoever wrote something else there meant to hold it for ever, or by accident: the same lease as ours.
                 let lease = holder.as_ref().map_or(terms.lease, LockEntry::lease);
                 let is_free =
-                    holder.as_ref().is_some_and(|holder| holder.run == run || holder.holder_is_gone(surroundings))
+                    holder.as_ref().is_some_and(|holder| holder.run == run || holder.holder_is_gone(environment))
                         || now.saturating_sub(unchanged_since) >= lease;
                 if !is_free {
                     if now.saturating_sub(started) >= terms.patience {
@@ -257,12 +257,12 @@ async fn acquire(
 pub async fn orphaned(
     cluster: &dyn Cluster,
     kinds: &Kinds,
-    surroundings: &Surroundings,
+    environment: &Environment,
     namespaces: Option<&[String]>,
 ) -> Result<BTreeSet<String>, ClusterError> {
     let Some(kind) = kinds.preferred("coordination.k8s.io", "Lease") else { return Ok(BTreeSet::new()) };
     let leases = marked(cluster, kind, namespaces, IS_LOCK).await?;
-    let is_orphaned = |lease: &Value| holder(lease).is_some_and(|holder| holder.holder_is_gone(surroundings));
+    let is_orphaned = |lease: &Value| holder(lease).is_some_and(|holder| holder.holder_is_gone(environment));
     Ok(leases.iter().filter(|lease| is_orphaned(lease)).map(|lease| lease.namespace().to_owned()).collect())
 }
 

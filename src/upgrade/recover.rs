@@ -13,7 +13,7 @@ use super::lock::{LockError, Locks, Terms, orphaned};
 use super::mark::MARK;
 use super::revert::{Asked, Reverted, revert};
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds};
-use crate::surroundings::Surroundings;
+use crate::environment::Environment;
 
 /// Kinds of which experiments create objects.
 const CREATED: [(&str, &str, &str); 2] = [("networking.k8s.io", "v1", "NetworkPolicy"), ("", "v1", "ResourceQuota")];
@@ -87,7 +87,7 @@ impl Left {
 pub async fn look(
     cluster: &dyn Cluster,
     kinds: &Kinds,
-    surroundings: &Surroundings,
+    environment: &Environment,
     namespaces: Option<&[String]>,
 ) -> Result<Left, ClusterError> {
     // Objects first: a live run's journal is there before its object, and goes after it.
@@ -97,7 +97,7 @@ pub async fn look(
         let objects = marked(cluster, kind, namespaces, IS_OBJECT).await?;
         created.extend(objects.into_iter().map(|object| (Arc::clone(kind), object)));
     }
-    let locked = orphaned(cluster, kinds, surroundings, namespaces).await?;
+    let locked = orphaned(cluster, kinds, environment, namespaces).await?;
     Ok(Left { found: find(cluster, kinds, namespaces).await?, created, locked })
 }
 
@@ -119,7 +119,7 @@ pub struct Recovered {
 /// [`LockError::Held`] by a run that is alive.
 pub async fn recover(
     cluster: &Arc<dyn Cluster>,
-    surroundings: &Surroundings,
+    environment: &Environment,
     run: &str,
     namespaces: &BTreeSet<String>,
     terms: Terms,
@@ -128,10 +128,10 @@ pub async fn recover(
     let failed =
         |error| LockError::Cluster { namespace: namespaces.iter().cloned().collect::<Vec<_>>().join(", "), error };
     let kinds = cluster.kinds().await.map_err(failed)?;
-    let locks = Locks::take(cluster, &kinds, surroundings, run, namespaces, terms).await?;
+    let locks = Locks::take(cluster, &kinds, environment, run, namespaces, terms).await?;
     let names: Vec<String> = namespaces.iter().cloned().collect();
     // Anew: a run that was alive may have ended since.
-    let recovered = match look(&**cluster, &kinds, surroundings, Some(&names)).await {
+    let recovered = match look(&**cluster, &kinds, environment, Some(&names)).await {
         Ok(left) => Ok(take_back(&**cluster, &kinds, &left, accept).await),
         Err(error) => Err(failed(error)),
     };

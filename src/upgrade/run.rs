@@ -21,8 +21,8 @@ use super::probe::{self, SLOW_SECONDS};
 use super::revert::{Asked, Reverted, revert};
 use super::steady::{self, POLL, all_pass};
 use crate::cluster::{Cluster, ClusterError, ErrorKind, Kinds, ListQuery, list_all};
+use crate::environment::Environment;
 use crate::stop::Stop;
-use crate::surroundings::Surroundings;
 
 /// How long the steady state is waited for where an experiment does not say.
 const SETTLE: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ pub struct Runner<'a> {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
     /// Clock and names.
-    pub surroundings: &'a Surroundings,
+    pub environment: &'a Environment,
     /// Id of the run.
     pub run: &'a str,
     /// How far the user lets it go.
@@ -135,7 +135,7 @@ impl Runner<'_> {
         }
         let steps = begun.planned.steps.clone();
         let kind = experiment.injection.kind.name();
-        let journal = Journal::new(self.run, &experiment.name, kind, &self.surroundings.now(), steps);
+        let journal = Journal::new(self.run, &experiment.name, kind, &self.environment.now(), steps);
         let written = match Draft::new(&kinds, experiment.injection_namespace(), &id, journal) {
             Ok(draft) => draft.write(&*self.cluster).await,
             Err(error) => Err(error),

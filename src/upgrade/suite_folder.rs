@@ -32,7 +32,7 @@ pub enum SuiteError {
         what: &'static str,
     },
     /// The file system's error.
-    #[error("cannot write {path}: {reason}", path = path.display(), reason = crate::surroundings::reason(source))]
+    #[error("cannot write {path}: {reason}", path = path.display(), reason = crate::environment::reason(source))]
     Write {
         /// The file or folder.
         path: PathBuf,

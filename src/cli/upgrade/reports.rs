@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::arguments::Place;
 use super::ended::not_written;
+use crate::environment::reason;
 use crate::path_safety::check_folder;
 use crate::report::check::file::{ReportSpec, is_standard_output, write_text};
 use crate::report::check::formats as check_formats;
@@ -13,7 +14,6 @@ use crate::report::release::experiments_text::{RUN_FORMATS, RunFormat};
 use crate::report::release::formats::{self, Format};
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::ExperimentReports;
-use crate::surroundings::reason;
 use crate::upgrade::outcome::RunReport;
 
 /// The reports of a run.

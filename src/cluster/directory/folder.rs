@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::layout::RECORDS;
 use crate::cluster::{ClusterError, ErrorKind};
+use crate::environment::reason;
 use crate::manifest::files::{SourceFile, check_size, is_manifest, shown};
-use crate::surroundings::reason;
 
 /// A folder that is read and written.
 #[derive(Debug)]

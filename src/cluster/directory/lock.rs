@@ -9,9 +9,9 @@ use sha2::{Digest, Sha256};
 
 use super::layout::hex;
 use crate::cluster::{ClusterError, ErrorKind};
+use crate::environment::{Environment, wall_clock};
 use crate::manifest::files::shown;
 use crate::path_safety::check_private;
-use crate::surroundings::{Surroundings, wall_clock};
 
 /// Held until dropped.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ fn lock_directories() -> Vec<PathBuf> {
 
 /// `process 4711 on build-1 since 2026-11-21T09:26:10Z`.
 fn holder_text() -> String {
-    let Surroundings { host, process, .. } = Surroundings::real();
+    let Environment { host, process, .. } = Environment::real();
     let since = wall_clock().round(jiff::Unit::Second).unwrap_or_else(|_| wall_clock());
     format!("process {process} on {host} since {since}\n")
 }

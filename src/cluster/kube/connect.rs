@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::limit::Concurrency;
 use super::retry::RetryLimits;
-use crate::surroundings::wall_clock;
+use crate::environment::wall_clock;
 
 /// Where the cluster is, as whom to speak to it, and how patiently.
 #[derive(Clone)]

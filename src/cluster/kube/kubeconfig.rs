@@ -15,8 +15,8 @@ use super::connect::ConnectOptions;
 use super::exec::Plugin;
 use super::proxy;
 use crate::cluster::{ClusterError, ErrorKind};
+use crate::environment::reason;
 use crate::redact::Secrets;
-use crate::surroundings::reason;
 
 /// The largest kubeconfig that is read; those of fleets with certificates for hundreds of clusters stay below it.
 const LONGEST_KUBECONFIG: u64 = 16 << 20;

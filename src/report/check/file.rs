@@ -31,7 +31,7 @@ pub enum ReportError {
     #[error("unknown report format `{0}`; known: {known}", known = formats::words().join(", "))]
     UnknownFormat(String),
     /// The file cannot be written.
-    #[error("cannot write report {path}: {reason}", path = path.display(), reason = crate::surroundings::reason(source))]
+    #[error("cannot write report {path}: {reason}", path = path.display(), reason = crate::environment::reason(source))]
     Write {
         /// The file.
         path: PathBuf,

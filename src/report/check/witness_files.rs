@@ -18,7 +18,7 @@ const PART: usize = 60;
 
 /// Why witnesses cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write witness {path}: {reason}", path = path.display(), reason = crate::surroundings::reason(source))]
+#[error("cannot write witness {path}: {reason}", path = path.display(), reason = crate::environment::reason(source))]
 pub struct WitnessError {
     path: PathBuf,
     source: io::Error,

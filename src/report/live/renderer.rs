@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use crate::environment::wall_clock;
 use crate::event::Event;
-use crate::surroundings::wall_clock;
 
 /// A point in time, on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -262,7 +262,7 @@ impl Executing<'_> {
         namespaces: &BTreeSet<String>,
         locks: &mut Locks,
     ) -> Result<BTreeSet<String>, CommandError> {
-        let (around, id, terms) = (&self.run.surroundings, &self.run.id, self.options.terms);
+        let (around, id, terms) = (&self.run.environment, &self.run.id, self.options.terms);
         let mut missing = BTreeSet::new();
         for namespace in namespaces {
             match locks.add(kinds, around, id, namespace, terms).await {
@@ -297,7 +297,7 @@ impl Executing<'_> {
     async fn require_nothing_left(&self, namespaces: &BTreeSet<String>) -> Result<(), CommandError> {
         let kinds = self.cluster.kinds().await?;
         let names: Vec<String> = namespaces.iter().cloned().collect();
-        let left = recover::look(&*self.cluster, &kinds, &self.run.surroundings, Some(&names)).await?;
+        let left = recover::look(&*self.cluster, &kinds, &self.run.environment, Some(&names)).await?;
         if left.is_empty() {
             return Ok(());
         }
@@ -308,7 +308,7 @@ impl Executing<'_> {
     fn runner<'r>(&'r self, locks: &'r Locks, tell: &'r (dyn Fn(String) + Send + Sync)) -> Runner<'r> {
         Runner {
             cluster: Arc::clone(&self.cluster),
-            surroundings: &self.run.surroundings,
+            environment: &self.run.environment,
             run: &self.run.id,
             site: &self.options.site,
             locks,
@@ -386,7 +386,7 @@ impl Executing<'_> {
     async fn lock_new(&self, locks: &mut Locks, missing: &BTreeSet<String>) -> BTreeMap<String, String> {
         let mut unlocked = BTreeMap::new();
         for namespace in missing {
-            let (around, id, terms) = (&self.run.surroundings, &self.run.id, self.options.terms);
+            let (around, id, terms) = (&self.run.environment, &self.run.id, self.options.terms);
             let locked = match self.cluster.kinds().await {
                 Ok(kinds) => locks.add(&kinds, around, id, namespace, terms).await,
                 Err(error) => Err(LockError::Cluster { namespace: namespace.clone(), error }),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::require_server;
 use crate::cluster::{Cluster, ErrorKind};
+use crate::environment::Environment;
 use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::run::Run;
@@ -11,7 +12,6 @@ use crate::run::connect::{ClusterOptions, connect};
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::signals::until_stopped;
-use crate::surroundings::Surroundings;
 use crate::upgrade::lock::Terms;
 use crate::upgrade::recover::{self, Left, Recovered};
 
@@ -44,7 +44,7 @@ impl Recover {
         let cluster = until_stopped(stop.clone(), connecting).await?.cluster;
         run.uses(&cluster);
         require_server(&*cluster)?;
-        let left = until_stopped(stop, look(&*cluster, &run.surroundings, &self.namespaces)).await?;
+        let left = until_stopped(stop, look(&*cluster, &run.environment, &self.namespaces)).await?;
         if left.is_empty() {
             return Ok(None);
         }
@@ -53,7 +53,7 @@ impl Recover {
         }
         run.confirm("Take this back?").await?;
         let namespaces: BTreeSet<String> = left.namespaces();
-        let (around, accept) = (&run.surroundings, self.accept_changed);
+        let (around, accept) = (&run.environment, self.accept_changed);
         Ok(Some(recover::recover(&cluster, around, &run.id, &namespaces, self.terms, accept).await?))
     }
 
@@ -77,10 +77,10 @@ impl Recover {
     }
 }
 
-async fn look(cluster: &dyn Cluster, surroundings: &Surroundings, namespaces: &[String]) -> Result<Left, CommandError> {
+async fn look(cluster: &dyn Cluster, environment: &Environment, namespaces: &[String]) -> Result<Left, CommandError> {
     let kinds = cluster.kinds().await?;
     let namespaces = Some(namespaces).filter(|namespaces| !namespaces.is_empty());
-    recover::look(cluster, &kinds, surroundings, namespaces).await.map_err(|error| {
+    recover::look(cluster, &kinds, environment, namespaces).await.map_err(|error| {
         let forbidden = error.kind == ErrorKind::Forbidden && namespaces.is_none();
         let converted = CommandError::from(error);
         if forbidden {

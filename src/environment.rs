@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The run's view of the world around it. Tests build their own.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct Environment {
     /// Host name.
     pub host: String,
     /// Changes with every boot, and between process id namespaces; empty where the platform does not tell.
@@ -24,7 +24,7 @@ enum Ids {
     Fixed(u64),
 }
 
-impl Surroundings {
+impl Environment {
     /// The real ones.
     #[must_use]
     pub fn real() -> Self {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn run_ids_are_names_that_kubernetes_accepts() {
-        let run = Surroundings::real().new_run();
+        let run = Environment::real().new_run();
         assert_eq!(run.len(), 8);
         assert!(run.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));
     }
