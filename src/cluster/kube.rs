@@ -3,6 +3,7 @@
 
 mod connect;
 mod contact;
+mod credentials;
 mod discovery;
 mod error;
 mod exec;
@@ -15,7 +16,6 @@ mod place;
 mod proxy;
 mod request;
 mod retry;
-mod session;
 mod transport;
 mod watch;
 
@@ -37,11 +37,11 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, OnceCell};
 
 pub use self::connect::{Announce, ConnectOptions};
+use self::credentials::Authenticator;
 pub use self::limit::Concurrency;
 use self::place::Place;
 use self::request::Call;
 pub use self::retry::RetryLimits;
-use self::session::Session;
 use self::transport::{Answer, Server, Transport};
 use super::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
@@ -103,8 +103,9 @@ impl KubeCluster {
         let server = server.trim_end_matches('/').to_owned();
         let description = format!("{} ({server})", target.context);
         let default_namespace = target.config.default_namespace.clone();
-        let session = Session::open(target.config, target.plugin, options.now, announce).await?;
-        let transport = Transport::new(session, Server { address: server, place }, target.secrets, options, notices);
+        let authenticator = Authenticator::open(target.config, target.plugin, options.now, announce).await?;
+        let transport =
+            Transport::new(authenticator, Server { address: server, place }, target.secrets, options, notices);
         Ok(Self::new(description, default_namespace, transport))
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tower::BoxError;
 
-use super::session::Session;
+use super::credentials::Authenticator;
 use super::transport::{Server, Transport};
 use super::{ConnectOptions, KubeCluster};
 use crate::cluster::{Kind, Notice};
@@ -112,9 +112,9 @@ impl Fake {
             }
         });
         let (sender, notices) = unbounded_channel();
-        let session = Session::plain(Client::new(service, "default"));
+        let authenticator = Authenticator::plain(Client::new(service, "default"));
         let server = Server { address: "https://test:6443".to_owned(), place: None };
-        let transport = Transport::new(session, server, Secrets::default(), options, Some(sender));
+        let transport = Transport::new(authenticator, server, Secrets::default(), options, Some(sender));
         let cluster = KubeCluster::new("test (https://test:6443)".to_owned(), "default".to_owned(), transport);
         Self { cluster, notices, asked }
     }

@@ -14,12 +14,12 @@ use tokio::time::Instant;
 
 use super::connect::ConnectOptions;
 use super::contact::Contact;
+use super::credentials::{Authenticator, Credentials};
 use super::error::{self, ReadBodyError};
 use super::limit::{Limit, Permit, TurnedAway};
 use super::place::Place;
 use super::request::Call;
 use super::retry::{self, Failure, Jitter, Processed, Progress, RetryLimits};
-use super::session::{Session, Ticket};
 use crate::cluster::{ClusterError, ErrorKind, Notice, Notices};
 use crate::redact::Secrets;
 
@@ -50,7 +50,7 @@ pub(super) struct Server {
 /// The way to one server.
 #[derive(Debug)]
 pub(super) struct Transport {
-    session: Session,
+    authenticator: Authenticator,
     server: Server,
     /// The credentials of the kubeconfig.
     secrets: Secrets,
@@ -97,14 +97,14 @@ type Received<B> = (u16, HeaderMap, B);
 
 impl Transport {
     pub(super) fn new(
-        session: Session,
+        authenticator: Authenticator,
         server: Server,
         secrets: Secrets,
         options: &ConnectOptions,
         notices: Option<Notices>,
     ) -> Self {
         Self {
-            session,
+            authenticator,
             server,
             secrets,
             request_timeout: options.request_timeout,
@@ -200,14 +200,14 @@ impl Transport {
                     Err(TurnedAway) => return Err(ended(turned_away(), lost)),
                 }
             }
-            let ticket = self.session.ticket().await.map_err(|error| ended(error, lost))?;
+            let credentials = self.authenticator.credentials().await.map_err(|error| ended(error, lost))?;
             let mut spent = Duration::ZERO;
-            let failure = match self.attempt(call, &ticket, &read, &mut place, &mut spent).await {
+            let failure = match self.attempt(call, &credentials, &read, &mut place, &mut spent).await {
                 Ok((status, headers, body)) => {
                     return Ok(Answer {
                         status,
                         body,
-                        warnings: self.warnings(call, &ticket, &headers),
+                        warnings: self.warnings(call, &credentials, &headers),
                         date: header(&headers, &DATE).and_then(retry::http_date),
                         lost_before: lost,
                         elapsed: elapsed + spent,
@@ -218,7 +218,7 @@ impl Transport {
             elapsed += spent;
             if failure.error.kind == ErrorKind::Unauthorized && !renewed {
                 renewed = true;
-                if self.session.renew(&ticket).await.map_err(|error| ended(error, lost))? {
+                if self.authenticator.renew(&credentials).await.map_err(|error| ended(error, lost))? {
                     continue;
                 }
             }
@@ -261,17 +261,17 @@ impl Transport {
     async fn attempt<B>(
         &self,
         call: &Call,
-        ticket: &Ticket,
+        credentials: &Credentials,
         read: &impl AsyncFn(Response<Body>, usize) -> Result<Received<B>, ReadBodyError>,
         place: &mut Option<Permit>,
         spent: &mut Duration,
     ) -> Result<Received<B>, Failure> {
-        let request = self.request(call, ticket)?;
+        let request = self.request(call, credentials)?;
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(call.counter.clone()).or_default() += 1;
         let began = Instant::now();
         let timeout = self.request_timeout.saturating_mul(call.patience);
         let exchange = async {
-            let response = ticket.client.send(request).await.map_err(ReadBodyError::Broken)?;
+            let response = credentials.client.send(request).await.map_err(ReadBodyError::Broken)?;
             self.contact.answered();
             if response.status().is_success() {
                 return read(response, call.longest).await.map(Ok);
@@ -279,13 +279,13 @@ impl Transport {
             let (parts, body) = response.into_parts();
             // A refusal that cannot be read is still a refusal.
             let body = error::read_body(body, LONGEST_REFUSAL).await.unwrap_or_default();
-            Ok(Err(self.refused(call, ticket, parts.status.as_u16(), &parts.headers, &body)))
+            Ok(Err(self.refused(call, credentials, parts.status.as_u16(), &parts.headers, &body)))
         };
         let outcome = tokio::time::timeout(timeout, exchange).await;
         *spent = began.elapsed();
         let result = match outcome {
             Ok(Ok(answer)) => answer,
-            Ok(Err(ReadBodyError::Broken(error))) => Err(self.broken(&error, ticket)),
+            Ok(Err(ReadBodyError::Broken(error))) => Err(self.broken(&error, credentials)),
             // Half an answer is as good as none. One that makes no sense will make none the next time either, but a
             // write may well have had its effect.
             Ok(Err(ReadBodyError::Nonsense(error))) => Err(Failure {
@@ -318,7 +318,7 @@ impl Transport {
         result
     }
 
-    fn request(&self, call: &Call, ticket: &Ticket) -> Result<Request<Body>, Failure> {
+    fn request(&self, call: &Call, credentials: &Credentials) -> Result<Request<Body>, Failure> {
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(&call.path_and_query)
@@ -329,15 +329,15 @@ impl Transport {
         if !call.body.is_empty() {
             request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(call.content_type));
         }
-        if let Some(authorization) = &ticket.authorization {
+        if let Some(authorization) = &credentials.authorization {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
         }
         Ok(request)
     }
 
-    fn refused(&self, call: &Call, ticket: &Ticket, code: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
+    fn refused(&self, call: &Call, credentials: &Credentials, code: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
         let audit_id = headers.get("audit-id").and_then(|value| value.to_str().ok());
-        let mut refusal = error::refusal(code, body, audit_id, &call.secrets().and(&self.credentials(ticket)));
+        let mut refusal = error::refusal(code, body, audit_id, &call.secrets().and(&self.secrets_of(credentials)));
         let told_to_wait = header(headers, &RETRY_AFTER)
             .and_then(|value| retry::retry_after(value, header(headers, &DATE), (self.now)()))
             .or(refusal.retry_after_seconds.map(Duration::from_secs));
@@ -360,17 +360,17 @@ impl Transport {
     }
 
     /// Servers that are there to be looked into, and some proxies, show the headers that they got.
-    fn credentials(&self, ticket: &Ticket) -> Secrets {
-        let of_plugin = ticket.authorization.as_ref().and_then(|header| header.to_str().ok());
+    fn secrets_of(&self, credentials: &Credentials) -> Secrets {
+        let of_plugin = credentials.authorization.as_ref().and_then(|header| header.to_str().ok());
         let token: Vec<String> =
             of_plugin.map(|header| header.trim_start_matches("Bearer ").to_owned()).into_iter().collect();
         Secrets::of_credentials(&token).and(&self.secrets)
     }
 
-    fn broken(&self, error: &kube::Error, ticket: &Ticket) -> Failure {
+    fn broken(&self, error: &kube::Error, credentials: &Credentials) -> Failure {
         let mut broken = error::broken(error, &self.server.address);
-        let credentials = self.credentials(ticket);
-        broken.error.rewrite(|text| credentials.mask(text));
+        let secrets = self.secrets_of(credentials);
+        broken.error.rewrite(|text| secrets.mask(text));
         let processed = if broken.permanent {
             Processed::Judged
         } else if broken.before_sending {
@@ -381,11 +381,11 @@ impl Transport {
         Failure { error: broken.error, processed, retry_after: None }
     }
 
-    fn warnings(&self, call: &Call, ticket: &Ticket, headers: &HeaderMap) -> Vec<String> {
+    fn warnings(&self, call: &Call, credentials: &Credentials, headers: &HeaderMap) -> Vec<String> {
         if !headers.contains_key(WARNING) {
             return Vec::new();
         }
-        let secrets = call.secrets().and(&self.credentials(ticket));
+        let secrets = call.secrets().and(&self.secrets_of(credentials));
         headers
             .get_all(WARNING)
             .iter()

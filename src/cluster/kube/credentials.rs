@@ -14,8 +14,8 @@ use crate::cluster::ClusterError;
 /// Credentials that end within this many seconds are not used for a new request.
 const RENEW_BEFORE: i64 = 30;
 
-/// The client of a run.
-pub(super) struct Session {
+/// The client of a run, and how it says who we are.
+pub(super) struct Authenticator {
     plugin: Option<Plugin>,
     state: Mutex<State>,
 }
@@ -35,13 +35,13 @@ struct State {
 }
 
 /// What one attempt is sent with.
-pub(super) struct Ticket {
+pub(super) struct Credentials {
     pub(super) client: Client,
     pub(super) authorization: Option<HeaderValue>,
     generation: u64,
 }
 
-impl Session {
+impl Authenticator {
     /// A client that knows its credentials by itself.
     pub(super) fn plain(client: Client) -> Self {
         Self { plugin: None, state: Mutex::new(State { client, authorization: None, expires: None, generation: 0 }) }
@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// Client and credentials for the next attempt.
-    pub(super) async fn ticket(&self) -> Result<Ticket, ClusterError> {
+    pub(super) async fn credentials(&self) -> Result<Credentials, ClusterError> {
         let mut state = self.state.lock().await;
         if let (Some(plugin), Some(expires)) = (&self.plugin, state.expires) {
             let left = expires.duration_since((plugin.now)()).as_secs();
@@ -78,15 +78,15 @@ impl Session {
                 }
             }
         }
-        Ok(Ticket {
+        Ok(Credentials {
             client: state.client.clone(),
             authorization: state.authorization.clone(),
             generation: state.generation,
         })
     }
 
-    /// After a 401: whether there are other credentials now than those of the ticket.
-    pub(super) async fn renew(&self, refused: &Ticket) -> Result<bool, ClusterError> {
+    /// After a 401: whether there are other credentials now than those that were refused.
+    pub(super) async fn renew(&self, refused: &Credentials) -> Result<bool, ClusterError> {
         let Some(plugin) = &self.plugin else { return Ok(false) };
         let mut state = self.state.lock().await;
         if state.generation == refused.generation {
@@ -109,8 +109,8 @@ impl Plugin {
     }
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("plugin", &self.plugin.is_some()).finish_non_exhaustive()
+        f.debug_struct("Authenticator").field("plugin", &self.plugin.is_some()).finish_non_exhaustive()
     }
 }
