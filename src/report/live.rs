@@ -2,7 +2,7 @@
 
 pub mod end_text;
 pub mod json;
-pub mod moving;
+pub mod live_area;
 pub mod options;
 pub mod plain;
 pub mod plan_text;

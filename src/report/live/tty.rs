@@ -7,7 +7,7 @@ use std::time::Duration;
 use pushback_preflight::ObjectRef;
 
 use super::end_text::{end_text, reasons_text};
-use super::moving::{Moving, MovingRow, Picture};
+use super::live_area::{LiveArea, LiveRow, Picture};
 use super::options::RenderOptions;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
@@ -39,7 +39,7 @@ pub struct TtyRenderer {
     options: RenderOptions,
     output: Output,
     progress: Progress,
-    moving: Moving,
+    live_area: LiveArea,
     /// Lines that stay, kept back until the next painting.
     pending: String,
     /// When planning, or the first write, started; `None` where nothing may move.
@@ -52,7 +52,7 @@ impl TtyRenderer {
     #[must_use]
     pub fn new(options: RenderOptions, output: Output) -> Self {
         Self {
-            moving: Moving::new(options.theme),
+            live_area: LiveArea::new(options.theme),
             options,
             output,
             progress: Progress::default(),
@@ -68,7 +68,7 @@ impl TtyRenderer {
 
     /// Writes lines that stay: at once where nothing moves, or else with the next painting.
     fn stay(&mut self, text: &str) {
-        if self.moving.is_shown() {
+        if self.live_area.is_shown() {
             self.pending += text;
         } else {
             self.output.progress(text);
@@ -77,7 +77,7 @@ impl TtyRenderer {
 
     /// Takes what moves off the screen and writes what was kept back.
     fn settle(&mut self) {
-        let text = self.moving.hide(self.size()) + &std::mem::take(&mut self.pending);
+        let text = self.live_area.hide(self.size()) + &std::mem::take(&mut self.pending);
         self.output.progress(&text);
     }
 
@@ -96,14 +96,14 @@ impl TtyRenderer {
         let Some(since) = self.moving_since else { return };
         let appears_after = if self.progress.planning.is_empty() { APPEARS_AFTER } else { PLANNING_APPEARS_AFTER };
         if now.elapsed.saturating_sub(since) < appears_after
-            || (self.moving.is_shown() && now.elapsed.saturating_sub(self.painted_at) < REPAINT_EVERY)
+            || (self.live_area.is_shown() && now.elapsed.saturating_sub(self.painted_at) < REPAINT_EVERY)
         {
             return;
         }
         self.painted_at = now.elapsed;
         let picture = self.picture(now);
         let above = std::mem::take(&mut self.pending);
-        let text = self.moving.paint(&picture, &above, self.size());
+        let text = self.live_area.paint(&picture, &above, self.size());
         self.output.progress(&text);
     }
 
@@ -122,10 +122,10 @@ impl TtyRenderer {
             .into_iter()
             .filter(|row| matches!(row.phase, Phase::Waiting { .. }) || row.age(now) >= SLOW_WRITE)
             .collect();
-        let mut shown: Vec<MovingRow> = chosen(&rows).into_iter().map(|row| self.moving_row(row, now)).collect();
+        let mut shown: Vec<LiveRow> = chosen(&rows).into_iter().map(|row| self.live_row(row, now)).collect();
         if rows.len() > shown.len() {
             let more = format!("{} and {} more", theme.ellipsis(), rows.len() - shown.len());
-            shown.push(MovingRow { spinner: None, text: theme.paint(Role::Quiet, &more) });
+            shown.push(LiveRow { spinner: None, text: theme.paint(Role::Quiet, &more) });
         }
         let waiting = match progress.waiting() {
             0 => String::new(),
@@ -157,7 +157,7 @@ impl TtyRenderer {
         }
     }
 
-    fn moving_row(&self, row: &Row, now: Moment) -> MovingRow {
+    fn live_row(&self, row: &Row, now: Moment) -> LiveRow {
         let age = stopwatch(row.age(now));
         let (role, text) = match &row.phase {
             Phase::Writing(operation) => {
@@ -169,7 +169,7 @@ impl TtyRenderer {
                 (Role::Pointer, format!("{words}\n{}", reasons_text(reasons, self.options.theme)))
             }
         };
-        MovingRow { spinner: Some(role), text: text.trim_end().to_owned() }
+        LiveRow { spinner: Some(role), text: text.trim_end().to_owned() }
     }
 
     /// `updated    Secret  shop/web-tls  0.1s  message`.
@@ -448,9 +448,9 @@ mod tests {
         assert!(!captured.progress().contains('\u{1b}'));
         renderer.event(&change_start(&object("", "Secret", "a"), Operation::Create), at(101));
         renderer.tick(at_millis(101_249));
-        assert!(!renderer.moving.is_shown());
+        assert!(!renderer.live_area.is_shown());
         renderer.tick(at_millis(101_250));
-        assert!(renderer.moving.is_shown());
+        assert!(renderer.live_area.is_shown());
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The part of a terminal that moves: a header, and a row with a spinner for each thing that takes time, drawn below
-//! everything that stays. The drawing is indicatif's; stream, clock, size and colours are this room's own.
+//! The live area, the part of a terminal that is redrawn: a header, and a row with a spinner for each thing that takes
+//! time, drawn below everything that stays. The drawing is indicatif's; stream, clock, size and colours are this room's
+//! own.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, io};
@@ -24,36 +25,37 @@ pub struct Picture {
     /// Behind the bar.
     pub tail: String,
     /// Rows below the header.
-    pub rows: Vec<MovingRow>,
+    pub rows: Vec<LiveRow>,
 }
 
 /// A row. What is handed in is safe to print already.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MovingRow {
+pub struct LiveRow {
     /// Dress of the spinner; `None` where there is none.
     pub spinner: Option<Role>,
     /// The line behind the spinner, and lines below it.
     pub text: String,
 }
 
-/// The moving part. Every function answers with what has to be written to the terminal.
-pub struct Moving {
+/// The live area: the part of the terminal that is redrawn. Every function answers with what has to be written to the
+/// terminal.
+pub struct LiveArea {
     bars: MultiProgress,
     canvas: Canvas,
     theme: Theme,
     header: Option<(ProgressBar, bool)>,
-    rows: Vec<(ProgressBar, MovingRow)>,
+    rows: Vec<(ProgressBar, LiveRow)>,
     /// Lines that are on the screen.
     drawn: usize,
 }
 
-impl fmt::Debug for Moving {
+impl fmt::Debug for LiveArea {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Moving").field("drawn", &self.drawn).finish_non_exhaustive()
+        f.debug_struct("LiveArea").field("drawn", &self.drawn).finish_non_exhaustive()
     }
 }
 
-impl Moving {
+impl LiveArea {
     /// Nothing is shown yet.
     #[must_use]
     pub fn new(theme: Theme) -> Self {
@@ -160,7 +162,7 @@ impl Moving {
         header.tick();
     }
 
-    fn paint_rows(&mut self, rows: &[&MovingRow], width: usize) {
+    fn paint_rows(&mut self, rows: &[&LiveRow], width: usize) {
         while self.rows.len() > rows.len() {
             if let Some((bar, _)) = self.rows.pop() {
                 self.bars.remove(&bar);
@@ -171,7 +173,7 @@ impl Moving {
             if place == self.rows.len() {
                 let bar = self.bars.add(ProgressBar::new_spinner());
                 bar.set_style(spinner_style(self.theme, "  ", row.spinner));
-                self.rows.push((bar, MovingRow { spinner: row.spinner, text: String::new() }));
+                self.rows.push((bar, LiveRow { spinner: row.spinner, text: String::new() }));
             }
             let (bar, shown) = &mut self.rows[place];
             if shown.spinner != row.spinner {
