@@ -44,7 +44,7 @@ const GONE_POLL: Duration = Duration::from_millis(250);
 const MOMENT: Duration = Duration::from_secs(60);
 
 /// What gives up by itself when time is up has more to say than that, and gets the time to say it.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// What a write came to.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Writer {
             let address = Address::new(Arc::clone(&kind), &object.namespace, &object.name);
             let deadline = started + self.timeout;
             // The cluster repeats a request for as long as it sees fit, and knows nothing of this time.
-            let failure = match timeout_at(deadline + LAST_WORDS, self.once(planned, &address, deadline)).await {
+            let failure = match timeout_at(deadline + GRACE_PERIOD, self.once(planned, &address, deadline)).await {
                 Ok(Ok(done)) => return Ok(done),
                 Ok(Err(failure)) => failure,
                 Err(_) => {

@@ -27,7 +27,7 @@ use crate::plan::{Plan, entry};
 use crate::stop::Stop;
 
 /// How long the cluster gets to take the record after the user said stop.
-const FAREWELL: Duration = Duration::from_secs(5);
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// How writing ended.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl Writing<'_> {
         };
         let lock = local_lock.take();
         let opened = Session::open(Arc::clone(&self.setup.cluster), &self.run.environment, opening, lock);
-        let session = match until_dismissed(self.run.stop.clone(), FAREWELL, opened).await {
+        let session = match until_dismissed(self.run.stop.clone(), GRACE_PERIOD, opened).await {
             Ok(opened) => Arc::new(opened?),
             Err(code) => {
                 self.run.warn("record", "the cluster does not answer; if it has given this run the lock, that expires");
@@ -125,7 +125,7 @@ impl Writing<'_> {
         let summary = self.summary(plan);
         // The record knows of the run already; its history need not be waited for.
         let engine = self.engine(plan, Some(Arc::clone(&session)));
-        let started = until_dismissed(self.run.stop.clone(), FAREWELL, self.start_history(plan, &summary));
+        let started = until_dismissed(self.run.stop.clone(), GRACE_PERIOD, self.start_history(plan, &summary));
         let (history, outcome) = futures::join!(started, engine);
         let history = history.unwrap_or_default();
         let succeeded = outcome.progress.iter().all(|progress| matches!(progress, Progress::Done | Progress::Going));
@@ -133,7 +133,7 @@ impl Writing<'_> {
         let finishing = self.finish(plan, session, union, &outcome, history.as_deref(), summary);
         if outcome.stop == Stop::No {
             finishing.await;
-        } else if tokio::time::timeout(FAREWELL, finishing).await.is_err() {
+        } else if tokio::time::timeout(GRACE_PERIOD, finishing).await.is_err() {
             self.run
                 .warn("record", "the cluster does not answer, so the app's lock is not released: it expires by itself");
         }
