@@ -59,13 +59,13 @@ pub struct Options {
 
 /// One object.
 #[derive(Debug)]
-struct Node {
+struct ObjectState {
     progress: Progress,
     /// Last known state of the object.
     object: Option<Arc<Value>>,
 }
 
-impl Node {
+impl ObjectState {
     fn waiting(&self) -> Option<&Waiting> {
         match &self.progress {
             Progress::Waiting(waiting) => Some(waiting),
@@ -135,7 +135,7 @@ pub struct Engine<'a> {
     events: Events,
     /// Whether something on the other side makes objects ready, or takes its time to delete them.
     server: bool,
-    nodes: Vec<Node>,
+    nodes: Vec<ObjectState>,
     by_key: BTreeMap<ObjectKey, usize>,
     /// Those that are waited for.
     by_uid: BTreeMap<String, usize>,
@@ -168,7 +168,7 @@ impl<'a> Engine<'a> {
         events: Events,
     ) -> Self {
         let selector = format!("{APP_LABEL}={}", plan.label_value);
-        let node = |planned: &Planned| Node { progress: Progress::Pending, object: planned.change.live.clone() };
+        let node = |planned: &Planned| ObjectState { progress: Progress::Pending, object: planned.change.live.clone() };
         let by_key =
             plan.objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
         let (give_up, gave_up) = watch::channel(false);
@@ -282,7 +282,7 @@ impl<'a> Engine<'a> {
             let planned = &self.plan.objects[node];
             if planned.change.operation == Operation::Noop {
                 self.wait_for(node, 0);
-                self.judge(node);
+                self.update_readiness(node);
                 continue;
             }
             self.nodes[node].progress = Progress::Writing(Writing { started: Instant::now(), heard: Heard::default() });
@@ -341,9 +341,9 @@ impl<'a> Engine<'a> {
         self.wait_for(node, generation);
         if is_going {
             self.view.watches.ensure(&planned.kind, &planned.change.object.namespace);
-            self.judge_deletion(node);
+            self.update_deletion(node);
         } else {
-            self.judge(node);
+            self.update_readiness(node);
         }
         self.catch_up(node, heard);
     }

@@ -8,7 +8,7 @@ use pushback_preflight::Position;
 use serde_json::Value;
 
 use super::Planned;
-use super::graph::{Node, Rule, parse_rule};
+use super::graph::{ChangeNode, Rule, parse_rule};
 use crate::config::matcher::ForKind;
 use crate::config::{Config, Matcher, ordering};
 
@@ -47,7 +47,13 @@ impl<'a> Bindings<'a> {
     }
 
     /// Adds the groups and rules that Config binds to an object.
-    pub(super) fn bind(&mut self, node: &mut Node, object: &Value, planned: &Planned, fail: &mut dyn FnMut(String)) {
+    pub(super) fn bind(
+        &mut self,
+        node: &mut ChangeNode,
+        object: &Value,
+        planned: &Planned,
+        fail: &mut dyn FnMut(String),
+    ) {
         let of_kind = self.of_kind(object);
         let applies =
             |built_in: bool, left: &ForKind| !(built_in && planned.strategies.no_default_order) && left.matches(object);

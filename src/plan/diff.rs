@@ -37,9 +37,9 @@ impl Default for DiffOptions {
 /// All changes from `old` to `new`, in the order of `new`'s fields, removed fields after the others of their map.
 #[must_use]
 pub fn diff(old: &Value, new: &Value, options: &DiffOptions) -> Vec<FieldChange> {
-    let mut walk = Walk { options, steps: Vec::new(), changes: Vec::new() };
-    walk.values(old, new);
-    walk.changes
+    let mut comparison = Comparison { options, steps: Vec::new(), changes: Vec::new() };
+    comparison.values(old, new);
+    comparison.changes
 }
 
 /// A step into both objects, borrowed from them: few of them end in a change, which is written out.
@@ -89,13 +89,13 @@ impl Step<'_> {
     }
 }
 
-struct Walk<'a, 'v> {
+struct Comparison<'a, 'v> {
     options: &'a DiffOptions,
     steps: Vec<Step<'v>>,
     changes: Vec<FieldChange>,
 }
 
-impl<'v> Walk<'_, 'v> {
+impl<'v> Comparison<'_, 'v> {
     fn change(&mut self, old: Option<&Value>, new: Option<&Value>) {
         self.changes.push(FieldChange {
             path: self.steps.iter().map(|step| step.segment()).collect(),

@@ -15,7 +15,7 @@ pub use self::rule::{NodeOperation, Position, Rule, parse_rule};
 
 /// One change. Its index in the input is its identity everywhere in this module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct ChangeNode {
     /// How messages call it.
     pub name: String,
     /// What it does.
@@ -103,7 +103,7 @@ impl Graph {
     ///
     /// # Errors
     /// The shortest cycle of required rules through its first node.
-    pub fn build(nodes: &[Node]) -> Result<Self, CycleError> {
+    pub fn build(nodes: &[ChangeNode]) -> Result<Self, CycleError> {
         // Neither map is ever walked through: what comes first in the input has the first number.
         let mut members = Members::new();
         for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.operation != NodeOperation::None) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Planned;
 use super::bindings::{Bindings, rule};
-use super::graph::{CycleError, Graph, Node, NodeOperation, Position, Rule};
+use super::graph::{ChangeNode, CycleError, Graph, NodeOperation, Position, Rule};
 use crate::config::{Config, ordering};
 use crate::manifest::InputError;
 
@@ -22,7 +22,7 @@ const OTHER_DELETES: &str = "pushback.dev/other-deletes";
 pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Result<Graph, Vec<InputError>> {
     let mut errors = Vec::new();
     let mut bindings = Bindings::new(config);
-    let mut nodes: Vec<Node> = objects.iter().map(|planned| node(planned, &mut bindings, &mut errors)).collect();
+    let mut nodes: Vec<ChangeNode> = objects.iter().map(|planned| node(planned, &mut bindings, &mut errors)).collect();
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -107,7 +107,7 @@ fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
 }
 
 /// A required rule overrides the default order, which would hold a Service back until all Secrets are there.
-fn wait_for(nodes: &mut [Node], pairs: &[(usize, usize)], ignore_if_cyclical: bool) {
+fn wait_for(nodes: &mut [ChangeNode], pairs: &[(usize, usize)], ignore_if_cyclical: bool) {
     for &(index, first) in pairs {
         // No group of a user has a space in its name.
         let group = format!("change {first}");
@@ -119,7 +119,7 @@ fn wait_for(nodes: &mut [Node], pairs: &[(usize, usize)], ignore_if_cyclical: bo
     }
 }
 
-fn node(planned: &Planned, bindings: &mut Bindings<'_>, errors: &mut Vec<InputError>) -> Node {
+fn node(planned: &Planned, bindings: &mut Bindings<'_>, errors: &mut Vec<InputError>) -> ChangeNode {
     let operation = match planned.change.operation {
         Operation::Delete => NodeOperation::Delete,
         // An unchanged object stands in the graph too: what depends on it waits until it is ready.
@@ -127,7 +127,8 @@ fn node(planned: &Planned, bindings: &mut Bindings<'_>, errors: &mut Vec<InputEr
             NodeOperation::Upsert
         }
     };
-    let mut node = Node { name: planned.change.object.to_string(), operation, groups: Vec::new(), rules: Vec::new() };
+    let mut node =
+        ChangeNode { name: planned.change.object.to_string(), operation, groups: Vec::new(), rules: Vec::new() };
     // kapp looks at the new object for upserts and at the existing one for deletes.
     let Some(object) = planned.change.desired.as_deref().or(planned.change.live.as_deref()) else { return node };
     let mut fail = |message: String, annotation: Option<&str>| {

@@ -1,7 +1,7 @@
 //! What the API server refused in dry-run, as findings of rule `server`: every cause on its own, at its place in
 //! the input.
 
-mod words;
+mod server_message;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,9 +22,10 @@ const IMMUTABLE: &str = "immutable";
 /// Findings for one refused object. `only_as_new`: the server would take it where there is none yet.
 #[must_use]
 pub fn findings(desired: &Desired, error: &ClusterError, only_as_new: bool) -> Vec<Finding> {
-    let told = words::causes(&error.message);
+    let told = server_message::causes(&error.message);
     if !told.is_empty() {
-        let check = |cause: &Cause| if cause.reason == words::UNKNOWN_FIELD { "unknown-field" } else { "invalid" };
+        let check =
+            |cause: &Cause| if cause.reason == server_message::UNKNOWN_FIELD { "unknown-field" } else { "invalid" };
         return told.into_iter().map(|cause| finding(desired, check(&cause), &cause)).collect();
     }
     let check = if only_as_new { IMMUTABLE } else { check_name(error) };
@@ -45,12 +46,14 @@ pub fn findings(desired: &Desired, error: &ClusterError, only_as_new: bool) -> V
 
 /// The fields of an object that the server does not know.
 pub(super) fn unknown_fields(error: &ClusterError, object: &Value) -> Vec<Vec<PathSegment>> {
-    let causes = words::causes(&error.message).into_iter().filter(|cause| cause.reason == words::UNKNOWN_FIELD);
-    causes.map(|cause| words::path(&cause.field, object)).collect()
+    let causes = server_message::causes(&error.message)
+        .into_iter()
+        .filter(|cause| cause.reason == server_message::UNKNOWN_FIELD);
+    causes.map(|cause| server_message::path(&cause.field, object)).collect()
 }
 
 fn finding(desired: &Desired, check: &str, cause: &Cause) -> Finding {
-    let path = words::path(&cause.field, &desired.value);
+    let path = server_message::path(&cause.field, &desired.value);
     let mut finding =
         Finding::new(RULE, check, Verdict::Breaking, desired.object.clone(), without_value(&cause.message))
             .at(Some(desired.positions.locate(&path)));

@@ -98,14 +98,14 @@ pub struct Unreadable {
 
 /// The journals of a cluster.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct Journals {
     /// Those that can be acted on, sorted by namespace and name.
     pub journals: Vec<Stored>,
     /// Those that cannot.
     pub unreadable: Vec<Unreadable>,
 }
 
-impl Found {
+impl Journals {
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -226,8 +226,12 @@ impl Stored {
 ///
 /// # Errors
 /// The cluster's.
-pub async fn find(cluster: &dyn Cluster, kinds: &Kinds, namespaces: Option<&[String]>) -> Result<Found, ClusterError> {
-    let mut found = Found::default();
+pub async fn find(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    namespaces: Option<&[String]>,
+) -> Result<Journals, ClusterError> {
+    let mut found = Journals::default();
     for kind in ["ConfigMap", "Secret"] {
         let kind = own_kind(kinds, kind)?;
         for object in marked(cluster, &kind, namespaces, IS_JOURNAL).await? {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::journal::{Found, IS_OBJECT, Stored, find, marked};
+use super::journal::{IS_OBJECT, Journals, Stored, find, marked};
 use super::lock::{LockError, Locks, Terms, orphaned};
 use super::mark::MARK;
 use super::revert::{Asked, Reverted, revert};
@@ -22,7 +22,7 @@ const CREATED: [(&str, &str, &str); 2] = [("networking.k8s.io", "v1", "NetworkPo
 #[derive(Clone, Default)]
 pub struct Left {
     /// Journals.
-    pub found: Found,
+    pub found: Journals,
     /// Objects of experiments, their journals still there or not.
     created: Vec<(Arc<Kind>, Arc<Value>)>,
     /// Namespaces whose lock nobody holds any more.

@@ -218,7 +218,7 @@ impl Runner<'_> {
         }
         let patience = if begun.void.is_some() { Duration::ZERO } else { patience(experiment) };
         begun.outcome.after = steady::settle(&*self.cluster, experiment, patience).await;
-        let (verdict, reason) = judge(&begun, was_stopped);
+        let (verdict, reason) = verdict(&begun, was_stopped);
         (self.tell)(format!("{}: {}: {reason}", experiment.name, verdict.word()));
         Outcome { verdict, reason, ..begun.outcome }
     }
@@ -370,7 +370,7 @@ fn is_ready(pod: &Value) -> bool {
     conditions.into_iter().any(|condition| condition.text("/type") == "Ready" && condition.text("/status") == "True")
 }
 
-fn judge(begun: &Begun<'_>, was_stopped: bool) -> (Verdict, String) {
+fn verdict(begun: &Begun<'_>, was_stopped: bool) -> (Verdict, String) {
     let outcome = &begun.outcome;
     let has = |name: &str| outcome.deviations.iter().any(|deviation| deviation.name == name);
     let said = |verdict, reason: &str| (verdict, reason.to_owned());

@@ -33,7 +33,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Whether a written (or unchanged) object is ready.
-    pub(super) fn judge(&mut self, node: usize) {
+    pub(super) fn update_readiness(&mut self, node: usize) {
         let planned = &self.plan.objects[node];
         if !self.server || !planned.wait || !self.options.wait {
             return self.complete(node);
@@ -162,7 +162,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    pub(super) fn judge_deletion(&mut self, node: usize) {
+    pub(super) fn update_deletion(&mut self, node: usize) {
         let message = self.nodes[node].object.as_deref().map(readiness::deletion_blockers).unwrap_or_default();
         let message = if message.is_empty() { "being deleted".to_owned() } else { message };
         self.tell(node, Stage::InProgress(Told { message, reasons: Vec::new() }));
@@ -366,7 +366,7 @@ impl<'a> Engine<'a> {
             }
         }
         state.object = Some(object);
-        if self.is_deletion(node) { self.judge_deletion(node) } else { self.judge(node) }
+        if self.is_deletion(node) { self.update_deletion(node) } else { self.update_readiness(node) }
     }
 
     fn on_gone(&mut self, node: usize, uid: &str) {
@@ -445,7 +445,7 @@ impl<'a> Engine<'a> {
                 for node in 0..self.nodes.len() {
                     let claim = is_claim(&self.plan.objects[node].change.object);
                     if claim && !self.is_deletion(node) && self.nodes[node].waiting().is_some() {
-                        self.judge(node);
+                        self.update_readiness(node);
                     }
                 }
             }
@@ -481,7 +481,7 @@ impl<'a> Engine<'a> {
             self.explain(node);
             let is_claim = is_claim(&self.plan.objects[node].change.object);
             if !self.is_deletion(node) && (is_due || (pods_moved && is_claim)) {
-                self.judge(node);
+                self.update_readiness(node);
             }
         }
     }

@@ -40,8 +40,8 @@ pub(super) struct Target {
 /// Finds and reads what the options ask for.
 pub(super) fn resolve(options: &ConnectOptions) -> Result<Target, ClusterError> {
     let mut target = match find(options)? {
-        Found::Kubeconfig(kubeconfig, origin) => of_kubeconfig(kubeconfig, &origin, options)?,
-        Found::InCluster => in_cluster(options)?,
+        Origin::Kubeconfig(kubeconfig, origin) => of_kubeconfig(kubeconfig, &origin, options)?,
+        Origin::InCluster => in_cluster(options)?,
     };
     let config = &mut target.config;
     // Repetition is decided in this room, by verb.
@@ -61,20 +61,20 @@ pub(super) fn resolve(options: &ConnectOptions) -> Result<Target, ClusterError> 
     Ok(target)
 }
 
-enum Found {
+enum Origin {
     Kubeconfig(Box<Kubeconfig>, String),
     InCluster,
 }
 
-fn find(options: &ConnectOptions) -> Result<Found, ClusterError> {
+fn find(options: &ConnectOptions) -> Result<Origin, ClusterError> {
     if let Some(yaml) = &options.kubeconfig_yaml {
         let kubeconfig = Kubeconfig::from_yaml(yaml).map_err(|error| unreadable(&error, "the given kubeconfig"))?;
-        return Ok(Found::Kubeconfig(Box::new(kubeconfig), "the given kubeconfig".to_owned()));
+        return Ok(Origin::Kubeconfig(Box::new(kubeconfig), "the given kubeconfig".to_owned()));
     }
     if let Some(path) = &options.kubeconfig {
         let kubeconfig = read(path)?
             .ok_or_else(|| configuration(format!("cannot read {}: no such file or directory", shown(path))))?;
-        return Ok(Found::Kubeconfig(Box::new(kubeconfig), shown(path)));
+        return Ok(Origin::Kubeconfig(Box::new(kubeconfig), shown(path)));
     }
     let environment = options.environment;
     let (looked_at, paths) = match environment("KUBECONFIG").filter(|value| !value.is_empty()) {
@@ -93,10 +93,10 @@ fn find(options: &ConnectOptions) -> Result<Found, ClusterError> {
         },
     };
     if let Some((kubeconfig, origin)) = read_all(&paths)? {
-        return Ok(Found::Kubeconfig(Box::new(kubeconfig), origin));
+        return Ok(Origin::Kubeconfig(Box::new(kubeconfig), origin));
     }
     if options.context.is_none() && environment("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty()) {
-        return Ok(Found::InCluster);
+        return Ok(Origin::InCluster);
     }
     Err(configuration(format!("no kubeconfig found: looked at {looked_at}; give --kubeconfig or set KUBECONFIG")))
 }

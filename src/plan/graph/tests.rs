@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn node(name: &str, groups: &[&str], rules: &[&str]) -> Node {
-    Node {
+fn node(name: &str, groups: &[&str], rules: &[&str]) -> ChangeNode {
+    ChangeNode {
         name: name.to_owned(),
         operation: NodeOperation::Upsert,
         groups: groups.iter().map(|&group| group.to_owned()).collect(),
@@ -13,7 +13,7 @@ fn node(name: &str, groups: &[&str], rules: &[&str]) -> Node {
     }
 }
 
-fn optional(mut node: Node) -> Node {
+fn optional(mut node: ChangeNode) -> ChangeNode {
     node.rules.iter_mut().for_each(|rule| rule.ignore_if_cyclical = true);
     node
 }
@@ -90,7 +90,7 @@ fn a_rule_that_may_be_ignored_gives_way_to_a_required_one() {
 
 #[test]
 fn edges_grow_with_memberships_and_rules_only() {
-    let mut nodes: Vec<Node> = (0..500).map(|index| node(&format!("c{index}"), &["config"], &[])).collect();
+    let mut nodes: Vec<ChangeNode> = (0..500).map(|index| node(&format!("c{index}"), &["config"], &[])).collect();
     nodes.extend((0..500).map(|index| optional(node(&format!("d{index}"), &[], &["upsert after upserting config"]))));
     assert_eq!(Graph::build(&nodes).expect("it is valid").arc_count(), 1000);
 }
@@ -101,7 +101,7 @@ fn two_large_groups_that_wait_for_each_other_are_settled() {
         let (own, other) = if index < 4000 { ("a", "b") } else { ("b", "a") };
         optional(node(&format!("n{index}"), &[own], &[&format!("upsert after upserting {other}")]))
     };
-    let nodes: Vec<Node> = (0..8000).map(member).collect();
+    let nodes: Vec<ChangeNode> = (0..8000).map(member).collect();
     let graph = Graph::build(&nodes).expect("it is valid");
     assert_eq!(graph.dropped().len(), 4000);
     assert_eq!(graph.waves().len(), 2);
@@ -118,7 +118,7 @@ fn a_long_chain_with_rules_both_ways_keeps_one_way() {
         let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
         optional(node(&format!("n{index}"), &[&format!("g{index}")], &rules))
     };
-    let nodes: Vec<Node> = (0..count).map(link).collect();
+    let nodes: Vec<ChangeNode> = (0..count).map(link).collect();
     let graph = Graph::build(&nodes).expect("it is valid");
     assert_eq!(graph.dropped().len(), count - 1);
     assert_eq!(graph.waves().len(), count);
@@ -132,7 +132,7 @@ struct Naive {
 }
 
 impl Naive {
-    fn build(nodes: &[Node]) -> Self {
+    fn build(nodes: &[ChangeNode]) -> Self {
         let count = nodes.len();
         let mut naive = Self { waits: vec![vec![false; count]; count], dropped: Vec::new(), cyclic: false };
         for required in [true, false] {
@@ -201,10 +201,10 @@ fn rules(optional: f64) -> impl Strategy<Value = Rule> {
     )
 }
 
-fn change_sets() -> impl Strategy<Value = Vec<Node>> {
+fn change_sets() -> impl Strategy<Value = Vec<ChangeNode>> {
     let groups = proptest::collection::vec((0..4_usize).prop_map(|group| format!("g{group}")), 0..3);
     let rules = proptest::collection::vec(rules(0.85), 0..4);
-    let nodes = (operations(), groups, rules).prop_map(|(operation, groups, rules)| Node {
+    let nodes = (operations(), groups, rules).prop_map(|(operation, groups, rules)| ChangeNode {
         name: String::new(),
         operation,
         groups,

@@ -16,8 +16,8 @@ use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::text::counted;
 use crate::upgrade::change::Step;
-use crate::upgrade::judge::{self, Before, JudgeError};
 use crate::upgrade::outcome::UpgradeReport;
+use crate::upgrade::side_effects::{self, Before, SideEffectsError};
 use crate::upgrade::steady::Looked;
 
 /// What came of an upgrade.
@@ -57,7 +57,7 @@ impl Upgrade {
     /// Applies the new release, and judges what it did beside what it was meant to. `injected` is there meanwhile.
     pub async fn make(&self, run: &mut Run, cluster: &mut Arc<dyn Cluster>, injected: &[Step]) -> Upgraded {
         let failed = |error, made| Upgraded { report: Err(error), made, removed: BTreeSet::new(), unmade: None };
-        let before = match judge::look(&**cluster, &self.app, &self.namespaces).await {
+        let before = match side_effects::look(&**cluster, &self.app, &self.namespaces).await {
             Ok(before) => before,
             Err(error) => return failed(unread(error), false),
         };
@@ -84,13 +84,13 @@ async fn judged(
     cluster: &dyn Cluster,
     injected: &[Step],
     end: &End,
-) -> Result<(UpgradeReport, BTreeSet<ObjectKey>), JudgeError> {
+) -> Result<(UpgradeReport, BTreeSet<ObjectKey>), SideEffectsError> {
     let mut checks = vec![Looked {
         check: "the new release is applied and ready".to_owned(),
         passed: end.code == ExitCode::Success,
         detail: end.error.clone(),
     }];
-    checks.extend(before.judge(cluster, injected).await?);
+    checks.extend(before.check(cluster, injected).await?);
     let passed = checks.iter().all(|check| check.passed);
     let report = UpgradeReport { exit_code: end.code.code(), made: true, passed, checks, ..UpgradeReport::default() };
     Ok((report, before.disowned(cluster).await?))
@@ -116,10 +116,10 @@ fn unmade(end: &End) -> UpgradeReport {
 }
 
 /// What an upgrade must keep cannot be read.
-fn unread(error: JudgeError) -> CommandError {
+fn unread(error: SideEffectsError) -> CommandError {
     let unread = match error {
-        JudgeError::App(error) => CommandError::from(error),
-        JudgeError::Cluster(error) => CommandError::from(error),
+        SideEffectsError::App(error) => CommandError::from(error),
+        SideEffectsError::Cluster(error) => CommandError::from(error),
     };
     unread.with_prefix("what the upgrade must keep cannot be read")
 }

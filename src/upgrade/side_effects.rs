@@ -43,7 +43,7 @@ impl fmt::Debug for Before {
 
 /// Why it could not be looked at.
 #[derive(Debug, thiserror::Error)]
-pub enum JudgeError {
+pub enum SideEffectsError {
     /// The app's record cannot be read.
     #[error(transparent)]
     App(#[from] AppError),
@@ -56,7 +56,11 @@ pub enum JudgeError {
 ///
 /// # Errors
 /// It cannot be read.
-pub async fn look(cluster: &dyn Cluster, app: &AppName, namespaces: &BTreeSet<String>) -> Result<Before, JudgeError> {
+pub async fn look(
+    cluster: &dyn Cluster,
+    app: &AppName,
+    namespaces: &BTreeSet<String>,
+) -> Result<Before, SideEffectsError> {
     let owned: BTreeSet<ObjectKey> =
         observe(cluster, app).await?.inventory.iter().map(|(key, _)| key.clone()).collect();
     let kinds = cluster.kinds().await?;
@@ -95,7 +99,7 @@ impl Before {
     ///
     /// # Errors
     /// It cannot be read.
-    pub async fn judge(&self, cluster: &dyn Cluster, injected: &[Step]) -> Result<Vec<Looked>, JudgeError> {
+    pub async fn check(&self, cluster: &dyn Cluster, injected: &[Step]) -> Result<Vec<Looked>, SideEffectsError> {
         let mut checks = Vec::new();
         for object in &self.data {
             checks.push(self.data_kept(cluster, object, injected).await?);
@@ -159,14 +163,14 @@ impl Before {
     ///
     /// # Errors
     /// The record cannot be read.
-    pub async fn disowned(&self, cluster: &dyn Cluster) -> Result<BTreeSet<ObjectKey>, JudgeError> {
+    pub async fn disowned(&self, cluster: &dyn Cluster) -> Result<BTreeSet<ObjectKey>, SideEffectsError> {
         let Some(app) = &self.app else { return Ok(BTreeSet::new()) };
         let now = observe(cluster, app).await?.inventory;
         Ok(self.owned.iter().filter(|key| now.get(key).is_none()).cloned().collect())
     }
 
     /// What the app owned before, does not own now, and is there all the same.
-    async fn orphans(&self, cluster: &dyn Cluster) -> Result<Vec<String>, JudgeError> {
+    async fn orphans(&self, cluster: &dyn Cluster) -> Result<Vec<String>, SideEffectsError> {
         let kinds = cluster.kinds().await?;
         let mut orphans = Vec::new();
         for key in &self.disowned(cluster).await? {
