@@ -61,7 +61,7 @@ fn the_picture_shows_the_rooms() {
     assert!(missing.is_empty(), "docs/architecture.dot lacks {missing:?}");
     let labels: Vec<&str> = source.split("label = \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert!(labels.len() > rooms.len());
-    let stale: Vec<&&str> = labels.iter().filter(|label| !picture.contains(&format!(">{}<", label))).collect();
+    let stale: Vec<&&str> = labels.iter().filter(|label| !picture.contains(&format!(">{label}<"))).collect();
     assert!(stale.is_empty(), "dot -Tsvg docs/architecture.dot -o docs/architecture.svg: {stale:?}");
 }
 
