@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::object::{ObjectExt, split_api_version};
+use crate::object::ObjectExt;
 use crate::operator::duration;
 
 pub use injection::{DangerLevel, InjectionType};
@@ -274,12 +274,6 @@ impl Check {
         put(&mut map, "fieldPath", &self.field_path);
         put(&mut map, "expectedValue", &self.expected_value);
         Value::Object(map)
-    }
-
-    /// Group and version of the object; the original reads no API version as the core group.
-    #[must_use]
-    pub fn group_version(&self) -> (&str, &str) {
-        split_api_version(if self.api_version.is_empty() { "v1" } else { &self.api_version })
     }
 }
 

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use pushback_crd::order::in_order;
 
+use crate::hex;
 use crate::object::ObjectRef;
 use crate::source::Position;
 
@@ -228,7 +229,7 @@ impl Finding {
             hasher.update((part.len() as u64).to_be_bytes());
             hasher.update(part);
         }
-        hasher.finalize().iter().take(FINGERPRINT_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(&hasher.finalize()[..FINGERPRINT_DIGITS / 2])
     }
 
     /// How many objects it is about, as far as they were counted.

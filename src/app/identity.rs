@@ -1,6 +1,7 @@
 //! kapp's labels and annotations: how an app's objects are found, and whose they are.
 
 use md5::{Digest, Md5};
+use pushback_preflight::hex;
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
 
@@ -33,14 +34,14 @@ pub const ORIGINAL_ANNOTATIONS: [&str; 4] = [
 #[must_use]
 pub fn association(key: &ObjectKey) -> String {
     let digest = Md5::digest(format!("{}/{}/{}/{}", key.namespace, key.group, key.kind, key.name));
-    format!("v1.{}", hex(&digest))
+    format!("v1.{}", hex::encode(&digest))
 }
 
 /// Value of [`INVENTORY_LABEL`]: the app's name, which may be longer than a label. Unlike the app's own label it is known
 /// without the record, so that shards are found whose record was never written.
 #[must_use]
 pub fn inventory_label(app: &str) -> String {
-    hex(&Md5::digest(app))
+    hex::encode(&Md5::digest(app))
 }
 
 /// Value of [`IDENTITY_ANNOTATION`].
@@ -58,12 +59,6 @@ pub fn has_own_identity(live: &Value) -> bool {
         return false;
     };
     head == format!("v1;{}/{}/{}/{}", object.namespace, object.group, object.kind, object.name)
-}
-
-/// Lower-case hexadecimal.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

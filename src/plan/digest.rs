@@ -9,8 +9,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::fields::{self, ManagerEntry};
-use crate::app::identity::hex;
 use crate::cluster::FIELD_MANAGER;
+use pushback_preflight::hex;
 
 /// Whether it is a core Secret.
 #[must_use]
@@ -43,7 +43,7 @@ pub fn digest(value: &Value) -> String {
     } else {
         state(value, &mut text);
     }
-    hex(&Sha256::digest(text)[..16])
+    hex::encode(&Sha256::digest(text)[..16])
 }
 
 /// Writes down what a value says, so that no two values read alike.

@@ -310,9 +310,7 @@ fn text_of(object: &Value) -> Option<String> {
 
 /// Only who may write an object can have put there what its journal says: another journal has another mark.
 fn mark(name: &str, text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("{name}:{digest}")
+    format!("{name}:{}", pushback_preflight::hex::encode(&Sha256::digest(text.as_bytes())[..16]))
 }
 
 fn own_kind(kinds: &Kinds, kind: &str) -> Result<Arc<Kind>, ClusterError> {

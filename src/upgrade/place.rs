@@ -68,12 +68,6 @@ impl Place {
         }
     }
 
-    /// Whether there are at least this many parts.
-    #[must_use]
-    pub fn is_deeper_than(&self, parts: usize) -> bool {
-        self.0.len() > parts
-    }
-
     /// The value there.
     #[must_use]
     pub fn get<'a>(&self, object: &'a Value) -> Option<&'a Value> {

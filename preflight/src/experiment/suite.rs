@@ -8,6 +8,8 @@ use sha2::{Digest, Sha256};
 
 use super::Experiment;
 
+use crate::hex;
+
 /// API version of the manifest of a suite.
 pub const API_VERSION: &str = "pushback.dev/v1alpha1";
 /// Kind of the manifest of a suite.
@@ -251,8 +253,7 @@ impl SuiteExperiment {
 /// Tells whether a file is still what was generated; comments and spaces do not count.
 #[must_use]
 pub fn digest(document: &Value) -> String {
-    let digest = Sha256::digest(document.to_string().as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(document.to_string().as_bytes())[..8])
 }
 
 impl Origin {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::hex;
 use crate::object::ObjectRef;
 use crate::source::Position;
 use crate::words;
@@ -302,7 +303,7 @@ impl Change {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
-        self.id = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        self.id = hex::encode(&digest.finalize()[..8]);
     }
 }
 

@@ -38,7 +38,7 @@ const DELETION: deletion::Names =
 
 /// The rule.
 #[derive(Clone, Copy, Debug)]
-pub struct CrdUpgradeSafety;
+pub(crate) struct CrdUpgradeSafety;
 
 static META: RuleMeta = RuleMeta {
     name: NAME,

@@ -21,7 +21,7 @@ const DEFINITIONS: deletion::Names = deletion::Names { rule: NAME, deletion: "cr
 
 /// The rule.
 #[derive(Clone, Copy, Debug)]
-pub struct DestructiveChange;
+pub(crate) struct DestructiveChange;
 
 /// What a check does, where it refuses unless told otherwise.
 const STRICT: SettingKind = SettingKind::Choice(&["error", "warn", "off"]);

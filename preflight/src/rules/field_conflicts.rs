@@ -18,7 +18,7 @@ const SHOWN: usize = 25;
 
 /// The rule.
 #[derive(Clone, Copy, Debug)]
-pub struct FieldConflicts;
+pub(crate) struct FieldConflicts;
 
 /// What a conflict does, the strictest first.
 const REFUSE: Order = Order::Words(&["refuse", "warn", "allow"]);

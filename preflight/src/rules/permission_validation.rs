@@ -22,7 +22,7 @@ const NAMES_ASKED: usize = 100;
 
 /// The rule.
 #[derive(Clone, Copy, Debug)]
-pub struct PermissionValidation;
+pub(crate) struct PermissionValidation;
 
 static META: RuleMeta = RuleMeta {
     name: NAME,

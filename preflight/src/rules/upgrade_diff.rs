@@ -28,7 +28,7 @@ const NAME: &str = "UpgradeDiff";
 
 /// The rule.
 #[derive(Clone, Copy, Debug)]
-pub struct UpgradeDiff;
+pub(crate) struct UpgradeDiff;
 
 static META: RuleMeta = RuleMeta {
     name: NAME,

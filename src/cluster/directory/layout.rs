@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::ObjectKey;
+use pushback_preflight::{ObjectKey, hex};
 use sha2::{Digest, Sha256};
 
 /// Folder of the app records, below the root.
@@ -85,13 +85,8 @@ fn bounded(name: &str) -> String {
     if name.len() <= LONGEST {
         return name.to_owned();
     }
-    let digest = hex(&Sha256::digest(name.as_bytes())[..8]);
+    let digest = hex::encode(&Sha256::digest(name.as_bytes())[..8]);
     format!("{}~{digest}", &name[..LONGEST - 17])
-}
-
-/// Lower-case hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

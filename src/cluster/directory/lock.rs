@@ -5,9 +5,9 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use pushback_preflight::hex;
 use sha2::{Digest, Sha256};
 
-use super::layout::hex;
 use crate::cluster::{ClusterError, ErrorKind};
 use crate::environment::{Environment, wall_clock};
 use crate::manifest::files::shown;
@@ -104,7 +104,7 @@ fn lock_name(root: &Path, namespace: &str, app: &str) -> String {
         digest.update(part.len().to_le_bytes());
         digest.update(part);
     }
-    format!("{}.lock", hex(&digest.finalize()[..16]))
+    format!("{}.lock", hex::encode(&digest.finalize()[..16]))
 }
 
 /// The real path, also of a folder that does not exist yet.

@@ -1,12 +1,10 @@
 //! How a stored document is shown as a live object, and when two documents say the same.
 //! A folder keeps no server stamps: uid and resourceVersion are made when an object is read.
 
-use pushback_preflight::ObjectKey;
 use pushback_preflight::object::ObjectExt;
+use pushback_preflight::{ObjectKey, hex};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-
-use super::layout::hex;
 
 /// Labels of the app records, which live apart from the objects.
 pub(super) const RECORD_LABELS: [&str; 3] =
@@ -73,7 +71,7 @@ fn uid(key: &ObjectKey) -> String {
         digest.update(part);
         digest.update([0]);
     }
-    let text = hex(&digest.finalize()[..16]);
+    let text = hex::encode(&digest.finalize()[..16]);
     [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join("-")
 }
 
@@ -87,7 +85,7 @@ pub(super) fn content_digest(document: &Value, key: &ObjectKey) -> String {
     let meant = metadata.iter().filter(|(name, _)| *name != "namespace" && !STAMPS.contains(&name.as_str()));
     canonical_map(meant, &mut text);
     text.push_str(&key.namespace);
-    hex(&Sha256::digest(text)[..10])
+    hex::encode(&Sha256::digest(text)[..10])
 }
 
 fn canonical(value: &Value, text: &mut String) {

@@ -4,15 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pushback_preflight::ObjectKey;
 use pushback_preflight::object::{ObjectExt, split_api_version};
 use pushback_preflight::selector::LabelSelector;
+use pushback_preflight::{ObjectKey, hex};
 use serde_json::Value;
 
 use super::discovery::is_crd;
 use super::folder::Folder;
 use super::index::{Entry, Index};
-use super::layout::{self, RECORDS, hex};
+use super::layout::{self, RECORDS};
 use super::present::{self, RECORD_LABELS};
 use super::selector::field_selector;
 use super::source::Source;
@@ -434,5 +434,5 @@ fn changed_meanwhile(folder: &Folder, path: &Path) -> ClusterError {
 
 fn digest(text: &str) -> String {
     use sha2::{Digest, Sha256};
-    hex(&Sha256::digest(text)[..10])
+    hex::encode(&Sha256::digest(text)[..10])
 }

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use pushback_crd::names::is_label_value;
 use sha2::{Digest, Sha256};
 
+use crate::hex;
+
 /// The longest label, and the longest name of an experiment.
 const LONGEST: usize = 63;
 /// Hexadecimal digits of a digest in a name.
@@ -101,8 +103,7 @@ fn fitting(wish: &str, identity: &str, with_digest: bool) -> String {
 }
 
 fn digest(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(DIGEST / 2).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(text.as_bytes())[..DIGEST / 2])
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use pushback_crd::schema::contain::SchemaStep;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::hex;
 use crate::object::ObjectExt;
 use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Proved, Severity};
 use crate::operator::model::Definition;
@@ -132,7 +133,7 @@ fn digest(parts: &[&str]) -> String {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
     }
-    hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&hasher.finalize()[..8])
 }
 
 /// A field as changes name it: `spec.disks[*].size`, `spec.labels{*}`, `data["tls.key"]`.

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::objects::{Index, Object, most_frequent};
 use super::workload::{self, Workload};
+use crate::hex;
 use crate::object::ObjectExt;
 
 const PART_OF: &str = "app.kubernetes.io/part-of";
@@ -129,6 +130,5 @@ pub(super) fn content_version(objects: &[Object]) -> String {
         digest.update(object.value.to_string());
         digest.update([0]);
     }
-    let hex: String = digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    format!("sha-{hex}")
+    format!("sha-{}", hex::encode(&digest.finalize()[..6]))
 }
