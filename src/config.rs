@@ -9,6 +9,7 @@ pub mod path;
 pub mod rebase;
 #[cfg(test)]
 mod testing;
+mod version;
 
 use std::time::Duration;
 
@@ -57,9 +58,8 @@ impl Config {
     }
 
     fn extend(&mut self, later: Self) {
-        if let Some(version) = later.minimum_required_version {
-            parse::raise_minimum(&mut self.minimum_required_version, &version);
-        }
+        let minimum = self.minimum_required_version.take();
+        self.minimum_required_version = version::higher(minimum, later.minimum_required_version);
         if let Some(rules) = later.preflight_rules {
             self.preflight_rules.get_or_insert_default().extend(rules);
         }

@@ -16,9 +16,9 @@ use pushback_preflight::{ObjectRef, PathSegment, Position, Positions};
 use serde_json::Value;
 
 use super::Config;
+use super::version::Version;
 use crate::manifest::{InputError, Manifest};
 use node::{Document, Fields, Node, close_match, describe, quote};
-use scalars::Version;
 
 /// What is wrong with a Config document.
 pub type ConfigError = InputError;
@@ -69,14 +69,6 @@ pub fn parse(
     }
     errors.extend(repeated_rules(&config));
     if errors.is_empty() { Ok(config) } else { Err(errors) }
-}
-
-/// Sets the higher of two minimum versions; both have been checked.
-pub(super) fn raise_minimum(current: &mut Option<String>, version: &str) {
-    let higher = current.as_deref().and_then(Version::parse) < Version::parse(version);
-    if higher {
-        *current = Some(version.to_owned());
-    }
 }
 
 /// The Config documents inside a ConfigMap.

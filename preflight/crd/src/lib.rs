@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod definition;
+pub mod duration;
 pub mod names;
 pub mod order;
 pub mod path;

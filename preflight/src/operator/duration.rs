@@ -1,38 +1,17 @@
 //! Durations as Go writes them: `300s`, `1h30m`, `1.5h`. Models, experiments and the original's runner use them.
 
-/// Nanoseconds of a year: more is no recovery time.
-const LONGEST: f64 = 366.0 * 24.0 * 3600.0 * 1e9;
+use pushback_crd::duration::nanoseconds;
 
-/// Whole seconds, rounded up; `None` where the text is no duration, is negative, or is longer than a year.
+const SECOND: u64 = 1_000_000_000;
+/// A year: more is no recovery time.
+const LONGEST: u64 = 366 * 24 * 3600;
+
+/// Whole seconds, rounded up; `None` where the text is no duration, has a minus, or is longer than a year.
 #[must_use]
 pub fn seconds(text: &str) -> Option<u64> {
-    let mut rest = text.strip_prefix('+').unwrap_or(text);
-    if rest == "0" {
-        return Some(0);
-    }
-    let mut nanoseconds = 0.0_f64;
-    while !rest.is_empty() {
-        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, after) = rest.split_at(number_end);
-        let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
-        let (unit, after) = after.split_at(unit_end);
-        let scale = match unit {
-            "ns" => 1.0,
-            "us" | "µs" | "μs" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            "m" => 60e9,
-            "h" => 3600e9,
-            _ => return None,
-        };
-        nanoseconds += number.parse::<f64>().ok()? * scale;
-        rest = after;
-    }
-    if text.is_empty() || text == "+" || nanoseconds > LONGEST {
-        return None;
-    }
-    // At most a year, so that it fits.
-    Some((nanoseconds / 1e9).ceil() as u64)
+    let nanoseconds = if text.starts_with('-') { None } else { nanoseconds(text) };
+    let seconds = u64::try_from(nanoseconds?).ok()?.div_ceil(SECOND);
+    (seconds <= LONGEST).then_some(seconds)
 }
 
 /// `300s`, `5m`, `1h30m`: as short as Go would read it.

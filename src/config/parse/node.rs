@@ -8,7 +8,7 @@ use pushback_preflight::source::display_path;
 use pushback_preflight::{PathSegment, Position, Positions};
 use serde_json::{Map, Value};
 
-use super::ConfigError;
+use crate::manifest::InputError;
 
 /// The keys that a map may have.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Shape {
 #[derive(Debug)]
 pub(super) struct Document {
     positions: Arc<Positions>,
-    errors: RefCell<Vec<ConfigError>>,
+    errors: RefCell<Vec<InputError>>,
 }
 
 impl Document {
@@ -40,7 +40,7 @@ impl Document {
     }
 
     /// The errors in the order of the text.
-    pub(super) fn into_errors(self) -> Vec<ConfigError> {
+    pub(super) fn into_errors(self) -> Vec<InputError> {
         let mut errors = self.errors.into_inner();
         errors.sort_by_key(|error| (error.position.line, error.position.column));
         errors
@@ -82,7 +82,7 @@ impl<'a> Node<'a> {
     pub(super) fn note(&self, message: impl AsRef<str>, hints: &[&str]) {
         let path = display_path(&self.path);
         let separator = if path.is_empty() { "" } else { ": " };
-        self.document.errors.borrow_mut().push(ConfigError {
+        self.document.errors.borrow_mut().push(InputError {
             message: format!("{path}{separator}{}", message.as_ref()),
             position: self.position(),
             hints: hints.iter().map(|&hint| hint.to_owned()).collect(),

@@ -11,7 +11,7 @@ use crate::config::{
 
 use super::matchers::{Regexes, path, resource_matchers};
 use super::node::{Fields, Node, describe, quote};
-use super::scalars::{go_duration, is_date, label_key_error, label_value_error};
+use super::scalars::{is_date, label_key_error, label_value_error, unsigned_duration};
 use super::shapes;
 
 pub(super) fn preflight_rule(node: &Node<'_>) -> Option<PreflightRule> {
@@ -195,7 +195,7 @@ fn condition_matcher(node: &Node<'_>) -> Option<ConditionMatcher> {
     let supports_observed_generation = fields.flag("supportsObservedGeneration");
     let timeout = match fields.optional("timeout") {
         None => Some(None),
-        Some(node) => node.text().and_then(|text| match go_duration(text) {
+        Some(node) => node.text().and_then(|text| match unsigned_duration(text) {
             Some(duration) if !duration.is_zero() => Some(Some(duration)),
             _ => node.fail(format!("expected a duration such as 90s, 5m or 1h30m, found {}", quote(text)), &[]),
         }),

@@ -2,6 +2,8 @@
 //!
 //! Follows cel-go `common/types/timestamp.go` and `duration.go`.
 
+use crate::duration::nanoseconds;
+
 const SECOND: i128 = 1_000_000_000;
 
 /// Days since 1970 of a date of the Gregorian calendar.
@@ -99,57 +101,9 @@ pub(super) fn timestamp(text: &str) -> Option<i128> {
     })
 }
 
-/// `1h2m3.5s`.
-pub(super) fn go_duration(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    let mut total: i128 = 0;
-    if rest.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let count = |text: &str| text.len() - text.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
-        let (whole, tail) = rest.split_at(count(rest));
-        let (fraction, tail) = match tail.strip_prefix('.') {
-            Some(tail) => tail.split_at(count(tail)),
-            None => ("", tail),
-        };
-        if whole.is_empty() && fraction.is_empty() {
-            return None;
-        }
-        let (unit, tail) =
-            tail.split_at(tail.find(|next: char| next == '.' || next.is_ascii_digit()).unwrap_or(tail.len()));
-        let unit: i128 = match unit {
-            "ns" => 1,
-            "us" | "µs" | "μs" => 1_000,
-            "ms" => 1_000_000,
-            "s" => SECOND,
-            "m" => 60 * SECOND,
-            "h" => 3600 * SECOND,
-            _ => return None,
-        };
-        let whole: i128 = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()?.into() };
-        // More digits than these are below a nanosecond.
-        let shown: String = fraction.chars().take(18).collect();
-        let scale = 10_i128.checked_pow(u32::try_from(shown.len()).ok()?)?;
-        let part: i128 = if shown.is_empty() { 0 } else { shown.parse().ok()? };
-        total += whole * unit + part * unit / scale;
-        if total > 1 << 63 {
-            return None;
-        }
-        rest = tail;
-    }
-    i64::try_from(if negative { -total } else { total }).ok()
-}
-
 /// `format: duration`, which besides `1h` takes `3 days` and the like, in a list anywhere in the text.
 pub(super) fn duration(text: &str) -> Option<i64> {
-    if let Some(nanos) = go_duration(text) {
+    if let Some(nanos) = nanoseconds(text) {
         return Some(nanos);
     }
     let (amount, unit) =

@@ -8,6 +8,7 @@ use super::super::evaluate::{Evaluator, Outcome, Stop};
 use super::super::operators::moment;
 use super::super::time;
 use super::super::value::Value;
+use crate::duration::nanoseconds;
 
 pub(in super::super) fn call<'a>(
     evaluator: &Evaluator<'a>,
@@ -122,9 +123,7 @@ fn convert<'a>(function: &str, value: &Value<'a>) -> Option<Outcome<'a>> {
         ("string", Value::Ip(address)) => Ok(Value::text(&address.to_string())),
         ("string", Value::Cidr(network)) => Ok(Value::text(&network.to_string())),
         ("string", Value::Duration(_) | Value::Timestamp(_)) => Err(Stop::unknown("string() of a time")),
-        ("duration", Value::String(text)) => {
-            time::go_duration(text).map(Value::Duration).ok_or_else(|| unreadable(text))
-        }
+        ("duration", Value::String(text)) => nanoseconds(text).map(Value::Duration).ok_or_else(|| unreadable(text)),
         ("duration", Value::Int(_)) => Err(Stop::unknown("duration() of an integer")),
         ("timestamp", Value::String(text)) => match time::rfc3339(text) {
             Some(nanos) => moment(nanos),
