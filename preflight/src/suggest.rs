@@ -4,9 +4,15 @@
 /// How alike two words must be (Jaro-Winkler, 0 to 1) before one is suggested for the other.
 const ALIKE: f64 = 0.8;
 
+/// Longer words than any candidate cost time and are never like one.
+const LONGEST: usize = 100;
+
 /// The candidate most like `word`, if any is alike enough. Letter case does not count.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST {
+        return None;
+    }
     let wanted = word.to_lowercase();
     let mut best: Option<(f64, &str)> = None;
     for candidate in candidates {

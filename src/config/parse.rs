@@ -12,13 +12,14 @@ use std::sync::Arc;
 
 use pushback_preflight::loosened::Loosening;
 use pushback_preflight::object::{ObjectExt, split_api_version};
+use pushback_preflight::suggest::nearest;
 use pushback_preflight::{ObjectRef, PathSegment, Position, Positions};
 use serde_json::Value;
 
 use super::Config;
 use super::version::Version;
 use crate::manifest::{InputError, Manifest};
-use node::{Document, Fields, Node, close_match, describe, quote};
+use node::{Document, Fields, Node, describe, quote};
 
 /// What is wrong with a Config document.
 pub type ConfigError = InputError;
@@ -160,7 +161,7 @@ fn document_group<'a>(root: &Node<'a>) -> Option<&'a str> {
     }
     if !known.iter().any(|known| known == api_version_text) {
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        let hint = close_match(api_version_text, &known).map(|known| format!("did you mean `{known}`?"));
+        let hint = nearest(api_version_text, known.iter().copied()).map(|known| format!("did you mean `{known}`?"));
         let hints: Vec<&str> = hint.iter().map(String::as_str).collect();
         return api_version.fail(format!("expected {}, found {}", known.join(" or "), quote(api_version_text)), &hints);
     }

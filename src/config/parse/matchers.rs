@@ -1,8 +1,10 @@
 //! Reads resource matchers and paths.
 
+use pushback_preflight::suggest::nearest;
+
 use crate::config::{Matcher, Path, PathPart};
 
-use super::node::{Fields, Node, close_match, describe};
+use super::node::{Fields, Node, describe};
 use super::shapes;
 
 /// Deeper nesting is nothing that a person wrote.
@@ -158,7 +160,7 @@ fn path_part(node: &Node<'_>, regexes: Regexes) -> Option<PathPart> {
             node.fail(format!("{expected}, found the number {number}"), &[&format!("write `{{index: {number}}}`")])
         }
         Value::Object(map) => {
-            let known = map.keys().find_map(|key| close_match(key, shapes::PATH_PART.keys));
+            let known = map.keys().find_map(|key| nearest(key, shapes::PATH_PART.keys.iter().copied()));
             let found = if map.is_empty() { "`{}`" } else { "a map with several keys" };
             let hint =
                 known.map(|key| format!("write every part as a list element of its own, such as `{{{key}: …}}`"));

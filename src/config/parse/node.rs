@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use pushback_preflight::source::display_path;
+use pushback_preflight::suggest::nearest;
 use pushback_preflight::{PathSegment, Position, Positions};
 use serde_json::{Map, Value};
 
@@ -106,7 +107,7 @@ impl<'a> Node<'a> {
                     &["remove it; it is refused because ignoring it could change what is deployed"],
                 );
             } else if !shape.keys.contains(&key.as_str()) {
-                let hint = match close_match(key, shape.keys) {
+                let hint = match nearest(key, shape.keys.iter().copied()) {
                     Some(known) => format!("did you mean `{known}`?"),
                     None => format!("known keys: {}", shape.keys.join(", ")),
                 };
@@ -180,7 +181,7 @@ impl<'a> Node<'a> {
             return Some(choice.clone());
         }
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        let hint = close_match(text, &words).map(|word| format!("did you mean `{word}`?"));
+        let hint = nearest(text, words.iter().copied()).map(|word| format!("did you mean `{word}`?"));
         let hints: Vec<&str> = hint.iter().map(String::as_str).collect();
         self.fail(format!("expected {}, found {}", words.join(" or "), quote(text)), &hints)
     }
@@ -220,17 +221,6 @@ impl<'a> Fields<'a> {
             Some(node) => node.filled_text().map(|text| Some(text.to_owned())),
         }
     }
-}
-
-/// The known word that is probably meant.
-pub(super) fn close_match<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    known.iter().find(|candidate| candidate.eq_ignore_ascii_case(word)).copied().or_else(|| {
-        // Longer words than any key cost time and are never near.
-        if word.len() > 100 {
-            return None;
-        }
-        similar::get_close_matches(word, known, 1, 0.75).first().copied()
-    })
 }
 
 /// Text in quotes, control characters escaped, cut where it is long.
