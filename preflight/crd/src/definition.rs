@@ -1,21 +1,28 @@
 //! CustomResourceDefinitions as a whole: their names, their versions, what each version offers, and what changes between
-//! two of them, with the proof of what becomes of objects and clients.
+//! two of them: [`compare`] with the proof of what becomes of objects and clients, [`structural_changes`] field by field.
 
+mod attribution;
 mod change;
 mod compare;
 pub mod crd;
 mod cross_version;
+mod keywords;
 mod lifecycle;
+mod nodes;
 mod offers;
 pub mod path;
 mod schemas;
+mod structure;
 mod upgrade;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
+pub use attribution::structural_changes;
 pub use change::{Blocked, DefinitionChange, Place, Proof, Safety};
 pub use compare::{compare, refusals};
 pub use crd::{Crd, Strategy, Version};
+pub use structure::{Direction, Kind, Node, NodeChange, StructuralChange, What};
 pub use upgrade::{Schemas, Upgrade};
+pub use words::{cut, quoted, short};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::path::field_path;
+use crate::path::{PathSegment, display_path};
 use crate::schema::contain::{Damage, Effect, SchemaStep};
 
 /// A change. Its [`Display`](std::fmt::Display) is one sentence, without a full stop.
@@ -27,7 +28,7 @@ pub struct DefinitionChange {
     pub proof: Proof,
     /// An object that was fine before. It suffers where the change is breaking, and may where that is not known.
     pub witness: Option<Value>,
-    /// Whether all that it does is refuse writes, in a version in which nobody can write.
+    /// Whether nobody has to be told: it only offers more, it is in a version that nobody uses, or another change tells it.
     pub is_moot: bool,
 }
 
@@ -51,6 +52,8 @@ pub enum Place {
         /// How many more differences there are of the same consequence.
         more: usize,
     },
+    /// Anywhere in the document.
+    Document(Vec<PathSegment>),
 }
 
 /// What is known of a change.
@@ -144,7 +147,7 @@ impl DefinitionChange {
     pub fn node(&self) -> Option<&[SchemaStep]> {
         match &self.place {
             Place::Schema(path) => Some(path),
-            Place::Definition(_) | Place::Version(_) | Place::Between { .. } => None,
+            _ => None,
         }
     }
 
@@ -156,6 +159,7 @@ impl DefinitionChange {
             Place::Definition(keys) | Place::Version(keys) => keys.join("."),
             Place::Schema(path) => field_path(path),
             Place::Between { .. } => "schema".to_owned(),
+            Place::Document(path) => display_path(path),
         };
         Some(path).filter(|path| !path.is_empty())
     }
@@ -194,6 +198,11 @@ impl Changes {
         proof: Proof,
     ) -> &mut DefinitionChange {
         self.push(Some(version), Place::Version(keys.to_vec()), keyword, values, proof)
+    }
+
+    /// Nobody has to be told of a change.
+    pub(super) fn moot(change: &mut DefinitionChange) {
+        (change.proof, change.witness, change.is_moot) = (Proof::Safe(Safety::NotUsed), None, true);
     }
 
     pub(super) fn push(

@@ -129,10 +129,11 @@ impl<'a> Crd<'a> {
         }
     }
 
-    /// `spec.names.shortNames`.
+    /// `spec.names.shortNames` or `categories`.
     #[must_use]
-    pub fn short_names(&self) -> Vec<&'a str> {
-        list(self.value.pointer("/spec/names/shortNames")).filter_map(Value::as_str).collect()
+    pub fn list_of_names(&self, key: &str) -> Vec<&'a str> {
+        let names = self.value.pointer("/spec/names").and_then(|names| names.get(key));
+        list(names).filter_map(Value::as_str).collect()
     }
 
     /// `spec.conversion.strategy`; `None` where it is not given.
@@ -184,6 +185,17 @@ impl<'a> Crd<'a> {
             path.extend(rest.iter().map(|key| PathSegment::from(*key)));
         }
         path
+    }
+
+    /// Where the schema of a version stands: at the version, or once for all of them, as in `v1beta1`.
+    #[must_use]
+    pub fn path_of_schema(&self, version: &str) -> Vec<PathSegment> {
+        let own = list(self.value.pointer("/spec/versions")).find(|entry| text(entry, "/name") == version);
+        let is_own = own.is_some_and(|entry| entry.pointer("/schema/openAPIV3Schema").is_some());
+        if !is_own && self.value.pointer("/spec/validation/openAPIV3Schema").is_some() {
+            return ["spec", "validation", "openAPIV3Schema"].map(PathSegment::from).to_vec();
+        }
+        self.path_of(version, &["schema", "openAPIV3Schema"])
     }
 }
 

@@ -27,13 +27,20 @@ pub(super) fn identity(upgrade: &Upgrade<'_>, changes: &mut Changes) {
         let keys = ["spec", "names", "singular"];
         compare("names", &keys, &old.singular(), &new.singular(), Proof::Safe(Safety::NotUsed));
     }
-    for gone in missing(&old.short_names(), &new.short_names()) {
-        let keys = ["spec", "names", "shortNames"];
-        changes.whole("names", &keys, [Some(gone.into()), None], Proof::Safe(Safety::NotUsed));
+    for key in ["shortNames", "categories"] {
+        let (before, after) = (old.list_of_names(key), new.list_of_names(key));
+        let keys = ["spec", "names", key];
+        for gone in missing(&before, &after) {
+            let change = changes.whole("names", &keys, [Some(gone.into()), None], Proof::Safe(Safety::NotUsed));
+            change.is_moot = key == "categories";
+        }
+        for come in missing(&after, &before) {
+            Changes::moot(changes.whole("names", &keys, [None, Some(come.into())], Proof::Safe(Safety::NotUsed)));
+        }
     }
 }
 
-/// Versions that are given up.
+/// Versions that are given up, or come.
 pub(super) fn versions(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     let stored = upgrade.old.stored_versions();
     for name in stored.iter().filter(|name| upgrade.new.version(name).is_none()) {
@@ -55,16 +62,27 @@ pub(super) fn versions(upgrade: &Upgrade<'_>, changes: &mut Changes) {
                 let proof = if is_known { Proof::Safe(Safety::NotUsed) } else { Proof::unknown("storedVersions") };
                 changes.in_version(name, "unservedVersionRemoval", &[], [None, None], proof);
             }
-            Some(new) if old.served && !new.served => {
-                let proof = given_up(upgrade, old);
-                changes.in_version(name, "servedVersionUnserved", &["served"], was_served(), proof);
+            Some(new) => {
+                let safe = || Proof::Safe(Safety::NotUsed);
+                let is_given_up = old.served && !new.served;
+                if is_given_up {
+                    let proof = given_up(upgrade, old);
+                    changes.in_version(name, "servedVersionUnserved", &["served"], was_served(), proof);
+                } else if !old.served && new.served {
+                    Changes::moot(changes.in_version(name, "versionServed", &["served"], [None, None], safe()));
+                }
+                if old.deprecated != new.deprecated {
+                    let keyword = if new.deprecated { "versionDeprecated" } else { "versionUndeprecated" };
+                    let change = changes.in_version(name, keyword, &["deprecated"], [None, None], safe());
+                    change.is_moot = is_given_up || !new.deprecated;
+                }
             }
-            Some(new) if !old.deprecated && new.deprecated => {
-                let proof = Proof::Safe(Safety::NotUsed);
-                changes.in_version(name, "versionDeprecated", &["deprecated"], [None, None], proof);
-            }
-            Some(_) => {}
         }
+    }
+    for new in upgrade.new.versions.iter().filter(|new| upgrade.old.version(new.name).is_none()) {
+        let is_served = Some(json!({"served": new.served}));
+        let change = changes.in_version(new.name, "versionAdded", &[], [None, is_served], Proof::Safe(Safety::NotUsed));
+        Changes::moot(change);
     }
 }
 
@@ -85,12 +103,14 @@ pub(super) fn storage(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     let (Some(before), Some(after)) = (stored_in(&upgrade.old.versions), stored_in(&upgrade.new.versions)) else {
         return;
     };
-    // A storage version that is gone is reported as removed.
-    if before == after || upgrade.new.version(before).is_none() {
+    if before == after {
         return;
     }
     let values = [Some(before.into()), Some(after.into())];
-    changes.in_version(after, "storageVersionChange", &["storage"], values, Proof::Safe(Safety::NoObject));
+    let proof = Proof::Safe(Safety::NoObject);
+    let change = changes.in_version(after, "storageVersionChange", &["storage"], values, proof);
+    // A storage version that is gone is told as removed.
+    change.is_moot = upgrade.new.version(before).is_none();
 }
 
 /// Another way of conversion. What is lost under strategy None is found where versions are compared.
@@ -108,7 +128,13 @@ pub(super) fn conversion(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     changes.whole("conversion", &["spec", "conversion", "strategy"], values, Proof::Safe(safety));
 }
 
-/// What `before` has and `after` does not.
+/// What `before` has and `after` does not, each once.
 pub(super) fn missing<'a>(before: &[&'a str], after: &[&str]) -> Vec<&'a str> {
-    before.iter().filter(|item| !after.contains(item)).copied().collect()
+    let mut missing = Vec::new();
+    for item in before.iter().filter(|item| !after.contains(item)) {
+        if !missing.contains(item) {
+            missing.push(*item);
+        }
+    }
+    missing
 }

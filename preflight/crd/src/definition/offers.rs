@@ -12,33 +12,39 @@ use crate::schema::pipeline::{self, Resource};
 /// All of it, version by version.
 pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     preserve_unknown_fields(upgrade, changes);
-    for old in upgrade.old.versions.iter().filter(|version| version.served) {
-        if let Some(new) = upgrade.new.version(old.name).filter(|version| version.served) {
-            status(upgrade, old, new, changes);
-            scale(old, new, changes);
-            listed(old, new, changes);
+    for old in &upgrade.old.versions {
+        let Some(new) = upgrade.new.version(old.name) else { continue };
+        let first = changes.found.len();
+        status(upgrade, old, new, changes);
+        scale(old, new, changes);
+        listed(old, new, changes);
+        if !(old.served && new.served) {
+            changes.found[first..].iter_mut().for_each(Changes::moot);
         }
     }
 }
 
 fn preserve_unknown_fields(upgrade: &Upgrade<'_>, changes: &mut Changes) {
-    if !upgrade.old.preserves_unknown_fields() || upgrade.new.preserves_unknown_fields() {
+    let (before, after) = (upgrade.old.preserves_unknown_fields(), upgrade.new.preserves_unknown_fields());
+    if before == after {
         return;
     }
     let stored = upgrade.old.stored_versions();
     let meets = |version: &&Version<'_>| version.served || stored.contains(&version.name);
     let versions = || upgrade.new.versions.iter().filter(meets);
-    let witness = versions().find_map(|version| witness_of_pruning(upgrade, version));
+    let witness = versions().filter(|_| before).find_map(|version| witness_of_pruning(upgrade, version));
     let is_open = |version: &Version<'_>| {
         let flag = version.schema.and_then(|schema| schema.get("x-kubernetes-preserve-unknown-fields"));
         flag == Some(&Value::Bool(true))
     };
-    if witness.is_none() && versions().all(is_open) {
-        return;
-    }
-    let values = [Some(true.into()), Some(false.into())];
+    let is_moot = after || (witness.is_none() && versions().all(is_open));
+    let values = [Some(before.into()), Some(after.into())];
     let proof = Proof::breaking(Effect::Pruned, None);
-    changes.whole("preserveUnknownFields", &["spec", "preserveUnknownFields"], values, proof).witness = witness;
+    let change = changes.whole("preserveUnknownFields", &["spec", "preserveUnknownFields"], values, proof);
+    change.witness = witness;
+    if is_moot {
+        Changes::moot(change);
+    }
 }
 
 /// An object of the version that loses something.
@@ -88,38 +94,52 @@ fn status_added(upgrade: &Upgrade<'_>, version: &str) -> (Proof, Option<Value>) 
 
 fn scale(old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
     const KEYWORD: &str = "scaleSubresource";
+    let keys = ["subresources", "scale"];
     match (old.scale, new.scale) {
         (Some(before), None) => {
             let proof = Proof::breaking(Effect::Rejected, Some(Blocked::Edit));
-            let keys = ["subresources", "scale"];
             changes.in_version(old.name, KEYWORD, &keys, [Some(before.clone()), None], proof);
+        }
+        (None, Some(after)) => {
+            let values = [None, Some(after.clone())];
+            Changes::moot(changes.in_version(old.name, KEYWORD, &keys, values, Proof::Safe(Safety::NotUsed)));
         }
         (Some(before), Some(after)) => {
             for key in ["specReplicasPath", "statusReplicasPath", "labelSelectorPath"] {
-                let (was, is) = (before.get(key), after.get(key));
-                // A path that is added offers more; one that changes moves what autoscalers read and write.
-                if was.is_some() && was != is {
+                let [was, is] = [before, after].map(|scale| scale.get(key).filter(|path| path.as_str() != Some("")));
+                if was != is {
                     let keys = ["subresources", "scale", key];
                     let values = [was.cloned(), is.cloned()];
-                    changes.in_version(old.name, KEYWORD, &keys, values, Proof::unknown(key));
+                    let change = changes.in_version(old.name, KEYWORD, &keys, values, Proof::unknown(key));
+                    // A path that is added offers more; one that changes moves what autoscalers read and write.
+                    if was.is_none() {
+                        Changes::moot(change);
+                    }
                 }
             }
         }
-        (None, _) => {}
+        (None, None) => {}
     }
 }
 
-/// Field selectors and columns that are gone.
+/// Field selectors and columns that are gone or have come.
 fn listed(old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
+    let safe = || Proof::Safe(Safety::NotUsed);
+    let keyword = "selectableFields";
     for field in missing(&old.selectable_fields, &new.selectable_fields) {
         let proof = Proof::breaking(Effect::Rejected, Some(Blocked::Read));
-        let keyword = "selectableFields";
         changes.in_version(old.name, keyword, &[keyword], [Some(field.into()), None], proof);
     }
-    let columns = missing(&old.printer_columns, &new.printer_columns);
-    if !columns.is_empty() {
-        let keyword = "additionalPrinterColumns";
-        let proof = Proof::Safe(Safety::NotUsed);
-        changes.in_version(old.name, keyword, &[keyword], [Some(json!(columns)), None], proof);
+    for field in missing(&new.selectable_fields, &old.selectable_fields) {
+        Changes::moot(changes.in_version(old.name, keyword, &[keyword], [None, Some(field.into())], safe()));
+    }
+    let keyword = "additionalPrinterColumns";
+    let gone = missing(&old.printer_columns, &new.printer_columns);
+    if !gone.is_empty() {
+        changes.in_version(old.name, keyword, &[keyword], [Some(json!(gone)), None], safe());
+    }
+    let come = missing(&new.printer_columns, &old.printer_columns);
+    if !come.is_empty() {
+        Changes::moot(changes.in_version(old.name, keyword, &[keyword], [None, Some(json!(come))], safe()));
     }
 }

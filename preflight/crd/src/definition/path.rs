@@ -9,6 +9,16 @@ use crate::schema::contain::SchemaStep;
 /// A node as reports name it: `spec.items[*].name`; empty for the root.
 #[must_use]
 pub fn field_path(path: &[SchemaStep]) -> String {
+    written(path, "[*]")
+}
+
+/// The same with free keys told from items: `spec.disks[*].size`, `spec.labels{*}`, `data["tls.key"]`.
+#[must_use]
+pub fn field_path_with_keys(path: &[SchemaStep]) -> String {
+    written(path, "{*}")
+}
+
+fn written(path: &[SchemaStep], free_key: &str) -> String {
     let mut text = String::new();
     for step in path {
         match step {
@@ -19,7 +29,8 @@ pub fn field_path(path: &[SchemaStep]) -> String {
                 }
                 text.push_str(&key);
             }
-            SchemaStep::Additional | SchemaStep::Items => text.push_str("[*]"),
+            SchemaStep::Items => text.push_str("[*]"),
+            SchemaStep::Additional => text.push_str(free_key),
         }
     }
     text

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::change::{Blocked, DefinitionChange, Place, Proof, Safety};
 use super::path::rooted;
@@ -12,7 +12,7 @@ use crate::schema::contain::{Effect, SchemaStep};
 impl fmt::Display for DefinitionChange {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Place::Schema(path) = &self.place else { return out.write_str(&self.description()) };
-        if self.keyword == "crossVersionLoss" {
+        if ["crossVersionLoss", "invalid"].contains(&self.keyword) {
             return out.write_str(&self.description());
         }
         match &self.proof {
@@ -45,6 +45,8 @@ impl DefinitionChange {
     #[must_use]
     pub fn description(&self) -> String {
         match &self.place {
+            _ if self.keyword == "invalid" => text(self.new.as_ref()).to_owned(),
+            Place::Document(_) => self.keyword.to_owned(),
             Place::Definition(keys) => self.of_definition(keys),
             Place::Version(keys) => self.of_version(keys),
             Place::Schema(path) if self.keyword == "crossVersionLoss" => self.loss(path),
@@ -59,26 +61,41 @@ impl DefinitionChange {
 
     fn of_definition(&self, keys: &[&str]) -> String {
         let (old, new) = (text(self.old.as_ref()), text(self.new.as_ref()));
-        let what = match (self.keyword, keys.last().copied()) {
-            ("scope" | "group", _) => self.keyword,
-            ("names", Some("plural")) => "plural name",
-            ("names", Some("listKind")) => "list kind",
-            ("names", Some("singular")) => "singular name",
-            ("names", Some("shortNames")) => return format!("short name \"{old}\" removed"),
-            ("names", _) => "kind",
+        let what = self.subject();
+        match (self.keyword, keys.last().copied()) {
             ("conversion", _) => {
-                let changed = format!("conversion strategy changed from {old} to {new}");
-                return match self.proof {
+                let changed = format!("{what} changed from {old} to {new}");
+                match self.proof {
                     Proof::Safe(Safety::WithWebhook) => {
                         format!("{changed}: reading an object that is stored in another version now takes the webhook")
                     }
                     _ => changed,
-                };
+                }
             }
-            ("preserveUnknownFields", _) => return "fields that no schema names are no longer kept".to_owned(),
-            _ => return "the new definition lists no versions, so nothing can be compared".to_owned(),
-        };
-        format!("{what} changed from \"{old}\" to \"{new}\"")
+            ("preserveUnknownFields", _) => {
+                let way = if self.is_moot { "may be" } else { "are no longer" };
+                format!("fields that no schema names {way} kept")
+            }
+            ("unhandled", _) => "the new definition lists no versions, so nothing can be compared".to_owned(),
+            (_, Some("shortNames" | "categories")) if self.new.is_none() => format!("{what} \"{old}\" removed"),
+            (_, Some("shortNames" | "categories")) => format!("{what} \"{new}\" added"),
+            _ => format!("{what} changed from \"{old}\" to \"{new}\""),
+        }
+    }
+
+    /// What of the definition as a whole it is about, in words: `plural name`.
+    #[must_use]
+    pub fn subject(&self) -> &'static str {
+        let Place::Definition(keys) = &self.place else { return self.keyword };
+        match keys.last().copied().unwrap_or_default() {
+            "plural" => "plural name",
+            "listKind" => "list kind",
+            "singular" => "singular name",
+            "shortNames" => "short name",
+            "categories" => "category",
+            "strategy" => "conversion strategy",
+            key => key,
+        }
     }
 
     fn of_version(&self, keys: &[&str]) -> String {
@@ -95,6 +112,12 @@ impl DefinitionChange {
                  status"
             ),
             "versionDeprecated" => format!("version \"{name}\" becomes deprecated"),
+            "versionUndeprecated" => "version is no longer deprecated".to_owned(),
+            "versionServed" => "version is served from now on".to_owned(),
+            "versionAdded" if self.new == Some(json!({"served": false})) => {
+                "version added; it is not served".to_owned()
+            }
+            "versionAdded" => "version added".to_owned(),
             "storageVersionChange" => format!(
                 "storage version moved from \"{old}\" to \"{new}\"; status.storedVersions lists both until all objects are \
                  rewritten"
@@ -102,16 +125,20 @@ impl DefinitionChange {
             "statusSubresource" if self.new.is_none() => "status subresource removed".to_owned(),
             "statusSubresource" => format!("status subresource added: {}", self.status_added()),
             "scaleSubresource" => match keys {
+                [_, _, key] if self.old.is_none() => format!("{key} {} of subresource scale added", quoted(new)),
                 [_, _, key] => {
                     format!("unable to determine if scaling still works: {key} of the scale subresource changed")
                 }
+                _ if self.old.is_none() => "subresource scale added".to_owned(),
                 _ => "scale subresource removed".to_owned(),
             },
+            "selectableFields" if self.old.is_none() => format!("{} can be used in field selectors", quoted(new)),
             "selectableFields" => format!("field \"{old}\" can no longer be used in field selectors"),
             _ => {
-                let columns = self.old.as_ref().and_then(Value::as_array).into_iter().flatten();
+                let columns = self.old.as_ref().or(self.new.as_ref()).and_then(Value::as_array).into_iter().flatten();
                 let names: Vec<_> = columns.map(|name| format!("\"{}\"", text(Some(name)))).collect();
-                format!("printer columns removed: {}", names.join(", "))
+                let way = if self.old.is_some() { "removed" } else { "added" };
+                format!("printer columns {way}: {}", names.join(", "))
             }
         }
     }
@@ -260,13 +287,24 @@ fn plain_list(names: &Value) -> String {
     format!("[{}]", names.join(", "))
 }
 
+/// A text in quotes, on one line.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    short(&text.into())
+}
+
 /// A value on one line, cut where it is long.
-fn short(value: &Value) -> String {
+#[must_use]
+pub fn short(value: &Value) -> String {
+    cut(&value.to_string())
+}
+
+/// A text, cut where it is long.
+#[must_use]
+pub fn cut(text: &str) -> String {
     const MOST: usize = 120;
-    let text = value.to_string();
-    if text.chars().count() <= MOST {
-        return text;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
-    let cut: String = text.chars().take(MOST).collect();
-    format!("{cut}…")
 }

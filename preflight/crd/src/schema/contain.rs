@@ -38,6 +38,7 @@ use serde_json::{Value, json};
 
 use super::model::Schema;
 use super::pipeline::{self, Resource, Server};
+pub(crate) use branches::branches_of;
 use confirm::{Confirmed, confirm};
 pub use confirm::{Damage, Effect, Sufferer, suffering};
 use formula::{Formula, Place, Role};

@@ -208,6 +208,17 @@ impl Schema {
         1 + self.children().map(Self::size).sum::<usize>()
     }
 
+    /// What the node takes in a word: its type, `int-or-string`, or `any`.
+    #[must_use]
+    pub fn type_name(&self) -> String {
+        match (self.kind, self.int_or_string) {
+            (None, true) => "int-or-string".to_owned(),
+            (None, false) => "any".to_owned(),
+            (Some(kind), false) => kind.as_str().to_owned(),
+            (Some(kind), true) => format!("int-or-string ({})", kind.as_str()),
+        }
+    }
+
     /// All direct sub-schemas.
     pub fn children(&self) -> impl Iterator<Item = &Schema> {
         let additional = match &self.additional {

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pushback_crd::definition::{Kind, Node, StructuralChange, What};
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::contain::SchemaStep;
+
 /// How alike names must be (Levenshtein, 0 to 1) where more than one field could be meant.
 const ALIKE: f64 = 0.5;
 
@@ -11,20 +15,39 @@ const MOST: usize = 256;
 /// Names longer than a field's ever is are not compared.
 const LONGEST: usize = 128;
 
-/// Fields of one schema: those that are gone and those that are new.
+/// Fields of one schema beside each other: those that are gone and those that are new.
 type Group<'a> = (Vec<&'a str>, Vec<&'a str>);
 
-/// Pairs of a removed and an added field, by names and digests; each field in one pair at most, sorted.
-pub(super) fn suggest<'a>(removed: &[(&'a str, u128)], added: &[(&'a str, u128)]) -> Vec<(&'a str, &'a str)> {
-    let mut groups: BTreeMap<u128, Group<'a>> = BTreeMap::new();
-    for (name, digest) in removed {
-        groups.entry(*digest).or_default().0.push(name);
+/// A change with the field that the removed one may be now.
+type Pair<'a, 'u> = (&'a StructuralChange<'u>, (&'a str, Node<'u>));
+
+/// Removed fields with the added ones that they may be, each in one pair at most.
+pub(super) fn suggested<'a, 'u>(changes: &'a [StructuralChange<'u>]) -> Vec<Pair<'a, 'u>> {
+    let mut groups: BTreeMap<_, Group<'a>> = BTreeMap::new();
+    let mut fields = BTreeMap::new();
+    for change in changes {
+        let What::Node(node) = &change.what else { continue };
+        let Some((SchemaStep::Property(name), around)) = node.path.split_last() else { continue };
+        let group = |schema: &Schema| (node.version, around, schema.digest);
+        match (node.kind, node.nodes) {
+            (Kind::Field, [Some(old), None]) => groups.entry(group(old.schema)).or_default().0.push(name),
+            // A new field that is required is told as that.
+            (Kind::Field | Kind::Required, [None, Some(new)]) if node.new.is_some() => {
+                groups.entry(group(new.schema)).or_default().1.push(name);
+            }
+            _ => continue,
+        }
+        fields.insert((node.version, around, name.as_str()), (change, node.nodes));
     }
-    for (name, digest) in added {
-        groups.entry(*digest).or_default().1.push(name);
+    let mut pairs = Vec::new();
+    for ((version, around, _), (gone, fresh)) in groups {
+        for (gone, fresh) in within(gone, fresh) {
+            let (old, new) = (fields.get(&(version, around, gone)), fields.get(&(version, around, fresh)));
+            if let (Some((change, _)), Some((_, [_, Some(node)]))) = (old, new) {
+                pairs.push((*change, (fresh, *node)));
+            }
+        }
     }
-    let mut pairs: Vec<_> = groups.into_values().flat_map(|(gone, fresh)| within(gone, fresh)).collect();
-    pairs.sort_unstable();
     pairs
 }
 

@@ -21,6 +21,7 @@ pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings:
     let check = checks::of(change.keyword);
     let verdict = match &change.place {
         Place::Schema(_) if change.keyword != "crossVersionLoss" => of_schema(check, &change, settings.profile)?,
+        _ if change.is_moot => return None,
         _ => of_definition(check, &change, settings),
     };
     let mut finding = placed(subject, &change, change.keyword, verdict, message(check, &change, verdict));
@@ -114,6 +115,7 @@ fn position(subject: &Subject<'_>, change: &DefinitionChange) -> Option<Position
     let place = match &change.place {
         Place::Definition(keys) => keys.iter().map(|key| (*key).into()).collect(),
         Place::Version(keys) => subject.path_of(version, keys),
+        Place::Document(path) => path.clone(),
         Place::Schema(path) if change.keyword != "crossVersionLoss" => {
             let mut place = subject.path_of(version, &["schema", "openAPIV3Schema"]);
             place.extend(schema_path(path));
@@ -137,7 +139,7 @@ fn content(subject: &Subject<'_>, change: &DefinitionChange) -> Option<Value> {
         (Place::Schema(path), "crossVersionLoss") => Some(subschemas(from(change.old.as_ref()?.as_str()?), new, path)),
         (Place::Schema(path), _) => Some(subschemas(old, new, path)),
         (Place::Between { from: other, .. }, _) => Some(subschemas(from(other), new, &[])),
-        (Place::Definition(_) | Place::Version(_), _) => {
+        (Place::Definition(_) | Place::Version(_) | Place::Document(_), _) => {
             let is_bound = bound_to == Bound::Schemas || (bound_to == Bound::SchemasWhereUnknown && is_unknown);
             is_bound.then(|| subschemas(old, new, &[]))
         }

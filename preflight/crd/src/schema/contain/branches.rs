@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::schema::model::Schema;
 
-fn branches_of<'s>(schema: &'s Schema, keyword: &str) -> &'s [Schema] {
+/// The branches of `allOf`, `anyOf` or `oneOf`; the one of `not`.
+pub(crate) fn branches_of<'s>(schema: &'s Schema, keyword: &str) -> &'s [Schema] {
     match keyword {
         "allOf" => &schema.all_of,
         "anyOf" => &schema.any_of,

@@ -16,6 +16,7 @@ use super::listed::Listed;
 use super::retyped::computes_otherwise;
 use super::step::Step;
 use super::values::ValueSet;
+use crate::order::canonical;
 use crate::schema::model::{Additional, CelRule, Limit, Schema, Window};
 
 /// What the server takes for a field that it knows without a schema: null is dropped when the object is read.
@@ -119,10 +120,8 @@ impl<'s> Walk<'s> {
 
     fn types(&mut self, at: Node<'s>) {
         let Node { old, new, place } = at;
-        let word = |schema: &Schema| match (schema.kind, schema.int_or_string) {
-            (_, true) => Some(json!("int-or-string")),
-            (kind, false) => kind.map(|kind| json!(kind.as_str())),
-        };
+        let is_any = |schema: &Schema| schema.kind.is_none() && !schema.int_or_string;
+        let word = |schema: &Schema| kind_of(schema).filter(|_| !is_any(schema));
         let null = Types::NULL;
         if word(old) != word(new) {
             let outside = outside_of_types(new, Types::meant_by(new).or(null));
@@ -205,7 +204,7 @@ impl<'s> Walk<'s> {
                 self.note(exclusive, Some(was), Some(is), question);
             }
             _ => {
-                let show = |limit: Option<Limit>| limit.map(|limit| number(limit.value));
+                let show = |limit: Option<Limit>| limit.map(|limit| canonical(&json!(limit.value)));
                 self.note(bound, show(old), show(new), question);
             }
         }
@@ -572,15 +571,7 @@ fn same_values(one: Option<&[Value]>, other: Option<&[Value]>) -> bool {
     }
 }
 
-fn number(float: f64) -> Value {
-    #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
-    if float.fract() == 0.0 && float.abs() < 9e15 { json!(float as i64) } else { json!(float) }
-}
-
 /// A node in a word.
 fn kind_of(schema: &Schema) -> Option<Value> {
-    if schema.int_or_string {
-        return Some("int-or-string".into());
-    }
-    Some(schema.kind.map_or("any", |kind| kind.as_str()).into())
+    Some(schema.type_name().into())
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use pushback_crd::definition;
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::testing::Generator;
 use pushback_crd::schema::testing::edit::{edit, number};

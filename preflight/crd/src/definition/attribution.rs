@@ -1,0 +1,193 @@
+//! Which proof is about which structural change. One that no change claims, as where a default below meets a rule above, goes
+//! to the nearest changes, so that nothing is called safe that there is an objection to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::change::{DefinitionChange, Place, Proof};
+use super::structure::{Claim, NodeChange, StructuralChange, What};
+use super::{Upgrade, compare, nodes};
+use crate::schema::contain::SchemaStep;
+
+/// Every difference between the definitions as they are read, one by one, whatever becomes of objects, with the proofs of
+/// [`compare`](super::compare) that are about it.
+///
+/// Schemas may be nested deeply: [`crate::stack::with_room`] gives the work the stack that it may take.
+#[must_use]
+pub fn structural_changes<'u>(upgrade: &'u Upgrade<'_>) -> Vec<StructuralChange<'u>> {
+    let shared = |changes: Vec<DefinitionChange>| changes.into_iter().map(Arc::new);
+    let wholes: Vec<_> = shared(compare::wholes(upgrade)).collect();
+    let of_nodes = nodes::compare(upgrade);
+    let [of_rules, of_others] = compare::refused(upgrade);
+    if wholes.is_empty() && of_nodes.is_empty() && of_others.is_empty() {
+        return Vec::new();
+    }
+    let grounds =
+        wholes.iter().cloned().chain(shared(compare::proofs(upgrade))).filter(|change| is_worth_telling(change));
+    let grounds: Vec<_> = grounds.chain(shared(of_rules)).collect();
+    let whats = wholes.into_iter().map(What::Whole).chain(of_nodes.into_iter().map(What::Node)).collect();
+    let refused = |change: Arc<_>| StructuralChange { what: What::Whole(Arc::clone(&change)), grounds: vec![change] };
+    attributed(whats, &grounds).into_iter().chain(shared(of_others).map(refused)).collect()
+}
+
+/// A loss between two versions, which concerns the schemas of both.
+const BETWEEN: &str = "crossVersionLoss";
+
+/// What is safe of a schema is not said.
+fn is_worth_telling(change: &DefinitionChange) -> bool {
+    let is_of_a_node = matches!(change.place, Place::Schema(_)) && change.keyword != BETWEEN;
+    !change.is_moot && !(is_of_a_node && matches!(change.proof, Proof::Safe(_)))
+}
+
+/// Gives every change what is about it.
+fn attributed<'u>(whats: Vec<What<'u>>, grounds: &[Arc<DefinitionChange>]) -> Vec<StructuralChange<'u>> {
+    let index = Index::of(grounds);
+    let mut about: Vec<Vec<usize>> = whats.iter().map(|what| index.about(what)).collect();
+    let claimed: BTreeSet<usize> = about.iter().flatten().copied().collect();
+    let is_safe = |ground: &DefinitionChange| matches!(ground.proof, Proof::Safe(_));
+    let left = grounds.iter().enumerate().filter(|(found, ground)| !claimed.contains(found) && !is_safe(ground));
+    let left: Vec<(usize, &Arc<DefinitionChange>)> = left.collect();
+    if !left.is_empty() {
+        let places = Places::of(&whats);
+        for (found, ground) in left {
+            places.nearest(ground).into_iter().for_each(|near| about[near].push(found));
+        }
+    }
+    let grounds_of = |found: Vec<usize>| found.into_iter().map(|found| grounds[found].clone()).collect();
+    whats.into_iter().zip(about).map(|(what, found)| StructuralChange { what, grounds: grounds_of(found) }).collect()
+}
+
+/// What is at each node: by version and node, so that what is below a node follows it.
+type ByNode<'g> = BTreeMap<(&'g str, &'g [SchemaStep]), Vec<usize>>;
+
+/// All at a node and below it.
+fn within<'m>(map: &'m ByNode<'_>, version: &'m str, path: &'m [SchemaStep]) -> impl Iterator<Item = usize> + 'm {
+    let inside = map.range((version, path)..);
+    let inside = inside.take_while(move |((of, node), _)| *of == version && node.starts_with(path));
+    inside.flat_map(|(_, found)| found).copied()
+}
+
+/// The versions that a ground is about; the empty one for the definition as a whole.
+fn versions(ground: &DefinitionChange) -> impl Iterator<Item = &str> {
+    let from = ground.old.as_ref().filter(|_| ground.keyword == BETWEEN).and_then(Value::as_str);
+    [ground.version.as_deref().unwrap_or_default()].into_iter().chain(from)
+}
+
+/// The grounds, by what they are about.
+struct Index<'g> {
+    grounds: &'g [Arc<DefinitionChange>],
+    nodes: ByNode<'g>,
+}
+
+impl<'g> Index<'g> {
+    fn of(grounds: &'g [Arc<DefinitionChange>]) -> Self {
+        let mut nodes = ByNode::new();
+        for (found, ground) in grounds.iter().enumerate() {
+            if let Some(node) = ground.node() {
+                versions(ground).for_each(|version| nodes.entry((version, node)).or_default().push(found));
+            }
+        }
+        Self { grounds, nodes }
+    }
+
+    /// What is about a change, in the order of its claims.
+    fn about(&self, what: &What<'_>) -> Vec<usize> {
+        match what {
+            What::Whole(change) => self.of_whole(change),
+            What::Node(change) => change.claims.iter().flat_map(|claim| self.claimed(change, *claim)).collect(),
+        }
+    }
+
+    fn of_whole(&self, change: &Arc<DefinitionChange>) -> Vec<usize> {
+        // That the version is gone in which objects were stored says all of the storage version.
+        let moved_from = change.old.as_ref().filter(|_| change.keyword == "storageVersionChange" && change.is_moot);
+        let is_about = |ground: &Arc<DefinitionChange>| match moved_from {
+            Some(version) => ground.keyword == "storedVersionRemoval" && ground.version.as_deref() == version.as_str(),
+            None => Arc::ptr_eq(ground, change),
+        };
+        (0..self.grounds.len()).filter(|found| is_about(&self.grounds[*found])).collect()
+    }
+
+    fn claimed(&self, change: &NodeChange<'_>, claim: Claim) -> Vec<usize> {
+        let path = change.path.as_slice();
+        match claim {
+            Claim::Keyword => self.at(change.version, path, |proof| proof.keyword == change.keyword),
+            Claim::Unhandled => self.at(change.version, path, |proof| proof.keyword == "unhandled"),
+            Claim::Required => {
+                let names = change.new.as_ref().map(|name| json!([name]));
+                let parent = &path[..path.len().saturating_sub(1)];
+                self.at(change.version, parent, |proof| proof.keyword == "required" && proof.new == names)
+            }
+            Claim::Within => self.within(change.version, path),
+            Claim::FreeValues => self.within(change.version, &[path, &[SchemaStep::Additional]].concat()),
+        }
+    }
+
+    fn at(&self, version: &str, path: &[SchemaStep], is_about: impl Fn(&DefinitionChange) -> bool) -> Vec<usize> {
+        let found = self.nodes.get(&(version, path)).into_iter().flatten().copied();
+        found.filter(|found| is_about(&self.grounds[*found])).collect()
+    }
+
+    /// At a node and below it, in the order of their paths as they are written.
+    fn within(&self, version: &str, path: &[SchemaStep]) -> Vec<usize> {
+        let mut found: Vec<usize> = within(&self.nodes, version, path).collect();
+        found.sort_by_cached_key(|found| (self.grounds[*found].path(), *found));
+        found
+    }
+}
+
+/// The changes, by where they are.
+struct Places<'w> {
+    whats: &'w [What<'w>],
+    nodes: ByNode<'w>,
+}
+
+impl<'w> Places<'w> {
+    fn of(whats: &'w [What<'w>]) -> Self {
+        let mut nodes = ByNode::new();
+        for (index, what) in whats.iter().enumerate() {
+            if let What::Node(change) = what {
+                nodes.entry((change.version, change.path.as_slice())).or_default().push(index);
+            }
+        }
+        Self { whats, nodes }
+    }
+
+    /// The changes that something comes from which none of them claims: those at its node and below, of which those that make
+    /// the server fill in other values explain it best; those of the nearest node around it; those of the whole.
+    fn nearest(&self, ground: &DefinitionChange) -> Vec<usize> {
+        let below = |node| versions(ground).flat_map(move |version| within(&self.nodes, version, node));
+        let mut near: Vec<usize> = ground.node().into_iter().flat_map(below).collect();
+        let fills_in = |index: &usize| matches!(&self.whats[*index], What::Node(change) if change.fills_in());
+        if near.iter().any(fills_in) {
+            near.retain(fills_in);
+        }
+        if near.is_empty() {
+            let node = ground.node().unwrap_or_default();
+            let mut around = (0..=node.len())
+                .rev()
+                .flat_map(|length| versions(ground).map(move |version| (version, &node[..length])));
+            near = around.find_map(|place| self.nodes.get(&place)).cloned().unwrap_or_default();
+        }
+        if near.is_empty() { self.of_the_whole(ground) } else { near }
+    }
+
+    /// The changes of a version or of the definition that bring it about: a version that comes, another way between versions;
+    /// all of them where nothing else is left.
+    fn of_the_whole(&self, ground: &DefinitionChange) -> Vec<usize> {
+        let pick = |is_near: &dyn Fn(&DefinitionChange) -> bool| -> Vec<usize> {
+            let is_near = |what: &What<'_>| matches!(what, What::Whole(change) if is_near(change));
+            (0..self.whats.len()).filter(|index| is_near(&self.whats[*index])).collect()
+        };
+        let comes = pick(&|change| {
+            let is_concerned = |version: &str| versions(ground).any(|concerned| concerned == version);
+            ["versionAdded", "versionServed"].contains(&change.keyword)
+                && change.version.as_deref().is_some_and(is_concerned)
+        });
+        let between = || pick(&|change| ["storageVersionChange", "conversion"].contains(&change.keyword));
+        let found = if comes.is_empty() { between() } else { comes };
+        if found.is_empty() { (0..self.whats.len()).collect() } else { found }
+    }
+}
