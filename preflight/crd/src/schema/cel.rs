@@ -4,10 +4,12 @@
 //! The reading and evaluation are own work because both must be bounded: rules come from files, and the `cel` crate
 //! overflows the stack on deep ones and cannot be stopped. Values also know the schema, as they do on the server.
 
+mod base64;
 mod check;
 mod claims;
 mod error;
 mod evaluate;
+mod evaluator;
 mod hints;
 mod lexer;
 mod libraries;
@@ -15,6 +17,7 @@ mod names;
 mod operators;
 mod parser;
 mod partial;
+mod stop;
 mod syntax;
 mod time;
 mod value;
@@ -29,11 +32,12 @@ use serde_json::Value as Json;
 
 pub use self::check::{Declaration, Gives, Objection, cost_of};
 pub use self::claims::{Claim, FieldPath, Order, Term};
-use self::evaluate::{Evaluator, Stop};
+use self::evaluator::Evaluator;
 pub use self::hints::{Hint, Hints, Step};
 pub use self::partial::Known;
+use self::stop::Stop;
 use self::syntax::Node;
-use self::value::Value;
+use self::value::{Outcome, Value};
 use crate::schema::shared::Shared;
 use crate::schema::{CelRule, Schema};
 pub use error::CelError;
@@ -41,7 +45,7 @@ pub use error::CelError;
 /// Whether two texts are the same quantity: `1Gi` is `1024Mi`. What is no quantity equals itself.
 #[must_use]
 pub fn are_equal_quantities(left: &str, right: &str) -> bool {
-    libraries::quantity::are_equal(left, right)
+    value::quantity::are_equal(left, right)
 }
 
 /// A rule that was read.
@@ -130,7 +134,7 @@ impl Program {
         }
     }
 
-    fn run<'a>(&'a self, schema: &'a Schema, this: &'a Json, old: Option<&'a Json>) -> evaluate::Outcome<'a> {
+    fn run<'a>(&'a self, schema: &'a Schema, this: &'a Json, old: Option<&'a Json>) -> Outcome<'a> {
         let evaluator = Evaluator::new(schema);
         let mut scope = vec![("self", evaluator.value(this)?)];
         match (old, self.optional_old_self) {

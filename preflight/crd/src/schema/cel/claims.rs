@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use serde_json::{Value as Json, json};
 
-use super::libraries::quantity::exact_nanos;
 use super::names::{escape, unescape};
 use super::syntax::{Expression, Node};
 use super::time::duration;
+use super::value::quantity::exact_nanos;
 use crate::schema::Schema;
 
 /// Names of fields, each below the one before it. The first is below what the claims are about.

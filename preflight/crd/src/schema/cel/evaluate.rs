@@ -3,119 +3,20 @@
 //!
 //! Follows the CEL specification, `doc/langdef.md`, section Evaluation, and cel-go `interpreter/interpretable.go`.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::rc::Rc;
-
-use serde_json::Value as Json;
-
+use super::evaluator::Evaluator;
+use super::stop::Stop;
 use super::syntax::{Expression, Node};
-use super::value::{List, Map, Value};
-use crate::schema::Schema;
-use crate::schema::pattern::Pattern;
-
-/// Steps a rule may take. The server grants one call a cost of a million, of which a step is at least one, so what
-/// ends within this budget ends on the server.
-const BUDGET: usize = 200_000;
-
-/// Why there is no value.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Stop {
-    /// The API server stops with an error here, too, and refuses the object.
-    Error(String),
-    /// What the server would answer is not known.
-    Unknown(String),
-    /// The server stumbles and gives the whole rule up, whatever the operators around would make of an error.
-    Abort(String),
-    /// Out of steps.
-    Budget,
-}
-
-impl Stop {
-    pub(super) fn error(message: impl Into<String>) -> Self {
-        Self::Error(message.into())
-    }
-
-    pub(super) fn unknown(message: impl Into<String>) -> Self {
-        Self::Unknown(message.into())
-    }
-
-    /// The one that decides when neither operand does: not knowing wins.
-    fn or(self, other: Self) -> Self {
-        if matches!(self, Self::Error(_)) && !matches!(other, Self::Error(_)) { other } else { self }
-    }
-}
-
-pub(super) type Outcome<'a> = Result<Value<'a>, Stop>;
+use super::value::{List, Map, Outcome, Value};
+use serde_json::Value as Json;
+use std::rc::Rc;
 
 /// The variables in scope, innermost last.
 pub(super) type Scope<'a> = Vec<(&'a str, Value<'a>)>;
-
-pub(super) struct Evaluator<'a> {
-    schema: &'a Schema,
-    steps: Cell<usize>,
-    /// Patterns that were read, since macros ask for the same ones again and again.
-    patterns: RefCell<BTreeMap<String, Rc<Pattern>>>,
-}
 
 /// Names before a dot that are part of the name of a function.
 const NAMESPACES: [&str; 6] = ["optional", "format", "ip", "sets", "lists", "cidr"];
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(schema: &'a Schema) -> Self {
-        Self { schema, steps: Cell::new(BUDGET), patterns: RefCell::default() }
-    }
-
-    pub(super) fn charge(&self, steps: usize) -> Result<(), Stop> {
-        match self.steps.get().checked_sub(steps) {
-            Some(left) => {
-                self.steps.set(left);
-                Ok(())
-            }
-            None => Err(Stop::Budget),
-        }
-    }
-
-    /// A walk over a text costs the server a tenth of its length.
-    pub(super) fn charge_text(&self, bytes: usize) -> Result<(), Stop> {
-        self.charge(bytes / 10 + 1)
-    }
-
-    /// Reads a pattern.
-    pub(super) fn pattern(&self, text: &str) -> Result<Rc<Pattern>, Stop> {
-        if let Some(known) = self.patterns.borrow().get(text) {
-            return Ok(Rc::clone(known));
-        }
-        self.charge(text.len().saturating_mul(20) + 100)?;
-        let pattern = Pattern::shared(text).map_err(|error| {
-            // A pattern that stands in the rule is refused with the definition.
-            Stop::unknown(format!("the pattern {text:?}: {error}"))
-        })?;
-        self.patterns.borrow_mut().insert(text.to_owned(), Rc::clone(&pattern));
-        Ok(pattern)
-    }
-
-    /// No overload of a function takes these. The server finds out at run time only where a value may be of several
-    /// types: an integer or a string where either may stand, or a null. In any other case it has refused the rule, and
-    /// so nothing is known about the object.
-    pub(super) fn no_overload(&self, function: &str, arguments: &[&Value<'a>]) -> Stop {
-        if let Some(Value::Opaque(what)) = arguments.iter().find(|value| matches!(value, Value::Opaque(_))) {
-            return Stop::unknown(*what);
-        }
-        let has = |wanted: fn(&Value<'_>) -> bool| arguments.iter().any(|value| wanted(value));
-        let types: Vec<&str> = arguments.iter().map(|value| value.type_name()).collect();
-        let message = format!("no such overload: {function} on {}", types.join(", "));
-        // The sum of no values may be of any of these types, and was taken for an integer.
-        let sum_of_none = has(|value| matches!(value, Value::Int(0)))
-            && has(|value| matches!(value, Value::Uint(_) | Value::Double(_) | Value::Duration(_)));
-        let several = has(|value| matches!(value, Value::Int(_) | Value::String(_))) && has_dynamic(self.schema);
-        if !sum_of_none && (several || has(|value| matches!(value, Value::Null))) {
-            Stop::Error(message)
-        } else {
-            Stop::Unknown(message)
-        }
-    }
-
     pub(super) fn value(&self, json: &'a Json) -> Outcome<'a> {
         Value::of(json, self.schema, self)
     }
@@ -541,9 +442,4 @@ fn name_value<'a>(name: &'a str, scope: &Scope<'a>) -> Outcome<'a> {
         .find(|known| *known == name)
         .map(Value::Type)
         .ok_or_else(|| Stop::unknown(format!("variable `{name}`")))
-}
-
-/// Whether anything in the schema may be of several types.
-fn has_dynamic(schema: &Schema) -> bool {
-    schema.int_or_string || schema.children().any(has_dynamic)
 }

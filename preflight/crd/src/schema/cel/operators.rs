@@ -8,8 +8,9 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
-use super::evaluate::{Evaluator, Outcome, Stop};
-use super::value::{List, ListKind, Map, Value, field_schema};
+use super::evaluator::Evaluator;
+use super::stop::Stop;
+use super::value::{List, ListKind, Map, Outcome, Value, field_schema};
 use crate::schema::Schema;
 
 /// The seconds at the ends of the years 1 and 9999.

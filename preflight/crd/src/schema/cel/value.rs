@@ -3,19 +3,26 @@
 //!
 //! Follows k8s.io/apiserver `pkg/cel/common/valuesunstructured.go` (`UnstructuredToVal`).
 
+pub(super) mod network;
+pub(super) mod quantity;
+pub(super) mod semver;
+
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
 use serde_json::{Map as JsonMap, Value as Json, json};
 
-use super::evaluate::{Evaluator, Stop};
-use super::libraries::network::{Cidr, Url};
-use super::libraries::quantity::Quantity;
-use super::libraries::semver::Semver;
+use super::evaluator::Evaluator;
 use super::names::unescape;
+use super::stop::Stop;
 use super::time;
 use crate::schema::{ListType, Schema, Type};
+use network::{Cidr, Url};
+use quantity::Quantity;
+use semver::Semver;
+
+pub(super) type Outcome<'a> = Result<Value<'a>, Stop>;
 
 #[derive(Clone, Debug)]
 pub(super) enum Value<'a> {
@@ -206,7 +213,7 @@ impl<'a> Value<'a> {
             Some("duration") => Self::Duration(time::duration(text).ok_or_else(invalid)?),
             Some("date") => Self::Timestamp(time::date(text).ok_or_else(invalid)?),
             Some("date-time") => Self::Timestamp(time::timestamp(text).ok_or_else(invalid)?),
-            Some("byte") => Self::Bytes(Rc::from(super::libraries::base64(text).ok_or_else(invalid)?)),
+            Some("byte") => Self::Bytes(Rc::from(super::base64::base64(text).ok_or_else(invalid)?)),
             _ => Self::text(text),
         })
     }
@@ -279,4 +286,32 @@ impl<'a> Map<'a> {
             Self::Built(entries) => Ok(entries.iter().map(|(key, _)| key.clone()).collect()),
         }
     }
+}
+
+impl<'a> Evaluator<'a> {
+    /// No overload of a function takes these. The server finds out at run time only where a value may be of several
+    /// types: an integer or a string where either may stand, or a null. In any other case it has refused the rule, and
+    /// so nothing is known about the object.
+    pub(super) fn no_overload(&self, function: &str, arguments: &[&Value<'a>]) -> Stop {
+        if let Some(Value::Opaque(what)) = arguments.iter().find(|value| matches!(value, Value::Opaque(_))) {
+            return Stop::unknown(*what);
+        }
+        let has = |wanted: fn(&Value<'_>) -> bool| arguments.iter().any(|value| wanted(value));
+        let types: Vec<&str> = arguments.iter().map(|value| value.type_name()).collect();
+        let message = format!("no such overload: {function} on {}", types.join(", "));
+        // The sum of no values may be of any of these types, and was taken for an integer.
+        let sum_of_none = has(|value| matches!(value, Value::Int(0)))
+            && has(|value| matches!(value, Value::Uint(_) | Value::Double(_) | Value::Duration(_)));
+        let several = has(|value| matches!(value, Value::Int(_) | Value::String(_))) && has_dynamic(self.schema);
+        if !sum_of_none && (several || has(|value| matches!(value, Value::Null))) {
+            Stop::Error(message)
+        } else {
+            Stop::Unknown(message)
+        }
+    }
+}
+
+/// Whether anything in the schema may be of several types.
+fn has_dynamic(schema: &Schema) -> bool {
+    schema.int_or_string || schema.children().any(has_dynamic)
 }

@@ -5,8 +5,9 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::super::evaluate::{Evaluator, Outcome, Stop};
-use super::super::value::{List, Value};
+use super::super::evaluator::Evaluator;
+use super::super::stop::Stop;
+use super::super::value::{List, Outcome, Value};
 use crate::schema::Type;
 
 pub(in super::super) fn call<'a>(

@@ -5,9 +5,10 @@
 
 use std::rc::Rc;
 
-use super::super::evaluate::{Evaluator, Outcome, Stop};
+use super::super::evaluator::Evaluator;
+use super::super::stop::Stop;
 use super::super::time;
-use super::super::value::Value;
+use super::super::value::{Outcome, Value};
 use crate::names::{is_dns_1035_label, is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name};
 
 const NAMES: [&str; 13] = [
@@ -68,7 +69,7 @@ fn valid(format: &str, text: &str) -> Option<bool> {
         "uri" => return super::network::is_url(text),
         "uuid" => uuid(text),
         "date" => time::date(text).is_some(),
-        "byte" if !text.is_empty() && super::base64(text).is_some() => true,
+        "byte" if !text.is_empty() && super::super::base64::base64(text).is_some() => true,
         _ => return None,
     })
 }

@@ -4,8 +4,9 @@
 
 use std::rc::Rc;
 
-use super::super::evaluate::{Evaluator, Outcome, Stop};
-use super::super::value::Value;
+use super::super::evaluator::Evaluator;
+use super::super::stop::Stop;
+use super::super::value::{Outcome, Value};
 use crate::schema::pattern::{Budget, NotFound, Pattern};
 
 /// Steps of one search; the pattern's own count.

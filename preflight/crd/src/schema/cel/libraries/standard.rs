@@ -4,10 +4,11 @@
 
 use std::rc::Rc;
 
-use super::super::evaluate::{Evaluator, Outcome, Stop};
+use super::super::evaluator::Evaluator;
 use super::super::operators::moment;
+use super::super::stop::Stop;
 use super::super::time;
-use super::super::value::Value;
+use super::super::value::{Outcome, Value};
 use crate::duration::nanoseconds;
 
 pub(in super::super) fn call<'a>(

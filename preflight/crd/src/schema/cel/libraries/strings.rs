@@ -2,8 +2,9 @@
 //!
 //! Follows cel-go `ext/strings.go`.
 
-use super::super::evaluate::{Evaluator, Outcome, Stop};
-use super::super::value::Value;
+use super::super::evaluator::Evaluator;
+use super::super::stop::Stop;
+use super::super::value::{Outcome, Value};
 
 pub(in super::super) fn call<'a>(
     evaluator: &Evaluator<'a>,
