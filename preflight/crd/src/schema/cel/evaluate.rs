@@ -3,12 +3,14 @@
 //!
 //! Follows the CEL specification, `doc/langdef.md`, section Evaluation, and cel-go `interpreter/interpretable.go`.
 
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+
 use super::evaluator::Evaluator;
 use super::stop::Stop;
 use super::syntax::{Expression, Node};
 use super::value::{List, Map, Outcome, Value};
-use serde_json::Value as Json;
-use std::rc::Rc;
 
 /// The variables in scope, innermost last.
 pub(super) type Scope<'a> = Vec<(&'a str, Value<'a>)>;

@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::formula::{Formula, Role, Types, Unique};
+use super::formula::{Formula, Role, Unique};
 use super::logic::{Logic, Range, Test, at};
+use super::types::Types;
 use crate::schema::cel::{Claim, Order, Term};
 use crate::schema::model::{Limit, Schema, Type, Window};
 

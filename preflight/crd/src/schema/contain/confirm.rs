@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::SchemaStep;
 use super::formula::free_values;
 use super::solve::size_of;
+use super::step::SchemaStep;
 use crate::path::{PathSegment, display_path};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Admission, Path, Resource, Server};

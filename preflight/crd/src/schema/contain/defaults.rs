@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use super::formula::child;
 use super::step::Step;
-use super::walk::child;
 use crate::schema::model::{ListType, Schema};
 
 /// Whether objects get a default from the new node, or from one below it, that they did not get before.

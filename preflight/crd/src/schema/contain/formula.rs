@@ -1,7 +1,6 @@
 //! What is asked of a value: a formula over schemas that it obeys or breaks, and over single demands that schemas make.
 //! Formulas are taken apart by the solver only as far as a search needs them.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::LazyLock;
@@ -9,94 +8,8 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::listed::Listed;
-use super::number::{Held, held};
-use crate::schema::model::{Additional, Limit, ListType, Schema, Type, Window};
-use crate::schema::pipeline::{self, Server};
-
-/// Steps that it may take to judge one default.
-pub(super) const STEPS_FOR_A_DEFAULT: u64 = 1_000;
-
-/// A set of JSON types; whole numbers and others are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Types(u8);
-
-impl Types {
-    pub(super) const NONE: Self = Self(0);
-    pub(super) const NULL: Self = Self(1);
-    pub(super) const BOOLEAN: Self = Self(2);
-    pub(super) const WHOLE: Self = Self(4);
-    /// Numbers that `type: integer` does not take: fractions, and what is too large.
-    pub(super) const FRACTION: Self = Self(8);
-    pub(super) const STRING: Self = Self(16);
-    pub(super) const ARRAY: Self = Self(32);
-    pub(super) const OBJECT: Self = Self(64);
-    pub(super) const NUMBER: Self = Self(4 | 8);
-    pub(super) const SCALAR: Self = Self(2 | 4 | 8 | 16);
-    pub(super) const ANY: Self = Self(127);
-    /// One by one, in the order in which a readable example is looked for.
-    pub(super) const EACH: [Self; 7] =
-        [Self::STRING, Self::WHOLE, Self::BOOLEAN, Self::OBJECT, Self::ARRAY, Self::FRACTION, Self::NULL];
-
-    pub(super) fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    pub(super) fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    pub(super) fn not(self) -> Self {
-        Self(!self.0 & Self::ANY.0)
-    }
-
-    pub(super) fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// The type of a value.
-    pub(super) fn of(value: &Value) -> Self {
-        match value {
-            Value::Null => Self::NULL,
-            Value::Bool(_) => Self::BOOLEAN,
-            Value::Number(number) if number.is_i64() => Self::WHOLE,
-            // The server takes a float for an integer where both have the same meaning in JavaScript.
-            Value::Number(number) => match number.as_f64() {
-                Some(float) if float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_991.0 => Self::WHOLE,
-                _ => Self::FRACTION,
-            },
-            Value::String(_) => Self::STRING,
-            Value::Array(_) => Self::ARRAY,
-            Value::Object(_) => Self::OBJECT,
-        }
-    }
-
-    /// What `type`, `format` and `x-kubernetes-int-or-string` of a schema let in, apart from null; of fractions in an
-    /// int-or-string only those that [`almost_whole`] is about.
-    pub(super) fn allowed_by(schema: &Schema) -> Self {
-        match schema.kind {
-            _ if schema.int_or_string => Self::NUMBER.or(Self::STRING),
-            // A format of texts that the server knows lets lists in too, and, without a type, nothing else.
-            None | Some(Type::String) if has_format_of_texts(schema) => Self::STRING.or(Self::ARRAY),
-            None => Self::ANY.and(Self::NULL.not()),
-            Some(Type::Boolean) => Self::BOOLEAN,
-            Some(Type::Integer) => Self::WHOLE,
-            Some(Type::Number) => Self::NUMBER,
-            Some(Type::String) => Self::STRING,
-            Some(Type::Array) => Self::ARRAY,
-            Some(Type::Object) => Self::OBJECT,
-        }
-    }
-
-    /// The same without what only a quirk of the server lets in.
-    pub(super) fn meant_by(schema: &Schema) -> Self {
-        let allowed = Self::allowed_by(schema);
-        if schema.kind == Some(Type::String) { allowed.and(Self::ARRAY.not()) } else { allowed }
-    }
-}
-
-fn has_format_of_texts(schema: &Schema) -> bool {
-    schema.format.as_deref().is_some_and(|format| pipeline::is_known_format(format, Server::default()))
-}
+use super::types::Types;
+use crate::schema::model::{Additional, Limit, ListType, Schema, Window};
 
 /// How a schema is read.
 #[derive(Clone, Copy, Debug)]
@@ -218,6 +131,11 @@ impl<'s> Formula<'s> {
     }
 }
 
+/// The node that stands for a field in a schema.
+pub(super) fn child<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
+    schema.properties.get(name).or_else(|| free_values(schema))
+}
+
 /// The schema of values under keys that nobody names. `additionalProperties: true` lets all values in, and prunes every
 /// object in them to nothing.
 pub(super) fn free_values(schema: &Schema) -> Option<&Schema> {
@@ -230,64 +148,6 @@ pub(super) fn free_values(schema: &Schema) -> Option<&Schema> {
         Some(Additional::Schema(values)) => Some(values),
         Some(Additional::Anything) => Some(&ANY_VALUE),
         _ => None,
-    }
-}
-
-/// The demands that a schema makes, one by one, each turned into the formula of breaking it.
-/// `defaults` is the node of the skeleton whose defaults are filled in before.
-pub(super) fn ways_to_break<'s>(schema: &'s Schema, role: Role<'s>) -> Vec<Formula<'s>> {
-    let skeleton = match role {
-        Role::Stored(_) => Some(schema),
-        Role::Branch(skeleton) => skeleton,
-    };
-    let mut ways = vec![breaks_type(schema, role)];
-    ways.extend(scalar_ways(schema, filled_in(role)));
-    let default_of =
-        |name: &str| skeleton.and_then(|node| node.properties.get(name)).and_then(|field| field.default.as_ref());
-    ways.extend(schema.required.iter().filter(|name| default_of(name).is_none()).map(|name| Formula::lacks(name)));
-    for (name, field) in &schema.properties {
-        let node = skeleton.and_then(|node| node.properties.get(name));
-        let role = inner_role(role, node, Place::Field);
-        ways.push(Formula::has(name, Formula::Breaks(field, role)));
-        // Where the field is left out, its default is judged in its place.
-        if let (Some(default), Role::Branch(_)) = (default_of(name), role) {
-            let broken = Formula::Breaks(field, Role::Branch(node));
-            if super::admits::holds(&broken, default, &Cell::new(STEPS_FOR_A_DEFAULT)) != Some(false) {
-                ways.push(Formula::lacks(name));
-            }
-        }
-    }
-    if let Some(additional) = free_values(schema) {
-        let node = skeleton.and_then(free_values);
-        let inner = Formula::Breaks(additional, inner_role(role, node, Place::Field));
-        ways.push(Formula::HasOther(vec![schema], Box::new(inner)));
-    }
-    if let Some(items) = &schema.items {
-        let node = skeleton.and_then(|node| node.items.as_deref());
-        ways.push(Formula::HasItem(Box::new(Formula::Breaks(items, inner_role(role, node, Place::Item)))));
-    }
-    ways.extend(combinator_ways(schema, skeleton).into_iter().map(|(_, way)| way));
-    ways
-}
-
-fn inner_role<'s>(role: Role<'s>, node: Option<&'s Schema>, place: Place) -> Role<'s> {
-    match role {
-        Role::Stored(_) => Role::Stored(place),
-        Role::Branch(_) => Role::Branch(node),
-    }
-}
-
-/// `type` and `nullable`.
-pub(super) fn breaks_type<'s>(schema: &'s Schema, role: Role<'s>) -> Formula<'s> {
-    outside_of_types(schema, types_of(schema, role))
-}
-
-/// What is of none of the types, or a fraction that the schema does not take for a whole number.
-pub(super) fn outside_of_types<'s>(schema: &'s Schema, types: Types) -> Formula<'s> {
-    let others = Formula::Types(types.not());
-    match almost_whole(schema) {
-        Some(factor) => Formula::Any(vec![others, Formula::IsNoMultiple(factor)]),
-        None => others,
     }
 }
 
@@ -315,114 +175,7 @@ pub(super) fn filled_in(role: Role<'_>) -> i64 {
     i64::try_from(node.properties.values().filter(|field| field.default.is_some()).count()).unwrap_or(i64::MAX)
 }
 
-/// The demands on values without inner structure, and on the size of those with.
-fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
-    let mut ways = Vec::new();
-    if let Some(values) = &schema.enumeration {
-        ways.push(Formula::IsUnlisted(Listed::of(values)));
-    }
-    ways.extend(schema.minimum.map(|limit| below(schema, limit)));
-    ways.extend(schema.maximum.map(|limit| above(schema, limit)));
-    ways.extend(schema.multiple_of.map(|factor| no_multiple(schema, factor)));
-    ways.extend(schema.pattern.as_deref().map(Formula::IsNoMatch));
-    ways.extend(schema.format.as_deref().map(|format| Formula::IsAgainstFormat(format, schema)));
-    if schema.length != Window::default() {
-        ways.push(Formula::IsOfLengthOutside(schema.length));
-    }
-    if schema.item_count != Window::default() {
-        ways.push(Formula::HasCountOutside(schema.item_count));
-    }
-    ways.extend(schema.property_count.least.map(|least| Formula::HasAtMost(least.saturating_sub(1))));
-    // Any of the defaults may be filled in before fields are counted; which, the second opinion tells.
-    ways.extend(schema.property_count.most.map(|most| Formula::HasAtLeast(most.saturating_add(1) - filled)));
-    ways.extend(Unique::of(schema).map(Formula::HasRepeated));
-    if schema.unique_items {
-        ways.push(Formula::HasRepeated(Unique::Items));
-    }
-    ways
-}
-
-/// The numbers that a `minimum` keeps out.
-pub(super) fn below(schema: &Schema, minimum: Limit) -> Formula<'static> {
-    outside(schema, minimum.value, Formula::IsBelow(flipped(minimum)))
-}
-
-/// The numbers that a `maximum` keeps out.
-pub(super) fn above(schema: &Schema, maximum: Limit) -> Formula<'static> {
-    outside(schema, maximum.value, Formula::IsAbove(flipped(maximum)))
-}
-
-/// The numbers that a `multipleOf` keeps out.
-pub(super) fn no_multiple(schema: &Schema, factor: f64) -> Formula<'static> {
-    outside(schema, factor, Formula::IsNoMultiple(factor))
-}
-
-/// The numbers that a bound or factor keeps out, which are those of the formula where the server compares with it.
-fn outside(schema: &Schema, bound: f64, compared: Formula<'static>) -> Formula<'static> {
-    match held(schema, bound) {
-        Held::Compared => compared,
-        Held::Refusing => Formula::Types(Types::NUMBER),
-        Held::Unsure => Formula::Any(vec![compared, Formula::Types(Types::WHOLE)]),
-    }
-}
-
 /// The bound that lets in what this one keeps out.
 pub(super) fn flipped(limit: Limit) -> Limit {
     Limit { exclusive: !limit.exclusive, ..limit }
-}
-
-/// `allOf`, `anyOf`, `oneOf` and `not`, each with the formula of breaking it.
-pub(super) fn combinator_ways<'s>(
-    schema: &'s Schema,
-    skeleton: Option<&'s Schema>,
-) -> Vec<(&'static str, Formula<'s>)> {
-    let role = Role::Branch(skeleton);
-    let breaks =
-        |branches: &'s [Schema]| branches.iter().map(|branch| Formula::Breaks(branch, role)).collect::<Vec<_>>();
-    let mut ways = Vec::new();
-    if !schema.all_of.is_empty() {
-        ways.push(("allOf", Formula::Any(breaks(&schema.all_of))));
-    }
-    if !schema.any_of.is_empty() {
-        ways.push(("anyOf", Formula::All(breaks(&schema.any_of))));
-    }
-    if !schema.one_of.is_empty() {
-        let mut either = vec![Formula::All(breaks(&schema.one_of))];
-        // Taken apart only when it is looked at: there are as many pairs as the square of the branches.
-        let firsts = 0..schema.one_of.len() - 1;
-        either.extend(firsts.map(|first| Formula::ObeysTwo(&schema.one_of, first, role)));
-        ways.push(("oneOf", Formula::Any(either)));
-    }
-    if let Some(not) = &schema.not {
-        ways.push(("not", Formula::Obeys(not, role)));
-    }
-    // The server never asks it of null.
-    let present = |way| Formula::All(vec![Formula::Types(Types::NULL.not()), way]);
-    ways.into_iter().map(|(keyword, way)| (keyword, present(way))).collect()
-}
-
-/// All ways in which a value is rejected, pruned or altered at a node of the skeleton or below.
-pub(super) fn ways_to_damage(schema: &Schema, place: Place) -> Vec<Formula<'_>> {
-    let role = Role::Stored(place);
-    let mut ways = vec![breaks_type(schema, role)];
-    ways.extend(scalar_ways(schema, 0));
-    let given = |name: &String| schema.properties.get(name).is_none_or(|field| field.default.is_none());
-    ways.extend(schema.required.iter().filter(|name| given(name)).map(|name| Formula::lacks(name)));
-    ways.extend(combinator_ways(schema, Some(schema)).into_iter().map(|(_, way)| way));
-    if !schema.keeps_unknown() && place != Place::Metadata {
-        ways.push(Formula::HasOther(vec![schema], Box::new(Formula::anything())));
-    }
-    for (name, field) in &schema.properties {
-        ways.push(Formula::has(name, Formula::Damaged(field, Place::Field)));
-    }
-    if let Some(additional) = free_values(schema) {
-        ways.push(Formula::HasOther(vec![schema], Box::new(Formula::Damaged(additional, Place::Field))));
-    }
-    if let Some(items) = &schema.items {
-        ways.push(Formula::HasItem(Box::new(Formula::Damaged(items, Place::Item))));
-    }
-    if schema.embedded_resource {
-        ways.extend(super::embedded::ways_to_be_none());
-    }
-    ways
 }

@@ -7,13 +7,15 @@ use std::sync::LazyLock;
 use serde_json::json;
 
 use super::claims::{Asked, Scene, is_stable};
-use super::formula::{Formula, Types};
+use super::formula::Formula;
+use super::judge::Judge;
 use super::logic::{Logic, at};
-use super::rules::node_at;
-use super::solve::Outcome;
+use super::outcome::Outcome;
 use super::step::Step;
+use super::step::lifted;
+use super::step::node_at;
+use super::types::Types;
 use super::walk::Suspect;
-use super::{Judge, lifted};
 use crate::schema::cel::{Claim, FieldPath, Program, Term};
 use crate::schema::model::{CelRule, Schema};
 

@@ -5,10 +5,12 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::admits::{holds, repeats};
-use super::demands::{Demands, Lists};
+use super::constraints::is_excepted;
+use super::constraints::{Demands, Lists};
+use super::constraints::{holds, repeats};
 use super::formula::{Formula, Place, Role, Unique};
-use super::solve::{Outcome, STEPS, Solver, is_excepted, size_of};
+use super::outcome::Outcome;
+use super::solve::{STEPS, Solver, size_of};
 use crate::schema::model::Schema;
 
 /// Items that an example may have for the sake of their number.
@@ -32,7 +34,7 @@ impl Solver {
         match outcome {
             Outcome::Found(value) if is_excepted(&value, demands) => {
                 let longer = Lists {
-                    count: super::demands::Range {
+                    count: super::range::Range {
                         least: value.as_array().map_or(0, |items| items.len() as i64) + 1,
                         ..list.count
                     },
@@ -52,7 +54,7 @@ impl Solver {
     /// So many items that obey all schemas of items, and that differ in this way.
     pub(super) fn items_apart(&mut self, items: &[&Schema], unique: &Unique<'_>, count: i64) -> Outcome {
         let list = Lists {
-            count: super::demands::Range { least: count, most: None },
+            count: super::range::Range { least: count, most: None },
             items: items.iter().map(|schema| (*schema, Role::Stored(Place::Item))).collect(),
             unique: vec![unique.clone()],
             ..Lists::default()

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::formula::{Formula, Types};
-use super::solve::{Outcome, Solver};
+use super::formula::Formula;
+use super::outcome::Outcome;
+use super::solve::Solver;
+use super::types::Types;
 use crate::schema::cel::Order;
 
 /// Ways to hold all claims of one question that are looked at.

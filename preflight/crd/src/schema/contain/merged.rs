@@ -6,12 +6,16 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::confirm::Damage;
-use super::formula::{Formula, Types, Unique};
-use super::rules::node_at;
-use super::solve::Outcome;
+use super::confirm::Effect;
+use super::difference::Proof;
+use super::formula::{Formula, Unique};
+use super::judge::Judge;
+use super::outcome::Outcome;
 use super::step::Step;
+use super::step::lifted;
+use super::step::node_at;
+use super::types::Types;
 use super::walk::Suspect;
-use super::{Effect, Judge, Proof, lifted, unknown};
 use crate::schema::model::{ListType, MapType, Schema};
 use crate::schema::pipeline;
 
@@ -47,7 +51,7 @@ impl<'s> Judge<'s> {
     fn left_behind(&mut self, suspect: &Suspect<'s>, unique: &Unique<'s>) -> Proof {
         let steps = &suspect.steps;
         let (Some(old), Some(new)) = (node_at(self.before, steps), node_at(self.after, steps)) else {
-            return unknown(suspect.keyword);
+            return Proof::unknown(suspect.keyword);
         };
         let (Some(before), Some(after)) = (&old.items, &new.items) else { return Proof::Safe };
         if [self.before, self.after].into_iter().any(|root| is_replaced_with_another(root, steps)) {
@@ -67,14 +71,14 @@ impl<'s> Judge<'s> {
         let items = match self.solver.items_apart(&[before, after], unique, total) {
             Outcome::Found(Value::Array(items)) => items,
             Outcome::Empty => return Proof::Safe,
-            _ if has_most => return unknown("maxItems"),
+            _ if has_most => return Proof::unknown("maxItems"),
             _ => return Proof::Safe,
         };
         let each = usize::try_from(each).unwrap_or(usize::MAX).min(items.len());
         let (first, second) = (&items[..each], &items[items.len() - each..]);
         match self.applied(suspect, first, second, &items) {
             Left::Refused(proof) => proof,
-            Left::Untried if has_most => unknown("maxItems"),
+            Left::Untried if has_most => Proof::unknown("maxItems"),
             Left::Nothing | Left::Untried => Proof::Safe,
         }
     }

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use serde_json::{Map, Value};
 
 use super::confirm::{Confirmed, Damage};
+use super::difference::Proof;
 use super::solve::size_of;
 use crate::path::PathSegment;
 
@@ -15,7 +16,13 @@ const VALUES: u64 = 40_000;
 /// With fewer trials a large object would be as unreadable as before.
 const FEWEST: u64 = 8;
 
-pub(super) fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> (Value, Damage) {
+/// Breaking, with the object made as small as the damage allows.
+pub(super) fn breaking(object: Value, damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> Proof {
+    let (witness, damage) = minimise(object, damage, look);
+    Proof::Breaking { witness, damage }
+}
+
+fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> (Value, Damage) {
     let tried = Cell::new(0);
     let same_damage = |candidate: &Value, damage: &Damage| {
         tried.set(tried.get() + 1);

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use serde_json::{Number, Value};
 
-use super::formula::Types;
-use super::solve::Outcome;
+use super::outcome::Outcome;
+use super::types::Types;
 use super::values::ValueSet;
 use crate::schema::model::{Limit, Schema, Type};
 use crate::schema::pipeline;

@@ -5,10 +5,12 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::admits::is_named;
-use super::demands::{Demands, Objects};
+use super::constraints::is_excepted;
+use super::constraints::is_named;
+use super::constraints::{Demands, Objects};
 use super::formula::{Formula, Place, Role};
-use super::solve::{Outcome, Solver, is_excepted, size_of};
+use super::outcome::Outcome;
+use super::solve::{Solver, size_of};
 use crate::schema::model::Schema;
 
 /// Fields that an example may have for the sake of their number.

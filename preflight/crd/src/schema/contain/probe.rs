@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::formula::{Formula, Place, Role, Types, free_values, types_of};
+use super::formula::{Formula, Place, Role, free_values, types_of};
 use super::step::Step;
+use super::types::Types;
 use crate::schema::cel::{Hint, Program, Step as HintStep};
 use crate::schema::model::{Limit, Schema, Type, Window};
 

@@ -6,34 +6,33 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::confirm::{self, Confirmed};
+use super::difference::Proof;
 use super::formula::{Formula, free_values};
+use super::judge::{Judge, Refused};
+use super::minimise::breaking;
+use super::outcome::Outcome;
 use super::probe::{COMBINATIONS, Demand, combinations, joined};
 use super::retyped::computes_otherwise;
-use super::solve::{Outcome, size_of};
+use super::solve::size_of;
 use super::step::Step;
+use super::step::{lifted, node_at};
 use super::walk::Suspect;
-use super::{Judge, Proof, breaking, lifted};
 use crate::path::PathSegment;
 use crate::schema::cel::{Known, Program, Truth};
 use crate::schema::model::{CelRule, Schema};
-use crate::schema::pipeline::{self, Path};
+use crate::schema::pipeline;
 
 /// Nodes whose old rules are satisfied one after the other for one witness.
 const REPAIRS: usize = 8;
+
 /// Objects of one question that are worth repairs.
 const REPAIRED: usize = 3;
-
-/// An object that an old rule refuses, and where.
-pub(super) struct Refused {
-    pub(super) object: Value,
-    pub(super) place: Path,
-}
 
 impl<'s> Judge<'s> {
     /// Whether an old object breaks one of the rules that a node has now.
     pub(super) fn judge_rules(&mut self, suspect: &Suspect<'s>) -> Proof {
         let (Some(old), Some(new)) = (node_at(self.before, &suspect.steps), node_at(self.after, &suspect.steps)) else {
-            return super::unknown(suspect.keyword);
+            return Proof::unknown(suspect.keyword);
         };
         let before: BTreeSet<(String, bool)> = old.rules.iter().filter_map(identity).collect();
         let is_open = |rule: &&CelRule| {
@@ -222,14 +221,6 @@ fn known<'s>(path: &[&str], old: &'s Schema, new: &'s Schema) -> Option<Known> {
         Some(default) if parents.is_empty() => Some(Known::Value(default.clone())),
         Some(_) => None,
     }
-}
-
-pub(super) fn node_at<'s>(schema: &'s Schema, steps: &[Step<'s>]) -> Option<&'s Schema> {
-    steps.iter().try_fold(schema, |node, step| match step {
-        Step::Field(name) => node.properties.get(*name).or_else(|| free_values(node)),
-        Step::Other(_) => free_values(node),
-        Step::Item => node.items.as_deref(),
-    })
 }
 
 /// The nearest node with rules on the way to a place in an object, and the steps to it.

@@ -7,11 +7,12 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::admits::admits;
-use super::demands::Demands;
-use super::formula::{Formula, Types};
+use super::constraints::{Demands, admits, is_excepted};
+use super::formula::Formula;
+use super::outcome::Outcome;
 use super::text::Asked;
-use super::values::{ValueSet, same};
+use super::types::Types;
+use super::values::ValueSet;
 use crate::schema::model::{MAX_DEPTH, Schema};
 
 /// Steps that one search may take; a step is one set of demands looked at.
@@ -34,17 +35,6 @@ const COPIES: u64 = 16;
 
 /// Values that an example may be made of.
 const MOST_VALUES: u64 = 100_000;
-
-/// What a search came to.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Outcome {
-    /// A value that meets all demands.
-    Found(Value),
-    /// Proved: there is none.
-    Empty,
-    /// Neither; the keyword that stood in the way.
-    Unknown(String),
-}
 
 /// A searcher. It remembers what it found for nodes of the skeleton that are asked for again and again.
 #[derive(Debug)]
@@ -235,11 +225,6 @@ pub(super) fn size_of(value: &Value) -> u64 {
         }
     }
     size
-}
-
-/// Whether the value is one of those that are ruled out one by one.
-pub(super) fn is_excepted(value: &Value, demands: &Demands<'_>) -> bool {
-    demands.not_values.iter().any(|values| values.iter().any(|it| same(it, value)))
 }
 
 fn one_of(values: &Rc<Vec<Value>>, demands: &Demands<'_>) -> Outcome {

@@ -1,6 +1,6 @@
 //! Steps into an object, from the root to the value that a question is about.
 
-use super::formula::Formula;
+use super::formula::{Formula, free_values};
 use crate::schema::model::Schema;
 
 /// A step into an object.
@@ -32,4 +32,36 @@ impl<'s> Step<'s> {
             _ => false,
         }
     }
+}
+
+/// A step from a node of a schema to one below.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SchemaStep {
+    /// `properties` under this name.
+    Property(String),
+    /// `additionalProperties`
+    Additional,
+    /// `items`
+    Items,
+}
+
+pub(super) fn schema_step(step: &Step<'_>) -> SchemaStep {
+    match step {
+        Step::Field(name) => SchemaStep::Property((*name).to_owned()),
+        Step::Other(_) => SchemaStep::Additional,
+        Step::Item => SchemaStep::Items,
+    }
+}
+
+/// The formula of an object that has, at the end of the steps, what the formula asks for.
+pub(super) fn lifted<'s>(steps: &[Step<'s>], formula: Formula<'s>) -> Formula<'s> {
+    steps.iter().rev().fold(formula, |inner, step| step.around(inner))
+}
+
+pub(super) fn node_at<'s>(schema: &'s Schema, steps: &[Step<'s>]) -> Option<&'s Schema> {
+    steps.iter().try_fold(schema, |node, step| match step {
+        Step::Field(name) => node.properties.get(*name).or_else(|| free_values(node)),
+        Step::Other(_) => free_values(node),
+        Step::Item => node.items.as_deref(),
+    })
 }

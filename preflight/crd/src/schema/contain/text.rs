@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::demands::Range;
-use super::solve::Outcome;
+use super::outcome::Outcome;
+use super::range::Range;
 use crate::schema::pattern::{self, Budget, Found, Language, Pattern};
 use crate::schema::pipeline::{self, Server};
 

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::branches::{after, digests_of, number_of};
 use super::defaults::{counts_defaults, defaults_of, gains};
-use super::formula::{
-    Formula, Place, Role, Types, Unique, above, below, combinator_ways, free_values, no_multiple, outside_of_types,
-    types_of,
-};
+use super::formula::child;
+use super::formula::{Formula, Place, Role, Unique, free_values, types_of};
 use super::listed::Listed;
 use super::retyped::computes_otherwise;
 use super::step::Step;
+use super::types::Types;
 use super::values::ValueSet;
+use super::ways::{above, below, combinator_ways, no_multiple, outside_of_types};
 use crate::order::canonical;
 use crate::schema::model::{Additional, CelRule, Limit, Schema, Window};
 
@@ -65,11 +65,6 @@ struct Walk<'s> {
     steps: Vec<Step<'s>>,
     /// Whether an object is created without `status`, whatever its default.
     status: bool,
-}
-
-/// The node that stands for a field in a schema.
-pub(super) fn child<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
-    schema.properties.get(name).or_else(|| free_values(schema))
 }
 
 impl<'s> Walk<'s> {

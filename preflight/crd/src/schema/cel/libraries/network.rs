@@ -2,12 +2,13 @@
 //!
 //! Follows k8s.io/apiserver `pkg/cel/library/ip.go`, `cidr.go` and `urls.go`.
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+
 use super::super::evaluator::Evaluator;
 use super::super::stop::Stop;
 use super::super::value::network::{Cidr, Reading, Url, masked, parse_address};
 use super::super::value::{Map, Outcome, Value};
-use std::net::{IpAddr, Ipv4Addr};
-use std::rc::Rc;
 
 pub(in super::super) fn call<'a>(
     _evaluator: &Evaluator<'a>,

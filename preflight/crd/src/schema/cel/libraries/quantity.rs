@@ -2,11 +2,12 @@
 //!
 //! Follows k8s.io/apiserver `pkg/cel/library/quantity.go`.
 
+use std::cmp::Ordering;
+
 use super::super::evaluator::Evaluator;
 use super::super::stop::Stop;
 use super::super::value::quantity::{Integer, NANO, Quantity, Refusal, parse};
 use super::super::value::{Outcome, Value};
-use std::cmp::Ordering;
 
 pub(in super::super) fn call<'a>(
     _evaluator: &Evaluator<'a>,

@@ -2,12 +2,13 @@
 //!
 //! Follows k8s.io/apiserver `pkg/cel/library/semverlib.go`.
 
+use std::cmp::Ordering;
+use std::rc::Rc;
+
 use super::super::evaluator::Evaluator;
 use super::super::stop::Stop;
 use super::super::value::semver::Semver;
 use super::super::value::{Outcome, Value};
-use std::cmp::Ordering;
-use std::rc::Rc;
 
 pub(in super::super) fn call<'a>(
     _evaluator: &Evaluator<'a>,

@@ -5,16 +5,17 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::formula::{
-    Formula, Place, Role, STEPS_FOR_A_DEFAULT, Types, Unique, almost_whole, free_values, types_of, ways_to_break,
-    ways_to_damage,
-};
+use super::embedded::is_resource;
+use super::formula::{Formula, Place, Role, Unique, almost_whole, filled_in, flipped, free_values, types_of};
 use super::listed::Listed;
-use super::number::{Held, Numbers, held};
+use super::number::{Held, Numbers, held, range_of_format};
+use super::range::Range;
 use super::text::Texts;
-use super::values::ValueSet;
+use super::types::Types;
+use super::values::{ValueSet, key, same};
+use super::ways::{ways_to_break, ways_to_damage};
 use crate::schema::model::{Schema, Window};
 
 /// The demands on one value.
@@ -58,31 +59,6 @@ pub(super) struct Objects<'s> {
     pub(super) has_other: Vec<(Vec<&'s Schema>, Formula<'s>)>,
 }
 
-/// A count from `least` to `most`, both included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Range {
-    pub(super) least: i64,
-    pub(super) most: Option<i64>,
-}
-
-impl Range {
-    pub(super) fn narrow(&mut self, window: Window) {
-        self.least = self.least.max(window.least.unwrap_or(0));
-        if let Some(most) = window.most {
-            self.most = Some(self.most.map_or(most, |known| known.min(most)));
-        }
-    }
-
-    pub(super) fn is_empty(self) -> bool {
-        self.most.is_some_and(|most| most < self.least)
-    }
-
-    pub(super) fn holds(self, count: usize) -> bool {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        count >= self.least && self.most.is_none_or(|most| count <= most)
-    }
-}
-
 impl<'s> Demands<'s> {
     pub(super) fn new() -> Self {
         Self {
@@ -124,7 +100,10 @@ impl<'s> Demands<'s> {
             Formula::All(formulas) => formulas.into_iter().for_each(|formula| self.add(formula)),
             Formula::Any(ways) => self.choose(ways),
             Formula::Obeys(schema, role) => self.obey(schema, role),
-            Formula::Breaks(schema, role) => self.choose(ways_to_break(schema, role)),
+            Formula::Breaks(schema, role) => {
+                let may_meet = |formula: &Formula<'s>, default: &Value| default_meets(formula, default) != Some(false);
+                self.choose(ways_to_break(schema, role, may_meet));
+            }
             Formula::ObeysOne(branches, chosen, role) => {
                 for (index, branch) in branches.iter().enumerate() {
                     self.add(if index == chosen {
@@ -237,7 +216,7 @@ impl<'s> Demands<'s> {
     }
 
     fn be_against_format(&mut self, format: &'s str, schema: &'s Schema) {
-        if let Some((least, most)) = super::number::range_of_format(format, schema) {
+        if let Some((least, most)) = range_of_format(format, schema) {
             self.must_be(Types::NUMBER);
             self.choose(vec![Formula::IsBelow(least), Formula::IsAbove(most)]);
         } else {
@@ -267,10 +246,10 @@ impl<'s> Demands<'s> {
         self.number.multiples.extend(almost_whole(schema));
         self.text.matching.extend(schema.pattern.as_deref());
         if let Some(format) = &schema.format {
-            match super::number::range_of_format(format, schema) {
+            match range_of_format(format, schema) {
                 Some((below, above)) => {
-                    self.number.least(super::formula::flipped(below));
-                    self.number.most(super::formula::flipped(above));
+                    self.number.least(flipped(below));
+                    self.number.most(flipped(above));
                 }
                 None => self.text.formats.push(format),
             }
@@ -279,7 +258,7 @@ impl<'s> Demands<'s> {
         self.list.count.narrow(schema.item_count);
         // What is filled in counts too, as far as it was not there.
         let count = schema.property_count;
-        let least = count.least.map(|least| least.saturating_sub(super::formula::filled_in(role)));
+        let least = count.least.map(|least| least.saturating_sub(filled_in(role)));
         self.object.count.narrow(Window { least, ..count });
         self.list.unique.extend(Unique::of(schema));
         if schema.unique_items {
@@ -299,7 +278,7 @@ impl<'s> Demands<'s> {
         }
         self.obey_fields(schema, role);
         if schema.embedded_resource && matches!(role, Role::Stored(_)) {
-            self.choose(super::embedded::is_resource());
+            self.choose(is_resource());
         }
         for inner in &schema.all_of {
             self.combined(Formula::Obeys(inner, branch));
@@ -343,7 +322,7 @@ impl<'s> Demands<'s> {
             for (name, field) in &schema.properties {
                 let Some(default) = default_of(name) else { continue };
                 let obeyed = Formula::Obeys(field, Role::Branch(node.and_then(|node| node.properties.get(name))));
-                if super::admits::holds(&obeyed, default, &Cell::new(STEPS_FOR_A_DEFAULT)) == Some(false) {
+                if default_meets(&obeyed, default) == Some(false) {
                     self.object.required(name);
                 }
             }
@@ -406,4 +385,115 @@ fn is_closed(schema: &Schema, role: Role<'_>) -> bool {
 fn is_built_in(schema: &Schema, role: Role<'_>, name: &str) -> bool {
     let resource = schema.embedded_resource || matches!(role, Role::Stored(Place::Root));
     resource && ["apiVersion", "kind", "metadata"].contains(&name)
+}
+
+/// Whether a default meets a formula; `None` where that cannot be told in a few steps.
+fn default_meets(formula: &Formula<'_>, default: &Value) -> Option<bool> {
+    const STEPS: u64 = 1_000;
+    holds(formula, default, &Cell::new(STEPS))
+}
+
+/// Whether the value is one of those that are ruled out one by one.
+pub(super) fn is_excepted(value: &Value, demands: &Demands<'_>) -> bool {
+    demands.not_values.iter().any(|values| values.iter().any(|it| same(it, value)))
+}
+
+/// Three-valued: `None` where something cannot be told and nothing else decides, or the steps have run out.
+pub(super) fn admits(demands: &Demands<'_>, value: &Value, steps: &Cell<u64>) -> Option<bool> {
+    steps.set(steps.get().checked_sub(1)?);
+    let kind = Types::of(value);
+    let certain = demands.types.has(kind)
+        && demands.values.as_ref().is_none_or(|values| values.iter().any(|it| same(it, value)))
+        && !is_excepted(value, demands);
+    if !certain {
+        return Some(false);
+    }
+    let own = match value {
+        Value::Null | Value::Bool(_) => Some(true),
+        Value::Number(number) => Some(demands.number.admits(number)),
+        Value::String(text) => demands.text.admits(text),
+        Value::Array(items) => list(demands, items, steps),
+        Value::Object(fields) => object(&demands.object, fields, steps),
+    };
+    let chosen = demands.choices.iter().map(|ways| any(ways.iter().map(|way| holds(way, value, steps))));
+    all(std::iter::once(own).chain(chosen))
+}
+
+/// Whether a value meets a formula; `None` where that cannot be told.
+pub(super) fn holds(formula: &Formula<'_>, value: &Value, steps: &Cell<u64>) -> Option<bool> {
+    let mut demands = Demands::new();
+    demands.add(formula.clone());
+    admits(&demands, value, steps)
+}
+
+pub(super) fn list(demands: &Demands<'_>, items: &[Value], steps: &Cell<u64>) -> Option<bool> {
+    let demands = &demands.list;
+    if !demands.count.holds(items.len()) {
+        return Some(false);
+    }
+    let each = demands
+        .items
+        .iter()
+        .flat_map(|(schema, role)| items.iter().map(move |item| holds(&Formula::Obeys(schema, *role), item, steps)));
+    let some = demands.has.iter().map(|formula| any(items.iter().map(|item| holds(formula, item, steps))));
+    let unique = demands.unique.iter().map(|unique| Some(!repeats(unique, items)));
+    let repeated = demands.repeated.iter().map(|unique| Some(repeats(unique, items)));
+    all(each.chain(some).chain(unique).chain(repeated))
+}
+
+/// Whether two items are equal in the way that `unique` forbids.
+pub(super) fn repeats(unique: &Unique<'_>, items: &[Value]) -> bool {
+    let mut seen = BTreeSet::new();
+    let identity = |item: &Value| match unique {
+        Unique::Items => vec![Some(key(item))],
+        Unique::Keys(keys) => keys.iter().map(|name| item.get(name).map(key)).collect(),
+    };
+    items.iter().any(|item| !seen.insert(identity(item)))
+}
+
+pub(super) fn object(demands: &Objects<'_>, fields: &Map<String, Value>, steps: &Cell<u64>) -> Option<bool> {
+    if !demands.count.holds(fields.len())
+        || demands.lacks.iter().any(|name| fields.contains_key(&**name))
+        || demands.has.keys().any(|name| !fields.contains_key(&**name))
+    {
+        return Some(false);
+    }
+    let each = fields.iter().map(|(name, value)| match demands.demands_on(name) {
+        None => Some(false),
+        Some(formulas) => all(formulas.iter().map(|formula| holds(formula, value, steps))),
+    });
+    let other = demands.has_other.iter().map(|(schemas, formula)| {
+        let unnamed = fields.iter().filter(|(name, _)| !is_named(schemas, name));
+        any(unnamed.map(|(_, value)| holds(formula, value, steps)))
+    });
+    all(each.chain(other))
+}
+
+/// Whether one of the schemas names the field.
+pub(super) fn is_named(schemas: &[&Schema], name: &str) -> bool {
+    schemas.iter().any(|schema| schema.properties.contains_key(name))
+}
+
+pub(super) fn all(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut known = true;
+    for answer in answers {
+        match answer {
+            Some(false) => return Some(false),
+            Some(true) => {}
+            None => known = false,
+        }
+    }
+    known.then_some(true)
+}
+
+pub(super) fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut known = true;
+    for answer in answers {
+        match answer {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => known = false,
+        }
+    }
+    known.then_some(false)
 }

@@ -1,0 +1,169 @@
+//! One difference at a time: is there an old object that suffers from it? The search proposes one, the pipeline confirms it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::confirm::{Confirmed, confirm};
+use super::defaults;
+use super::difference::{Difference, Proof};
+use super::formula::{Formula, Place, Role};
+use super::minimise::breaking;
+use super::outcome::Outcome;
+use super::solve::Solver;
+use super::step::{SchemaStep, Step, lifted, node_at, schema_step};
+use super::walk::{Question, Suspect};
+use crate::schema::model::Schema;
+use crate::schema::pipeline::{self, Path, Resource, Server};
+
+pub(super) struct Judge<'s> {
+    pub(super) old: &'s Resource<'s>,
+    pub(super) new: &'s Resource<'s>,
+    pub(super) server: Server,
+    pub(super) before: &'s Schema,
+    pub(super) after: &'s Schema,
+    pub(super) envelope: &'s Schema,
+    pub(super) solver: Solver,
+    /// Of both schemas: what the pipeline evaluates for an object, at most where it has one of everything.
+    pub(super) rules: u64,
+    /// What is left of the values that the pipeline may be asked about.
+    pub(super) values: &'s Cell<u64>,
+}
+
+impl<'s> Judge<'s> {
+    pub(super) fn judge(&mut self, suspect: Suspect<'s>) -> Difference {
+        let proof = match &suspect.question {
+            Question::Harmless => Proof::Safe,
+            Question::Undecidable => Proof::unknown(suspect.keyword),
+            Question::Exists(formula) => self.exists(&suspect, &suspect.steps, formula),
+            Question::Default(formula) => {
+                // Asked of the parent: the field is not there.
+                let parent = suspect.steps.len().saturating_sub(1);
+                match self.exists(&suspect, &suspect.steps[..parent], formula) {
+                    Proof::Safe => self.written_without(&suspect),
+                    proof => proof,
+                }
+            }
+            Question::Merged(unique) => self.judge_merged(&suspect, unique),
+            Question::Rules => self.judge_rules(&suspect),
+        };
+        Difference {
+            path: suspect.steps.iter().map(schema_step).collect(),
+            keyword: suspect.keyword,
+            old: suspect.old,
+            new: suspect.new,
+            proof,
+        }
+    }
+
+    /// Whether an old object is like this at the end of the steps.
+    pub(super) fn exists(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>) -> Proof {
+        match self.search(lifted(steps, formula.clone())) {
+            Outcome::Empty => Proof::Safe,
+            Outcome::Unknown(keyword) => Proof::unknown(&keyword),
+            Outcome::Found(object) => self.confirmed(suspect, steps, formula, object),
+        }
+    }
+
+    /// Whether an object suffers that was written without a field and is stored with its old default: what is asked of the
+    /// nodes around it is asked of the object with the default in it.
+    pub(super) fn written_without(&mut self, suspect: &Suspect<'s>) -> Proof {
+        let (Some(default), Some(node)) = (&suspect.old, node_at(self.before, &suspect.steps)) else {
+            return Proof::Safe;
+        };
+        let filled = pipeline::filled_default(node, default);
+        let mut object = match self.search(lifted(&suspect.steps, Formula::Is(Rc::new(vec![filled.clone()])))) {
+            Outcome::Empty => return Proof::Safe,
+            Outcome::Unknown(keyword) => return Proof::unknown(&keyword),
+            Outcome::Found(object) => object,
+        };
+        if !defaults::leave_out(&mut object, &suspect.steps, &filled) {
+            return Proof::Safe;
+        }
+        let look = self.opinion(suspect);
+        match look(&object) {
+            Confirmed::Damaged(damage) => breaking(object, damage, &look),
+            Confirmed::Unharmed => Proof::Safe,
+            other => disagreed(suspect, &other),
+        }
+    }
+
+    /// Looks for an old object that is like this.
+    pub(super) fn search<'f>(&mut self, formula: Formula<'f>) -> Outcome
+    where
+        's: 'f,
+    {
+        self.solver.search(vec![
+            Formula::Obeys(self.before, Role::Stored(Place::Root)),
+            Formula::Obeys(self.envelope, Role::Branch(None)),
+            formula,
+        ])
+    }
+
+    /// The second opinion on objects for a suspect: the pipeline, which shares nothing with the search.
+    pub(super) fn opinion(&self, suspect: &Suspect<'s>) -> impl Fn(&Value) -> Confirmed + use<'s> {
+        let Self { old, new, server, rules, values, .. } = *self;
+        let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
+        move |object| {
+            let confirmed = confirm(old, new, server, &path, object, values);
+            values.set(values.get().saturating_sub(rules));
+            confirmed
+        }
+    }
+
+    /// Whether anything is asked of a whole node on the way to a field.
+    pub(super) fn is_asked_around(&self, steps: &[Step<'s>]) -> bool {
+        let nodes = (0..steps.len()).filter_map(|length| node_at(self.after, &steps[..length]));
+        nodes.into_iter().any(defaults::is_asked_as_a_whole)
+    }
+
+    /// The second opinion has to agree before an object is told.
+    pub(super) fn confirmed(
+        &mut self,
+        suspect: &Suspect<'s>,
+        steps: &[Step<'s>],
+        formula: &Formula<'s>,
+        object: Value,
+    ) -> Proof {
+        let look = self.opinion(suspect);
+        match look(&object) {
+            Confirmed::Damaged(damage) => breaking(object, damage, &look),
+            // Another object may hold the larger default against what is asked of the nodes around it.
+            Confirmed::Unharmed if ["default", "defaultOfNewField"].contains(&suspect.keyword) => {
+                if suspect.old.is_some() && suspect.new.is_some() && self.is_asked_around(&suspect.steps) {
+                    Proof::unknown(suspect.keyword)
+                } else {
+                    Proof::Safe
+                }
+            }
+            Confirmed::NotAccepted(place, keyword) if keyword == "x-kubernetes-validations" => {
+                let reason = Confirmed::NotAccepted(place.clone(), keyword);
+                // What is about a default is about objects before they have it, of which rules say nothing.
+                let told = (suspect.keyword != "default").then(|| self.with_rules(steps, formula)).flatten();
+                match told {
+                    Some(Outcome::Empty) => return Proof::Safe,
+                    Some(Outcome::Found(object)) => {
+                        if let Confirmed::Damaged(damage) = look(&object) {
+                            return breaking(object, damage, &look);
+                        }
+                    }
+                    _ => {}
+                }
+                let refused = Refused { object, place };
+                self.satisfying(suspect, steps, formula, refused).unwrap_or_else(|| disagreed(suspect, &reason))
+            }
+            other => disagreed(suspect, &other),
+        }
+    }
+}
+
+pub(super) fn disagreed(suspect: &Suspect<'_>, confirmed: &Confirmed) -> Proof {
+    Proof::Unknown { keyword: suspect.keyword.to_owned(), reason: Some(confirmed.reason()) }
+}
+
+/// An object that an old rule refuses, and where.
+pub(super) struct Refused {
+    pub(super) object: Value,
+    pub(super) place: Path,
+}

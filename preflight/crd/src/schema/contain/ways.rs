@@ -1,0 +1,181 @@
+//! The ways in which a value violates a schema, or is damaged under it: one formula for each constraint.
+//! What a schema asks of the nodes below is left for later, so that a search takes apart only what it needs.
+
+use serde_json::Value;
+
+use super::embedded::ways_to_be_none;
+use super::formula::{Formula, Place, Role, Unique, almost_whole, filled_in, flipped, free_values, types_of};
+use super::listed::Listed;
+use super::number::{Held, held};
+use super::types::Types;
+use crate::schema::model::{Limit, Schema, Window};
+
+/// The demands that a schema makes, one by one, each turned into the formula of breaking it.
+/// `defaults` is the node of the skeleton whose defaults are filled in before.
+/// `may_meet` tells whether a default may meet a formula.
+pub(super) fn ways_to_break<'s>(
+    schema: &'s Schema,
+    role: Role<'s>,
+    may_meet: impl Fn(&Formula<'s>, &Value) -> bool,
+) -> Vec<Formula<'s>> {
+    let skeleton = match role {
+        Role::Stored(_) => Some(schema),
+        Role::Branch(skeleton) => skeleton,
+    };
+    let mut ways = vec![breaks_type(schema, role)];
+    ways.extend(scalar_ways(schema, filled_in(role)));
+    let default_of =
+        |name: &str| skeleton.and_then(|node| node.properties.get(name)).and_then(|field| field.default.as_ref());
+    ways.extend(schema.required.iter().filter(|name| default_of(name).is_none()).map(|name| Formula::lacks(name)));
+    for (name, field) in &schema.properties {
+        let node = skeleton.and_then(|node| node.properties.get(name));
+        let role = inner_role(role, node, Place::Field);
+        ways.push(Formula::has(name, Formula::Breaks(field, role)));
+        // Where the field is left out, its default is judged in its place.
+        if let (Some(default), Role::Branch(_)) = (default_of(name), role) {
+            let broken = Formula::Breaks(field, Role::Branch(node));
+            if may_meet(&broken, default) {
+                ways.push(Formula::lacks(name));
+            }
+        }
+    }
+    if let Some(additional) = free_values(schema) {
+        let node = skeleton.and_then(free_values);
+        let inner = Formula::Breaks(additional, inner_role(role, node, Place::Field));
+        ways.push(Formula::HasOther(vec![schema], Box::new(inner)));
+    }
+    if let Some(items) = &schema.items {
+        let node = skeleton.and_then(|node| node.items.as_deref());
+        ways.push(Formula::HasItem(Box::new(Formula::Breaks(items, inner_role(role, node, Place::Item)))));
+    }
+    ways.extend(combinator_ways(schema, skeleton).into_iter().map(|(_, way)| way));
+    ways
+}
+
+pub(super) fn inner_role<'s>(role: Role<'s>, node: Option<&'s Schema>, place: Place) -> Role<'s> {
+    match role {
+        Role::Stored(_) => Role::Stored(place),
+        Role::Branch(_) => Role::Branch(node),
+    }
+}
+
+/// `type` and `nullable`.
+pub(super) fn breaks_type<'s>(schema: &'s Schema, role: Role<'s>) -> Formula<'s> {
+    outside_of_types(schema, types_of(schema, role))
+}
+
+/// What is of none of the types, or a fraction that the schema does not take for a whole number.
+pub(super) fn outside_of_types<'s>(schema: &'s Schema, types: Types) -> Formula<'s> {
+    let others = Formula::Types(types.not());
+    match almost_whole(schema) {
+        Some(factor) => Formula::Any(vec![others, Formula::IsNoMultiple(factor)]),
+        None => others,
+    }
+}
+
+/// The demands on values without inner structure, and on the size of those with.
+pub(super) fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
+    let mut ways = Vec::new();
+    if let Some(values) = &schema.enumeration {
+        ways.push(Formula::IsUnlisted(Listed::of(values)));
+    }
+    ways.extend(schema.minimum.map(|limit| below(schema, limit)));
+    ways.extend(schema.maximum.map(|limit| above(schema, limit)));
+    ways.extend(schema.multiple_of.map(|factor| no_multiple(schema, factor)));
+    ways.extend(schema.pattern.as_deref().map(Formula::IsNoMatch));
+    ways.extend(schema.format.as_deref().map(|format| Formula::IsAgainstFormat(format, schema)));
+    if schema.length != Window::default() {
+        ways.push(Formula::IsOfLengthOutside(schema.length));
+    }
+    if schema.item_count != Window::default() {
+        ways.push(Formula::HasCountOutside(schema.item_count));
+    }
+    ways.extend(schema.property_count.least.map(|least| Formula::HasAtMost(least.saturating_sub(1))));
+    // Any of the defaults may be filled in before fields are counted; which, the second opinion tells.
+    ways.extend(schema.property_count.most.map(|most| Formula::HasAtLeast(most.saturating_add(1) - filled)));
+    ways.extend(Unique::of(schema).map(Formula::HasRepeated));
+    if schema.unique_items {
+        ways.push(Formula::HasRepeated(Unique::Items));
+    }
+    ways
+}
+
+/// The numbers that a `minimum` keeps out.
+pub(super) fn below(schema: &Schema, minimum: Limit) -> Formula<'static> {
+    outside(schema, minimum.value, Formula::IsBelow(flipped(minimum)))
+}
+
+/// The numbers that a `maximum` keeps out.
+pub(super) fn above(schema: &Schema, maximum: Limit) -> Formula<'static> {
+    outside(schema, maximum.value, Formula::IsAbove(flipped(maximum)))
+}
+
+/// The numbers that a `multipleOf` keeps out.
+pub(super) fn no_multiple(schema: &Schema, factor: f64) -> Formula<'static> {
+    outside(schema, factor, Formula::IsNoMultiple(factor))
+}
+
+/// The numbers that a bound or factor keeps out, which are those of the formula where the server compares with it.
+pub(super) fn outside(schema: &Schema, bound: f64, compared: Formula<'static>) -> Formula<'static> {
+    match held(schema, bound) {
+        Held::Compared => compared,
+        Held::Refusing => Formula::Types(Types::NUMBER),
+        Held::Unsure => Formula::Any(vec![compared, Formula::Types(Types::WHOLE)]),
+    }
+}
+
+/// `allOf`, `anyOf`, `oneOf` and `not`, each with the formula of breaking it.
+pub(super) fn combinator_ways<'s>(
+    schema: &'s Schema,
+    skeleton: Option<&'s Schema>,
+) -> Vec<(&'static str, Formula<'s>)> {
+    let role = Role::Branch(skeleton);
+    let breaks =
+        |branches: &'s [Schema]| branches.iter().map(|branch| Formula::Breaks(branch, role)).collect::<Vec<_>>();
+    let mut ways = Vec::new();
+    if !schema.all_of.is_empty() {
+        ways.push(("allOf", Formula::Any(breaks(&schema.all_of))));
+    }
+    if !schema.any_of.is_empty() {
+        ways.push(("anyOf", Formula::All(breaks(&schema.any_of))));
+    }
+    if !schema.one_of.is_empty() {
+        let mut either = vec![Formula::All(breaks(&schema.one_of))];
+        // Taken apart only when it is looked at: there are as many pairs as the square of the branches.
+        let firsts = 0..schema.one_of.len() - 1;
+        either.extend(firsts.map(|first| Formula::ObeysTwo(&schema.one_of, first, role)));
+        ways.push(("oneOf", Formula::Any(either)));
+    }
+    if let Some(not) = &schema.not {
+        ways.push(("not", Formula::Obeys(not, role)));
+    }
+    // The server never asks it of null.
+    let present = |way| Formula::All(vec![Formula::Types(Types::NULL.not()), way]);
+    ways.into_iter().map(|(keyword, way)| (keyword, present(way))).collect()
+}
+
+/// All ways in which a value is rejected, pruned or altered at a node of the skeleton or below.
+pub(super) fn ways_to_damage(schema: &Schema, place: Place) -> Vec<Formula<'_>> {
+    let role = Role::Stored(place);
+    let mut ways = vec![breaks_type(schema, role)];
+    ways.extend(scalar_ways(schema, 0));
+    let given = |name: &String| schema.properties.get(name).is_none_or(|field| field.default.is_none());
+    ways.extend(schema.required.iter().filter(|name| given(name)).map(|name| Formula::lacks(name)));
+    ways.extend(combinator_ways(schema, Some(schema)).into_iter().map(|(_, way)| way));
+    if !schema.keeps_unknown() && place != Place::Metadata {
+        ways.push(Formula::HasOther(vec![schema], Box::new(Formula::anything())));
+    }
+    for (name, field) in &schema.properties {
+        ways.push(Formula::has(name, Formula::Damaged(field, Place::Field)));
+    }
+    if let Some(additional) = free_values(schema) {
+        ways.push(Formula::HasOther(vec![schema], Box::new(Formula::Damaged(additional, Place::Field))));
+    }
+    if let Some(items) = &schema.items {
+        ways.push(Formula::HasItem(Box::new(Formula::Damaged(items, Place::Item))));
+    }
+    if schema.embedded_resource {
+        ways.extend(ways_to_be_none());
+    }
+    ways
+}
