@@ -79,9 +79,9 @@ fn is_told(told: &Losses, difference: &Difference) -> bool {
     told.get(&(difference.path.clone(), difference.keyword)).is_some_and(|was_proved| *was_proved || !is_proved)
 }
 
-/// What conversion drops: nothing is validated on the way, whatever the other version demands of a write.
+/// What conversion drops: nothing is validated on the way, whatever the other version asks of a write.
 fn converted(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -> Vec<Difference> {
-    let schema = target.schema.without_demands(source.schema);
+    let schema = target.schema.without_constraints(source.schema);
     contain::compare(source, &Resource { schema: &schema, ..*target }, upgrade.server)
 }
 

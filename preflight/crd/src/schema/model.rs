@@ -295,12 +295,12 @@ impl Schema {
     /// The schema as conversion from another version meets it: fields are dropped by it, and nothing is validated. What is
     /// as in `source` stays as it is.
     #[must_use]
-    pub fn without_demands(&self, source: &Self) -> Self {
+    pub fn without_constraints(&self, source: &Self) -> Self {
         static NOTHING: LazyLock<Schema> = LazyLock::new(Schema::default);
         if self.digest == source.digest {
             return self.clone();
         }
-        let below = |schema: &Self, source: Option<&Self>| schema.without_demands(source.unwrap_or(&NOTHING));
+        let below = |schema: &Self, source: Option<&Self>| schema.without_constraints(source.unwrap_or(&NOTHING));
         let field = |name: &str| source.properties.get(name).or_else(|| source.additional_schema());
         let is_typed = (self.kind, self.int_or_string) == (source.kind, source.int_or_string);
         let mut schema = Self {

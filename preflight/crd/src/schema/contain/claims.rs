@@ -1,8 +1,8 @@
 //! Rules as formulas: what an object holds of which an old rule is true, and of which a new one is not. A formula here
 //! lets in at least those objects, so that none at all is the proof that there is none.
 //!
-//! A claim about a field of a plain type becomes a demand on the field. Any other is held by its text: it is the same
-//! value in one object wherever it stands, and two demands on one value may contradict each other.
+//! A claim about a field of a plain type becomes a constraint on the field. Any other is held by its text: it is the same
+//! value in one object wherever it stands, and two constraints on one value may contradict each other.
 
 use std::rc::Rc;
 use std::sync::LazyLock;
@@ -158,7 +158,7 @@ impl<'s> Scene<'s> {
         Formula::Any(ways)
     }
 
-    /// A demand on a field that is there, or, where an error will do, is not.
+    /// A constraint on a field that is there, or, where an error will do, is not.
     fn plain<'f>(&self, path: &'f [String], [yes, no]: [Formula<'f>; 2], asked: Asked) -> Logic<'f> {
         let there = Logic::Plain(at(path, if asked.positive() { yes } else { no }));
         if asked.or_error() { Logic::Any(vec![there, Logic::Plain(self.absent(path))]) } else { there }
@@ -245,7 +245,7 @@ impl<'s> Scene<'s> {
         let text = pattern.pattern.as_deref().unwrap_or_default();
         match (self.field(term).and_then(plain_type), &term.path) {
             (Some(Type::String), Some(path)) => {
-                self.plain(path, [Formula::Obeys(pattern, Role::Branch(None)), Formula::IsNoMatch(text)], asked)
+                self.plain(path, [Formula::Satisfies(pattern, Role::Branch(None)), Formula::IsNoMatch(text)], asked)
             }
             _ => self.truth(&format!("{} ~ {text}", term.text), asked),
         }

@@ -50,7 +50,7 @@ pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server)
 }
 
 /// The schema as objects meet it on this server, where that is another one than is written.
-pub(super) fn met(resource: &Resource<'_>, server: Server) -> Option<Schema> {
+fn met(resource: &Resource<'_>, server: Server) -> Option<Schema> {
     let opened = resource.preserve_unknown_fields.then(|| resource.schema.opened());
     let is_newer = |format: &str| {
         !pipeline::is_known_format(format, server) && pipeline::is_known_format(format, Server::default())
@@ -72,7 +72,7 @@ pub fn count_differences(old: &Schema, new: &Schema) -> usize {
 }
 
 /// How many rules a schema has, at all its nodes.
-pub(super) fn rules_of(schema: &Schema) -> u64 {
+fn rules_of(schema: &Schema) -> u64 {
     schema.rules.len() as u64 + schema.children().map(rules_of).sum::<u64>()
 }
 
@@ -80,14 +80,14 @@ pub(super) fn rules_of(schema: &Schema) -> u64 {
 /// the old one takes and that holds something, where it can. `None` where none is found.
 #[must_use]
 pub fn harmed_value(old: &Schema, new: Option<&Schema>) -> Option<Value> {
-    let taken = || vec![Formula::Obeys(old, Role::Stored(Place::Field)), Formula::Types(Types::NULL.not())];
+    let taken = || vec![Formula::Satisfies(old, Role::Stored(Place::Field)), Formula::Types(Types::NULL.not())];
     let asked = match new {
         Some(new) => vec![Formula::Damaged(new, Place::Field)],
         None => vec![Formula::HasAtLeast(1), Formula::anything()],
     };
-    asked.into_iter().find_map(|demand| {
+    asked.into_iter().find_map(|constraint| {
         let mut formulas = taken();
-        formulas.push(demand);
+        formulas.push(constraint);
         match Solver::default().search(formulas) {
             Outcome::Found(value) => Some(value),
             Outcome::Empty | Outcome::Unknown(_) => None,
@@ -110,8 +110,8 @@ pub fn object_with(resource: &Resource<'_>, field: &str) -> Result<Option<Value>
         Formula::Types(Types::SCALAR),
     ]);
     let outcome = Solver::default().search(vec![
-        Formula::Obeys(schema, Role::Stored(Place::Root)),
-        Formula::Obeys(&envelope, Role::Branch(None)),
+        Formula::Satisfies(schema, Role::Stored(Place::Root)),
+        Formula::Satisfies(&envelope, Role::Branch(None)),
         Formula::has(field, holds),
     ]);
     match outcome {
@@ -122,7 +122,7 @@ pub fn object_with(resource: &Resource<'_>, field: &str) -> Result<Option<Value>
 }
 
 /// What every object of the kind has, apart from its schema.
-pub(super) fn envelope(resource: &Resource<'_>) -> Schema {
+fn envelope(resource: &Resource<'_>) -> Schema {
     Schema::of(&json!({
         "type": "object",
         "required": ["apiVersion", "kind", "metadata"],

@@ -1,5 +1,5 @@
-//! A formula taken apart: the demands on one value, sorted by the type that they are about, and the choices that are
-//! still open. Adding a demand is cheap and decides nothing; the solver does.
+//! A formula taken apart: the constraints on one value, sorted by the type that they are about, and the choices that are
+//! still open. Adding a constraint is cheap and decides nothing; the solver does.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,12 +15,12 @@ use super::range::Range;
 use super::text::Texts;
 use super::types::Types;
 use super::values::{ValueSet, key, same};
-use super::ways::{ways_to_break, ways_to_damage};
+use super::ways::{ways_to_damage, ways_to_violate};
 use crate::schema::model::{Schema, Window};
 
-/// The demands on one value.
+/// The constraints on one value.
 #[derive(Clone, Debug)]
-pub(super) struct Demands<'s> {
+pub(super) struct Constraints<'s> {
     pub(super) types: Types,
     /// It is one of these.
     pub(super) values: Option<Rc<Vec<Value>>>,
@@ -34,11 +34,11 @@ pub(super) struct Demands<'s> {
     pub(super) choices: Vec<Vec<Formula<'s>>>,
 }
 
-/// The demands on a list.
+/// The constraints on a list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lists<'s> {
     pub(super) count: Range,
-    /// Every item obeys.
+    /// Every item satisfies these.
     pub(super) items: Vec<(&'s Schema, Role<'s>)>,
     /// Some item is like this.
     pub(super) has: Vec<Formula<'s>>,
@@ -47,11 +47,11 @@ pub(super) struct Lists<'s> {
     pub(super) repeated: Vec<Unique<'s>>,
 }
 
-/// The demands on an object.
+/// The constraints on an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Objects<'s> {
     pub(super) count: Range,
-    /// Its fields obey these.
+    /// Its fields satisfy these.
     pub(super) schemas: Vec<(&'s Schema, Role<'s>)>,
     pub(super) has: BTreeMap<Rc<str>, Vec<Formula<'s>>>,
     pub(super) lacks: BTreeSet<Rc<str>>,
@@ -59,7 +59,7 @@ pub(super) struct Objects<'s> {
     pub(super) has_other: Vec<(Vec<&'s Schema>, Formula<'s>)>,
 }
 
-impl<'s> Demands<'s> {
+impl<'s> Constraints<'s> {
     pub(super) fn new() -> Self {
         Self {
             types: Types::ANY,
@@ -94,28 +94,28 @@ impl<'s> Demands<'s> {
         }
     }
 
-    /// Adds what a formula demands.
+    /// Adds what a formula asks for.
     pub(super) fn add(&mut self, formula: Formula<'s>) {
         match formula {
             Formula::All(formulas) => formulas.into_iter().for_each(|formula| self.add(formula)),
             Formula::Any(ways) => self.choose(ways),
-            Formula::Obeys(schema, role) => self.obey(schema, role),
-            Formula::Breaks(schema, role) => {
+            Formula::Satisfies(schema, role) => self.satisfy(schema, role),
+            Formula::Violates(schema, role) => {
                 let may_meet = |formula: &Formula<'s>, default: &Value| default_meets(formula, default) != Some(false);
-                self.choose(ways_to_break(schema, role, may_meet));
+                self.choose(ways_to_violate(schema, role, may_meet));
             }
-            Formula::ObeysOne(branches, chosen, role) => {
+            Formula::SatisfiesOne(branches, chosen, role) => {
                 for (index, branch) in branches.iter().enumerate() {
                     self.add(if index == chosen {
-                        Formula::Obeys(branch, role)
+                        Formula::Satisfies(branch, role)
                     } else {
-                        Formula::Breaks(branch, role)
+                        Formula::Violates(branch, role)
                     });
                 }
             }
-            Formula::ObeysTwo(branches, first, role) => {
-                self.obey(&branches[first], role);
-                self.choose(branches[first + 1..].iter().map(|branch| Formula::Obeys(branch, role)).collect());
+            Formula::SatisfiesTwo(branches, first, role) => {
+                self.satisfy(&branches[first], role);
+                self.choose(branches[first + 1..].iter().map(|branch| Formula::Satisfies(branch, role)).collect());
             }
             Formula::Damaged(schema, place) => self.choose(ways_to_damage(schema, place)),
             Formula::Types(types) => self.must_be(types),
@@ -147,12 +147,12 @@ impl<'s> Demands<'s> {
             }
             Formula::IsOfLengthOutside(window) => {
                 self.must_be(Types::STRING);
-                self.outside(window, Formula::IsOfLengthOutside, |demands| &mut demands.text.length);
+                self.outside(window, Formula::IsOfLengthOutside, |constraints| &mut constraints.text.length);
             }
             Formula::IsAgainstFormat(format, schema) => self.be_against_format(format, schema),
             Formula::HasCountOutside(window) => {
                 self.must_be(Types::ARRAY);
-                self.outside(window, Formula::HasCountOutside, |demands| &mut demands.list.count);
+                self.outside(window, Formula::HasCountOutside, |constraints| &mut constraints.list.count);
             }
             Formula::HasItem(inner) => {
                 self.must_be(Types::ARRAY);
@@ -225,8 +225,8 @@ impl<'s> Demands<'s> {
         }
     }
 
-    /// Adds what a schema demands.
-    fn obey(&mut self, schema: &'s Schema, role: Role<'s>) {
+    /// Adds what a schema asks for.
+    fn satisfy(&mut self, schema: &'s Schema, role: Role<'s>) {
         self.must_be(types_of(schema, role));
         if let Some(values) = &schema.enumeration {
             self.be_listed(Listed::of(values));
@@ -276,26 +276,26 @@ impl<'s> Demands<'s> {
             };
             self.list.items.push((items, role));
         }
-        self.obey_fields(schema, role);
+        self.satisfy_fields(schema, role);
         if schema.embedded_resource && matches!(role, Role::Stored(_)) {
             self.choose(is_resource());
         }
         for inner in &schema.all_of {
-            self.combined(Formula::Obeys(inner, branch));
+            self.combined(Formula::Satisfies(inner, branch));
         }
         if !schema.any_of.is_empty() {
-            self.combined(Formula::Any(schema.any_of.iter().map(|inner| Formula::Obeys(inner, branch)).collect()));
+            self.combined(Formula::Any(schema.any_of.iter().map(|inner| Formula::Satisfies(inner, branch)).collect()));
         }
         if !schema.one_of.is_empty() {
-            let exactly = |chosen| Formula::ObeysOne(&schema.one_of, chosen, branch);
+            let exactly = |chosen| Formula::SatisfiesOne(&schema.one_of, chosen, branch);
             self.combined(Formula::Any((0..schema.one_of.len()).map(exactly).collect()));
         }
         if let Some(not) = &schema.not {
-            self.combined(Formula::Breaks(not, branch));
+            self.combined(Formula::Violates(not, branch));
         }
     }
 
-    /// Adds what a combinator demands; the server never asks it of null.
+    /// Adds what a combinator asks for; the server never asks it of null.
     fn combined(&mut self, formula: Formula<'s>) {
         if self.types.has(Types::NULL) {
             self.choose(vec![formula, Formula::Types(Types::NULL)]);
@@ -304,7 +304,7 @@ impl<'s> Demands<'s> {
         }
     }
 
-    fn obey_fields(&mut self, schema: &'s Schema, role: Role<'s>) {
+    fn satisfy_fields(&mut self, schema: &'s Schema, role: Role<'s>) {
         let names_fields = !schema.properties.is_empty() || schema.additional.is_some();
         if names_fields || matches!(role, Role::Stored(_)) {
             self.object.schemas.push((schema, role));
@@ -318,11 +318,12 @@ impl<'s> Demands<'s> {
             self.object.required(name);
         }
         if matches!(role, Role::Branch(_)) {
-            // Where the field is left out, its default has to obey in its place.
+            // Where the field is left out, its default has to satisfy the schema in its place.
             for (name, field) in &schema.properties {
                 let Some(default) = default_of(name) else { continue };
-                let obeyed = Formula::Obeys(field, Role::Branch(node.and_then(|node| node.properties.get(name))));
-                if default_meets(&obeyed, default) == Some(false) {
+                let satisfied =
+                    Formula::Satisfies(field, Role::Branch(node.and_then(|node| node.properties.get(name))));
+                if default_meets(&satisfied, default) == Some(false) {
                     self.object.required(name);
                 }
             }
@@ -332,25 +333,25 @@ impl<'s> Demands<'s> {
 
 impl<'s> Objects<'s> {
     fn required(&mut self, name: &str) {
-        // Only where the value is an object; the demand is added to those that a field meets.
+        // Only where the value is an object; the constraint is added to those that a field meets.
         self.has.entry(name.into()).or_default();
     }
 
     /// What a field of this name has to be; `None` where there may be none.
-    pub(super) fn demands_on(&self, name: &str) -> Option<Vec<Formula<'s>>> {
+    pub(super) fn constraints_on(&self, name: &str) -> Option<Vec<Formula<'s>>> {
         if self.lacks.contains(name) {
             return None;
         }
         let mut formulas = Vec::new();
         for (schema, role) in &self.schemas {
             if let Some(field) = schema.properties.get(name) {
-                formulas.push(Formula::Obeys(field, field_role(schema, *role, name)));
+                formulas.push(Formula::Satisfies(field, field_role(schema, *role, name)));
             } else if let Some(additional) = free_values(schema) {
                 let role = match role {
                     Role::Stored(_) => Role::Stored(Place::Field),
                     Role::Branch(node) => Role::Branch(node.and_then(free_values)),
                 };
-                formulas.push(Formula::Obeys(additional, role));
+                formulas.push(Formula::Satisfies(additional, role));
             } else if is_closed(schema, *role) && !is_built_in(schema, *role, name) {
                 return None;
             }
@@ -394,50 +395,49 @@ fn default_meets(formula: &Formula<'_>, default: &Value) -> Option<bool> {
 }
 
 /// Whether the value is one of those that are ruled out one by one.
-pub(super) fn is_excepted(value: &Value, demands: &Demands<'_>) -> bool {
-    demands.not_values.iter().any(|values| values.iter().any(|it| same(it, value)))
+pub(super) fn is_excepted(value: &Value, constraints: &Constraints<'_>) -> bool {
+    constraints.not_values.iter().any(|values| values.iter().any(|it| same(it, value)))
 }
 
 /// Three-valued: `None` where something cannot be told and nothing else decides, or the steps have run out.
-pub(super) fn admits(demands: &Demands<'_>, value: &Value, steps: &Cell<u64>) -> Option<bool> {
+pub(super) fn admits(constraints: &Constraints<'_>, value: &Value, steps: &Cell<u64>) -> Option<bool> {
     steps.set(steps.get().checked_sub(1)?);
     let kind = Types::of(value);
-    let certain = demands.types.has(kind)
-        && demands.values.as_ref().is_none_or(|values| values.iter().any(|it| same(it, value)))
-        && !is_excepted(value, demands);
+    let certain = constraints.types.has(kind)
+        && constraints.values.as_ref().is_none_or(|values| values.iter().any(|it| same(it, value)))
+        && !is_excepted(value, constraints);
     if !certain {
         return Some(false);
     }
     let own = match value {
         Value::Null | Value::Bool(_) => Some(true),
-        Value::Number(number) => Some(demands.number.admits(number)),
-        Value::String(text) => demands.text.admits(text),
-        Value::Array(items) => list(demands, items, steps),
-        Value::Object(fields) => object(&demands.object, fields, steps),
+        Value::Number(number) => Some(constraints.number.admits(number)),
+        Value::String(text) => constraints.text.admits(text),
+        Value::Array(items) => list(constraints, items, steps),
+        Value::Object(fields) => object(&constraints.object, fields, steps),
     };
-    let chosen = demands.choices.iter().map(|ways| any(ways.iter().map(|way| holds(way, value, steps))));
+    let chosen = constraints.choices.iter().map(|ways| any(ways.iter().map(|way| holds(way, value, steps))));
     all(std::iter::once(own).chain(chosen))
 }
 
 /// Whether a value meets a formula; `None` where that cannot be told.
 pub(super) fn holds(formula: &Formula<'_>, value: &Value, steps: &Cell<u64>) -> Option<bool> {
-    let mut demands = Demands::new();
-    demands.add(formula.clone());
-    admits(&demands, value, steps)
+    let mut constraints = Constraints::new();
+    constraints.add(formula.clone());
+    admits(&constraints, value, steps)
 }
 
-pub(super) fn list(demands: &Demands<'_>, items: &[Value], steps: &Cell<u64>) -> Option<bool> {
-    let demands = &demands.list;
-    if !demands.count.holds(items.len()) {
+fn list(constraints: &Constraints<'_>, items: &[Value], steps: &Cell<u64>) -> Option<bool> {
+    let constraints = &constraints.list;
+    if !constraints.count.holds(items.len()) {
         return Some(false);
     }
-    let each = demands
-        .items
-        .iter()
-        .flat_map(|(schema, role)| items.iter().map(move |item| holds(&Formula::Obeys(schema, *role), item, steps)));
-    let some = demands.has.iter().map(|formula| any(items.iter().map(|item| holds(formula, item, steps))));
-    let unique = demands.unique.iter().map(|unique| Some(!repeats(unique, items)));
-    let repeated = demands.repeated.iter().map(|unique| Some(repeats(unique, items)));
+    let each = constraints.items.iter().flat_map(|(schema, role)| {
+        items.iter().map(move |item| holds(&Formula::Satisfies(schema, *role), item, steps))
+    });
+    let some = constraints.has.iter().map(|formula| any(items.iter().map(|item| holds(formula, item, steps))));
+    let unique = constraints.unique.iter().map(|unique| Some(!repeats(unique, items)));
+    let repeated = constraints.repeated.iter().map(|unique| Some(repeats(unique, items)));
     all(each.chain(some).chain(unique).chain(repeated))
 }
 
@@ -451,18 +451,18 @@ pub(super) fn repeats(unique: &Unique<'_>, items: &[Value]) -> bool {
     items.iter().any(|item| !seen.insert(identity(item)))
 }
 
-pub(super) fn object(demands: &Objects<'_>, fields: &Map<String, Value>, steps: &Cell<u64>) -> Option<bool> {
-    if !demands.count.holds(fields.len())
-        || demands.lacks.iter().any(|name| fields.contains_key(&**name))
-        || demands.has.keys().any(|name| !fields.contains_key(&**name))
+fn object(constraints: &Objects<'_>, fields: &Map<String, Value>, steps: &Cell<u64>) -> Option<bool> {
+    if !constraints.count.holds(fields.len())
+        || constraints.lacks.iter().any(|name| fields.contains_key(&**name))
+        || constraints.has.keys().any(|name| !fields.contains_key(&**name))
     {
         return Some(false);
     }
-    let each = fields.iter().map(|(name, value)| match demands.demands_on(name) {
+    let each = fields.iter().map(|(name, value)| match constraints.constraints_on(name) {
         None => Some(false),
         Some(formulas) => all(formulas.iter().map(|formula| holds(formula, value, steps))),
     });
-    let other = demands.has_other.iter().map(|(schemas, formula)| {
+    let other = constraints.has_other.iter().map(|(schemas, formula)| {
         let unnamed = fields.iter().filter(|(name, _)| !is_named(schemas, name));
         any(unnamed.map(|(_, value)| holds(formula, value, steps)))
     });
@@ -474,7 +474,7 @@ pub(super) fn is_named(schemas: &[&Schema], name: &str) -> bool {
     schemas.iter().any(|schema| schema.properties.contains_key(name))
 }
 
-pub(super) fn all(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+fn all(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut known = true;
     for answer in answers {
         match answer {
@@ -486,7 +486,7 @@ pub(super) fn all(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     known.then_some(true)
 }
 
-pub(super) fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut known = true;
     for answer in answers {
         match answer {

@@ -58,7 +58,7 @@ fn resource(api_version: &str, kind: &str) -> Schema {
 
 /// What every embedded resource is, those that are easy to read first.
 pub(super) fn is_resource() -> Vec<Formula<'static>> {
-    vec![Formula::Obeys(&READABLE, Role::Branch(None)), Formula::Obeys(&ANY, Role::Branch(None))]
+    vec![Formula::Satisfies(&READABLE, Role::Branch(None)), Formula::Satisfies(&ANY, Role::Branch(None))]
 }
 
 /// Every way in which something is no embedded resource, or loses metadata as one.
@@ -67,8 +67,8 @@ pub(super) fn ways_to_be_none() -> Vec<Formula<'static>> {
     let mut ways = vec![
         Formula::lacks("apiVersion"),
         Formula::lacks("kind"),
-        Formula::Breaks(&ANY, Role::Branch(None)),
-        metadata(Formula::Breaks(&METADATA, Role::Branch(None))),
+        Formula::Violates(&ANY, Role::Branch(None)),
+        metadata(Formula::Violates(&METADATA, Role::Branch(None))),
         metadata(Formula::HasOther(vec![&METADATA], Box::new(Formula::anything()))),
     ];
     // Whether what is in these is in order is for the second opinion to say.

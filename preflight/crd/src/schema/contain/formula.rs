@@ -1,4 +1,4 @@
-//! What is asked of a value: a formula over schemas that it obeys or breaks, and over single demands that schemas make.
+//! What is asked of a value: a formula over schemas that it satisfies or violates, and over single constraints.
 //! Formulas are taken apart by the solver only as far as a search needs them.
 
 use std::collections::BTreeSet;
@@ -53,19 +53,19 @@ impl<'s> Unique<'s> {
     }
 }
 
-/// What is asked of one value. Demands on a type other than the value's are met, except where the name says `Is…`/`Has…`.
+/// What is asked of one value. Constraints on a type other than the value's are met, except where the name says `Is…`/`Has…`.
 #[derive(Clone, Debug)]
 pub(super) enum Formula<'s> {
     All(Vec<Formula<'s>>),
     Any(Vec<Formula<'s>>),
-    /// It obeys the schema.
-    Obeys(&'s Schema, Role<'s>),
-    /// It breaks the schema.
-    Breaks(&'s Schema, Role<'s>),
-    /// It obeys the branch of this index and no other.
-    ObeysOne(&'s [Schema], usize, Role<'s>),
-    /// It obeys the branch of this index and one that comes later.
-    ObeysTwo(&'s [Schema], usize, Role<'s>),
+    /// It satisfies the schema.
+    Satisfies(&'s Schema, Role<'s>),
+    /// It violates the schema.
+    Violates(&'s Schema, Role<'s>),
+    /// It satisfies the branch of this index and no other.
+    SatisfiesOne(&'s [Schema], usize, Role<'s>),
+    /// It satisfies the branch of this index and one that comes later.
+    SatisfiesTwo(&'s [Schema], usize, Role<'s>),
     /// It is rejected, pruned or altered under this node of the skeleton, or something in it is.
     Damaged(&'s Schema, Place),
     /// It is of one of the types.

@@ -51,25 +51,25 @@ impl<'s> Judge<'s> {
         let (old, new) = (node_at(self.before, &steps[..start])?, node_at(self.after, &steps[..start])?);
         let claim = claimed(&below)?;
         let stable = self.old.version == self.new.version && is_stable(old, new);
-        let broken = Scene { schema: new, other: old, stable }.logic(&claim, Asked::NotTrue);
+        let violated = Scene { schema: new, other: old, stable }.logic(&claim, Asked::NotTrue);
         let known = claims_on_the_way(old, &below);
         let scene = Scene { schema: old, other: new, stable: true };
         let mut subjects = BTreeSet::new();
-        broken.subjects(&mut subjects);
-        let mut all = vec![Logic::Plain(at(&below, Formula::anything())), broken];
+        violated.subjects(&mut subjects);
+        let mut all = vec![Logic::Plain(at(&below, Formula::anything())), violated];
         for (path, claim) in &known {
-            let obeyed = scene.logic(claim, Asked::True);
+            let satisfied = scene.logic(claim, Asked::True);
             let mut others = BTreeSet::new();
-            obeyed.subjects(&mut others);
+            satisfied.subjects(&mut others);
             if subjects.is_disjoint(&others) {
                 continue;
             }
             // A rule is about what is there.
-            let obeyed = match below.starts_with(path) {
-                true => obeyed,
-                false => Logic::Any(vec![Logic::Plain(scene.absent(path)), obeyed]),
+            let satisfied = match below.starts_with(path) {
+                true => satisfied,
+                false => Logic::Any(vec![Logic::Plain(scene.absent(path)), satisfied]),
             };
-            all.push(obeyed);
+            all.push(satisfied);
         }
         let formula = Logic::All(all).formula(&mut self.solver)?;
         Some(self.search(lifted(&steps[..start], formula)))
@@ -94,19 +94,19 @@ impl<'s> Judge<'s> {
         if known.iter().all(Vec::is_empty) {
             return None;
         }
-        let mut obeyed = Vec::new();
+        let mut satisfied = Vec::new();
         for (length, claims) in known.iter().enumerate() {
             let scene = Scene { schema: nodes[length], other: after[length].unwrap_or(&NOTHING), stable: true };
             let each = claims.iter().filter_map(|(path, claim)| {
                 let claimed = scene.logic(claim, Asked::True);
                 Logic::Any(vec![Logic::Plain(scene.absent(path)), claimed]).formula(&mut self.solver)
             });
-            obeyed.push(Formula::All(each.collect()));
+            satisfied.push(Formula::All(each.collect()));
         }
         // No rule is asked of null.
-        let end = Formula::Any(vec![Formula::Types(Types::NULL), obeyed.pop()?]);
+        let end = Formula::Any(vec![Formula::Types(Types::NULL), satisfied.pop()?]);
         let mut all = Formula::All(vec![formula.clone(), end]);
-        for (step, claimed) in steps.iter().zip(obeyed).rev() {
+        for (step, claimed) in steps.iter().zip(satisfied).rev() {
             all = Formula::All(vec![claimed, step.around(all)]);
         }
         Some(self.search(all))

@@ -95,8 +95,8 @@ impl<'s> Judge<'s> {
         's: 'f,
     {
         self.solver.search(vec![
-            Formula::Obeys(self.before, Role::Stored(Place::Root)),
-            Formula::Obeys(self.envelope, Role::Branch(None)),
+            Formula::Satisfies(self.before, Role::Stored(Place::Root)),
+            Formula::Satisfies(self.envelope, Role::Branch(None)),
             formula,
         ])
     }
@@ -158,7 +158,7 @@ impl<'s> Judge<'s> {
     }
 }
 
-pub(super) fn disagreed(suspect: &Suspect<'_>, confirmed: &Confirmed) -> Proof {
+fn disagreed(suspect: &Suspect<'_>, confirmed: &Confirmed) -> Proof {
     Proof::Unknown { keyword: suspect.keyword.to_owned(), reason: Some(confirmed.reason()) }
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::constraints::is_excepted;
-use super::constraints::{Demands, Lists};
+use super::constraints::{Constraints, Lists};
 use super::constraints::{holds, repeats};
 use super::formula::{Formula, Place, Role, Unique};
 use super::outcome::Outcome;
@@ -17,9 +17,9 @@ use crate::schema::model::Schema;
 const MOST_ITEMS: i64 = 1000;
 
 impl Solver {
-    /// A list that meets the demands.
-    pub(super) fn list(&mut self, demands: &Demands<'_>) -> Outcome {
-        let list = &demands.list;
+    /// A list that meets the constraints.
+    pub(super) fn list(&mut self, constraints: &Constraints<'_>) -> Outcome {
+        let list = &constraints.list;
         if list.count.is_empty() {
             return Outcome::Empty;
         }
@@ -32,7 +32,7 @@ impl Solver {
             _ => Outcome::Unknown("x-kubernetes-list-type".to_owned()),
         };
         match outcome {
-            Outcome::Found(value) if is_excepted(&value, demands) => {
+            Outcome::Found(value) if is_excepted(&value, constraints) => {
                 let longer = Lists {
                     count: super::range::Range {
                         least: value.as_array().map_or(0, |items| items.len() as i64) + 1,
@@ -41,7 +41,7 @@ impl Solver {
                     ..list.clone()
                 };
                 match self.with_items(&longer, Vec::new()) {
-                    Outcome::Found(value) if !is_excepted(&value, demands) && list.repeated.is_empty() => {
+                    Outcome::Found(value) if !is_excepted(&value, constraints) && list.repeated.is_empty() => {
                         Outcome::Found(value)
                     }
                     _ => Outcome::Unknown("enum".to_owned()),
@@ -51,7 +51,7 @@ impl Solver {
         }
     }
 
-    /// So many items that obey all schemas of items, and that differ in this way.
+    /// So many items that satisfy all schemas of items, and that differ in this way.
     pub(super) fn items_apart(&mut self, items: &[&Schema], unique: &Unique<'_>, count: i64) -> Outcome {
         let list = Lists {
             count: super::range::Range { least: count, most: None },
@@ -62,7 +62,7 @@ impl Solver {
         self.bounded(|solver| solver.with_items(&list, Vec::new()))
     }
 
-    /// The items that some demand asks for, and as many more as there have to be.
+    /// The items that some constraint asks for, and as many more as there have to be.
     fn with_items(&mut self, list: &Lists<'_>, mut items: Vec<Value>) -> Outcome {
         let given = items.len();
         let steps = Cell::new(STEPS);
@@ -126,13 +126,13 @@ impl Solver {
         }
     }
 
-    /// One more item that obeys, differs from those before where it has to, and is as wanted.
+    /// One more item that satisfies the schemas, differs from those before where it has to, and is as wanted.
     fn item(&mut self, list: &Lists<'_>, before: &[Value], wanted: Option<Formula<'_>>) -> Outcome {
         if !self.spend(before.iter().map(size_of).sum()) {
             return Outcome::Unknown("budget".to_owned());
         }
         let mut formulas: Vec<Formula<'_>> =
-            list.items.iter().map(|(schema, role)| Formula::Obeys(schema, *role)).collect();
+            list.items.iter().map(|(schema, role)| Formula::Satisfies(schema, *role)).collect();
         for unique in &list.unique {
             formulas.extend(before.iter().map(|other| differs(unique, other)));
         }

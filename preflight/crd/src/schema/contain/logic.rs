@@ -1,4 +1,4 @@
-//! Demands under `and` and `or`, some of them on what is known by its text only: taken apart way by way, without those ways
+//! Constraints under `and` and `or`, some of them on what is known by its text only: taken apart way by way, without those ways
 //! that contradict themselves, into a formula for the search.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ const MOST_STEPS: usize = 5_000;
 /// How deep lists in lists are looked into.
 const MOST_DEPTH: usize = 4;
 
-/// Demands on one value under `and` and `or`.
+/// Constraints on one value under `and` and `or`.
 #[derive(Clone, Debug)]
 pub(super) enum Logic<'f> {
     All(Vec<Logic<'f>>),
@@ -35,7 +35,7 @@ pub(super) enum Logic<'f> {
     },
 }
 
-/// A demand on a value that is known by its text: whether it compares so with a number, or is an error.
+/// A constraint on a value that is known by its text: whether it compares so with a number, or is an error.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Test {
     pub(super) order: Order,

@@ -17,7 +17,7 @@ const CANDIDATES: usize = 4096;
 /// The first whole number that 64 bits do not hold.
 const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
-/// The demands on a number.
+/// The constraints on a number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers {
     low: Option<Limit>,
@@ -59,7 +59,7 @@ impl Numbers {
         self.low.is_none_or(above) && self.high.is_none_or(below)
     }
 
-    /// Whether a number meets the demands.
+    /// Whether a number meets the constraints.
     pub(super) fn admits(&self, number: &Number) -> bool {
         self.is_within(number)
             && self.is_cut_well(number)
@@ -97,7 +97,7 @@ impl Numbers {
         Some((range.0..=range.1).filter_map(|cut| i64::try_from(cut).ok()).filter(is_allowed).collect())
     }
 
-    /// A number of the type that meets the demands and is none of `except`.
+    /// A number of the type that meets the constraints and is none of `except`.
     pub(super) fn example(&self, kind: Types, except: &ValueSet) -> Outcome {
         if kind == Types::WHOLE { self.whole(except) } else { self.fraction(except) }
     }

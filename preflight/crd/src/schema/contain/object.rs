@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::constraints::is_excepted;
 use super::constraints::is_named;
-use super::constraints::{Demands, Objects};
+use super::constraints::{Constraints, Objects};
 use super::formula::{Formula, Place, Role};
 use super::outcome::Outcome;
 use super::solve::{Solver, size_of};
@@ -17,30 +17,30 @@ use crate::schema::model::Schema;
 const MOST_FIELDS: i64 = 1000;
 
 impl Solver {
-    /// An object that meets the demands.
-    pub(super) fn object(&mut self, demands: &Demands<'_>) -> Outcome {
-        if demands.object.has_other.is_empty() {
-            return self.with_fields(demands);
+    /// An object that meets the constraints.
+    pub(super) fn object(&mut self, constraints: &Constraints<'_>) -> Outcome {
+        if constraints.object.has_other.is_empty() {
+            return self.with_fields(constraints);
         }
-        let mut demands = demands.clone();
-        let Some((schemas, formula)) = demands.object.has_other.pop() else { return Outcome::Empty };
+        let mut constraints = constraints.clone();
+        let Some((schemas, formula)) = constraints.object.has_other.pop() else { return Outcome::Empty };
         // A field under a name that nobody gives stands for all of them; those that somebody gives are tried too.
-        let declared = demands.object.declared();
+        let declared = constraints.object.declared();
         if !self.spend(declared.len() as u64) {
             return Outcome::Unknown("budget".to_owned());
         }
         let free = free_name(&declared, |name| is_named(&schemas, name));
         let ways = std::iter::once(free)
             .chain(declared.into_iter().filter(|name| !is_named(&schemas, name)))
-            .filter(|name| demands.object.demands_on(name).is_some())
+            .filter(|name| constraints.object.constraints_on(name).is_some())
             .map(|name| Formula::Has(name, Box::new(formula.clone())))
             .collect();
-        demands.choices.push(ways);
-        self.meet(demands)
+        constraints.choices.push(ways);
+        self.meet(constraints)
     }
 
-    fn with_fields(&mut self, demands: &Demands<'_>) -> Outcome {
-        let object = &demands.object;
+    fn with_fields(&mut self, constraints: &Constraints<'_>) -> Outcome {
+        let object = &constraints.object;
         if object.count.is_empty() {
             return Outcome::Empty;
         }
@@ -68,7 +68,7 @@ impl Solver {
             if fields.contains_key(name) {
                 continue;
             }
-            // Without more demands than those of its own schema a default is its own example.
+            // Without more constraints than those of its own schema a default is its own example.
             let names_it = |(schema, _): &&(&Schema, Role<'_>)| schema.properties.contains_key(name);
             let plain = object.schemas.len() == 1 || object.schemas.iter().filter(names_it).count() == 1;
             let outcome = if plain { Outcome::Found(default.clone()) } else { self.field(object, name) };
@@ -87,7 +87,7 @@ impl Solver {
             other => return other,
         }
         let mut value = Value::Object(fields);
-        if is_excepted(&value, demands) {
+        if is_excepted(&value, constraints) {
             // One field more makes another object.
             let Value::Object(fields) = &mut value else { return Outcome::Empty };
             let more = i64::try_from(fields.len()).unwrap_or(i64::MAX) + 1;
@@ -99,7 +99,7 @@ impl Solver {
                 Outcome::Empty if was_empty => return Outcome::Empty,
                 _ => return Outcome::Unknown("enum".to_owned()),
             }
-            if is_excepted(&value, demands) {
+            if is_excepted(&value, constraints) {
                 return Outcome::Unknown("enum".to_owned());
             }
         }
@@ -108,9 +108,9 @@ impl Solver {
 
     /// The value of one field.
     fn field(&mut self, object: &Objects<'_>, name: &str) -> Outcome {
-        let Some(mut formulas) = object.demands_on(name) else { return Outcome::Empty };
+        let Some(mut formulas) = object.constraints_on(name) else { return Outcome::Empty };
         match formulas.as_slice() {
-            [Formula::Obeys(schema, Role::Stored(Place::Field))] => {
+            [Formula::Satisfies(schema, Role::Stored(Place::Field))] => {
                 let schema = *schema;
                 self.example_of(schema, formulas.remove(0))
             }

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// What a search came to.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// A value that meets all demands.
+    /// A value that meets all constraints.
     Found(Value),
     /// Proved: there is none.
     Empty,

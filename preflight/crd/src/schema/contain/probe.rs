@@ -167,27 +167,27 @@ fn lifted<'s>(path: &[HintStep], node: &'s Schema, formula: Formula<'s>) -> Form
     }
 }
 
-/// A demand on one place of an object.
+/// A constraint on one place of an object.
 #[derive(Clone, Debug)]
-pub(super) struct Demand<'s> {
+pub(super) struct Constraint<'s> {
     pub(super) steps: Vec<Step<'s>>,
     pub(super) formula: Formula<'s>,
 }
 
-/// One formula for several demands: where their steps agree, they are about the same field and the same item.
-pub(super) fn joined<'s>(demands: Vec<Demand<'s>>) -> Formula<'s> {
+/// One formula for several constraints: where their steps agree, they are about the same field and the same item.
+pub(super) fn joined<'s>(constraints: Vec<Constraint<'s>>) -> Formula<'s> {
     let mut all = Vec::new();
-    let mut groups: Vec<(Step<'s>, Vec<Demand<'s>>)> = Vec::new();
-    for Demand { mut steps, formula } in demands {
+    let mut groups: Vec<(Step<'s>, Vec<Constraint<'s>>)> = Vec::new();
+    for Constraint { mut steps, formula } in constraints {
         if steps.is_empty() {
             all.push(formula);
             continue;
         }
         let first = steps.remove(0);
-        let demand = Demand { steps, formula };
+        let constraint = Constraint { steps, formula };
         match groups.iter_mut().find(|(step, _)| step.is_same(&first)) {
-            Some((_, group)) => group.push(demand),
-            None => groups.push((first, vec![demand])),
+            Some((_, group)) => group.push(constraint),
+            None => groups.push((first, vec![constraint])),
         }
     }
     for (step, group) in groups {

@@ -11,7 +11,7 @@ use super::formula::{Formula, free_values};
 use super::judge::{Judge, Refused};
 use super::minimise::breaking;
 use super::outcome::Outcome;
-use super::probe::{COMBINATIONS, Demand, combinations, joined};
+use super::probe::{COMBINATIONS, Constraint, combinations, joined};
 use super::retyped::computes_otherwise;
 use super::solve::size_of;
 use super::step::Step;
@@ -29,7 +29,7 @@ const REPAIRS: usize = 8;
 const REPAIRED: usize = 3;
 
 impl<'s> Judge<'s> {
-    /// Whether an old object breaks one of the rules that a node has now.
+    /// Whether an old object violates one of the rules that a node has now.
     pub(super) fn judge_rules(&mut self, suspect: &Suspect<'s>) -> Proof {
         let (Some(old), Some(new)) = (node_at(self.before, &suspect.steps), node_at(self.after, &suspect.steps)) else {
             return Proof::unknown(suspect.keyword);
@@ -123,7 +123,7 @@ impl<'s> Judge<'s> {
         mut refused: Refused,
     ) -> Option<Proof> {
         let look = self.opinion(suspect);
-        let mut fixed = vec![Demand { steps: steps.to_vec(), formula: formula.clone() }];
+        let mut fixed = vec![Constraint { steps: steps.to_vec(), formula: formula.clone() }];
         let mut budget = COMBINATIONS;
         for _ in 0..REPAIRS {
             let (node, node_steps) = steps_to(self.before, &refused.place)?;
@@ -137,9 +137,9 @@ impl<'s> Judge<'s> {
             // What the failing rules look at is enough as a rule, and much less than what all of them look at.
             for formula in combinations(&failing, node).into_iter().chain(combinations(&programs, node)) {
                 budget = budget.checked_sub(1)?;
-                let demand = Demand { steps: node_steps.clone(), formula };
-                let demands: Vec<Demand<'s>> = fixed.iter().cloned().chain([demand.clone()]).collect();
-                let Outcome::Found(object) = self.search(joined(demands)) else { continue };
+                let constraint = Constraint { steps: node_steps.clone(), formula };
+                let constraints: Vec<Constraint<'s>> = fixed.iter().cloned().chain([constraint.clone()]).collect();
+                let Outcome::Found(object) = self.search(joined(constraints)) else { continue };
                 if failing.iter().any(|program| is_refusing(&program, &object)) {
                     continue;
                 }
@@ -149,7 +149,7 @@ impl<'s> Judge<'s> {
                     Confirmed::NotAccepted(place, _) => {
                         let elsewhere = place != refused.place;
                         if elsewhere || next.is_none() {
-                            next = Some((demand, Refused { object, place }));
+                            next = Some((constraint, Refused { object, place }));
                         }
                         if elsewhere {
                             break;
@@ -158,8 +158,8 @@ impl<'s> Judge<'s> {
                     _ => {}
                 }
             }
-            let (demand, still) = next?;
-            fixed.push(demand);
+            let (constraint, still) = next?;
+            fixed.push(constraint);
             refused = still;
         }
         None

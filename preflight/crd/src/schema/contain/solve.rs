@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::constraints::{Demands, admits, is_excepted};
+use super::constraints::{Constraints, admits, is_excepted};
 use super::formula::Formula;
 use super::outcome::Outcome;
 use super::text::Asked;
@@ -15,7 +15,7 @@ use super::types::Types;
 use super::values::ValueSet;
 use crate::schema::model::{MAX_DEPTH, Schema};
 
-/// Steps that one search may take; a step is one set of demands looked at.
+/// Steps that one search may take; a step is one set of constraints looked at.
 pub(super) const STEPS: u64 = 20_000;
 
 /// Steps that all searches of one comparison may take together.
@@ -114,9 +114,9 @@ impl Solver {
             return Outcome::Unknown("depth".to_owned());
         }
         self.depth += 1;
-        let mut demands = Demands::new();
-        formulas.into_iter().for_each(|formula| demands.add(formula));
-        let outcome = self.meet(demands);
+        let mut constraints = Constraints::new();
+        formulas.into_iter().for_each(|formula| constraints.add(formula));
+        let outcome = self.meet(constraints);
         self.depth -= 1;
         outcome
     }
@@ -138,15 +138,15 @@ impl Solver {
     }
 
     /// Tries the open choices, depth first.
-    pub(super) fn meet(&mut self, mut demands: Demands<'_>) -> Outcome {
+    pub(super) fn meet(&mut self, mut constraints: Constraints<'_>) -> Outcome {
         if !self.spend(0) {
             return Outcome::Unknown("budget".to_owned());
         }
-        if demands.are_contradictory() {
+        if constraints.are_contradictory() {
             return Outcome::Empty;
         }
-        let Some(ways) = demands.choices.pop() else { return self.each_type(&demands) };
-        let weight = ways.iter().chain(demands.choices.iter().flatten()).map(Formula::weight).sum();
+        let Some(ways) = constraints.choices.pop() else { return self.each_type(&constraints) };
+        let weight = ways.iter().chain(constraints.choices.iter().flatten()).map(Formula::weight).sum();
         if self.choices == MOST_CHOICES || self.held + weight > MOST_HELD {
             return Outcome::Unknown("budget".to_owned());
         }
@@ -158,7 +158,7 @@ impl Solver {
                 outcome = Outcome::Unknown("budget".to_owned());
                 break;
             }
-            let mut chosen = demands.clone();
+            let mut chosen = constraints.clone();
             chosen.add(way);
             match (self.meet(chosen), &outcome) {
                 (found @ Outcome::Found(_), _) => {
@@ -174,13 +174,13 @@ impl Solver {
         outcome
     }
 
-    fn each_type(&mut self, demands: &Demands<'_>) -> Outcome {
-        if let Some(values) = &demands.values {
-            return one_of(values, demands);
+    fn each_type(&mut self, constraints: &Constraints<'_>) -> Outcome {
+        if let Some(values) = &constraints.values {
+            return one_of(values, constraints);
         }
         let mut unknown = None;
-        for kind in Types::EACH.into_iter().filter(|kind| demands.types.has(*kind)) {
-            match self.of_type(kind, demands) {
+        for kind in Types::EACH.into_iter().filter(|kind| constraints.types.has(*kind)) {
+            match self.of_type(kind, constraints) {
                 Outcome::Empty => {}
                 found @ Outcome::Found(_) => return found,
                 Outcome::Unknown(reason) => unknown = unknown.or(Some(reason)),
@@ -189,8 +189,8 @@ impl Solver {
         unknown.map_or(Outcome::Empty, Outcome::Unknown)
     }
 
-    fn of_type(&mut self, kind: Types, demands: &Demands<'_>) -> Outcome {
-        let excepted = |value: &Value| is_excepted(value, demands);
+    fn of_type(&mut self, kind: Types, constraints: &Constraints<'_>) -> Outcome {
+        let excepted = |value: &Value| is_excepted(value, constraints);
         match kind {
             Types::NULL if !excepted(&Value::Null) => Outcome::Found(Value::Null),
             Types::BOOLEAN => {
@@ -198,12 +198,12 @@ impl Solver {
                 value.map_or(Outcome::Empty, Outcome::Found)
             }
             Types::WHOLE | Types::FRACTION => {
-                let except = ValueSet::of(demands.not_values.iter().flat_map(|values| values.iter()));
-                demands.number.example(kind, &except)
+                let except = ValueSet::of(constraints.not_values.iter().flat_map(|values| values.iter()));
+                constraints.number.example(kind, &except)
             }
-            Types::STRING => self.texts.example(&demands.text, &demands.not_values, &mut self.automata),
-            Types::ARRAY => self.list(demands),
-            Types::OBJECT => self.object(demands),
+            Types::STRING => self.texts.example(&constraints.text, &constraints.not_values, &mut self.automata),
+            Types::ARRAY => self.list(constraints),
+            Types::OBJECT => self.object(constraints),
             _ => Outcome::Empty,
         }
     }
@@ -227,14 +227,14 @@ pub(super) fn size_of(value: &Value) -> u64 {
     size
 }
 
-fn one_of(values: &Rc<Vec<Value>>, demands: &Demands<'_>) -> Outcome {
+fn one_of(values: &Rc<Vec<Value>>, constraints: &Constraints<'_>) -> Outcome {
     let mut unknown = false;
     let steps = Cell::new(STEPS);
     // What one look at each value would find again and again.
-    let excepted = ValueSet::of(demands.not_values.iter().flat_map(|values| values.iter()));
-    let demands = &Demands { values: None, not_values: Vec::new(), ..demands.clone() };
+    let excepted = ValueSet::of(constraints.not_values.iter().flat_map(|values| values.iter()));
+    let constraints = &Constraints { values: None, not_values: Vec::new(), ..constraints.clone() };
     for value in values.iter().filter(|value| !excepted.contains(value)) {
-        match admits(demands, value, &steps) {
+        match admits(constraints, value, &steps) {
             Some(true) => return Outcome::Found(value.clone()),
             Some(false) => {}
             None => unknown = true,

@@ -96,7 +96,7 @@ pub(super) struct Asked {
     bytes: usize,
 }
 
-/// Demands on text in one order, each once.
+/// Constraints on text in one order, each once.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Question {
     matching: BTreeSet<String>,
@@ -145,7 +145,7 @@ impl Asked {
     }
 }
 
-/// The demands on text.
+/// The constraints on text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Texts<'s> {
     pub(super) matching: Vec<&'s str>,
@@ -156,7 +156,7 @@ pub(super) struct Texts<'s> {
 }
 
 impl Texts<'_> {
-    /// Whether a text meets the demands; `None` where a pattern cannot be read, or a format cannot be told.
+    /// Whether a text meets the constraints; `None` where a pattern cannot be read, or a format cannot be told.
     pub(super) fn admits(&self, text: &str) -> Option<bool> {
         if !self.length.holds(text.chars().count()) {
             return Some(false);
@@ -176,7 +176,7 @@ impl Texts<'_> {
         is_known.then_some(true)
     }
 
-    /// A text that meets the demands and is none of `except`; not empty where that can be.
+    /// A text that meets the constraints and is none of `except`; not empty where that can be.
     /// `steps` are what is left for automata.
     fn example(&self, except: &[Rc<Vec<Value>>], steps: &mut u64) -> Outcome {
         if self.length.least == 0 && self.length.most != Some(0) {

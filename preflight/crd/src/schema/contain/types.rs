@@ -84,6 +84,6 @@ impl Types {
     }
 }
 
-pub(super) fn has_format_of_texts(schema: &Schema) -> bool {
+fn has_format_of_texts(schema: &Schema) -> bool {
     schema.format.as_deref().is_some_and(|format| pipeline::is_known_format(format, Server::default()))
 }

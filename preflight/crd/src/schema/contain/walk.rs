@@ -99,16 +99,16 @@ impl<'s> Walk<'s> {
         self.found.push(Suspect { steps: self.steps.clone(), keyword, old, new, question });
     }
 
-    /// A keyword of scalars: `breaks` is the formula of breaking the new one.
+    /// A keyword of scalars: `violates` is the formula of violating the new one.
     fn keyword<T: PartialEq>(
         &mut self,
         keyword: &'static str,
         (old, new): (&Option<T>, &Option<T>),
         show: impl Fn(&T) -> Value,
-        breaks: impl FnOnce(&T) -> Formula<'s>,
+        violates: impl FnOnce(&T) -> Formula<'s>,
     ) {
         if old != new {
-            let question = new.as_ref().map_or(Question::Harmless, |new| Question::Exists(breaks(new)));
+            let question = new.as_ref().map_or(Question::Harmless, |new| Question::Exists(violates(new)));
             self.note(keyword, old.as_ref().map(&show), new.as_ref().map(&show), question);
         }
     }
@@ -171,11 +171,11 @@ impl<'s> Walk<'s> {
             self.note("pattern", old.pattern.clone().map(Value::from), new.pattern.clone().map(Value::from), question);
         }
         if old.format != new.format {
-            let breaks = |format: &'s str| Formula::IsAgainstFormat(format, new);
+            let violates = |format: &'s str| Formula::IsAgainstFormat(format, new);
             // A format decides too whether a list is taken for a text.
             let others = Types::allowed_by(old).and(Types::allowed_by(new).not());
             let is_of_the_format = Types::meant_by(old) == Types::meant_by(new) || new.kind.is_none();
-            let ways = new.format.as_deref().map(breaks).into_iter();
+            let ways = new.format.as_deref().map(violates).into_iter();
             let ways: Vec<_> =
                 ways.chain((is_of_the_format && others != Types::NONE).then_some(Formula::Types(others))).collect();
             let question = if ways.is_empty() { Question::Harmless } else { Question::Exists(Formula::Any(ways)) };
@@ -187,12 +187,12 @@ impl<'s> Walk<'s> {
         &mut self,
         [bound, exclusive]: [&'static str; 2],
         (old, new): (Option<Limit>, Option<Limit>),
-        breaks: impl FnOnce(Limit) -> Formula<'static>,
+        violates: impl FnOnce(Limit) -> Formula<'static>,
     ) {
         if old == new {
             return;
         }
-        let question = new.map_or(Question::Harmless, |new| Question::Exists(breaks(new)));
+        let question = new.map_or(Question::Harmless, |new| Question::Exists(violates(new)));
         match (old, new) {
             (Some(before), Some(after)) if before.value == after.value => {
                 let (was, is) = (json!(before.exclusive), json!(after.exclusive));

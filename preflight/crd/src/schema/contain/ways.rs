@@ -10,10 +10,10 @@ use super::number::{Held, held};
 use super::types::Types;
 use crate::schema::model::{Limit, Schema, Window};
 
-/// The demands that a schema makes, one by one, each turned into the formula of breaking it.
+/// The constraints of a schema, one by one, each turned into the formula of violating it.
 /// `defaults` is the node of the skeleton whose defaults are filled in before.
 /// `may_meet` tells whether a default may meet a formula.
-pub(super) fn ways_to_break<'s>(
+pub(super) fn ways_to_violate<'s>(
     schema: &'s Schema,
     role: Role<'s>,
     may_meet: impl Fn(&Formula<'s>, &Value) -> bool,
@@ -22,7 +22,7 @@ pub(super) fn ways_to_break<'s>(
         Role::Stored(_) => Some(schema),
         Role::Branch(skeleton) => skeleton,
     };
-    let mut ways = vec![breaks_type(schema, role)];
+    let mut ways = vec![violates_type(schema, role)];
     ways.extend(scalar_ways(schema, filled_in(role)));
     let default_of =
         |name: &str| skeleton.and_then(|node| node.properties.get(name)).and_then(|field| field.default.as_ref());
@@ -30,29 +30,29 @@ pub(super) fn ways_to_break<'s>(
     for (name, field) in &schema.properties {
         let node = skeleton.and_then(|node| node.properties.get(name));
         let role = inner_role(role, node, Place::Field);
-        ways.push(Formula::has(name, Formula::Breaks(field, role)));
+        ways.push(Formula::has(name, Formula::Violates(field, role)));
         // Where the field is left out, its default is judged in its place.
         if let (Some(default), Role::Branch(_)) = (default_of(name), role) {
-            let broken = Formula::Breaks(field, Role::Branch(node));
-            if may_meet(&broken, default) {
+            let violated = Formula::Violates(field, Role::Branch(node));
+            if may_meet(&violated, default) {
                 ways.push(Formula::lacks(name));
             }
         }
     }
     if let Some(additional) = free_values(schema) {
         let node = skeleton.and_then(free_values);
-        let inner = Formula::Breaks(additional, inner_role(role, node, Place::Field));
+        let inner = Formula::Violates(additional, inner_role(role, node, Place::Field));
         ways.push(Formula::HasOther(vec![schema], Box::new(inner)));
     }
     if let Some(items) = &schema.items {
         let node = skeleton.and_then(|node| node.items.as_deref());
-        ways.push(Formula::HasItem(Box::new(Formula::Breaks(items, inner_role(role, node, Place::Item)))));
+        ways.push(Formula::HasItem(Box::new(Formula::Violates(items, inner_role(role, node, Place::Item)))));
     }
     ways.extend(combinator_ways(schema, skeleton).into_iter().map(|(_, way)| way));
     ways
 }
 
-pub(super) fn inner_role<'s>(role: Role<'s>, node: Option<&'s Schema>, place: Place) -> Role<'s> {
+fn inner_role<'s>(role: Role<'s>, node: Option<&'s Schema>, place: Place) -> Role<'s> {
     match role {
         Role::Stored(_) => Role::Stored(place),
         Role::Branch(_) => Role::Branch(node),
@@ -60,7 +60,7 @@ pub(super) fn inner_role<'s>(role: Role<'s>, node: Option<&'s Schema>, place: Pl
 }
 
 /// `type` and `nullable`.
-pub(super) fn breaks_type<'s>(schema: &'s Schema, role: Role<'s>) -> Formula<'s> {
+pub(super) fn violates_type<'s>(schema: &'s Schema, role: Role<'s>) -> Formula<'s> {
     outside_of_types(schema, types_of(schema, role))
 }
 
@@ -73,8 +73,8 @@ pub(super) fn outside_of_types<'s>(schema: &'s Schema, types: Types) -> Formula<
     }
 }
 
-/// The demands on values without inner structure, and on the size of those with.
-pub(super) fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
+/// The constraints on values without inner structure, and on the size of those with.
+fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
     let mut ways = Vec::new();
     if let Some(values) = &schema.enumeration {
         ways.push(Formula::IsUnlisted(Listed::of(values)));
@@ -116,7 +116,7 @@ pub(super) fn no_multiple(schema: &Schema, factor: f64) -> Formula<'static> {
 }
 
 /// The numbers that a bound or factor keeps out, which are those of the formula where the server compares with it.
-pub(super) fn outside(schema: &Schema, bound: f64, compared: Formula<'static>) -> Formula<'static> {
+fn outside(schema: &Schema, bound: f64, compared: Formula<'static>) -> Formula<'static> {
     match held(schema, bound) {
         Held::Compared => compared,
         Held::Refusing => Formula::Types(Types::NUMBER),
@@ -124,30 +124,30 @@ pub(super) fn outside(schema: &Schema, bound: f64, compared: Formula<'static>) -
     }
 }
 
-/// `allOf`, `anyOf`, `oneOf` and `not`, each with the formula of breaking it.
+/// `allOf`, `anyOf`, `oneOf` and `not`, each with the formula of violating it.
 pub(super) fn combinator_ways<'s>(
     schema: &'s Schema,
     skeleton: Option<&'s Schema>,
 ) -> Vec<(&'static str, Formula<'s>)> {
     let role = Role::Branch(skeleton);
-    let breaks =
-        |branches: &'s [Schema]| branches.iter().map(|branch| Formula::Breaks(branch, role)).collect::<Vec<_>>();
+    let violates =
+        |branches: &'s [Schema]| branches.iter().map(|branch| Formula::Violates(branch, role)).collect::<Vec<_>>();
     let mut ways = Vec::new();
     if !schema.all_of.is_empty() {
-        ways.push(("allOf", Formula::Any(breaks(&schema.all_of))));
+        ways.push(("allOf", Formula::Any(violates(&schema.all_of))));
     }
     if !schema.any_of.is_empty() {
-        ways.push(("anyOf", Formula::All(breaks(&schema.any_of))));
+        ways.push(("anyOf", Formula::All(violates(&schema.any_of))));
     }
     if !schema.one_of.is_empty() {
-        let mut either = vec![Formula::All(breaks(&schema.one_of))];
+        let mut either = vec![Formula::All(violates(&schema.one_of))];
         // Taken apart only when it is looked at: there are as many pairs as the square of the branches.
         let firsts = 0..schema.one_of.len() - 1;
-        either.extend(firsts.map(|first| Formula::ObeysTwo(&schema.one_of, first, role)));
+        either.extend(firsts.map(|first| Formula::SatisfiesTwo(&schema.one_of, first, role)));
         ways.push(("oneOf", Formula::Any(either)));
     }
     if let Some(not) = &schema.not {
-        ways.push(("not", Formula::Obeys(not, role)));
+        ways.push(("not", Formula::Satisfies(not, role)));
     }
     // The server never asks it of null.
     let present = |way| Formula::All(vec![Formula::Types(Types::NULL.not()), way]);
@@ -157,7 +157,7 @@ pub(super) fn combinator_ways<'s>(
 /// All ways in which a value is rejected, pruned or altered at a node of the skeleton or below.
 pub(super) fn ways_to_damage(schema: &Schema, place: Place) -> Vec<Formula<'_>> {
     let role = Role::Stored(place);
-    let mut ways = vec![breaks_type(schema, role)];
+    let mut ways = vec![violates_type(schema, role)];
     ways.extend(scalar_ways(schema, 0));
     let given = |name: &String| schema.properties.get(name).is_none_or(|field| field.default.is_none());
     ways.extend(schema.required.iter().filter(|name| given(name)).map(|name| Formula::lacks(name)));

@@ -5,7 +5,7 @@
 pub(in super::super) const NANO: i128 = 1_000_000_000;
 
 /// The most that a quantity with a binary suffix can be.
-pub(in super::super) const BINARY_MOST: i128 = i64::MAX as i128 * NANO;
+const BINARY_MOST: i128 = i64::MAX as i128 * NANO;
 
 /// A quantity; what it is written as does not matter to rules.
 #[derive(Clone, Copy, Debug)]
@@ -114,12 +114,12 @@ pub(in super::super) fn parse(text: &str) -> Result<Quantity, Refusal> {
     Ok(Quantity { nanos: if negative { -nanos } else { nanos }, integer })
 }
 
-pub(in super::super) enum Suffix {
+enum Suffix {
     Decimal(i32),
     Binary(u8),
 }
 
-pub(in super::super) fn suffix(text: &str) -> Option<Suffix> {
+fn suffix(text: &str) -> Option<Suffix> {
     Some(match text {
         "" => Suffix::Decimal(0),
         "n" => Suffix::Decimal(-9),

@@ -13,7 +13,7 @@ pub(in super::super) struct Semver {
 
 /// A part of what follows a `-`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in super::super) enum Part {
+enum Part {
     Number(u64),
     Word(String),
 }
