@@ -26,7 +26,7 @@ use crate::finding::{Finding, FindingRef, Severity, Verdict};
 use crate::object::ObjectRef;
 use crate::parallel;
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
-use checks::{Check, Refused};
+use checks::{Check, Refused, Versions};
 use profile::Profile;
 pub(super) use subject::NAME;
 use subject::{Subject, is_crd, is_definition, sides};
@@ -103,14 +103,6 @@ struct OwnSettings {
     live_objects: live::Mode,
     versions: Versions,
     checks: Levels,
-}
-
-/// What it takes to give up a version that is not stored.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Versions {
-    removed: Level,
-    unserved: Level,
 }
 
 impl Rule for CrdUpgradeSafety {

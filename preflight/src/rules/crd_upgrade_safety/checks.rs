@@ -3,11 +3,11 @@
 
 use pushback_crd::definition::Blocked;
 use pushback_crd::schema::contain::Effect;
+use serde::Deserialize;
 
-use super::profile::Listing;
 use super::remedy::{self, Remedy};
-use super::{Level, Versions};
 use crate::rule::{Order, Setting, SettingKind};
+use crate::rules::levels::Level;
 
 /// A row. What a row leaves out is as in [`row`] or [`field`].
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,29 @@ pub(super) struct Check {
     /// Where the API server refuses the same.
     pub(super) refused: Refused,
     pub(super) remedy: Remedy,
+}
+
+/// What the published lists say of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    Unlisted,
+    Prohibited,
+    /// To be required is prohibited, to be required no longer is allowed.
+    Required,
+    /// Values added are allowed; values removed, all of them too, and an enum where there was none are not.
+    Enumeration,
+    /// A bound where there was none, or a tighter one, is prohibited; a wider one is allowed; that one goes is not listed.
+    LowerBound,
+    /// The same.
+    UpperBound,
+}
+
+/// What it takes to give up a version that is not stored.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Versions {
+    pub(super) removed: Level,
+    pub(super) unserved: Level,
 }
 
 /// What a finding is bound to that stands outside schemas.

@@ -7,7 +7,7 @@ use pushback_crd::schema::contain::{Difference, Proof};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::checks;
+use super::checks::{self, Listing};
 
 /// The setting `profile`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -16,21 +16,6 @@ pub(super) enum Profile {
     Data,
     Published,
     Strict,
-}
-
-/// What the published lists say of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listing {
-    Unlisted,
-    Prohibited,
-    /// To be required is prohibited, to be required no longer is allowed.
-    Required,
-    /// Values added are allowed; values removed, all of them too, and an enum where there was none are not.
-    Enumeration,
-    /// A bound where there was none, or a tighter one, is prohibited; a wider one is allowed; that one goes is not listed.
-    LowerBound,
-    /// The same.
-    UpperBound,
 }
 
 /// What the published lists say of a change.

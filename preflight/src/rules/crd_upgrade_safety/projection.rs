@@ -9,11 +9,12 @@ use pushback_crd::schema::Schema;
 use pushback_crd::schema::contain::SchemaStep;
 use serde_json::{Value, json};
 
+use super::OwnSettings;
 use super::checks::{self, Bound, Check};
 use super::profile::{Listed, Profile, listed};
 use super::subject::{NAME, Subject};
-use super::{Level, OwnSettings};
 use crate::finding::{Finding, Severity, Verdict};
+use crate::rules::levels::Level;
 use crate::source::Position;
 
 /// The finding about a change; `None` where the change does not count.
