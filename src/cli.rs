@@ -80,7 +80,7 @@ impl Command {
         if has_json || !global.wants_json() {
             return Ok(());
         }
-        Err(CommandError::usage("this command has no JSON to print: --output json is not for it"))
+        Err(CommandError::usage("this command has no JSON output"))
     }
 }
 

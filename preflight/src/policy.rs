@@ -285,9 +285,10 @@ impl Loosened {
             (LoosenedKind::LooserSetting, false) => {
                 ("looserSetting", format!("{what} stays {}: {} is not stricter", shown(policy), shown(manifests)))
             }
-            (LoosenedKind::OutsideOnly, _) => {
-                ("outsideOnly", format!("{what} is not followed: what names a file counts from a policy source only"))
-            }
+            (LoosenedKind::OutsideOnly, _) => (
+                "outsideOnly",
+                format!("{what} is ignored: a setting that names a file counts only in a policy source"),
+            ),
         };
         let verdict = if loosening == Loosening::Error { Verdict::Breaking } else { Verdict::Change };
         let mut finding = Finding::new(registry::POLICY, check, verdict, ObjectRef::default(), message)
@@ -301,8 +302,8 @@ impl Loosened {
                 (LoosenedKind::Waiver, false) => {
                     "add it to the policy, or accept the finding for this run with --waive"
                 }
-                (_, true) => "to keep the manifests from it, give a policy with --config, or say --policy-from outside",
-                (_, false) => "change it in the policy; what the manifests carry can make it stricter only",
+                (_, true) => "to forbid that, give a policy with --config, or use --policy-from outside",
+                (_, false) => "change it in the policy; the manifests can only make it stricter",
             });
         finding.severity = if *followed { Severity::Info } else { Severity::Warning };
         finding

@@ -12,13 +12,13 @@ use crate::suggest;
 pub static COMMON: &[Setting] = &[
     Setting {
         name: "mode",
-        doc: "what breaking changes do: `error` refuses, `warn` only warns",
+        doc: "what happens to breaking changes: `error` refuses, `warn` only warns",
         kind: SettingKind::Choice(&["error", "warn"]),
         order: Order::ERROR,
     },
     Setting {
         name: "failMode",
-        doc: "what a change does that cannot be proved either way, under `mode: error`: `closed` refuses, `open` warns",
+        doc: "what happens to a change that cannot be proved either way, under `mode: error`: `closed` refuses, `open` warns",
         kind: SettingKind::Choice(&["closed", "open"]),
         order: Order::Words(&["closed", "open"]),
     },

@@ -173,7 +173,7 @@ pub(crate) fn apply(
         remarks.extend(remark(waiver, standing, used, judged));
         remarks.extend(grown.map(|(most, now)| {
             let message = format!("was given for {most} affected objects, and there are {now}: it does not cover them");
-            about(waiver, "affected", message, "look at the finding again; it is accepted anew with its new number")
+            about(waiver, "affected", message, "review the finding, and accept it with the new number")
         }));
     }
     remarks
@@ -198,12 +198,12 @@ fn remark(waiver: &Waiver, standing: Standing, used: bool, judged: &[&str]) -> O
         (Standing::NoDate, _) => {
             let given = waiver.expires.as_deref().unwrap_or_default();
             let message = format!("waives nothing: \"{given}\" is not a date");
-            ("expired", message, "write the last day on which it holds, such as 2026-12-31")
+            ("expired", message, "write the last day on which it is valid, such as 2026-12-31")
         }
         (Standing::Expired, _) => {
             let day = waiver.expires.as_deref().unwrap_or_default();
-            let message = format!("expired after {day} and waives nothing any more");
-            ("expired", message, "look at the finding again, then remove the waiver or give it a new date")
+            let message = format!("expired after {day} and no longer waives anything");
+            ("expired", message, "review the finding, then remove the waiver or give it a new date")
         }
         (Standing::Valid, _) if !used && rule.is_none_or(|rule| judged.contains(&rule)) => {
             ("unused", "covers no finding".to_owned(), "remove it, or correct what it matches")

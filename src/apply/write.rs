@@ -286,7 +286,7 @@ impl Writer {
                 done => return done,
             }
         }
-        Err(Failure::Changed("it changes all the time".to_owned()))
+        Err(Failure::Changed("it keeps changing".to_owned()))
     }
 
     async fn update_once(&self, planned: &Planned, address: &Address, state: &mut State) -> Result<Done, Failure> {
@@ -359,7 +359,7 @@ impl Writer {
                 Err(error) => return Err(Failure::Cluster(error)),
             }
         }
-        Err(Failure::Changed("it changes all the time".to_owned()))
+        Err(Failure::Changed("it keeps changing".to_owned()))
     }
 
     /// After a conflict over an object that is to go: its present state, or `None` where it is gone. One that has
@@ -370,7 +370,7 @@ impl Writer {
         // Another uid: ours is gone, and the name has a new owner.
         let Some(seen) = seen.filter(|seen| seen.uid() == live.uid()) else { return Ok(None) };
         if seen.label(APP_LABEL) != live.label(APP_LABEL) {
-            return Err(Failure::Changed("it does not belong to this app any more".to_owned()));
+            return Err(Failure::Changed("it no longer belongs to this app".to_owned()));
         }
         if annotations::read_live(&seen).orphan != annotations::read_live(live).orphan {
             return Err(Failure::Changed("its delete-strategy was changed since it was planned".to_owned()));
@@ -408,7 +408,7 @@ impl Writer {
                 Err(error) => return Err(Failure::Cluster(error)),
             }
         }
-        Err(Failure::Changed("it changes all the time".to_owned()))
+        Err(Failure::Changed("it keeps changing".to_owned()))
     }
 
     async fn exists(&self, address: &Address) -> Result<Done, Failure> {
@@ -446,7 +446,7 @@ impl Writer {
             let blockers = super::readiness::deletion_blockers(&seen);
             let held = if blockers.is_empty() { String::new() } else { format!(": {blockers}") };
             if Instant::now() >= deadline {
-                return Err(Failure::Stuck(format!("the old object is not gone in time{held}")));
+                return Err(Failure::Stuck(format!("the old object was not gone in time{held}")));
             }
             let message = format!("the old object is being deleted{held}");
             if told != message {

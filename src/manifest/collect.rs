@@ -334,7 +334,7 @@ fn no_manifest_files(directory: &str) -> InputError {
 fn absent(input: &str) -> InputWarning {
     InputWarning {
         code: "absent-path",
-        message: "the ref has no such path: nothing is in it, and all that is compared with it is new".to_owned(),
+        message: "the ref has no such path, so everything compared with it is new".to_owned(),
         position: pushback_preflight::Position { file: input.to_owned(), line: 0, column: 0 },
     }
 }

@@ -89,7 +89,7 @@ pub fn prepare(
                 Some(&first) if desired[first].value == wanted.value => {}
                 Some(&first) => errors.push(InputError {
                     message: format!(
-                        "{} is there twice with different content; the other one is at {}",
+                        "{} is given twice with different content; the other one is at {}",
                         wanted.object,
                         desired[first].positions.start()
                     ),

@@ -105,12 +105,9 @@ pub async fn connect(
         ClusterOptions::File(path) => Ok(Connected::to_directory(DirectoryCluster::open_file(path)?, None)),
         ClusterOptions::Git { reference, path } => {
             let cluster = DirectoryCluster::open_git(Path::new("."), reference, path)?;
-            let remark = cluster.is_absent().then(|| {
-                format!(
-                    "{} has no such path: the input is compared with nothing, and all of it is new",
-                    cluster.description()
-                )
-            });
+            let remark = cluster
+                .is_absent()
+                .then(|| format!("{} has no such path, so everything in the input is new", cluster.description()));
             Ok(Connected::to_directory(cluster, remark))
         }
         ClusterOptions::Server(options) => {

@@ -136,7 +136,12 @@ impl End {
             let objects = if count == 1 { "1 object" } else { &format!("{count} objects") };
             (ExitCode::Partial, RunOutcome::Failed, format!("{objects} could not be written"), vec![resume])
         } else if outcome.late && any(&|progress| matches!(progress, Progress::Writing(_))) {
-            (ExitCode::Partial, RunOutcome::TimedOut, "time was up before all was written".to_owned(), vec![resume])
+            (
+                ExitCode::Partial,
+                RunOutcome::TimedOut,
+                "time ran out before everything was written".to_owned(),
+                vec![resume],
+            )
         } else if never_ready {
             let hint = "correct the manifest and run again; `pushback inspect` shows the app".to_owned();
             (
@@ -146,13 +151,11 @@ impl End {
                 vec![hint],
             )
         } else if timed_out || (outcome.late && any(&|progress| *progress != Progress::Done)) {
-            let mut hints = vec!["run again to go on waiting, or give more time with --wait-timeout".to_owned()];
+            let mut hints = vec!["run again to continue waiting, or allow more time with --wait-timeout".to_owned()];
             hints.extend(held_by_finalizers(&outcome));
             if outcome.unfinished.iter().any(|line| line.state == Unfinished::NotReady) {
-                hints.push(
-                    "an object that need not be waited for can carry the annotation kapp.k14s.io/disable-wait: \"\""
-                        .to_owned(),
-                );
+                hints
+                    .push("to skip waiting for an object, annotate it with kapp.k14s.io/disable-wait: \"\"".to_owned());
             }
             (ExitCode::TimedOut, RunOutcome::TimedOut, "waiting timed out".to_owned(), hints)
         } else if any(&|progress| !matches!(progress, Progress::Done | Progress::Going)) {
@@ -160,7 +163,7 @@ impl End {
             (
                 ExitCode::Defect,
                 RunOutcome::Failed,
-                "a defect in pushback: the run ended before all was done".to_owned(),
+                "a defect in pushback: the run ended before everything was done".to_owned(),
                 vec![hint],
             )
         } else {

@@ -159,10 +159,7 @@ impl Run {
             Consent::Given => return Ok(()),
             Consent::Ask(ask) => ask,
             Consent::Nobody => {
-                return Err(CommandError::usage_with_hint(
-                    "the change is not confirmed, and nobody can be asked without a terminal",
-                    "give --yes to go on without a question",
-                ));
+                return Err(CommandError::usage("not confirmed: there is no terminal to ask on; use --yes"));
             }
         };
         self.settle();

@@ -71,7 +71,7 @@ pub async fn make(
             let operations = operations(step, &live, mark).ok_or_else(|| {
                 ClusterError::new(
                     ErrorKind::Invalid,
-                    format!("{target}: something else stands where the field would be"),
+                    format!("{target}: there is something else in the place of the field"),
                 )
             })?;
             let after = cluster.patch(&address, &guarded(&live, operations), dry_run).await?.object;

@@ -23,7 +23,7 @@ const LOOKS: u32 = 30;
 
 /// Why something is not as before.
 const CHANGED: &str = "changed since by somebody else";
-const ALTERED: &str = "the server has made something else of it";
+const ALTERED: &str = "the server has changed it";
 
 /// What became of one change.
 #[derive(Clone, Debug, PartialEq, Eq)]

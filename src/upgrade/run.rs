@@ -103,7 +103,7 @@ impl Runner<'_> {
         if let Err(refusal) = inject::admit(experiment, self.site) {
             return Err(refused(outcome, &refusal));
         }
-        (self.tell)(format!("{}: looking at the steady state", experiment.name));
+        (self.tell)(format!("{}: checking the steady state", experiment.name));
         outcome.before = steady::settle(&*self.cluster, experiment, patience(experiment)).await;
         if !all_pass(&outcome.before) {
             return Err(ended(outcome, Verdict::Inconclusive, "the steady state did not hold before"));
@@ -170,7 +170,7 @@ impl Runner<'_> {
         for step in &mut planned.steps {
             let Some(made) = inject::make(&*self.cluster, kinds, step, "rehearsal", true).await? else { continue };
             if !step.rehearsed(&made.before, &made.after) {
-                let message = format!("{} would be as before: the server does not keep the value", step.target);
+                let message = format!("the server does not keep the value: {} would stay as before", step.target);
                 return Err(ClusterError::new(ErrorKind::Invalid, message));
             }
         }
@@ -375,26 +375,26 @@ fn verdict(begun: &Begun<'_>, was_stopped: bool) -> (Verdict, String) {
     let has = |name: &str| outcome.deviations.iter().any(|deviation| deviation.name == name);
     let said = |verdict, reason: &str| (verdict, reason.to_owned());
     if !outcome.revert_error.is_empty() {
-        let reason = format!("it could not be taken back: {}; its journal is kept", outcome.revert_error);
+        let reason = format!("it could not be reverted: {}; its journal is kept", outcome.revert_error);
         return (Verdict::Failed, reason);
     }
     if !outcome.not_restored.is_empty() {
-        return (Verdict::Failed, format!("not all is as before: {}", outcome.not_restored.join("; ")));
+        return (Verdict::Failed, format!("not everything is as before: {}", outcome.not_restored.join("; ")));
     }
     if let Some(reason) = &begun.void {
         return said(Verdict::Inconclusive, reason);
     }
     if !all_pass(&outcome.after) {
-        return said(Verdict::Failed, "the steady state did not come back after it was taken back");
+        return said(Verdict::Failed, "the steady state did not come back after the injection was reverted");
     }
     if was_stopped {
-        return said(Verdict::Inconclusive, "interrupted; what was injected is taken back");
+        return said(Verdict::Inconclusive, "interrupted; the injection is reverted");
     }
     if has("outside_scope_affected") {
         return said(Verdict::Failed, "a request outside of the webhook's scope was refused");
     }
     if !all_pass(&outcome.under_fault) {
-        return said(Verdict::Degraded, "the steady state came back only once it was taken back");
+        return said(Verdict::Degraded, "the steady state came back only after the injection was reverted");
     }
     if begun.planned.heals && !begun.healed {
         return said(Verdict::Degraded, "nobody undid it in time; the steady state held");

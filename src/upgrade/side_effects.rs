@@ -118,7 +118,7 @@ impl Before {
                 changed.push(target.to_string());
             }
         }
-        checks.push(looked("configuration that is not the app's is kept".to_owned(), listed("changed", &changed)));
+        checks.push(looked("other configuration is kept".to_owned(), listed("changed", &changed)));
         let mut started = Vec::new();
         for namespace in &self.namespaces {
             for ((uid, container), count) in restarts(cluster, namespace).await? {
@@ -128,7 +128,7 @@ impl Before {
                 }
             }
         }
-        checks.push(looked("no container has started again".to_owned(), listed("started again", &started)));
+        checks.push(looked("no container has restarted".to_owned(), listed("started again", &started)));
         checks.push(looked("nothing is orphaned".to_owned(), listed("still there", &self.orphans(cluster).await?)));
         Ok(checks)
     }

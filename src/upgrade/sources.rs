@@ -231,7 +231,7 @@ pub fn versioned(directory: &str) -> Result<(Folder, Vec<InputWarning>), Vec<Inp
         return Ok((Folder { name, position, models, definitions }, warnings));
     }
     let (message, hint) = if Path::new(directory).exists() {
-        ("a file; expected the directory with the models of one version", "Name the directory that it stands in.")
+        ("a file; expected the directory with the models of one version", "Name its directory.")
     } else {
         ("no such directory", "Check the path; it is relative to the working directory.")
     };

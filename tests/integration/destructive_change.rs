@@ -232,7 +232,7 @@ fn a_replaced_stateful_set_is_refused() {
     let ran = apply(&app, &stateful_set("other"), &json!({})).expect(10);
     let finding = &ran.events_of("finding")[0]["finding"];
     assert_eq!(finding["check"], "statefulSetReplaced");
-    let message = "the StatefulSet is deleted and created anew: its 2 Pods stop all at once; the claims of its templates are used again";
+    let message = "the StatefulSet is deleted and created anew: its 2 Pods stop at the same time; the claims of its templates are used again";
     assert_eq!(finding["message"], message);
     assert_eq!(api().get(&path).ok()["metadata"]["uid"], before["metadata"]["uid"]);
 }

@@ -381,7 +381,7 @@ fn a_check_against_a_git_ref_needs_no_record() {
     assert!(refused.stdout.contains(" --> deploy/crd.yaml:7:3\n"), "{}", refused.stdout);
     // The other folder holds the same objects again.
     let twice = pushback.run(&["check", "-a", "operator", "-f", "deploy", "--cluster", "git:main"]).expect(1);
-    insta::assert_snapshot!(twice.complaints(), @"error: ClusterRole backup-operator stands twice: in main:deploy/operator.yaml:12 and in main:live/_cluster/clusterrole.rbac.authorization.k8s.io_backup-operator.yaml:1; keep one of them");
+    insta::assert_snapshot!(twice.complaints(), @"error: ClusterRole backup-operator is given twice: in main:deploy/operator.yaml:12 and in main:live/_cluster/clusterrole.rbac.authorization.k8s.io_backup-operator.yaml:1; keep one of them");
 }
 
 fn a_git_ref_is_not_written() {

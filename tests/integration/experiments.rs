@@ -420,7 +420,7 @@ fn what_may_not_be_injected_is_skipped_and_says_why() {
     );
     let orphan = json!({"apiVersion": "v1", "kind": "Service", "name": "metrics"});
     let orphan = operator.experiment("orphan", "OwnerRefOrphan", "medium", &orphan);
-    assert_eq!(reason(&orphan, &allowed), "OwnerRefOrphan is generated for the original's runner, not executed here");
+    assert_eq!(reason(&orphan, &allowed), "OwnerRefOrphan is generated for the original runner and not executed here");
     let mut forbidden = medium.clone();
     forbidden["spec"]["blastRadius"]["forbiddenResources"] = json!(["ConfigMap/settings"]);
     assert_eq!(

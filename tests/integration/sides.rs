@@ -139,14 +139,13 @@ fn a_base_without_the_path_makes_all_new_and_says_so() {
     for command in ["check", "diff"] {
         let ran = pushback.run(&[command, "-f", "crd", "--cluster", "git:main:absent"]).expect(0);
         assert!(ran.stdout.contains("Plan: 1 to create."), "{}", ran.stdout);
-        let said = "git:main:absent has no such path: the input is compared with nothing, and all of it is new";
+        let said = "git:main:absent has no such path, so everything in the input is new";
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
     for command in ["diff", "diff-crds"] {
         let sides = ["--from", "git:main:absent", "--to", "crd"];
         let ran = pushback.run(&[&["upgrade", command][..], &sides].concat()).expect(0);
-        let said =
-            "git:main:absent: the ref has no such path: nothing is in it, and all that is compared with it is new";
+        let said = "git:main:absent: the ref has no such path, so everything compared with it is new";
         assert!(ran.stderr.contains(said), "{command}: {}", ran.stderr);
         // A new side that is not there is a slip of the pen.
         let sides = ["--from", "crd", "--to", "git:main:absent"];

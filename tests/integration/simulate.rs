@@ -56,7 +56,7 @@ fn every_experiment_for_a_real_upgrade_is_valid_and_ready() {
     let ran = place.run(&[&sides[..], &["--output", "suite"]].concat()).expect(0);
     assert!(ran.stderr.ends_with("note: 43 experiments written to suite\n"), "{}", ran.stderr);
     let shown = ran.stdout;
-    let counts = "43 experiments, 43 ready to run and 0 with something to fill in; ";
+    let counts = "43 experiments: 43 ready, 0 need values; ";
     assert!(shown.lines().last().is_some_and(|line| line.starts_with(counts)), "{shown}");
     let valid = place.run(&["upgrade", "validate", "suite"]).expect(0);
     assert_eq!(valid.stdout, "43 experiments are valid\n");

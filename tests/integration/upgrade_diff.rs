@@ -170,7 +170,7 @@ fn a_report_goes_where_it_is_asked_for() {
 
     o/a
       SEVERITY  CHANGE           WHERE      WHAT
-      warning   ResourceRemoved  Service/s  no longer managed: it must be deleted, or it is left behind
+      warning   ResourceRemoved  Service/s  no longer managed: unless it is deleted, it is left behind
 
     0 components added, 0 removed, 1 modified, 0 of them renamed
     0 changes breaking, 1 warning, 0 info
@@ -246,7 +246,7 @@ recovery: {reconcileTimeout: 300, maxReconcileCycles: 0}
     error: bad.yaml:1:1: operator: missing key `namespace`
     error: bad.yaml:3:3: operator.namspace: unknown key
     hint: did you mean `namespace`?
-    error: bad.yaml:4:3: operator.version: expected text, found a number
+    error: bad.yaml:4:3: operator.version: expected a string, found a number
     hint: write it in quotes
     error: bad.yaml:6:3: components[0]: component "a" depends on itself
     hint: remove it from dependencies
@@ -257,9 +257,9 @@ recovery: {reconcileTimeout: 300, maxReconcileCycles: 0}
     error: bad.yaml:16:7: components[0].steadyState.checks[0]: missing key `conditionType`
     error: bad.yaml:17:3: component "a" is given a second time, first at bad.yaml:6:3
     hint: give it a name of its own
-    error: bad.yaml:18:3: components[1].controller: expected text, found a list
+    error: bad.yaml:18:3: components[1].controller: expected a string, found a list
     error: bad.yaml:19:3: components[1].managedResources: expected at least one managed resource, found an empty list
-    error: bad.yaml:20:12: recovery.reconcileTimeout: expected text, found a number
+    error: bad.yaml:20:12: recovery.reconcileTimeout: expected a string, found a number
     hint: write it in quotes: "300"
     error: bad.yaml:20:35: recovery.maxReconcileCycles: expected a whole number above 0, found 0
     "#);
@@ -270,7 +270,7 @@ recovery: {reconcileTimeout: 300, maxReconcileCycles: 0}
         ran.stderr.contains("operator \"o\" has namespace \"other\" here and \"shop\" at both/1.yaml:1:1"),
         "{ran:?}"
     );
-    assert!(ran.stderr.contains("component \"a\" of operator \"o\" stands at both/1.yaml:3:3 already"), "{ran:?}");
+    assert!(ran.stderr.contains("component \"a\" of operator \"o\" is already given at both/1.yaml:3:3"), "{ran:?}");
     assert!(ran.stderr.contains("bad.yaml:3:3: operator.namspace"), "{ran:?}");
 }
 
@@ -351,7 +351,7 @@ fn a_folder_of_models_is_checked_before_it_is_compared() {
     let ran = pushback.run(&["upgrade", "validate-version", "v2/o.yaml"]).expect(1);
     assert_snapshot!(ran.complaints(), @r"
     error: v2/o.yaml: a file; expected the directory with the models of one version
-    hint: Name the directory that it stands in.
+    hint: Name its directory.
     ");
     // The real models have no definitions beside them, and nothing else is wrong with them.
     for (name, directory) in [("odh", "knowledge/odh-v2.10"), ("rhoai", "knowledge/rhoai-v3.3")] {

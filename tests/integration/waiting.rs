@@ -281,7 +281,7 @@ fn an_object_that_somebody_deletes_is_not_waited_for() {
     run.wait_for("the Deployment is waited for", is_waiting("web"));
     app.cluster.api().delete(&app.path("deployments/web")).ok();
     let ran = run.finish().expect(21);
-    let expected = "it was deleted by somebody else while it was waited for";
+    let expected = "somebody else deleted it while the run was waiting";
     assert_eq!(unfinished(&ran), [("Deployment/web failed".to_owned(), expected.to_owned())]);
 
     app.write(&[running_deployment("web")]);

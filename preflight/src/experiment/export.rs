@@ -33,7 +33,7 @@ pub fn export(suite: &Suite, tool: Tool) -> Export {
         let selector = experiment.injection.parameters.get("labelSelector").map(String::as_str).unwrap_or_default();
         let selector = LabelSelector::parse(selector).unwrap_or_default();
         let Some(labels) = selector.equalities().filter(|labels| !labels.is_empty()) else {
-            export.left_out.push((name, "its selector demands more than equal labels".to_owned()));
+            export.left_out.push((name, "its selector needs more than equal labels".to_owned()));
             continue;
         };
         let ttl = if experiment.injection.ttl_seconds == 0 { DEFAULT_TTL } else { experiment.injection.ttl_seconds };

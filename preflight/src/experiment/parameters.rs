@@ -150,7 +150,7 @@ impl<'a> Parameters<'a, '_> {
     fn dns_name(&mut self, name: &str) {
         let value = self.get(name);
         if !value.is_empty() && !is_dns_subdomain(value) {
-            self.error(name, format!("{value:?} is no name of an object: {DNS_NAME}"));
+            self.error(name, format!("{value:?} is not a valid object name: {DNS_NAME}"));
         }
     }
 
@@ -188,7 +188,7 @@ impl<'a> Parameters<'a, '_> {
             Ok(selector) if selector.is_empty() => self.error(name, "it selects every pod; name a label"),
             Ok(selector) => {
                 if let Some(bad) = selector.impossible() {
-                    self.error(name, format!("{bad:?} is no key or value of a label"));
+                    self.error(name, format!("{bad:?} is not a valid label key or value"));
                 } else if only_equality && selector.equalities().is_none() {
                     self.error(name, format!("{} takes only key=value, joined by commas", self.kind.name()));
                 }
@@ -235,14 +235,14 @@ impl<'a> Parameters<'a, '_> {
             (false, false) => self.error("path", "CRDMutation takes either field or path, not both"),
             (false, true) => {
                 if !is_field_name(field) {
-                    self.error("field", format!("{field:?} is no name of a field; use path for deeper ones"));
+                    self.error("field", format!("{field:?} is not the name of a field; use path for deeper ones"));
                 }
             }
             (true, false) => {
                 if path.len() > LONGEST_NAME || !path.split('.').all(is_field_name) {
-                    self.error("path", format!("{path:?} is no path such as spec.template.size"));
+                    self.error("path", format!("{path:?} is not a path such as spec.template.size"));
                 } else if protected::is_identity(path) {
-                    self.protected("path", format!("{path} says which object it is"));
+                    self.protected("path", format!("{path} identifies the object"));
                 }
             }
         }
@@ -252,7 +252,7 @@ impl<'a> Parameters<'a, '_> {
         }
         let api_version = self.get("apiVersion");
         if !api_version.is_empty() && protected::is_core_api(api_version) {
-            self.needs_high(&format!("{api_version}, which is no custom resource,"));
+            self.needs_high(&format!("{api_version}, which is not a custom resource,"));
         }
         match serde_json::from_str(self.get("value")) {
             Ok(value @ (Value::Object(_) | Value::Array(_))) => {
@@ -275,14 +275,17 @@ impl<'a> Parameters<'a, '_> {
         if finalizer == "chaos.operatorchaos.io/cleanup" {
             self.protected("finalizer", "the runner's own controller uses it");
         } else if !finalizer.is_empty() && !is_qualified_name(finalizer) {
-            self.error("finalizer", format!("{finalizer:?} is no name of a finalizer, such as example.com/cleanup"));
+            self.error(
+                "finalizer",
+                format!("{finalizer:?} is not the name of a finalizer, such as example.com/cleanup"),
+            );
         }
     }
 
     fn untouched_kind(&mut self) {
         let kind = self.get("kind");
         if UNTOUCHED_KINDS.contains(&kind) {
-            self.protected("kind", format!("a {kind} is never changed so"));
+            self.protected("kind", format!("a {kind} is never changed in this way"));
         }
     }
 
@@ -298,7 +301,7 @@ impl<'a> Parameters<'a, '_> {
         self.target_object(kind, "");
         let key = self.get("labelKey");
         if !key.is_empty() && !is_qualified_name(key) {
-            self.error("labelKey", format!("{key:?} is no key of a label"));
+            self.error("labelKey", format!("{key:?} is not a valid label key"));
         }
         if key == "app.kubernetes.io/managed-by" || key.starts_with(PREFIX) {
             self.protected("labelKey", format!("the runner itself sets {key}"));
@@ -310,7 +313,7 @@ impl<'a> Parameters<'a, '_> {
             "overwrite" => {
                 let value = self.get("newValue");
                 if !is_label_value(value) {
-                    self.error("newValue", format!("{value:?} is no value of a label"));
+                    self.error("newValue", format!("{value:?} is not a valid label value"));
                 }
             }
             other => self.error("action", format!("expected overwrite or delete, found {other:?}")),
@@ -366,7 +369,7 @@ impl<'a> Parameters<'a, '_> {
             (false, false) => self.error("webhookName", "give it or webhookLabelSelector, not both"),
             (false, true) => {
                 if !is_resource_name(name) {
-                    self.error("webhookName", format!("{name:?} is no name of a webhook configuration"));
+                    self.error("webhookName", format!("{name:?} is not the name of a webhook configuration"));
                 }
                 if protected::is_system_object("ValidatingWebhookConfiguration", name) {
                     self.protected("webhookName", format!("the cluster depends on {name}"));
@@ -400,7 +403,7 @@ impl<'a> Parameters<'a, '_> {
         if protected::is_system_object(kind, name) {
             self.protected("bindingName", format!("the cluster depends on {kind} {name}"));
         } else if !name.is_empty() && !is_resource_name(name) {
-            self.error("bindingName", format!("{name:?} is no name of a binding"));
+            self.error("bindingName", format!("{name:?} is not the name of a binding"));
         } else if protected::belongs_to_runner(name) {
             self.protected("bindingName", format!("{name} belongs to the runner of experiments"));
         }
@@ -416,7 +419,7 @@ impl<'a> Parameters<'a, '_> {
     fn quota_exhaustion(&mut self) {
         let name = self.get("quotaName");
         if !name.is_empty() && !is_dns_subdomain(name) {
-            self.error("quotaName", format!("{name:?} is no name of an object: {DNS_NAME}"));
+            self.error("quotaName", format!("{name:?} is not a valid object name: {DNS_NAME}"));
         }
         if protected::belongs_to_runner(name) {
             self.protected("quotaName", format!("{name} belongs to the runner of experiments"));

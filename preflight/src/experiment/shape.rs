@@ -163,7 +163,7 @@ fn shape(value: &Value, expected: Shape, path: &mut Vec<PathSegment>, findings: 
             for (key, item) in map {
                 path.push(key.as_str().into());
                 if !item.is_string() {
-                    let message = format!("expected text, found {}; put it in quotes", describe(item));
+                    let message = format!("expected a string, found {}; put it in quotes", describe(item));
                     findings.error(path, "wrong-type", message);
                 }
                 path.pop();

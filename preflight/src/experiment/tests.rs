@@ -103,8 +103,7 @@ fn every_type_has_a_valid_form() {
         let expected: Vec<String> = newer
             .then(|| {
                 format!(
-                    "warning shipped-definition spec.injection.type: the shipped definition does not know {kind}: \
-                 an API server with it refuses this"
+                    "warning shipped-definition spec.injection.type: the published definition does not know {kind}: an API server that uses it rejects this"
                 )
             })
             .into_iter()
@@ -158,14 +157,14 @@ fn every_demand_is_made() {
         (
             with(pod_kill(), "/metadata/name", json!("An_Experiment")),
             &[
-                "error name metadata.name: \"An_Experiment\" is no name of an object: small letters, digits, `-` and `.`, at most 253",
+                "error name metadata.name: \"An_Experiment\" is not a valid object name: small letters, digits, `-` and `.`, at most 253",
             ],
         ),
         (
             with(pod_kill(), "/metadata/labels", json!({"a b": "x", "c": "-"})),
             &[
-                "error labels metadata.labels[\"a b\"]: \"a b\" is no key of a label or annotation",
-                "error labels metadata.labels.c: \"-\" is no value of a label",
+                "error labels metadata.labels[\"a b\"]: \"a b\" is not a valid label or annotation key",
+                "error labels metadata.labels.c: \"-\" is not a valid label value",
             ],
         ),
         (
@@ -186,7 +185,7 @@ fn every_demand_is_made() {
         ),
         (
             with(pod_kill(), "/spec/injection/ttl", json!("-5s")),
-            &["error ttl spec.injection.ttl: \"-5s\" is no duration that is not negative; write `90s` or `5m`"],
+            &["error ttl spec.injection.ttl: \"-5s\" is not a valid duration; write `90s` or `5m`"],
         ),
         (
             with(pod_kill(), "/spec/injection/count", json!(2)),
@@ -227,7 +226,7 @@ fn every_demand_is_made() {
         (
             check(json!({"type": "fieldEquals", "kind": "A", "name": "b", "fieldPath": "spec.x"})),
             &[
-                "warning shipped-definition spec.steadyState.checks[0].type: the shipped definition knows only conditionTrue and resourceExists",
+                "warning shipped-definition spec.steadyState.checks[0].type: the published definition knows only conditionTrue and resourceExists",
             ],
         ),
         (
@@ -343,7 +342,7 @@ fn every_demand_is_made() {
         (
             with(pod_kill(), "/spec/injection/parameters", json!({"labelSelector": 1})),
             &[
-                "error wrong-type spec.injection.parameters.labelSelector: expected text, found a number; put it in quotes",
+                "error wrong-type spec.injection.parameters.labelSelector: expected a string, found a number; put it in quotes",
             ],
         ),
         (
@@ -385,16 +384,16 @@ fn every_demand_is_made() {
         (
             crd("medium", json!({"field": "a.b"})),
             &[
-                "error parameters spec.injection.parameters.field: \"a.b\" is no name of a field; use path for deeper ones",
+                "error parameters spec.injection.parameters.field: \"a.b\" is not the name of a field; use path for deeper ones",
             ],
         ),
         (
             crd("medium", json!({"path": "spec..a"})),
-            &["error parameters spec.injection.parameters.path: \"spec..a\" is no path such as spec.template.size"],
+            &["error parameters spec.injection.parameters.path: \"spec..a\" is not a path such as spec.template.size"],
         ),
         (
             crd("medium", json!({"path": "metadata.uid"})),
-            &["error protected spec.injection.parameters.path: metadata.uid says which object it is"],
+            &["error protected spec.injection.parameters.path: metadata.uid identifies the object"],
         ),
         (
             crd("medium", json!({"path": "spec.a.replicas"})),
@@ -411,7 +410,7 @@ fn every_demand_is_made() {
         (
             crd("medium", json!({"field": "a", "apiVersion": "apps/v1", "kind": "Deployment"})),
             &[
-                "error danger-level spec.injection.dangerLevel: apps/v1, which is no custom resource, needs dangerLevel: high",
+                "error danger-level spec.injection.dangerLevel: apps/v1, which is not a custom resource, needs dangerLevel: high",
             ],
         ),
         (
@@ -449,7 +448,7 @@ fn every_demand_is_made() {
         ),
         (
             experiment("OwnerRefOrphan", "medium", json!({"apiVersion": "v1", "kind": "Node", "name": "a"})),
-            &["error protected spec.injection.parameters.kind: a Node is never changed so"],
+            &["error protected spec.injection.parameters.kind: a Node is never changed in this way"],
         ),
         (
             stomp("app.kubernetes.io/managed-by", "delete"),
@@ -463,7 +462,7 @@ fn every_demand_is_made() {
         ),
         (
             stomp("a/b/c", "delete"),
-            &["error parameters spec.injection.parameters.labelKey: \"a/b/c\" is no key of a label"],
+            &["error parameters spec.injection.parameters.labelKey: \"a/b/c\" is not a valid label key"],
         ),
         (
             stomp("a", "remove"),
@@ -517,14 +516,14 @@ fn every_demand_is_made() {
         (
             experiment("ResourceDeletion", "high", json!({"apiVersion": "v1", "kind": "Namespace", "name": "x"})),
             &[
-                "warning shipped-definition spec.injection.type: the shipped definition does not know ResourceDeletion: an API server with it refuses this",
+                "warning shipped-definition spec.injection.type: the published definition does not know ResourceDeletion: an API server that uses it rejects this",
                 "error protected spec.injection.parameters.kind: a Namespace has no namespace and is not deleted",
             ],
         ),
         (
             experiment("SecretDeletion", "high", json!({"name": "s".repeat(240)})),
             &[
-                "warning shipped-definition spec.injection.type: the shipped definition does not know SecretDeletion: an API server with it refuses this",
+                "warning shipped-definition spec.injection.type: the published definition does not know SecretDeletion: an API server that uses it rejects this",
                 "error parameters spec.injection.parameters.name: too long to be kept for rollback: at most 233 characters",
             ],
         ),

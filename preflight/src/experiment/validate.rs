@@ -75,10 +75,10 @@ impl<'a> Demands<'a> {
             }
         }
         if let Some(name) = self.text("metadata.name").filter(|name| !is_dns_subdomain(name)) {
-            self.error("metadata.name", "name", format!("{name:?} is no name of an object: {DNS_NAME}"));
+            self.error("metadata.name", "name", format!("{name:?} is not a valid object name: {DNS_NAME}"));
         }
         if let Some(name) = self.text("metadata.namespace").filter(|name| !name.is_empty() && !is_dns_label(name)) {
-            self.error("metadata.namespace", "name", format!("{name:?} is no name of a namespace"));
+            self.error("metadata.namespace", "name", format!("{name:?} is not a valid namespace name"));
         }
         for (map, is_label) in [("labels", true), ("annotations", false)] {
             let entries = self.document.pointer(&format!("/metadata/{map}")).and_then(Value::as_object);
@@ -86,10 +86,10 @@ impl<'a> Demands<'a> {
                 let path: Vec<PathSegment> = vec!["metadata".into(), map.into(), key.as_str().into()];
                 let compared = if is_label { key.clone() } else { key.to_lowercase() };
                 if !is_qualified_name(&compared) {
-                    self.findings.error(&path, "labels", format!("{key:?} is no key of a label or annotation"));
+                    self.findings.error(&path, "labels", format!("{key:?} is not a valid label or annotation key"));
                 }
                 if is_label && value.as_str().is_some_and(|value| !is_label_value(value)) {
-                    self.findings.error(&path, "labels", format!("{value} is no value of a label"));
+                    self.findings.error(&path, "labels", format!("{value} is not a valid label value"));
                 }
             }
         }
@@ -138,7 +138,7 @@ impl<'a> Demands<'a> {
             let Some(text) = self.text(field) else { continue };
             match duration::seconds(text) {
                 None => {
-                    let message = format!("{text:?} is no duration that is not negative; write `90s` or `5m`");
+                    let message = format!("{text:?} is not a valid duration; write `90s` or `5m`");
                     self.error(field, rule, message);
                 }
                 Some(seconds) if is_bounded && seconds > LONGEST_SECONDS => {
@@ -160,7 +160,7 @@ impl<'a> Demands<'a> {
                 "conditionTrue" => &["kind", "name", "conditionType"],
                 "resourceExists" => &["kind", "name"],
                 NEWER_CHECK_TYPE => {
-                    let message = format!("the shipped definition knows only {}", CHECK_TYPES.join(" and "));
+                    let message = format!("the published definition knows only {}", CHECK_TYPES.join(" and "));
                     self.findings.warning(&path("type"), "shipped-definition", message);
                     &["kind", "name", "fieldPath"]
                 }
@@ -197,7 +197,8 @@ impl<'a> Demands<'a> {
             return None;
         };
         if !kind.is_in_shipped_definition() {
-            let message = format!("the shipped definition does not know {name}: an API server with it refuses this");
+            let message =
+                format!("the published definition does not know {name}: an API server that uses it rejects this");
             self.findings.warning(&at(field), "shipped-definition", message);
         }
         let danger = "spec.injection.dangerLevel";
@@ -236,7 +237,7 @@ impl<'a> Demands<'a> {
             if let Some(reason) = protected::protected_namespace(namespace, self.allows_dangerous()) {
                 self.findings.error(&path(index), "namespace", reason);
             } else if !is_dns_label(namespace) {
-                self.findings.error(&path(index), "namespace", format!("{namespace:?} is no name of a namespace"));
+                self.findings.error(&path(index), "namespace", format!("{namespace:?} is not a valid namespace name"));
             }
             if allowed[..index].contains(namespace) {
                 self.findings.error(&path(index), "namespace", format!("{namespace} is listed twice"));

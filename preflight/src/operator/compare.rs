@@ -166,7 +166,7 @@ impl Comparison<'_> {
     }
 
     fn removed(&self, component: &Component) -> ComponentChange {
-        let message = "the component is gone: somebody must clean up what it managed";
+        let message = "the component is removed: somebody must clean up what it managed";
         let change = Change::new(ChangeType::ComponentRemoved, Severity::Warning, "", message);
         let mut changes = vec![change.at(&component.position)];
         let nothing = Component { position: component.position.clone(), ..Component::default() };

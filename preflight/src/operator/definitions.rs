@@ -57,7 +57,7 @@ fn order(change: &DefinitionChange) -> (&str, &str, &str, ChangeType, &str, &str
 
 fn removed(definition: &Definition) -> DefinitionChange {
     let kind = Crd::of(&definition.value).kind().to_owned();
-    let detail = format!("the definition is gone, and all objects of kind {kind} with it");
+    let detail = format!("the definition is removed, with all objects of kind {kind}");
     let entry = Entry::of(ChangeType::CrdRemoved, Severity::Breaking, detail.clone());
     let told = entry.report(definition, None, &[]);
     DefinitionChange { verdict: CrdVerdict::Breaking, reason: detail, ..told }

@@ -224,7 +224,7 @@ mod tests {
             ),
             (
                 |it| it["components"][0]["name"] = json!("c"),
-                "component \"c\" of operator \"o\" stands at m.yaml already",
+                "component \"c\" of operator \"o\" is already given at m.yaml",
             ),
             (
                 |it| it["recovery"]["maxReconcileCycles"] = json!(3),

@@ -124,7 +124,7 @@ fn add(operator: &mut Operator, more: Operator, errors: &mut Vec<ModelError>) {
         match known.get(&component.name) {
             Some(place) => {
                 let message = format!(
-                    "component {:?} of operator {:?} stands at {} already",
+                    "component {:?} of operator {:?} is already given at {}",
                     component.name, operator.name, place
                 );
                 conflict(&component.position, message, "give each component of an operator a name of its own");

@@ -48,23 +48,21 @@ static META: RuleMeta = RuleMeta {
     settings: &[
         Setting {
             name: "profile",
-            doc: "what counts as breaking: what stored objects and writers suffer from (`data`), what the published lists \
-                  of kapp and OLM prohibit (`published`), or what readers notice too (`strict`)",
+            doc: "what counts as breaking: what affects stored objects and writers (`data`), what the published lists of kapp and OLM prohibit (`published`), or also what readers notice (`strict`)",
             kind: SettingKind::Choice(&["data", "published", "strict"]),
             // What the lists prohibit and what harms data overlap; neither is in the other.
             order: Order::Words(&["strict", "data"]),
         },
         Setting {
             name: "liveObjects",
-            doc: "what the objects that are there count for: `report` says how many are affected, `decide` also turns a \
-                  breaking change that affects none of them into a warning, `off` does not list them",
+            doc: "what live objects count for: `report` says how many are affected, `decide` also turns a breaking change that affects none of them into a warning, `off` does not list them",
             kind: SettingKind::Choice(&["report", "decide", "off"]),
             // Without a list nothing is turned into a warning, and nothing is counted either.
             order: Order::Words(&["report", "off", "decide"]),
         },
         Setting {
             name: "versions",
-            doc: "what it takes to give up a version that is not stored",
+            doc: "removing, or no longer serving, a version that nothing is stored in",
             order: Order::Each,
             kind: SettingKind::Map(&[
                 Setting {
@@ -84,7 +82,7 @@ static META: RuleMeta = RuleMeta {
         },
         Setting {
             name: "checks",
-            doc: "what single checks do: `error` refuses, `warn` only warns, `off` says nothing",
+            doc: "what happens to findings of single checks: `error` refuses, `warn` only warns, `off` says nothing",
             kind: SettingKind::Map(&checks::SETTINGS),
             order: Order::Each,
         },

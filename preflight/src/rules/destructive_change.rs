@@ -30,19 +30,19 @@ const CHECKS: &[(&str, &str)] = &[
     (namespace::CHECK, "a namespace is deleted or replaced, and with it what this change set does not delete itself"),
     (
         DEFINITIONS.deletion,
-        "a definition is deleted or replaced, and with it all objects of its kind; said by CRDUpgradeSafety where that runs",
+        "a definition is deleted or replaced, and with it all objects of its kind; reported by CRDUpgradeSafety if that runs",
     ),
     (storage::CLAIM, "a claim is deleted or replaced, and its volume is deleted with it"),
     (storage::VOLUME, "a volume is deleted or replaced, and its storage is deleted with it"),
-    (workload::CLAIMS, "a StatefulSet goes or shrinks, and its retention policy then deletes claims"),
-    (workload::REPLACED, "a StatefulSet is deleted and created anew: all its Pods stop at once"),
+    (workload::CLAIMS, "a StatefulSet is deleted or shrinks, and its retention policy then deletes claims"),
+    (workload::REPLACED, "a StatefulSet is deleted and created anew: all its Pods stop at the same time"),
     (workload::REPLICAS, "the manifest no longer sets `spec.replicas`, and the live number is replaced by a default"),
     (share::CHECK, "a large share of the app's objects is deleted"),
 ];
 
 static META: RuleMeta = RuleMeta {
     name: NAME,
-    summary: "nothing is deleted or reset that no later apply brings back",
+    summary: "nothing is deleted or reset that a later apply cannot restore",
     docs: include_str!("destructive_change/docs.md"),
     checks: CHECKS,
     settings: &[
@@ -62,7 +62,7 @@ static META: RuleMeta = RuleMeta {
                 Setting { name: storage::VOLUME, doc: "the same", kind: STRICT, order: Order::ERROR },
                 Setting {
                     name: workload::CLAIMS,
-                    doc: "the same; the policy in the StatefulSet already says that it is wanted",
+                    doc: "the same; the policy in the StatefulSet already asks for it",
                     kind: SettingKind::Choice(&["warn", "error", "off"]),
                     order: Order::ERROR,
                 },
@@ -73,7 +73,7 @@ static META: RuleMeta = RuleMeta {
         },
         Setting {
             name: "deletedShare",
-            doc: "from where on the check of that name speaks; both limits count",
+            doc: "the limits of the check of that name; both must be exceeded",
             order: Order::Each,
             kind: SettingKind::Map(&[
                 Setting {
@@ -84,7 +84,7 @@ static META: RuleMeta = RuleMeta {
                 },
                 Setting {
                     name: "atLeast",
-                    doc: "at least so many objects are deleted, so that one of two is no alarm",
+                    doc: "at least this number of objects is deleted, so that one of two raises no alarm",
                     kind: SettingKind::Number { default: 5, least: 1, most: 100_000 },
                     order: Order::Smaller,
                 },
@@ -199,14 +199,14 @@ impl Judge<'_> {
         let keep = match change.operation {
             Operation::Replace => "change it in place, or create it under another name and move the data",
             _ if self.facts.changes.deletes_app => {
-                "annotate it with kapp.k14s.io/delete-strategy: orphan, and it stays when the app goes"
+                "annotate it with kapp.k14s.io/delete-strategy: orphanto keep it when the app is deleted"
             }
             _ => {
                 "keep it in the input; to take it out of the app and leave it where it is, annotate the live object with \
                  kapp.k14s.io/delete-strategy: orphan"
             }
         };
-        format!("{keep}; where the loss is wanted, waive this finding or set `checks: {{{check}: warn}}`")
+        format!("{keep}; if the loss is intended, waive this finding or set `checks: {{{check}: warn}}`")
     }
 }
 

@@ -28,25 +28,25 @@ static META: RuleMeta = RuleMeta {
     summary: "an apply overwrites no field that another manager has set since",
     docs: include_str!("field_conflicts/docs.md"),
     checks: &[
-        ("conflict", "a field gets another value than the one that another manager has set"),
-        ("takeover", "the object was another deploy tool's until now, and what that tool owns becomes the app's"),
+        ("conflict", "a field that another manager has set gets another value"),
+        ("takeover", "another deploy tool has deployed the object so far, and its fields become the app's"),
     ],
     settings: &[
         Setting {
             name: "default",
-            doc: "what a conflict does that no entry of `rules` is for",
+            doc: "what happens to a conflict that no entry of `rules` matches",
             kind: SettingKind::Choice(&["refuse", "warn", "allow"]),
             order: REFUSE,
         },
         Setting {
             name: "predecessors",
-            doc: "what a takeover from another deploy tool does (kapp, kubectl apply)",
+            doc: "what happens in a takeover from another deploy tool (kapp, kubectl apply)",
             kind: SettingKind::Choice(&["allow", "warn", "refuse"]),
             order: REFUSE,
         },
         Setting {
             name: "rules",
-            doc: "what a conflict does; the first entry that is for it decides. In all texts `*` stands for any characters",
+            doc: "what happens to a conflict; the first matching entry decides. In all strings `*` matches any characters",
             order: Order::FirstMatch { key: "action", strictest: "refuse" },
             kind: SettingKind::List(&[
                 Setting {
@@ -57,20 +57,20 @@ static META: RuleMeta = RuleMeta {
                 },
                 Setting {
                     name: "operations",
-                    doc: "how the manager has set it: by server-side apply, or in any other way",
+                    doc: "how the manager has set it: `Apply` (server-side apply) or `Update` (anything else)",
                     kind: SettingKind::Texts(&["Apply", "Update"]),
                     order: Order::Unordered,
                 },
                 Setting {
                     name: "apiGroups",
-                    doc: "API groups; the empty text is the core group",
+                    doc: "API groups; the empty string is the core group",
                     kind: SettingKind::Texts(&[]),
                     order: Order::Unordered,
                 },
                 Setting { name: "kinds", doc: "kinds", kind: SettingKind::Texts(&[]), order: Order::Unordered },
                 Setting {
                     name: "paths",
-                    doc: "fields, as findings show them; a path is for everything below it",
+                    doc: "fields, as findings show them; a path includes everything below it",
                     kind: SettingKind::Texts(&[]),
                     order: Order::Unordered,
                 },
@@ -165,7 +165,8 @@ fn takeover(change: &Change, taken: &TakenFrom, action: Action) -> Finding {
     if action == Action::Allow {
         return finding;
     }
-    finding.remedy(format!("see that {} no longer deploys the object, and set `predecessors: allow`", taken.manager))
+    finding
+        .remedy(format!("make sure that {} no longer deploys the object, and set `predecessors: allow`", taken.manager))
 }
 
 /// One finding a field, whoever owns it: two managers that agree lose it together.
@@ -231,7 +232,7 @@ fn remedy(change: &Change, field: &TakenField, owners: &[&TakenFrom]) -> String 
             managers.join(", ")
         )
     } else {
-        "take the other value into the manifest, or leave the field out of it".to_owned()
+        "copy the other value into the manifest, or leave the field out".to_owned()
     };
     // Written out, so that the keys have this order whatever JSON library is built in; JSON is YAML too.
     let quoted: Vec<String> = managers.iter().map(|manager| json!(manager).to_string()).collect();

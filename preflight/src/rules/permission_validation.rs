@@ -34,7 +34,7 @@ static META: RuleMeta = RuleMeta {
         ("delete", "an object may not be deleted"),
         ("resource", "the API resource of a kind is not known, so nothing can be asked about it"),
         ("escalate", "a role grants more than this user has"),
-        ("bind", "a binding hands out a role that grants more than this user has"),
+        ("bind", "a binding grants a role with more permissions than this user has"),
     ],
     settings: &[],
     needs: "a SelfSubjectRulesReview for each namespace, a SelfSubjectAccessReview for what it leaves open, and the roles \

@@ -32,25 +32,25 @@ pub(crate) struct UpgradeDiff;
 
 static META: RuleMeta = RuleMeta {
     name: NAME,
-    summary: "a new release drops or moves nothing that is counted on",
+    summary: "a new release removes or moves nothing that others depend on",
     docs: include_str!("upgrade_diff/docs.md"),
     checks: checks::CHECKS,
     settings: &[
         Setting {
             name: "failOn",
-            doc: "the least severity of a change that refuses; `never` only reports",
+            doc: "the lowest severity of a change that refuses; `never` only reports",
             kind: SettingKind::Choice(&["breaking", "warning", "info", "never"]),
             order: Order::Words(&["info", "warning", "breaking", "never"]),
         },
         Setting {
             name: "experiments",
-            doc: "a folder that gets the experiments which test the changes, on every run",
+            doc: "a folder for the experiments that test the changes, written on every run",
             kind: SettingKind::OutputFolder,
             order: Order::Outside,
         },
         Setting {
             name: "model",
-            doc: "a file or folder with a model of the new release that outweighs the derived one, component by component",
+            doc: "a file or folder with a model of the new release that overrides the derived one, component by component",
             kind: SettingKind::InputPath(DocumentKind::Models),
             order: Order::Outside,
         },

@@ -281,7 +281,7 @@ impl<'a> Engine<'a> {
                     self.events.send(Event::Diagnostic {
                         code: DiagnosticCode::ReasonsUnknown,
                         message: format!(
-                            "Pods in namespace {namespace} may not be listed: why something is not ready cannot be said"
+                            "Pods in namespace {namespace} may not be listed, so the reason why something is not ready is unknown"
                         ),
                     });
                 }
@@ -418,14 +418,14 @@ impl<'a> Engine<'a> {
         });
         let message = match successor {
             Some(object) => format!(
-                "it was deleted by somebody else while it was waited for, and created anew (uid {})",
+                "somebody else deleted it while the run was waiting, and created it again (uid {})",
                 object.uid()
             ),
             // Only a finished Job does, and it may have failed.
             None if removes_itself => {
-                "it is gone before it was seen how it ended (ttlSecondsAfterFinished may be too short)".to_owned()
+                "it was removed before its result was seen (ttlSecondsAfterFinished may be too short)".to_owned()
             }
-            None => "it was deleted by somebody else while it was waited for".to_owned(),
+            None => "somebody else deleted it while the run was waiting".to_owned(),
         };
         self.never_ready(node, Told { message, reasons: Vec::new() });
     }

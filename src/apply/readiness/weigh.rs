@@ -75,7 +75,7 @@ pub(super) fn weigh(status: Status, object: &Value, context: &Context<'_>) -> St
             let patience = context.failure_timeout;
             if !patience.is_zero() && held(troubles.transient).is_some_and(|held| held >= patience) {
                 return Status::failed(format!(
-                    "{}; pods fail and nothing moves for {} (--wait-failure-timeout)",
+                    "{}; Pods have been failing for {} with no progress (--wait-failure-timeout)",
                     status.message,
                     seconds(patience)
                 ));

@@ -29,10 +29,10 @@ impl Writer {
             return Err(Failure::Changed("it was deleted meanwhile".to_owned()));
         };
         if planned.change.live.as_deref().is_some_and(|planned| planned.uid() != seen.uid()) {
-            return Err(Failure::Changed("it was deleted and created anew meanwhile".to_owned()));
+            return Err(Failure::Changed("it was deleted and created again in the meantime".to_owned()));
         }
         if seen.label(APP_LABEL) != planned.change.live.as_deref().and_then(|live| live.label(APP_LABEL)) {
-            return Err(Failure::Changed("it belongs to another app since it was planned".to_owned()));
+            return Err(Failure::Changed("it now belongs to another app".to_owned()));
         }
         Ok(seen)
     }

@@ -39,7 +39,7 @@ impl Writer {
         if !stands {
             let judged = second_look.judge(self.as_it_has_become(change, live, &now)).await;
             judged.map_err(|refused| {
-                refusal("it is not written: what the server would make of it now is refused", refused)
+                refusal("not written: preflight refuses what the server would store now", refused)
             })?;
         }
         Ok(Some(now))
@@ -59,7 +59,7 @@ impl Writer {
         if !answer::differences(&planned.change.object, live, &now).is_empty() {
             let judged = second_look.judge(self.as_it_has_become(&planned.change, Some(live), &now)).await;
             judged.map_err(|refused| {
-                refusal("its fields are not taken over: what the server would make of it now is refused", refused)
+                refusal("its fields are not taken over: preflight refuses what the server would store now", refused)
             })?;
         }
         Ok(Some(now))
@@ -94,7 +94,7 @@ impl Writer {
             return Ok(());
         };
         let judged = second_look.judge(change.clone()).await;
-        judged.map_err(|refused| refusal("it is not deleted: what would go with it now is refused", refused))
+        judged.map_err(|refused| refusal("not deleted: preflight refuses what would now be deleted with it", refused))
     }
 
     /// After a namespace began to go: nothing new can come into it, and what has come since the last look is named.
@@ -105,8 +105,9 @@ impl Writer {
         let second_look = self.second_look.as_ref().filter(|it| is_namespace && it.rests_on_what_goes_with(change));
         let Some(second_look) = second_look.filter(|_| self.cluster.capabilities().server) else { return Ok(()) };
         let judged = second_look.judge(change.clone()).await;
-        judged
-            .map_err(|refused| refusal("it was deleted, and with it what somebody created at the same moment", refused))
+        judged.map_err(|refused| {
+            refusal("it was deleted together with what somebody created at the same moment", refused)
+        })
     }
 
     /// After a write: the server has made of the object what it had said, or at least nothing that would have been
@@ -137,7 +138,7 @@ impl Writer {
         }
         let Some(second_look) = &self.second_look else { return Ok(()) };
         let judged = second_look.judge(self.as_it_has_become(change, change.live.as_ref(), written)).await;
-        judged.map_err(|refused| refusal("it was written, but what the server has made of it is refused", refused))
+        judged.map_err(|refused| refusal("it was written, but preflight refuses what the server stored", refused))
     }
 
     fn as_it_has_become(&self, change: &Change, live: Option<&Arc<Value>>, answer: &Arc<Value>) -> Change {
@@ -184,7 +185,5 @@ fn differs(than: &str, places: &[String]) -> Failure {
         more => format!(" and {more} more"),
     };
     let places = places[..places.len().min(SHOWN)].join(", ");
-    Failure::Differs(format!(
-        "it was written, but the server has made something else of it than {than}: {places}{more}"
-    ))
+    Failure::Differs(format!("it was written, but the server stored something other than {than}: {places}{more}"))
 }

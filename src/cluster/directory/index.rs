@@ -119,7 +119,7 @@ impl Index {
             let key = key_of(&value, &self.kinds);
             if let Some(other) = self.objects.get(&key) {
                 let message = format!(
-                    "{key} stands twice: in {} and in {}:{line}; keep one of them",
+                    "{key} is given twice: in {} and in {}:{line}; keep one of them",
                     self.place(other, source),
                     source.shown(path)
                 );

@@ -342,7 +342,7 @@ async fn what_cannot_be_read_is_named_with_its_line() {
     let live = Live::new(&[("a.yaml", SHARED), ("b/c.yaml", &SHARED.replace("name: one", "name: other"))]);
     let message = live.cluster.kinds().await.unwrap_err().message;
     let place = |file: &str| format!("{}:11", live.directory.path().join(file).display());
-    assert!(message.contains("ConfigMap shop/two stands twice"), "{message}");
+    assert!(message.contains("ConfigMap shop/two is given twice"), "{message}");
     assert!(message.contains(&place("a.yaml")) && message.contains(&place("b/c.yaml")), "{message}");
 }
 

@@ -155,16 +155,16 @@ impl<'a> Node<'a> {
         match self.value {
             Value::String(text) => Some(text),
             other @ (Value::Bool(_) | Value::Number(_)) => self.fail(
-                format!("expected a text, found {}", describe(other)),
+                format!("expected a string, found {}", describe(other)),
                 &[&format!("write it in quotes: \"{other}\"")],
             ),
-            other => self.fail(format!("expected a text, found {}", describe(other)), &[]),
+            other => self.fail(format!("expected a string, found {}", describe(other)), &[]),
         }
     }
 
     pub(super) fn filled_text(&self) -> Option<&'a str> {
         let text = self.text()?;
-        if text.trim().is_empty() { self.fail("expected a text that is not empty", &[]) } else { Some(text) }
+        if text.trim().is_empty() { self.fail("expected a non-empty string", &[]) } else { Some(text) }
     }
 
     pub(super) fn flag(&self) -> Option<bool> {

@@ -225,7 +225,7 @@ fn condition_status<'a>(node: &Node<'a>) -> Option<&'a str> {
         Value::Bool(flag) => {
             let word = if *flag { "True" } else { "False" };
             node.fail(
-                format!("expected a text such as \"True\", found {flag}"),
+                format!("expected a string such as \"True\", found {flag}"),
                 &[&format!("write it in quotes: \"{word}\"")],
             )
         }

@@ -109,7 +109,7 @@ fn wrong_matchers_are_told_apart() {
     assert_eq!(
         matcher_error("{hasAnnotationMatcher: {keys: [a, 1]}}"),
         "c.yaml:5:56: changeGroupBindings[0].resourceMatchers[0].hasAnnotationMatcher.keys[1]: \
-         expected a text, found the number 1 | write it in quotes: \"1\""
+         expected a string, found the number 1 | write it in quotes: \"1\""
     );
     assert_eq!(
         matcher_error("{emptyFieldMatcher: {path: [{regex: a}]}}"),
@@ -228,7 +228,7 @@ fn preflight_rules_keep_their_settings_and_places() {
             "c.yaml:4:3: preflightRules[0]: missing key `name`",
             "c.yaml:4:3: preflightRules[0].config: expected a map, found an empty list",
             "c.yaml:5:3: preflightRules[1]: expected a map, found the text \"A\"",
-            "c.yaml:6:3: preflightRules[2].name: expected a text that is not empty",
+            "c.yaml:6:3: preflightRules[2].name: expected a non-empty string",
         ]
     );
     assert_eq!(errors("preflightRules:\n"), ["c.yaml:3:1: preflightRules: expected a list, found nothing"]);
@@ -264,7 +264,7 @@ fn a_waiver_says_why_and_until_when() {
         ),
         [
             "c.yaml:4:3: preflightWaivers[0]: missing key `reason`",
-            "c.yaml:6:3: preflightWaivers[1].reason: expected a text that is not empty",
+            "c.yaml:6:3: preflightWaivers[1].reason: expected a non-empty string",
             "c.yaml:9:3: preflightWaivers[2].expires: expected a day such as 2026-12-31, found \"31.12.2026\"",
             "c.yaml:12:3: preflightWaivers[3].object: expected `Kind name` or `Kind namespace/name`, found \"shop/a/b\"",
         ]
@@ -371,7 +371,7 @@ fn wait_rules_name_conditions() {
     for (text, expected) in [
         (
             "{type: Ready, status: True, success: true}",
-            format!("6:19: {at}.status: expected a text such as \"True\", found true | write it in quotes: \"True\""),
+            format!("6:19: {at}.status: expected a string such as \"True\", found true | write it in quotes: \"True\""),
         ),
         (
             "{type: Ready, status: 'True'}",
@@ -393,7 +393,7 @@ fn wait_rules_name_conditions() {
         ),
         (
             "{type: Ready, status: 'True', timeout: 5}",
-            format!("6:35: {at}.timeout: expected a text, found the number 5 | write it in quotes: \"5\""),
+            format!("6:35: {at}.timeout: expected a string, found the number 5 | write it in quotes: \"5\""),
         ),
         ("{status: 'True', success: true}", format!("6:5: {at}: missing key `type`")),
     ] {
@@ -415,7 +415,7 @@ fn labels_must_be_labels_and_the_later_value_wins() {
         [
             "c.yaml:4:3: additionalLabels.-x: expected a label key: at most 63 letters, digits, `-`, `_` and `.`, a letter or digit at both ends",
             "c.yaml:5:3: additionalLabels.a: expected a label value: at most 63 letters, digits, `-`, `_` and `.`, a letter or digit at both ends; found \"b c\"",
-            "c.yaml:6:3: additionalLabels.n: expected a text, found the number 1 | write it in quotes: \"1\"",
+            "c.yaml:6:3: additionalLabels.n: expected a string, found the number 1 | write it in quotes: \"1\"",
         ]
     );
 }

@@ -23,7 +23,7 @@ pub(super) fn validate(value: &Value, positions: &Positions) -> Vec<InputError> 
     checker.kind(object);
     if object.get("apiVersion").and_then(Value::as_str).is_some_and(|text| text.starts_with("kustomize.config.k8s.io/"))
     {
-        let message = "a kustomization is no object to apply".to_owned();
+        let message = "a kustomization cannot be applied".to_owned();
         checker.fail(&[], message, &["Render it, as in `kustomize build DIRECTORY | pushback apply -f - …`."]);
         return checker.errors;
     }

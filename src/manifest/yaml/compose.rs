@@ -66,7 +66,7 @@ pub(super) fn load(file: &Arc<str>, text: &str, limits: &Limits, spent: &mut Spe
             Event::Alias(anchor) => {
                 let target = anchors.get(&anchor).copied().unwrap_or_default();
                 if !document.is_complete(target) {
-                    return Err(Fault::new(place, "the alias stands inside the node that it refers to")
+                    return Err(Fault::new(place, "the alias is inside the node that it refers to")
                         .hint("A value cannot contain itself; write the part out, or move the anchor."));
                 }
                 (0, document.leaf(Kind::Alias(target), place)?)
@@ -74,7 +74,7 @@ pub(super) fn load(file: &Arc<str>, text: &str, limits: &Limits, spent: &mut Spe
             // The name is not shown: it may be a password that starts with `*` and lacks its quotes.
             Event::UnresolvedAlias(_) => {
                 return Err(Fault::new(place, "the alias refers to an anchor that is not defined before it")
-                    .hint("If the text shall start with `*`, put it in quotes.")
+                    .hint("If the text should start with `*`, put it in quotes.")
                     .hint("Otherwise define the anchor, as in `&name`, earlier in the same document."));
             }
             _ => continue,

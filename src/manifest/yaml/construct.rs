@@ -161,7 +161,7 @@ impl<'tree> Constructor<'tree, '_> {
                     self.warn_about_value(text, &value, key, node.place);
                 }
                 let value = scalar::to_value(value).ok_or_else(|| {
-                    Fault::new(node.place, "infinity and not-a-number have no JSON form, so no API can take them")
+                    Fault::new(node.place, "infinity and not-a-number have no JSON form, so no API accepts them")
                         .hint("Put the text in quotes if it is meant as text.")
                 })?;
                 Ok(Some(value))

@@ -26,7 +26,7 @@ pub(super) fn explain(error: &ScanError, text: &str, limits: &Limits) -> Fault {
             _ => place,
         };
         return Fault::new(place, "a tab is used as indentation; YAML allows only spaces there")
-            .hint("Replace the tab by spaces.");
+            .hint("Replace the tab with spaces.");
     }
     let (message, hint) = words(error.kind());
     let fault = Fault::new(place, message).hint(hint);
@@ -93,8 +93,8 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
             "Indent it like its neighbours; a block's lines at least as far as its first.",
         ),
         ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => (
-            "expected `:` behind a key",
-            "Write `key: value` with a space behind the colon; keys take one line and at most 1024 characters.",
+            "expected `:` after a key",
+            "Write `key: value` with a space after the colon; a key has one line and at most 1024 characters.",
         ),
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => {
             ("a `:` is not allowed here", "Put text that contains `: ` in quotes, or check the indentation.")
@@ -115,7 +115,7 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
             ("a byte order mark inside a document", "Remove the invisible character U+FEFF.")
         }
         ErrorKind::InvalidTrailingSingleQuotedScalar | ErrorKind::InvalidTrailingDoubleQuotedScalar => {
-            ("text behind the closing quote", "Put the whole value in quotes; double a quote inside ('it''s').")
+            ("text after the closing quote", "Put the whole value in quotes; double a quote inside ('it''s').")
         }
         ErrorKind::UnknownQuotedScalarEscape
         | ErrorKind::InvalidQuotedScalarHexEscape
@@ -127,7 +127,7 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
             "an escape that double-quoted strings do not know",
             "Double the backslash, or use single quotes, where a backslash stands for itself.",
         ),
-        ErrorKind::CommentNotSeparated => ("`#` directly behind a value", "Put a space before the comment."),
+        ErrorKind::CommentNotSeparated => ("`#` directly after a value", "Put a space before the comment."),
         ErrorKind::CommentInterceptedScalar => {
             ("a comment interrupts a text of several lines", "Use a block (`|`), or move the comment.")
         }

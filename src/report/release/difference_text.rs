@@ -42,12 +42,12 @@ pub(super) fn title(diff: &ReleaseDiff) -> String {
     format!("{} -> {}{platform}", version(&diff.source_version), version(&diff.target_version))
 }
 
-/// `dashboard/rhods-dashboard, was odh-dashboard (likeness 1.000)`.
+/// `dashboard/rhods-dashboard, was odh-dashboard (similarity 1.000)`.
 pub(super) fn heading(component: &ComponentChange) -> String {
     let how = match (component.match_type, &component.renamed_from, component.score) {
         (MatchType::Added, ..) => ", added".to_owned(),
         (MatchType::Removed, ..) => ", removed".to_owned(),
-        (MatchType::Fuzzy, Some(from), Some(score)) => format!(", was {from} (likeness {score:.3})"),
+        (MatchType::Fuzzy, Some(from), Some(score)) => format!(", was {from} (similarity {score:.3})"),
         _ => String::new(),
     };
     format!("{}/{}{how}", component.operator, component.component_name)

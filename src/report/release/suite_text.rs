@@ -31,7 +31,7 @@ pub fn table(suite: &Suite) -> String {
         text += &table.text();
     }
     if !suite.manual.is_empty() {
-        text += "\nto be looked at by people:\n";
+        text += "\nmanual review:\n";
         let mut table = Table::new(&["  CHANGE", "COMPONENT", "WHAT", "WHY"]);
         for review in reviews(suite) {
             let change = format!("  {}", review.origin.change_type);
@@ -67,7 +67,7 @@ pub fn markdown(suite: &Suite) -> String {
         }
     }
     if !suite.manual.is_empty() {
-        text += "\n| To be looked at | Component | What | Why |\n|---|---|---|---|\n";
+        text += "\n| Manual review | Component | What | Why |\n|---|---|---|---|\n";
         for review in reviews(suite) {
             let component = component(&review.origin.operator, &review.origin.component);
             let cells = [&review.origin.change_type, &component, &review.subject, &review.reason];
@@ -132,11 +132,9 @@ fn counts(suite: &Suite) -> String {
     let experiments = suite.experiments.len();
     let noun = if experiments == 1 { "experiment" } else { "experiments" };
     let reviews = suite.manual.len();
-    let changes = if reviews == 1 { "change" } else { "changes" };
-    format!(
-        "{experiments} {noun}, {ready} ready to run and {open} with something to fill in; {reviews} {changes} to be looked \
-         at by people"
-    )
+    let reviewed = if reviews == 1 { "change needs" } else { "changes need" };
+    let filled_in = if open == 1 { "needs" } else { "need" };
+    format!("{experiments} {noun}: {ready} ready, {open} {filled_in} values; {reviews} {reviewed} manual review")
 }
 
 /// All files as one stream of YAML documents, each below its name.

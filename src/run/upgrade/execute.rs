@@ -179,21 +179,15 @@ fn unfinished(report: &RunReport, stopped: Option<ExitCode>) -> Option<End> {
         Some(End { error: error.to_owned(), hints, ..End::new(code, outcome, Counts::default()) })
     };
     if report.experiments.iter().any(|outcome| !outcome.revert_error.is_empty()) {
-        let error = "something that was injected could not be taken back";
-        return ended(
-            ExitCode::Partial,
-            RunOutcome::Failed,
-            error,
-            Some("take it back with `pushback upgrade recover`"),
-        );
+        let error = "an injection could not be reverted";
+        return ended(ExitCode::Partial, RunOutcome::Failed, error, Some("revert it with `pushback upgrade recover`"));
     }
     if report.experiments.iter().any(|outcome| !outcome.is_restored()) {
         let error = "something is not exactly as it was before; its journal is kept";
         return ended(ExitCode::Partial, RunOutcome::Failed, error, Some(PUT_RIGHT));
     }
-    stopped.and_then(|code| {
-        ended(code, RunOutcome::Interrupted, "stopped by a signal; what was injected is taken back", None)
-    })
+    stopped
+        .and_then(|code| ended(code, RunOutcome::Interrupted, "stopped by a signal; the injections are reverted", None))
 }
 
 /// What came of the phases of a run.
@@ -302,7 +296,7 @@ impl Executing<'_> {
             return Ok(());
         }
         let message = format!("an earlier run has left: {}", left.describe().join("; "));
-        Err(CommandError::usage_with_hint(message, "take it back first with `pushback upgrade recover`"))
+        Err(CommandError::usage_with_hint(message, "revert it first with `pushback upgrade recover`"))
     }
 
     fn runner<'r>(&'r self, locks: &'r Locks, tell: &'r (dyn Fn(String) + Send + Sync)) -> Runner<'r> {
@@ -344,7 +338,7 @@ impl Executing<'_> {
                 if upgraded.made {
                     runner.observe(&mut begun).await;
                 } else {
-                    begun.make_void("the upgrade did not happen; what was injected is taken back");
+                    begun.make_void("the upgrade did not happen; the injections are reverted");
                 }
                 outcomes.push(runner.finish(begun).await);
             }

@@ -16,8 +16,8 @@ use crate::upgrade::lock::Terms;
 use crate::upgrade::recover::{self, Left, Recovered};
 
 /// What to do about what somebody has changed.
-pub const PUT_RIGHT: &str = "put it back by hand and run `pushback upgrade recover`, or accept what is there with \
-                             --accept-changed";
+pub const PUT_RIGHT: &str =
+    "restore it by hand and run `pushback upgrade recover`, or accept the current state with --accept-changed";
 
 /// What is taken back, and where.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Recover {
             ("something is not exactly as it was before; its journal is kept", None)
         } else {
             let hint = "correct the cause and run the same command again";
-            ("something could not be taken back; its journal is kept", Some(hint))
+            ("something could not be reverted; its journal is kept", Some(hint))
         };
         let second = (!left.is_empty()).then_some(PUT_RIGHT);
         let hints = first.into_iter().chain(second).map(str::to_owned).collect();

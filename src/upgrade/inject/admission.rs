@@ -43,7 +43,7 @@ const EXECUTABLE: [InjectionType; 12] = [
 pub fn admit(experiment: &Experiment, site: &Site) -> Result<(), Refusal> {
     let injection = &experiment.injection;
     if !EXECUTABLE.contains(&injection.kind) {
-        let message = format!("{} is generated for the original's runner, not executed here", injection.kind.name());
+        let message = format!("{} is generated for the original runner and not executed here", injection.kind.name());
         return Err(Refusal::NotExecutable(message));
     }
     let danger = if injection.kind.is_always_dangerous() { DangerLevel::High } else { injection.danger };

@@ -16,7 +16,7 @@ pub(super) async fn subjects(planning: &Planning<'_>) -> Result<Planned, Refusal
     let live = existing(planning.cluster, &address).await?;
     allow_object(&live)?;
     if gives_rights_to(&live, &who_we_are(planning).await?) {
-        let message = format!("{address} gives rights to the user of this run, who could not give them back");
+        let message = format!("{address} grants permissions to the user of this run, who could not restore them");
         return Err(Refusal::Forbidden(message));
     }
     let step = Step::fields(&live, vec![(Place::keys(["subjects"]), None)])

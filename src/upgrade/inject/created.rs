@@ -33,7 +33,7 @@ pub(super) fn quota(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let given = |name: &&str| Some(planning.parameter(name)).filter(|value| !value.is_empty());
     let hard: BTreeMap<&str, &str> = QUOTAS.iter().filter_map(|name| given(name).map(|value| (*name, value))).collect();
     if hard.is_empty() {
-        return Err(Refusal::Impossible(format!("it bounds nothing, expected one of {}", QUOTAS.join(", "))));
+        return Err(Refusal::Impossible(format!("it limits nothing; expected one of {}", QUOTAS.join(", "))));
     }
     let body = json!({
         "apiVersion": "v1",

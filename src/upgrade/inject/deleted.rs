@@ -51,12 +51,12 @@ async fn deletion(planning: &Planning<'_>, address: &Address) -> Result<Planned,
 
 /// Refuses an object with which something goes that its body does not bring back.
 async fn irretrievable(planning: &Planning<'_>, address: &Address, live: &Value) -> Result<(), Refusal> {
-    let lost = |why: &str| Err(Refusal::Forbidden(format!("{address} {why}: its deletion could not be taken back")));
+    let lost = |why: &str| Err(Refusal::Forbidden(format!("{address} {why}: its deletion could not be reverted")));
     if HOLD_DATA.contains(&address.kind.kind.as_str()) {
         return lost("holds data");
     }
     if live.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
-        return lost("has finalizers, whose owners clear up what belongs to it");
+        return lost("has finalizers, whose controllers clean up what belongs to it");
     }
     if address.kind.group.is_empty()
         && address.kind.kind == "Secret"
@@ -65,11 +65,11 @@ async fn irretrievable(planning: &Planning<'_>, address: &Address, live: &Value)
         return lost("is a token that the cluster would revoke");
     }
     if live.text("/spec/persistentVolumeClaimRetentionPolicy/whenDeleted") == "Delete" {
-        return lost("takes its volume claims along");
+        return lost("deletes its volume claims too");
     }
     for dependent in dependents(planning, live.uid()).await.map_err(Refusal::Cluster)? {
         if !comes_back(&dependent) {
-            return lost(&format!("owns {}, which goes with it", ObjectRef::of(&dependent)));
+            return lost(&format!("owns {}, which is deleted with it", ObjectRef::of(&dependent)));
         }
     }
     Ok(())

@@ -50,7 +50,7 @@ pub(super) async fn label(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let key = planning.parameter("labelKey");
     // Who owns an object stands in these.
     if key == "app.kubernetes.io/managed-by" || key.split('/').next().is_some_and(|prefix| prefix == "kapp.k14s.io") {
-        return Err(Refusal::Forbidden(format!("label {key} says whose the object is, and is never changed")));
+        return Err(Refusal::Forbidden(format!("label {key} marks the owner of the object, and is never changed")));
     }
     let value = match planning.parameter("action") {
         "delete" => None,

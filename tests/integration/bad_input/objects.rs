@@ -61,7 +61,7 @@ fn documents_that_are_no_objects() {
     hint: Add `metadata:` with `name:`.
 
     # a kustomization
-    error: in.yaml:1:1: a kustomization is no object to apply
+    error: in.yaml:1:1: a kustomization cannot be applied
     hint: Render it, as in `kustomize build DIRECTORY | pushback apply -f - …`.
 
     # an item that is a number

@@ -146,9 +146,8 @@ fn arguments_that_make_no_sense() {
     For more information, try '--help'.
 
     # no confirmation
-    error: the change is not confirmed, and nobody can be asked without a terminal
+    error: not confirmed: there is no terminal to ask on; use --yes
     Stopped: nothing was written.
-    hint: give --yes to go on without a question
 
     # a flag that is misspelt
     error: unexpected argument '--wait-timout' found
@@ -292,7 +291,7 @@ fn clusters_that_are_none() {
     error: live/bomb.yaml:7: aliases make the input grow by more than 64 MiB
 
     # a folder with an object twice
-    error: ConfigMap shop/good stands twice: in live/a.yaml:1 and in live/b.yaml:1; keep one of them
+    error: ConfigMap shop/good is given twice: in live/a.yaml:1 and in live/b.yaml:1; keep one of them
 
     # a folder whose record is damaged
     error: the record ConfigMap default/bad is damaged: data.spec is no JSON: EOF while parsing an object at line 1 column 1

@@ -34,11 +34,11 @@ fn text_that_is_no_yaml() {
     insta::assert_snapshot!(transcript(cases), @"
     # a tab as indentation
     error: in.yaml:5:2: a tab is used as indentation; YAML allows only spaces there
-    hint: Replace the tab by spaces.
+    hint: Replace the tab with spaces.
 
     # a tab in the line after a value
     error: in.yaml:5:1: a tab is used as indentation; YAML allows only spaces there
-    hint: Replace the tab by spaces.
+    hint: Replace the tab with spaces.
 
     # a list that is not closed
     error: in.yaml:4:7: `[` is not closed
@@ -58,11 +58,11 @@ fn text_that_is_no_yaml() {
 
     # an alias without an anchor
     error: in.yaml:4:7: the alias refers to an anchor that is not defined before it
-    hint: If the text shall start with `*`, put it in quotes.
+    hint: If the text should start with `*`, put it in quotes.
     hint: Otherwise define the anchor, as in `&name`, earlier in the same document.
 
     # an alias in its own node
-    error: in.yaml:4:14: the alias stands inside the node that it refers to
+    error: in.yaml:4:14: the alias is inside the node that it refers to
     hint: A value cannot contain itself; write the part out, or move the anchor.
 
     # a template that was not rendered
@@ -79,7 +79,7 @@ fn text_that_is_no_yaml() {
     hint: Put the text in quotes.
 
     # a number that JSON does not have
-    error: in.yaml:4:11: infinity and not-a-number have no JSON form, so no API can take them
+    error: in.yaml:4:11: infinity and not-a-number have no JSON form, so no API accepts them
     hint: Put the text in quotes if it is meant as text.
 
     # JSON with a comma too many

@@ -265,7 +265,7 @@ fn a_signal_takes_back_what_is_injected_and_nobody_else_may_before() {
     let ran = run.finish();
     assert_eq!(ran.code, 143, "{ran:?}");
     let outcome = &ran.json()["experiments"][0];
-    assert_eq!(outcome["reason"], "interrupted; what was injected is taken back");
+    assert_eq!(outcome["reason"], "interrupted; the injection is reverted");
     operator.assert_as(&before, "interrupted");
 }
 

@@ -326,7 +326,7 @@ fn what_a_webhook_does_not_let_come_back_is_named() {
     let named = format!("spec.runtime of InferenceService {}/models: ", place.namespace);
     let not_restored = outcome["notRestored"].as_array().expect("what is not as before");
     assert_eq!(not_restored.len(), 1, "{report}");
-    assert_eq!(not_restored[0], format!("{named}the server has made something else of it"), "{report}");
+    assert_eq!(not_restored[0], format!("{named}the server has changed it"), "{report}");
     let live = api.get(&path).ok();
     assert_eq!((&live["spec"]["storage"]["bucket"], &live["spec"]["runtime"]), (&json!("models"), &json!("touched")));
     drop(registration);

@@ -105,7 +105,7 @@ fn what_is_refused_once_something_is_injected_is_taken_back_at_once() {
     assert_eq!((&report["outcome"], &report["upgrade"]["made"]), (&json!("NotUpgraded"), &json!(false)), "{report}");
     assert_eq!(Operator::verdicts(&report), [("mutate", "Inconclusive"), ("partition", "Skipped")]);
     assert_eq!(
-        report["experiments"][0]["reason"], "the upgrade did not happen; what was injected is taken back",
+        report["experiments"][0]["reason"], "the upgrade did not happen; the injections are reverted",
         "{report}"
     );
     let reason = report["upgrade"]["reason"].as_str().expect("a reason");

@@ -76,7 +76,7 @@ fn an_image_that_is_never_pulled_ends_the_rollout_once_nothing_moves() {
         &tail,
         &[
             "an object has failed and will not become ready\n  failed  Deployment  ",
-            "0/1 available; pods fail and nothing moves for 3 s (--wait-failure-timeout)\n",
+            "0/1 available; Pods have been failing for 3 s with no progress (--wait-failure-timeout)\n",
             ": ImagePullBackOff (image registry.example/web:1)\n",
             ", but 1 failed: 1 created.\n",
         ],

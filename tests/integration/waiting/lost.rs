@@ -88,7 +88,7 @@ fn an_object_that_is_created_anew_by_somebody_else_is_said_to_be() {
     assert_eq!(what, "Deployment/web failed");
     let uid = app.get("deployments/web")["metadata"]["uid"].take();
     let uid = uid.as_str().expect("a uid");
-    assert_eq!(why, &format!("it was deleted by somebody else while it was waited for, and created anew (uid {uid})"));
+    assert_eq!(why, &format!("somebody else deleted it while the run was waiting, and created it again (uid {uid})"));
 }
 
 fn a_job_that_removes_itself_has_ended_as_it_ended() {

@@ -42,7 +42,7 @@ fn exported(tool: Tool) -> BTreeMap<String, Value> {
     let left_out: Vec<(&str, &str)> =
         export.left_out.iter().map(|(name, reason)| (name.as_str(), reason.as_str())).collect();
     let nothing_like = format!("{} has nothing like ConfigDrift", tool.name());
-    assert_eq!(left_out, [("some", "its selector demands more than equal labels"), ("drift", nothing_like.as_str())]);
+    assert_eq!(left_out, [("some", "its selector needs more than equal labels"), ("drift", nothing_like.as_str())]);
     export.files.into_iter().collect()
 }
 

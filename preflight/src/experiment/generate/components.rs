@@ -52,7 +52,7 @@ impl<'a> Generation<'a> {
             count => format!("{count} resources"),
         };
         let reason = format!(
-            "no experiment tests what is gone: after the upgrade, see that the operator cleaned up the {resources} that \
+            "no experiment tests what is gone: after the upgrade, check that the operator cleaned up the {resources} that \
              the component managed"
         );
         self.review(subject.origin(), "", reason);
@@ -123,9 +123,9 @@ impl<'a> Generation<'a> {
     pub(super) fn webhook_removed(&mut self, subject: &Subject<'_, 'a>) {
         let Some(webhook) = &subject.change.webhook else { return };
         let lost = match webhook.kind.as_str() {
-            "validating" => "what it refused is accepted: see that something else checks it",
-            "mutating" => "what it filled in is missing: see that manifests and clients give it",
-            _ => "objects are no longer converted: see that they are stored in a version that stays",
+            "validating" => "what it rejected is now accepted: make sure that something else checks it",
+            "mutating" => "what it set is now missing: check that manifests and clients set it",
+            _ => "objects are no longer converted: check that they are stored in a version that stays",
         };
         self.review(subject.origin(), &webhook.name, format!("the {} webhook is gone, and {lost}", webhook.kind));
     }
@@ -135,8 +135,7 @@ impl<'a> Generation<'a> {
             "validating" => "validator",
             "mutating" => "mutator",
             _ => {
-                let reason = "a webhook that converts has no failure policy to change: see that objects of every version \
-                              are served while its backend is down";
+                let reason = "a webhook that converts has no failure policy to change: check that objects of every version are served while its backend is down";
                 return self.review(origin, &webhook.name, reason);
             }
         };
@@ -191,7 +190,7 @@ impl<'a> Generation<'a> {
     fn finalizer(&mut self, origin: Origin, place: Place<'a>, finalizer: &str) {
         let Some(target) = self.carrier(place, finalizer) else {
             let reason = "neither a definition nor a custom resource of the models carries it: add a finalizer of your own \
-                          to an object that the operator finalizes, delete the object, and see that the operator copes";
+                          to an object that the operator finalizes, delete the object, and check that the operator copes";
             return self.review(origin, finalizer, reason);
         };
         let (api_version, kind) = (target.api_version.as_str(), target.kind.as_str());
@@ -234,7 +233,7 @@ impl<'a> Generation<'a> {
     /// Pods of the dependency die; what depends on it is checked too.
     fn dependency(&mut self, origin: Origin, dependent: Place<'a>, name: &str) {
         if let Some(external) = name.strip_prefix(EXTERNAL) {
-            let reason = "nobody in the release owns it: see that the component copes while it is away";
+            let reason = "nobody in the release owns it: check that the component copes while it is away";
             return self.review(origin, external, reason);
         }
         let places = self.new.dependency(&dependent.operator.name, name);

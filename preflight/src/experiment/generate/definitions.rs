@@ -103,7 +103,7 @@ impl<'a> Generation<'a> {
             match owner {
                 _ if change.path.is_empty() || change.version.is_empty() => {
                     let reason =
-                        format!("{}: see before the upgrade which objects and clients this concerns", change.detail);
+                        format!("{}: check before the upgrade which objects and clients are affected", change.detail);
                     self.review(origin, subject, reason);
                 }
                 None => {

@@ -109,17 +109,17 @@ impl<'a> Generation<'a> {
             (ChangeType::ResourceRemoved, _) if change.severity != Severity::Info => (
                 object.name.as_str(),
                 object.namespace.as_str(),
-                "it is managed no more: see that it is no orphan after the upgrade",
+                "it is no longer managed: check that it is not orphaned after the upgrade",
             ),
             (ChangeType::ResourceRenamed, Some(old)) => (
                 old,
                 object.namespace.as_str(),
-                "it has another name now: see that the object of the old name is gone after the upgrade",
+                "it has another name now: check that the object with the old name is gone after the upgrade",
             ),
             (ChangeType::ResourceMoved, Some(old)) => (
                 object.name.as_str(),
                 old,
-                "it is in another namespace now: see that the object in the old one is gone after the upgrade",
+                "it is in another namespace now: check that the object in the old one is gone after the upgrade",
             ),
             _ => return,
         };
@@ -209,8 +209,8 @@ impl<'a> Generation<'a> {
         let key = resource.labels.keys().filter(is_free).min_by_key(|key| (is_system_label(key), *key));
         let Some(key) = key else {
             let reason = format!(
-                "a {} without labels that select nothing has nothing that could be changed and put back: delete it by hand \
-                 and see that the operator makes it again",
+                "a {} without labels that select nothing has nothing that could be changed and restored: delete it by hand \
+                 and check that the operator creates it again",
                 object.kind
             );
             return self.review(origin, object.to_string(), reason);
@@ -251,8 +251,7 @@ impl<'a> Generation<'a> {
         let schema = schema.as_ref().and_then(|schema| schema.properties.get("spec"));
         let Some((path, value)) = changed_field(spec.unwrap_or(&resource.expected_spec), schema) else {
             if resource.labels.is_empty() {
-                let reason = "its model names no plain field below spec that could be changed: change one by hand and see \
-                              that the operator puts it right";
+                let reason = "its model names no scalar field below spec that could be changed: change one by hand and check that the operator restores it";
                 return self.review(origin, object.to_string(), reason);
             }
             return self.label(origin, place, resource);
@@ -287,10 +286,10 @@ impl<'a> Generation<'a> {
 }
 
 const UNBOUNDED: &str =
-    "it has no namespace that would bound an experiment: change it by hand and see that the operator puts it right";
+    "it has no namespace that would bound an experiment: change it by hand and check that the operator restores it";
 
 fn puts_right(place: Place<'_>) -> String {
-    format!("{} must put it right or live with it, and be in its steady state", place.component.name)
+    format!("{} must restore it or cope with it, and be in its steady state", place.component.name)
 }
 
 /// The parameters of a changed field; one right below `spec` has a parameter of its own.

@@ -213,7 +213,7 @@ fn a_component_that_is_gone_is_for_people() {
     assert_eq!(
         shown(&suite),
         [
-            "review : no experiment tests what is gone: after the upgrade, see that the operator cleaned up the resource \
+            "review : no experiment tests what is gone: after the upgrade, check that the operator cleaned up the resource \
          that the component managed",
         ]
     );
@@ -333,11 +333,11 @@ fn each_kind_of_new_resource_is_changed_in_its_own_way() {
         ),
         (
             resource("v1", "ServiceAccount", "web", &[("app.kubernetes.io/managed-by", "x")]),
-            "review ServiceAccount shop/web: a ServiceAccount without labels that select nothing has nothing that could be changed and put back: delete it by hand and see that the operator makes it again",
+            "review ServiceAccount shop/web: a ServiceAccount without labels that select nothing has nothing that could be changed and restored: delete it by hand and check that the operator creates it again",
         ),
         (
             resource("rbac.authorization.k8s.io/v1", "ClusterRole", "web", &[("a", "b")]),
-            "review ClusterRole shop/web: it has no namespace that would bound an experiment: change it by hand and see that the operator puts it right",
+            "review ClusterRole shop/web: it has no namespace that would bound an experiment: change it by hand and check that the operator restores it",
         ),
         (
             custom,
@@ -349,7 +349,7 @@ fn each_kind_of_new_resource_is_changed_in_its_own_way() {
         ),
         (
             resource("shop.io/v1", "Basket", "one", &[]),
-            "review Basket.shop.io shop/one: its model names no plain field below spec that could be changed: change one by hand and see that the operator puts it right",
+            "review Basket.shop.io shop/one: its model names no scalar field below spec that could be changed: change one by hand and check that the operator restores it",
         ),
         (
             resource("v1", "ConfigMap", "kube-root-ca.crt", &[]),
@@ -400,7 +400,7 @@ fn a_field_that_is_changed_keeps_to_the_definition() {
 fn what_the_new_release_leaves_behind_is_for_people() {
     let gone = object("v1", "ConfigMap", "settings");
     for (change_type, old, severity, expected) in [
-        (ChangeType::ResourceRemoved, None, Severity::Warning, Some("shop/settings: it is managed no more")),
+        (ChangeType::ResourceRemoved, None, Severity::Warning, Some("shop/settings: it is no longer managed")),
         (ChangeType::ResourceRemoved, None, Severity::Info, None),
         (ChangeType::ResourceRenamed, Some("config"), Severity::Breaking, Some("shop/config: it has another name now")),
         (

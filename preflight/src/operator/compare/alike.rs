@@ -66,7 +66,7 @@ pub(super) fn hints(old: &Operator, new: &Operator, pairing: &Pairing) -> Vec<Hi
         let is_open = removed.contains(&alike.old) && added.contains(&alike.new);
         if is_open && is_alone(&parts, alike.old) && is_alone(&wholes, alike.new) {
             let (before, after) = (name(old, alike.old), name(new, alike.new));
-            let message = format!("possibly renamed to {after} (likeness {:.3})", alike.score);
+            let message = format!("possibly renamed to {after} (similarity {:.3})", alike.score);
             let change = Change::new(ChangeType::PossibleRename, Severity::Info, "", message);
             let change = change.values(Some(json!(before)), Some(json!(after)));
             hints.push(Hint::Old(alike.old, change.at(&old.components[alike.old].position)));
@@ -76,7 +76,7 @@ pub(super) fn hints(old: &Operator, new: &Operator, pairing: &Pairing) -> Vec<Hi
         && let Some(&index) = pairing.removed.first()
     {
         let message = format!(
-            "{} components that are gone and {} new ones are too many to compare: none was recognised by likeness",
+            "{} removed and {} added components are too many to compare: no renames were detected",
             pairing.removed.len(),
             pairing.added.len()
         );

@@ -95,7 +95,7 @@ fn job(old: &Value) -> Option<ManifestDifference> {
     let goes = old.pointer("/spec/ttlSecondsAfterFinished").is_some()
         || old.annotation("helm.sh/hook").is_some()
         || old.annotation("kapp.k14s.io/update-strategy").is_some();
-    let message = "the pod template of a Job cannot be changed: as long as the old one is there, the update is refused";
+    let message = "the pod template of a Job cannot be changed: while the old Job exists, the update is rejected";
     (!goes).then(|| ManifestDifference::new(Severity::Warning, "spec.template", message))
 }
 

@@ -27,14 +27,15 @@ pub(super) fn finalizers(
             Some(owner) => (Severity::Info, format!("component {owner} handles finalizer {finalizer} now")),
             None => (
                 Severity::Breaking,
-                format!("finalizer {finalizer} is handled no more: objects that carry it cannot be deleted"),
+                format!("finalizer {finalizer} is no longer handled: objects with it cannot be deleted"),
             ),
         };
         let change = Change::new(ChangeType::FinalizerRemoved, severity, finalizer, message);
         changes.push(change.values(Some(json!(finalizer)), None).at(&new.position));
     }
     for finalizer in added.iter().filter(|finalizer| context.former_finalizer_owner(finalizer, old_owner).is_none()) {
-        let message = format!("finalizer {finalizer} is new: objects wait for the operator when they are deleted");
+        let message =
+            format!("finalizer {finalizer} is new: objects with it are deleted only once the operator removes it");
         let change = Change::new(ChangeType::FinalizerAdded, Severity::Warning, *finalizer, message);
         changes.push(change.values(None, Some(json!(finalizer))).at(&new.position));
     }

@@ -10,7 +10,8 @@ use super::super::difference::{ChangeType, Severity};
 const SHOWN: usize = 5;
 
 /// What becomes of a change of a field that the API server lets nobody change.
-pub(super) const REFUSED: &str = "which cannot be: the API server refuses the update, it must be deleted and made anew";
+pub(super) const REFUSED: &str =
+    "which cannot be: the API server refuses the update, it must be deleted and created again";
 
 /// A difference.
 #[derive(Clone, Debug, PartialEq)]

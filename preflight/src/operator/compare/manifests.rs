@@ -30,13 +30,13 @@ pub(super) fn differences(context: &Context<'_>, before: &Resource, after: &Reso
 
 fn roles(old: &Value, new: &Value) -> Vec<ManifestDifference> {
     let lost = permissions::surplus(old, new).map(|lost| {
-        let message = format!("permissions are gone that the old release had: {}", lost.shown());
+        let message = format!("permissions removed: {}", lost.shown());
         ManifestDifference::new(Severity::Warning, "rules", message)
             .kind(ChangeType::PermissionsNarrowed)
             .values(Some(json!(lost.permissions)), None)
     });
     let gained = permissions::surplus(new, old).map(|gained| {
-        let message = format!("permissions that the old release did not have: {}", gained.shown());
+        let message = format!("permissions added: {}", gained.shown());
         ManifestDifference::new(Severity::Info, "rules", message)
             .kind(ChangeType::PermissionsWidened)
             .values(None, Some(json!(gained.permissions)))

@@ -105,9 +105,9 @@ fn removed(context: &Context<'_>, new: Owner<'_>, resource: &Resource) -> Change
         return change(ChangeType::ResourceRemoved, Severity::Info, resource, "", message);
     }
     let (severity, message) = if DATA.contains(&resource.object.kind.as_str()) && resource.object.group.is_empty() {
-        (Severity::Breaking, "no longer managed: where it is deleted, its data are lost")
+        (Severity::Breaking, "no longer managed: if it is deleted, its data is lost")
     } else {
-        (Severity::Warning, "no longer managed: it must be deleted, or it is left behind")
+        (Severity::Warning, "no longer managed: unless it is deleted, it is left behind")
     };
     change(ChangeType::ResourceRemoved, severity, resource, "", message.to_owned())
 }
@@ -121,14 +121,15 @@ fn added(context: &Context<'_>, old: Owner<'_>, resource: &Resource) -> Option<C
 fn paired(context: &Context<'_>, before: &Resource, after: &Resource, changes: &mut Vec<Change>) {
     let (one, other) = (&before.object, &after.object);
     if one.name != other.name {
-        let message = format!("renamed from {} to {}: who knows it by its name does not find it", one.name, other.name);
+        let message =
+            format!("renamed from {} to {}: whatever refers to it by name no longer finds it", one.name, other.name);
         changes.push(
             change(ChangeType::ResourceRenamed, Severity::Breaking, after, "name", message)
                 .values(Some(json!(one.name)), Some(json!(other.name))),
         );
     }
     if one.namespace != other.namespace && !one.namespace.is_empty() && !other.namespace.is_empty() {
-        let message = format!("moved from namespace {} to {}: it is made anew", one.namespace, other.namespace);
+        let message = format!("moved from namespace {} to {}: it is created again", one.namespace, other.namespace);
         changes.push(
             change(ChangeType::ResourceMoved, Severity::Breaking, after, "namespace", message)
                 .values(Some(json!(one.namespace)), Some(json!(other.namespace))),

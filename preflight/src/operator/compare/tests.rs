@@ -94,23 +94,23 @@ fn each_detail_of_a_webhook_weighs_as_much_as_it_can_refuse() {
         ),
         (
             |it| it.rules[0]["operations"] = json!(["CREATE", "UPDATE"]),
-            "warning WebhookModified validating/w rules: rules changed: it is asked about requests that it was not asked about",
-            "info WebhookModified validating/w rules: rules changed: it is asked about less",
+            "warning WebhookModified validating/w rules: rules changed: it sees requests that it did not see before",
+            "info WebhookModified validating/w rules: rules changed: it sees fewer requests",
         ),
         (
             |it| it.rules[0]["resources"] = json!(["*"]),
-            "warning WebhookModified validating/w rules: rules changed: it is asked about requests that it was not asked about",
-            "info WebhookModified validating/w rules: rules changed: it is asked about less",
+            "warning WebhookModified validating/w rules: rules changed: it sees requests that it did not see before",
+            "info WebhookModified validating/w rules: rules changed: it sees fewer requests",
         ),
         (
             |it| it.namespace_selector = Value::Null,
-            "warning WebhookModified validating/w namespaceSelector: namespaceSelector removed: it is asked about everything",
-            "info WebhookModified validating/w namespaceSelector: namespaceSelector added: it is asked about less",
+            "warning WebhookModified validating/w namespaceSelector: namespaceSelector removed: it sees all requests",
+            "info WebhookModified validating/w namespaceSelector: namespaceSelector added: it sees fewer requests",
         ),
         (
             |it| it.object_selector = json!({"matchLabels": {"x": "y"}}),
-            "info WebhookModified validating/w objectSelector: objectSelector added: it is asked about less",
-            "warning WebhookModified validating/w objectSelector: objectSelector removed: it is asked about everything",
+            "info WebhookModified validating/w objectSelector: objectSelector added: it sees fewer requests",
+            "warning WebhookModified validating/w objectSelector: objectSelector removed: it sees all requests",
         ),
         (
             |it| it.service = Some(("n".to_owned(), "other".to_owned())),
@@ -180,7 +180,7 @@ fn a_selector_that_cannot_be_changed_is_breaking() {
     assert_eq!(
         told(&side("Deployment", "a"), &side("Deployment", "b")),
         [
-            "c breaking SelectorChanged Deployment/web selector: selector changed, which cannot be: the API server refuses the update, it must be deleted and made anew"
+            "c breaking SelectorChanged Deployment/web selector: selector changed, which cannot be: the API server refuses the update, it must be deleted and created again"
         ]
     );
     assert_eq!(
@@ -310,8 +310,8 @@ fn likeness_alone_pairs_no_derived_components() {
         told(&side("web", &[]), &side("database", &[])),
         [
             "database info ComponentAdded : the component is new",
-            "web warning ComponentRemoved : the component is gone: somebody must clean up what it managed",
-            "web info PossibleRename : possibly renamed to database (likeness 0.700)",
+            "web warning ComponentRemoved : the component is removed: somebody must clean up what it managed",
+            "web info PossibleRename : possibly renamed to database (similarity 0.700)",
         ]
     );
     let published = Options { matching: Some(Matching::Published), ..Options::default() };
@@ -357,7 +357,7 @@ fn more_unpaired_components_than_are_worth_comparing_are_told() {
     assert_eq!(
         hints,
         [
-            "a0 info PossibleRename : 2001 components that are gone and 2001 new ones are too many to compare: none was recognised by likeness"
+            "a0 info PossibleRename : 2001 removed and 2001 added components are too many to compare: no renames were detected"
         ]
     );
 }

@@ -31,9 +31,9 @@ pub(super) fn compare(
             }
             None => {
                 let effect = match webhook.kind.as_str() {
-                    "mutating" => "what it filled in is missing",
+                    "mutating" => "what it set is now missing",
                     "conversion" => "objects of other versions cannot be read",
-                    _ => "what it refused is accepted",
+                    _ => "what it rejected is now accepted",
                 };
                 let message = format!("{} webhook {} is gone: {effect}", webhook.kind, webhook.name);
                 change(ChangeType::WebhookRemoved, Severity::Breaking, webhook, "", message)
@@ -137,9 +137,9 @@ fn details(
     }
     if before.rules != after.rules {
         let (severity, what) = if is_part(&after.rules, &before.rules) {
-            (Severity::Info, "it is asked about less")
+            (Severity::Info, "it sees fewer requests")
         } else {
-            (Severity::Warning, "it is asked about requests that it was not asked about")
+            (Severity::Warning, "it sees requests that it did not see before")
         };
         let message = format!("rules changed: {what}");
         modified(severity, "rules", message, before.rules.clone(), after.rules.clone());
@@ -153,12 +153,10 @@ fn details(
             |selector: &Value| selector.is_null() || selector.as_object().is_some_and(serde_json::Map::is_empty);
         let (severity, what) = match (is_empty(old), is_empty(new)) {
             (true, true) => continue,
-            (false, true) => (Severity::Warning, "removed: it is asked about everything"),
-            (true, false) => (Severity::Info, "added: it is asked about less"),
+            (false, true) => (Severity::Warning, "removed: it sees all requests"),
+            (true, false) => (Severity::Info, "added: it sees fewer requests"),
             (false, false) if old == new => continue,
-            (false, false) => {
-                (Severity::Warning, "changed: it may be asked about requests that it was not asked about")
-            }
+            (false, false) => (Severity::Warning, "changed: it may see requests that it did not see before"),
         };
         modified(severity, field, format!("{field} {what}"), old.clone(), new.clone());
     }

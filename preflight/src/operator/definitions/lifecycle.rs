@@ -103,7 +103,7 @@ fn removed(severity: Severity, detail: &str) -> Entry {
 fn storage(upgrade: &Upgrade<'_>, before: &str, after: &str) -> Entry {
     let (severity, detail) = if upgrade.new.version(before).is_none() {
         let detail = format!(
-            "objects stored in {before} cannot be read any more: they are to be stored in {after}, and {before} is gone"
+            "objects stored in {before} can no longer be read: the storage version is now {after}, and {before} is removed"
         );
         (Breaking, detail)
     } else {

@@ -122,10 +122,10 @@ fn enumeration(change: &NodeChange<'_>) -> Entry {
     let values = change.old.as_ref().or(change.new.as_ref()).and_then(Value::as_array).into_iter().flatten();
     let values = values.map(Value::to_string).collect::<Vec<_>>().join(", ");
     let entry = if change.old.is_none() {
-        let detail = format!("only these values are allowed from now on: {}", cut(&values));
+        let detail = format!("now only these values are allowed: {}", cut(&values));
         Entry::of(EnumRestrictionAdded, Breaking, detail)
     } else {
-        let detail = format!("no longer only these values are allowed: {}", cut(&values));
+        let detail = format!("other values than these are now allowed: {}", cut(&values));
         Entry::of(EnumRestrictionRemoved, Info, detail)
     };
     entry.subject(values)
@@ -136,7 +136,7 @@ fn enumeration_value(old: Option<&Value>, new: Option<&Value>) -> Entry {
     let entry = if new.is_none() {
         Entry::of(EnumValueRemoved, Breaking, format!("value {} is no longer allowed", short(&value)))
     } else {
-        Entry::of(EnumValueAdded, Info, format!("value {} is allowed too", short(&value)))
+        Entry::of(EnumValueAdded, Info, format!("value {} is now allowed", short(&value)))
     };
     entry.subject(value.to_string())
 }

@@ -113,12 +113,12 @@ impl<'a> Node<'a> {
     pub(super) fn text(&self) -> String {
         match self.value {
             Value::String(text) if text.trim().is_empty() => {
-                self.note("expected text that is not empty", &[]);
+                self.note("expected a non-empty string", &[]);
                 String::new()
             }
             Value::String(text) => text.clone(),
             scalar @ (Value::Bool(_) | Value::Number(_)) => {
-                let found = format!("expected text, found {}", describe(scalar));
+                let found = format!("expected a string, found {}", describe(scalar));
                 // Of `2.10` only 2.1 is left to show, and of `n` only false.
                 let hint = if scalar.is_f64() || scalar.is_boolean() {
                     "write it in quotes".to_owned()

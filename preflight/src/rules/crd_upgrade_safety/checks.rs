@@ -221,7 +221,7 @@ const ROWS: [Check; 59] = [
     },
     Check { tells_the_old_value: true, ..row("additionalPrinterColumns", "a column disappears from tables") },
     row("invalid", "the API server would refuse the definition"),
-    row("crdDeletion", "the definition is deleted, and all objects of its kind with it"),
+    row("crdDeletion", "the definition is deleted, with all objects of its kind"),
     row("crdReplacement", "the definition is deleted and created anew, and all objects of its kind are deleted"),
     row("crdMissing", "the old side has a definition that the input lacks"),
     Check {
@@ -244,7 +244,7 @@ const ROWS: [Check; 59] = [
     Check {
         listing: Listing::Required,
         remedy: Remedy::Text("give the field a default, or leave it optional"),
-        ..constraint("required", "a field has to be there")
+        ..constraint("required", "a field is now required")
     },
     Check {
         listing: Listing::Prohibited,
@@ -264,19 +264,19 @@ const ROWS: [Check; 59] = [
     field("format", "the format changes"),
     constraint("pattern", "the pattern changes"),
     lower_bound("minimum", "the least number changes"),
-    constraint("exclusiveMinimum", "the least number itself is no longer allowed"),
+    constraint("exclusiveMinimum", "the minimum itself is no longer allowed"),
     upper_bound("maximum", "the greatest number changes"),
-    constraint("exclusiveMaximum", "the greatest number itself is no longer allowed"),
+    constraint("exclusiveMaximum", "the maximum itself is no longer allowed"),
     constraint("multipleOf", "the factor changes"),
     lower_bound("minLength", "the least length changes"),
     upper_bound("maxLength", "the greatest length changes"),
-    lower_bound("minItems", "the least number of items changes"),
-    upper_bound("maxItems", "the greatest number of items changes"),
-    constraint("uniqueItems", "items have to differ; the API server refuses the keyword"),
-    lower_bound("minProperties", "the least number of fields changes"),
-    upper_bound("maxProperties", "the greatest number of fields changes"),
+    lower_bound("minItems", "the minimum number of items changes"),
+    upper_bound("maxItems", "the maximum number of items changes"),
+    constraint("uniqueItems", "items must be unique; the API server refuses the keyword"),
+    lower_bound("minProperties", "the minimum number of fields changes"),
+    upper_bound("maxProperties", "the maximum number of fields changes"),
     field("items", "items get a schema, or lose it"),
-    field("additionalProperties", "what may stand under free keys changes"),
+    field("additionalProperties", "the schema of values under free keys changes"),
     field("allOf", "`allOf` changes"),
     field("anyOf", "`anyOf` changes"),
     field("oneOf", "`oneOf` changes"),
@@ -287,12 +287,12 @@ const ROWS: [Check; 59] = [
         ..field("x-kubernetes-preserve-unknown-fields", "unknown fields are dropped from now on")
     },
     field("x-kubernetes-int-or-string", "the type changes from or to int-or-string"),
-    field("x-kubernetes-embedded-resource", "a field becomes a whole resource, or is none any more"),
+    field("x-kubernetes-embedded-resource", "a field becomes an embedded resource, or stops being one"),
     Check {
         remedy: MERGE,
         ..constraint("x-kubernetes-list-type", "equal items, or who owns them in server-side apply")
     },
-    Check { remedy: MERGE, ..constraint("x-kubernetes-list-map-keys", "the keys that tell items apart") },
+    Check { remedy: MERGE, ..constraint("x-kubernetes-list-map-keys", "the keys that identify items") },
     Check { remedy: MERGE, ..field("x-kubernetes-map-type", "who owns fields in server-side apply") },
     Check {
         readers_pass_over_it: true,
@@ -301,8 +301,8 @@ const ROWS: [Check; 59] = [
         ),
         ..constraint("x-kubernetes-validations", "CEL rules are added or changed")
     },
-    field("unhandled", "something changes that cannot be judged"),
-    row("reader", "clients may meet a value that could not be there before; profile `strict` only"),
+    field("unhandled", "a change that cannot be judged"),
+    row("reader", "clients may see a value that was impossible before; profile `strict` only"),
     Check { words: SILENT, ..row(DESCRIPTION, "a description changes") },
 ];
 

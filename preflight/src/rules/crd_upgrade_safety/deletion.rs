@@ -115,8 +115,7 @@ fn unknown(names: &Names, change: &Change, crd: &Crd<'_>) -> Finding {
     let (check, done) = fate(names, change);
     let kind = crd.kind();
     let message = format!(
-        "the definition is {done}, and every {kind} object of a cluster would be deleted with it: files do not tell \
-         whether there is one"
+        "the definition is {done}, and every {kind} object of a cluster would be deleted with it: files do not show whether there is one"
     );
     let mut finding = Finding::new(names.rule, check, Verdict::Unknown, change.object.clone(), message)
         .at(change.locate(&[]))

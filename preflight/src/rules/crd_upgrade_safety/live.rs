@@ -114,7 +114,7 @@ fn count(facts: &Facts, mode: Mode, finding: &mut Finding, state: &Value, (exami
     let decides = mode == Mode::Decide && finding.verdict == Verdict::Breaking;
     if examined == 0 && !of_server {
         if decides {
-            finding.message.push_str(" (there are no objects of the kind here to decide by)");
+            finding.message.push_str(" (there are no objects of the kind here to decide)");
         }
         return;
     }
@@ -131,6 +131,6 @@ fn count(facts: &Facts, mode: Mode, finding: &mut Finding, state: &Value, (exami
     if decides && affected == 0 && all_judged {
         finding.verdict = Verdict::Change;
         finding.severity = Severity::Warning;
-        finding.message.push_str(" (no object that is there now is affected)");
+        finding.message.push_str(" (no live object is affected)");
     }
 }

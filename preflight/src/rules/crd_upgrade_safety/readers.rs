@@ -39,14 +39,14 @@ pub(super) fn surprised(subject: &Subject<'_>, changes: &[DefinitionChange]) -> 
 }
 
 fn surprise(subject: &Subject<'_>, forward: &DefinitionChange, back: contain::Proof) -> Finding {
-    let message = format!("{forward}; clients may meet what could not be there before");
+    let message = format!("{forward}; clients may see values that were impossible before");
     let mut finding = placed(subject, forward, "reader", Verdict::Breaking, message);
     finding.effect = Some("unreadable".to_owned());
     finding.blocks = Some("read".to_owned());
     if let contain::Proof::Breaking { witness, .. } = back {
         finding.witness = Some(Arc::new(witness));
     }
-    finding.remedy("make sure that every client takes the new values, or use profile `data`")
+    finding.remedy("make sure that every client accepts the new values, or use profile `data`")
 }
 
 /// One line a version.

@@ -111,8 +111,9 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
     lost.dedup();
     let fate = fate(change);
     if lost.is_empty() && judge.facts.cluster.side == ClusterSide::Directory {
-        let message =
-            format!("the namespace is {fate}, and all that a cluster has in it: files do not tell what that is");
+        let message = format!(
+            "the namespace is {fate}, with everything that a cluster has in it: files do not show what that is"
+        );
         let finding = finding(change, CHECK, Verdict::Unknown, message);
         return judge.lose(Lost::Others, finding.remedy(judge.ways_out(change, CHECK)));
     }

@@ -34,9 +34,16 @@ pub(super) fn check(judge: &mut Judge<'_>) {
     let message = format!("{count} of the app's {live} objects are deleted, which is more than {percent} %");
     let mut finding = Finding::new(NAME, CHECK, Verdict::Breaking, app, message)
         .values(Some(live.into()), Some((live - count).into()))
-        .bound_to(&deleted.iter().map(|change| change.object.key().to_string()).collect::<BTreeSet<_>>().into_iter().collect())
+        .bound_to(
+            &deleted
+                .iter()
+                .map(|change| change.object.key().to_string())
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
+        )
         .remedy(format!(
-            "look whether the input is complete; --patch deletes nothing; where it is wanted, waive this finding or set \
+            "check that the input is complete; --patch deletes nothing; if it is intended, waive this finding or set \
              `deletedShare: {{percent: …, atLeast: …}}` or `checks: {{{CHECK}: warn}}`"
         ));
     finding.live_objects = Some(LiveObjects {

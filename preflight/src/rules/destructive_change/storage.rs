@@ -41,7 +41,7 @@ fn claim(judge: &mut Judge<'_>, change: &Change, live: &Value) {
     let name = live.text("/spec/volumeName");
     let answer = need(change).map(|need| judge.facts.answer(&need));
     let unknown = match answer {
-        None if on_directory => "a folder does not say whether it holds data".to_owned(),
+        None if on_directory => "a folder does not show whether it holds data".to_owned(),
         None => {
             let message = format!("the claim is {fate}; no volume is bound to it");
             return judge.note(finding(change, CLAIM, Verdict::Change, message));
@@ -51,8 +51,10 @@ fn claim(judge: &mut Judge<'_>, change: &Change, live: &Value) {
             let message = format!("the claim is {fate}; its volume {name} is gone already");
             return judge.note(finding(change, CLAIM, Verdict::Change, message));
         }
-        Some(Answer::Unable { reason }) => format!("whether its volume {name} goes with it is not known: {reason}"),
-        Some(_) => format!("whether its volume {name} goes with it is not known"),
+        Some(Answer::Unable { reason }) => {
+            format!("it is not known whether its volume {name} is deleted with it: {reason}")
+        }
+        Some(_) => format!("it is not known whether its volume {name} is deleted with it"),
     };
     let finding = finding(change, CLAIM, Verdict::Unknown, format!("the claim is {fate}; {unknown}"));
     judge.lose(Lost::Own, finding.remedy(judge.ways_out(change, CLAIM)));

@@ -284,9 +284,9 @@ fn a_claim_loses_its_data_by_the_reclaim_policy_of_its_volume() {
     Passed
     persistentVolumeClaimDeleted Info PersistentVolumeClaim shop/data: the claim is deleted; no volume is bound to it
     Refused
-    persistentVolumeClaimDeleted Error PersistentVolumeClaim shop/data: the claim is deleted; whether its volume pv-1 goes with it is not known: forbidden
+    persistentVolumeClaimDeleted Error PersistentVolumeClaim shop/data: the claim is deleted; it is not known whether its volume pv-1 is deleted with it: forbidden
     Refused
-    persistentVolumeClaimDeleted Error PersistentVolumeClaim shop/data: the claim is deleted; a folder does not say whether it holds data
+    persistentVolumeClaimDeleted Error PersistentVolumeClaim shop/data: the claim is deleted; a folder does not show whether it holds data
     ");
     assert_eq!(run(vec![orphan(claim("pv-1"))], &Cluster::with(&[volume("Delete")])), "Passed\n");
     assert!(run(vec![replace(claim("pv-1"))], &Cluster::with(&[volume("Delete")])).starts_with("Refused"));
@@ -391,13 +391,13 @@ fn a_replaced_stateful_set_stops_all_pods_and_says_what_becomes_of_its_claims() 
     }
     insta::assert_snapshot!(table, @"
     Refused
-    statefulSetReplaced Error StatefulSet shop/db: the StatefulSet is deleted and created anew: its 3 Pods stop all at once; the claims of its templates are used again
+    statefulSetReplaced Error StatefulSet shop/db: the StatefulSet is deleted and created anew: its 3 Pods stop at the same time; the claims of its templates are used again
     Refused
-    statefulSetReplaced Error StatefulSet shop/db: the StatefulSet is deleted and created anew: its 3 Pods stop all at once; nobody uses the claims of template log any more; the claims of template wal are new and empty
+    statefulSetReplaced Error StatefulSet shop/db: the StatefulSet is deleted and created anew: its 3 Pods stop at the same time; the claims of template log are no longer used; the claims of template wal are new and empty
     Refused
-    statefulSetReplaced Error StatefulSet shop/db: the StatefulSet is deleted and created anew: its 3 Pods stop all at once; the claims of template data are new and empty
+    statefulSetReplaced Error StatefulSet shop/db: the StatefulSet is deleted and created anew: its 3 Pods stop at the same time; the claims of template data are new and empty
     Refused
-    statefulSetReplaced Error StatefulSet shop/db: the StatefulSet is deleted and created anew: its 3 Pods stop all at once
+    statefulSetReplaced Error StatefulSet shop/db: the StatefulSet is deleted and created anew: its 3 Pods stop at the same time
     ");
 }
 

@@ -37,8 +37,7 @@ fn replicas_reset(judge: &mut Judge<'_>, change: &Change, live: &Value) {
         .path("spec.replicas")
         .values(Some(before.into()), Some(after.into()))
         .remedy(format!(
-            "set `replicas: {before}`, or the number that is wanted, in the manifest; where the reset is wanted, waive this \
-             finding or set `checks: {{{REPLICAS}: warn}}`"
+            "set `replicas: {before}`, or the intended number, in the manifest; if the reset is intended, waive this finding or set `checks: {{{REPLICAS}: warn}}`"
         ));
     judge.lose(Lost::Own, finding);
 }
@@ -63,8 +62,8 @@ fn is_workload(change: &Change) -> bool {
 fn replaced(judge: &mut Judge<'_>, change: &Change, live: &Value) {
     let pods = match replicas(live) {
         Some(1) => "its Pod stops".to_owned(),
-        Some(count) => format!("its {count} Pods stop all at once"),
-        None => "its Pods stop all at once".to_owned(),
+        Some(count) => format!("its {count} Pods stop at the same time"),
+        None => "its Pods stop at the same time".to_owned(),
     };
     let before = templates(live);
     let after = change.desired.as_deref().map(templates).unwrap_or_default();
@@ -73,7 +72,7 @@ fn replaced(judge: &mut Judge<'_>, change: &Change, live: &Value) {
     let claims = match (before.is_empty(), left.is_empty()) {
         (true, _) => String::new(),
         (false, true) => "; the claims of its templates are used again".to_owned(),
-        (false, false) => format!("; nobody uses the claims of template {} any more", left.join(", ")),
+        (false, false) => format!("; the claims of template {} are no longer used", left.join(", ")),
     };
     let empty = match new.as_slice() {
         [] => String::new(),
@@ -81,8 +80,8 @@ fn replaced(judge: &mut Judge<'_>, change: &Change, live: &Value) {
     };
     let message = format!("the StatefulSet is deleted and created anew: {pods}{claims}{empty}");
     let finding = finding(change, REPLACED, Verdict::Breaking, message).remedy(format!(
-        "to keep the Pods running meanwhile, delete it with `kubectl delete statefulset {} -n {} --cascade=orphan` and apply \
-         again; where the replacement is wanted, waive this finding or set `checks: {{{REPLACED}: warn}}`",
+        "to keep the Pods running, delete it with `kubectl delete statefulset {} -n {} --cascade=orphan` and apply \
+         again; if the replacement is intended, waive this finding or set `checks: {{{REPLACED}: warn}}`",
         change.object.name, change.object.namespace
     ));
     judge.lose(Lost::Own, finding);

@@ -85,7 +85,7 @@ fn a_conflict_refuses_and_says_whose_the_field_is_since_when_and_what_would_sett
       "old": "theirs",
       "new": "ours",
       "message": "spec.replicas is taken over from kubectl-edit (Update, last wrote 2026-11-21T12:00:00Z)",
-      "remedy": "take the other value into the manifest, or leave the field out of it; to overwrite it, add to the `rules` of FieldConflicts: {\"managers\": [\"kubectl-edit\"], \"kinds\": [\"Deployment\"], \"paths\": [\"spec.replicas\"], \"action\": \"allow\"}",
+      "remedy": "copy the other value into the manifest, or leave the field out; to overwrite it, add to the `rules` of FieldConflicts: {\"managers\": [\"kubectl-edit\"], \"kinds\": [\"Deployment\"], \"paths\": [\"spec.replicas\"], \"action\": \"allow\"}",
       "fingerprint": "444a55b082efbcd79cb702e131d0acb2"
     }
     "#);

@@ -45,7 +45,7 @@ fn role(change: &Change, after: &Value, questions: &mut Questions<'_>) -> Option
     }
     let mut lacks = Lacks::default();
     if aggregates && questions.ask(&Access::everything()) == Reply::No {
-        lacks.reason = Some("an aggregationRule takes every permission there is".to_owned());
+        lacks.reason = Some("an aggregationRule needs all permissions".to_owned());
     } else {
         lacks.look(after, &object.namespace, questions);
     }
@@ -86,7 +86,7 @@ fn binding(change: &Change, after: &Value, changes: &ChangeSet, questions: &mut 
     }
     let title = format!("{kind} \"{name}\"");
     let Some(role) = role else {
-        let reason = Some(format!("it takes \"bind\" on {title}, which does not exist"));
+        let reason = Some(format!("it needs \"bind\" on {title}, which does not exist"));
         return finding(change, "bind", "roleRef", &title, &Lacks { reason, ..Lacks::default() });
     };
     let mut lacks = Lacks::default();

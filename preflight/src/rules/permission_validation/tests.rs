@@ -329,9 +329,9 @@ fn an_aggregation_rule_takes_full_authority() {
     let mut manifest = cluster_role("r", json!([]));
     manifest["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
     let cluster = Cluster::granting(&[("", "create,patch rbac.authorization.k8s.io clusterroles")]);
-    insta::assert_snapshot!(run(vec![change(Operation::Create, "clusterroles", manifest.clone())], &cluster), @r#"escalate Breaking ClusterRole r: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=ClusterRole: an aggregationRule takes every permission there is"#);
+    insta::assert_snapshot!(run(vec![change(Operation::Create, "clusterroles", manifest.clone())], &cluster), @r#"escalate Breaking ClusterRole r: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=ClusterRole: an aggregationRule needs all permissions"#);
     // The API server asks for it on every write, also when the rule stays as it is.
-    insta::assert_snapshot!(run(vec![change(Operation::Update, "clusterroles", manifest)], &cluster), @r#"escalate Breaking ClusterRole r: potential privilege escalation, not permitted to "update" rbac.authorization.k8s.io/v1, Kind=ClusterRole: an aggregationRule takes every permission there is"#);
+    insta::assert_snapshot!(run(vec![change(Operation::Update, "clusterroles", manifest)], &cluster), @r#"escalate Breaking ClusterRole r: potential privilege escalation, not permitted to "update" rbac.authorization.k8s.io/v1, Kind=ClusterRole: an aggregationRule needs all permissions"#);
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn a_binding_takes_bind_or_what_its_role_grants() {
     assert_eq!(run(bind(), &with(&[("shop", "get,list core secrets")], view())), "Passed");
     insta::assert_snapshot!(run(bind(), &with(&[], view())), @r#"bind Breaking RoleBinding shop/b: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=RoleBinding: ClusterRole "view" grants "get" secrets, "list" secrets, and this user does not hold that"#);
     insta::assert_snapshot!(run(bind(), &with(&[("shop", "bind rbac.authorization.k8s.io clusterroles edit")], view())), @r#"bind Breaking RoleBinding shop/b: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=RoleBinding: ClusterRole "view" grants "get" secrets, "list" secrets, and this user does not hold that"#);
-    insta::assert_snapshot!(run(bind(), &with(&[], vec![])), @r#"bind Breaking RoleBinding shop/b: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=RoleBinding: it takes "bind" on ClusterRole "view", which does not exist"#);
+    insta::assert_snapshot!(run(bind(), &with(&[], vec![])), @r#"bind Breaking RoleBinding shop/b: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=RoleBinding: it needs "bind" on ClusterRole "view", which does not exist"#);
     // A role of the change set is judged as it will be, not as it is.
     let set = vec![change(Operation::Create, "roles", role("r", secrets_reader())), binding("Role", "r")];
     insta::assert_snapshot!(run(set.clone(), &with(&[("shop", "escalate rbac.authorization.k8s.io roles")], vec![])), @r#"bind Breaking RoleBinding shop/b: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=RoleBinding: Role "r" grants "get" secrets, "list" secrets, and this user does not hold that"#);

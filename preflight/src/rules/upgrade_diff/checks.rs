@@ -6,7 +6,7 @@ use crate::operator::difference::ChangeType;
 pub(super) const CHECKS: &[(&str, &str)] = &[
     ("ComponentAdded", "a component is new"),
     ("ComponentRemoved", "a component is gone"),
-    ("ComponentRenamed", "a component has another name, and is recognised by its likeness"),
+    ("ComponentRenamed", "a component has another name, and is recognised by its similarity"),
     ("PossibleRename", "a component may be another one under a new name"),
     ("PossibleSplit", "a component may have become several"),
     ("PossibleMerge", "several components may have become one"),
@@ -17,19 +17,19 @@ pub(super) const CHECKS: &[(&str, &str)] = &[
     ("ResourceMoved", "a resource moves to another namespace"),
     ("ApiVersionChanged", "a resource is written in another API version"),
     ("LabelChanged", "a label of a resource is added, removed or changed"),
-    ("SelectorChanged", "the Pod selector of a workload changes, which no API server lets through"),
+    ("SelectorChanged", "the Pod selector of a workload changes, which no API server allows"),
     ("SpecChanged", "a field that matters for running changes: replicas, ports, strategy, arguments, volumes"),
     ("ImageChanged", "a container has another image"),
     ("PermissionsNarrowed", "a role loses a permission, or an account its role"),
     ("PermissionsWidened", "a role gets a permission, or an account a role"),
     ("WebhookAdded", "an admission or conversion webhook is new"),
-    ("WebhookRemoved", "a webhook is gone: what it checked, set or converted, nobody does"),
+    ("WebhookRemoved", "a webhook is removed: nobody checks, sets or converts what it did"),
     ("WebhookModified", "a webhook changes its type, path, failure policy, timeout, rules or selectors"),
     ("WebhookDeadlock", "a webhook that fails closed is served from a namespace that is being removed"),
     ("FinalizerAdded", "an operator puts a new finalizer on objects"),
-    ("FinalizerRemoved", "nobody takes away a finalizer that objects still have"),
+    ("FinalizerRemoved", "nobody removes a finalizer that objects still have"),
     ("DependencyAdded", "a component needs another one that it did not need"),
-    ("DependencyRemoved", "a component does without another one"),
+    ("DependencyRemoved", "a component no longer needs another one"),
     ("RecoveryChanged", "the time to recover changes"),
     ("CRDAdded", "a definition is new"),
     ("CRDRemoved", "a definition is gone"),
@@ -49,22 +49,22 @@ pub(super) const CHECKS: &[(&str, &str)] = &[
     ("FieldAdded", "a field is new"),
     ("FieldRenamed", "a field may be another one under a new name"),
     ("TypeChanged", "a field has another type"),
-    ("RequiredAdded", "a field must be given now"),
-    ("RequiredRemoved", "a field may be left out now"),
-    ("EnumRestrictionAdded", "a field takes listed values only, and took any"),
-    ("EnumRestrictionRemoved", "a field takes any value, and took listed ones only"),
+    ("RequiredAdded", "a field is now required"),
+    ("RequiredRemoved", "a field is now optional"),
+    ("EnumRestrictionAdded", "a field now accepts only listed values"),
+    ("EnumRestrictionRemoved", "a field now accepts any value"),
     ("EnumValueRemoved", "a value is no longer allowed"),
     ("EnumValueAdded", "a value is allowed now"),
     ("DefaultChanged", "a default is added, removed or changed"),
     ("ConstraintChanged", "any other keyword of a schema changes"),
-    ("NotObservable", "one side cannot show a fact, so that nobody knows whether it changed"),
+    ("NotObservable", "one side does not show a fact, so it is not known whether it changed"),
 ];
 
 /// What to do about a change; empty where there is nothing to do but know it.
 pub(super) fn remedy(change_type: ChangeType) -> &'static str {
     match change_type {
         ChangeType::ComponentRenamed | ChangeType::ResourceRenamed => {
-            "see to it that the old one is gone before the new one starts to act, or keep the name"
+            "make sure that the old one is gone before the new one starts to act, or keep the name"
         }
         ChangeType::NamespaceChanged | ChangeType::ResourceMoved => {
             "move data and permissions along, and keep the old namespace until nothing is served from it"
@@ -73,12 +73,12 @@ pub(super) fn remedy(change_type: ChangeType) -> &'static str {
             "keep the selector, or give the workload a new name and remove the old one afterwards"
         }
         ChangeType::PermissionsNarrowed => "make sure that no running version needs the permission during the rollout",
-        ChangeType::WebhookRemoved => "keep it until no object and no client counts on it",
-        ChangeType::WebhookModified => "roll the backend out first, and the configuration when it answers",
+        ChangeType::WebhookRemoved => "keep it until no object and no client depends on it",
+        ChangeType::WebhookModified => "roll out the backend first, and the configuration once it answers",
         ChangeType::WebhookDeadlock => "remove the webhook configuration first, in a release of its own",
-        ChangeType::FinalizerRemoved => "clear the finalizer from the objects that have it before its operator goes",
-        ChangeType::DependencyAdded => "order them with change groups, and test the one without the other",
-        ChangeType::DependencyRemoved => "make sure that nothing else counts on the order of the two",
+        ChangeType::FinalizerRemoved => "remove the finalizer from all objects before its operator is removed",
+        ChangeType::DependencyAdded => "order them with change groups, and test each without the other",
+        ChangeType::DependencyRemoved => "make sure that nothing else depends on their order",
         ChangeType::CrdRemoved | ChangeType::CrdScopeChanged => {
             "serve a new kind beside the old one and move the objects first"
         }

@@ -334,10 +334,10 @@ fn validate_metadata(findings: &mut Findings, path: &[PathSegment], metadata: &V
     let entries = |key: &str| metadata.get(key).and_then(Value::as_object).into_iter().flatten();
     for (key, value) in entries("labels") {
         if !is_qualified_name(key) {
-            error("labels", format!("{key:?} is no key of a label"));
+            error("labels", format!("{key:?} is not a valid label key"));
         }
         if !value.as_str().is_some_and(is_label_value) {
-            error("labels", format!("{value} is no value of a label"));
+            error("labels", format!("{value} is not a valid label value"));
         }
     }
     let mut size = 0;

@@ -144,7 +144,7 @@ fn an_instance_that_is_not_known_has_to_be_named() {
 fn what_no_field_of_an_object_can_show_is_for_people() {
     let old = json!({"storage": {"type": "boolean"}});
     for (change, reason) in [
-        (definition_change(ChangeType::CrdRemoved, "", ""), "it changed: see before the upgrade which objects"),
+        (definition_change(ChangeType::CrdRemoved, "", ""), "it changed: check before the upgrade which objects"),
         (definition_change(ChangeType::FieldRemoved, "status.x", "v1"), "it changed: the operator writes status"),
         (
             definition_change(ChangeType::FieldRemoved, "spec.storage", "v0"),

@@ -32,7 +32,7 @@ fn a_new_webhook_fails_closed() {
         ),
         (
             webhook("baskets.shop.io", "conversion", None),
-            "review baskets.shop.io: a webhook that converts has no failure policy to change: see that objects of every version are served while its backend is down",
+            "review baskets.shop.io: a webhook that converts has no failure policy to change: check that objects of every version are served while its backend is down",
         ),
         (
             webhook("v.web.io", "validating", Some("cert-manager-webhook")),

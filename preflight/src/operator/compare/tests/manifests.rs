@@ -57,7 +57,7 @@ fn who_is_bound_no_more_loses_rights() {
     assert_eq!(
         told(std::slice::from_ref(&both), &[binding("other", json!([subject("a"), group]))]),
         [
-            "breaking SpecChanged RoleBinding/web roleRef: binds Role other instead of Role web, which cannot be: the API server refuses the update, it must be deleted and made anew"
+            "breaking SpecChanged RoleBinding/web roleRef: binds Role other instead of Role web, which cannot be: the API server refuses the update, it must be deleted and created again"
         ]
     );
     // An account that is gone needs no rights.
@@ -74,7 +74,7 @@ fn a_role_that_grants_more_is_told_too() {
     };
     assert_eq!(
         told(&[role(&["get"])], &[role(&["get", "delete"])]),
-        ["info PermissionsWidened Role/web rules: permissions that the old release did not have: delete pods"]
+        ["info PermissionsWidened Role/web rules: permissions added: delete pods"]
     );
 }
 
@@ -149,7 +149,7 @@ fn what_nobody_can_change_is_breaking() {
         [object("apps/v1", "StatefulSet", json!({"spec": spec}))]
     };
     let before = set("web", Value::Null, "1Gi");
-    let refused = "which cannot be: the API server refuses the update, it must be deleted and made anew";
+    let refused = "which cannot be: the API server refuses the update, it must be deleted and created again";
     for (after, change) in [
         (set("other", Value::Null, "1Gi"), "spec.serviceName: changed from web to other"),
         (set("web", json!("Parallel"), "1Gi"), "spec.podManagementPolicy: changed from OrderedReady to Parallel"),
@@ -201,7 +201,7 @@ fn a_job_is_not_changed_while_it_is_there() {
         [object("batch/v1", "Job", json!({"spec": spec}))]
     };
     let image = "info ImageChanged Job/web spec.template.spec.containers.main.image: changed from a:1 to a:2";
-    let refused = "warning SpecChanged Job/web spec.template: the pod template of a Job cannot be changed: as long as the old one is there, the update is refused";
+    let refused = "warning SpecChanged Job/web spec.template: the pod template of a Job cannot be changed: while the old Job exists, the update is rejected";
     assert_eq!(told(&job("a:1", json!({})), &job("a:2", json!({}))), [refused, image]);
     let gone = json!({"ttlSecondsAfterFinished": 0});
     assert_eq!(told(&job("a:1", gone), &job("a:2", json!({}))), [image]);
@@ -253,7 +253,7 @@ fn a_definition_that_comes_or_goes_is_told_once() {
     let map = object("v1", "ConfigMap", json!({}));
     assert_eq!(
         told(&[map.clone(), definition.clone()], std::slice::from_ref(&map)),
-        ["breaking CRDRemoved carts.shop.example: the definition is gone, and all objects of kind Cart with it"]
+        ["breaking CRDRemoved carts.shop.example: the definition is removed, with all objects of kind Cart"]
     );
     assert_eq!(
         told(std::slice::from_ref(&map), &[map.clone(), definition.clone()]),

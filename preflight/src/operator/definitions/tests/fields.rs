@@ -151,7 +151,7 @@ fn values_of_an_enum_are_told_one_by_one() {
     expect(&field(json!(["a", "b"])), &field(json!(["b", "a", "a"])), &[], &[]);
     let details: Vec<String> =
         changes(&field(json!(["a"])), &field(json!(["b"]))).into_iter().map(|it| it.detail).collect();
-    assert_eq!(details, ["value \"a\" is no longer allowed", "value \"b\" is allowed too"]);
+    assert_eq!(details, ["value \"a\" is no longer allowed", "value \"b\" is now allowed"]);
 }
 
 /// The original walker has these two the wrong way round.

@@ -37,7 +37,7 @@ fn a_definition_that_goes_breaks_and_one_that_comes_informs() {
     let one = [definition(foos())];
     let told = compare(&one, &[], Options::default());
     assert_eq!(told.iter().map(line).collect::<Vec<_>>(), ["breaking CRDRemoved . breaking"]);
-    assert_eq!(told[0].detail, "the definition is gone, and all objects of kind Foo with it");
+    assert_eq!(told[0].detail, "the definition is removed, with all objects of kind Foo");
     let told = compare(&[], &one, Options::default());
     assert_eq!(told.iter().map(line).collect::<Vec<_>>(), ["info CRDAdded . safe"]);
     assert_eq!(compare(&one, &one, Options::default()), []);

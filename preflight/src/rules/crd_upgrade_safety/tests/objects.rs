@@ -33,7 +33,7 @@ fn the_objects_that_are_there_are_counted_and_named() {
     insta::assert_snapshot!(judge("off", objects()), @"Refused None 10");
     // That none is affected now decides only where it is asked to.
     insta::assert_snapshot!(judge("report", Ok(sized(&[3]))), @r#"Refused Some((0, 1, "")) 10"#);
-    insta::assert_snapshot!(judge("decide", Ok(sized(&[3]))), @r#"Warned Some((0, 1, "")) 10 (no object that is there now is affected)"#);
+    insta::assert_snapshot!(judge("decide", Ok(sized(&[3]))), @r#"Warned Some((0, 1, "")) 10 (no live object is affected)"#);
     insta::assert_snapshot!(judge("decide", Err("forbidden")), @"Refused None forbidden)");
 }
 
@@ -109,9 +109,9 @@ fn the_objects_of_a_folder_decide_where_there_are_any() {
         let report = run_on(ClusterSide::Directory, vec![change], &config, Ok(objects));
         format!("{:?} {}", report.outcome, lines(&report))
     };
-    insta::assert_snapshot!(judge(sized(&[3])), @r#"Warned maximum Change Warning: version "v1", field "^.spec.size": maximum constraint added when one did not exist previously: 10 (no object that is there now is affected)"#);
+    insta::assert_snapshot!(judge(sized(&[3])), @r#"Warned maximum Change Warning: version "v1", field "^.spec.size": maximum constraint added when one did not exist previously: 10 (no live object is affected)"#);
     insta::assert_snapshot!(judge(sized(&[3, 11])), @r#"Refused maximum Breaking Error: version "v1", field "^.spec.size": maximum constraint added when one did not exist previously: 10"#);
-    insta::assert_snapshot!(judge(vec![]), @r#"Refused maximum Breaking Error: version "v1", field "^.spec.size": maximum constraint added when one did not exist previously: 10 (there are no objects of the kind here to decide by)"#);
+    insta::assert_snapshot!(judge(vec![]), @r#"Refused maximum Breaking Error: version "v1", field "^.spec.size": maximum constraint added when one did not exist previously: 10 (there are no objects of the kind here to decide)"#);
 }
 
 #[test]
