@@ -27,7 +27,7 @@ pub fn structural_changes<'u>(upgrade: &'u Upgrade<'_>) -> Vec<StructuralChange<
     let grounds =
         wholes.iter().cloned().chain(shared(compare::proofs(upgrade))).filter(|change| is_worth_telling(change));
     let grounds: Vec<_> = grounds.chain(shared(of_rules)).collect();
-    let whats = wholes.into_iter().map(What::Whole).chain(of_nodes.into_iter().map(What::Node)).collect();
+    let whats = wholes.into_iter().map(What::Whole).chain(of_nodes.into_iter().map(Box::new).map(What::Node)).collect();
     let refused = |change: Arc<_>| StructuralChange { what: What::Whole(Arc::clone(&change)), grounds: vec![change] };
     attributed(whats, &grounds).into_iter().chain(shared(of_others).map(refused)).collect()
 }
@@ -38,7 +38,7 @@ const BETWEEN: &str = "crossVersionLoss";
 /// What is safe of a schema is not said.
 fn is_worth_telling(change: &DefinitionChange) -> bool {
     let is_of_a_node = matches!(change.place, Place::Schema(_)) && change.keyword != BETWEEN;
-    !change.is_moot && !(is_of_a_node && matches!(change.proof, Proof::Safe(_)))
+    !(change.is_moot || is_of_a_node && matches!(change.proof, Proof::Safe(_)))
 }
 
 /// Gives every change what is about it.

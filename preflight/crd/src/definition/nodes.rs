@@ -172,6 +172,9 @@ impl<'u> Walk<'u> {
 
     /// A field that is gone, or has come.
     fn field(&mut self, step: SchemaStep, nodes: [Option<Node<'u>>; 2]) {
+        if nodes.iter().all(Option::is_none) {
+            return;
+        }
         let [old, new] = nodes.map(|node| node.map(|node| node.schema.type_name().into()));
         let changed = Changed { kind: Kind::Field, keyword: "", old, new, claims: &[Claim::Within] };
         self.at(step, |walk| walk.push(nodes, changed));
@@ -188,9 +191,7 @@ impl<'u> Walk<'u> {
                 }
             }
             (Some(Schema(_) | Anything), None) | (None, Some(Schema(_) | Anything)) => {
-                if values.iter().any(Option::is_some) {
-                    self.field(SchemaStep::Additional, values);
-                }
+                self.field(SchemaStep::Additional, values);
             }
             (before, after) if before != after => self.push([Some(old), Some(new)], keywords::additional(old, new)),
             _ => {}

@@ -24,7 +24,7 @@ pub enum What<'u> {
     /// Of the definition, or of a version, as a whole; or that no API server takes the definition.
     Whole(Arc<DefinitionChange>),
     /// Of a node of the schema of a version.
-    Node(NodeChange<'u>),
+    Node(Box<NodeChange<'u>>),
 }
 
 /// Something that is not as it was at a node.
