@@ -1,21 +1,21 @@
 //! Rule DestructiveChange: what a change set takes away that no later apply brings back: stored data, what others keep in
 //! a namespace, the size that a workload has been given, and a large part of the app at once.
 
+mod loss;
 mod namespace;
 mod share;
 mod storage;
 mod workload;
 
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::crd_upgrade_safety::{self, deletion};
-use super::levels::{Level, Levels};
-use crate::facts::{Change, ChangeSet, Facts, Need, Needs, Operation};
-use crate::finding::{Finding, Severity, Verdict};
-use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
+use self::loss::{Judge, Lost, NAME, OwnSettings};
 
-const NAME: &str = "DestructiveChange";
+use super::crd_upgrade_safety::{self, deletion};
+use super::levels::Level;
+use crate::facts::{Change, ChangeSet, Facts, Need, Needs};
+use crate::finding::Verdict;
+use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 
 const DEFINITIONS: deletion::Names = deletion::Names { rule: NAME, deletion: "crdDeleted", replacement: "crdDeleted" };
 
@@ -97,22 +97,6 @@ static META: RuleMeta = RuleMeta {
     on_directory: true,
 };
 
-/// Its settings.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct OwnSettings {
-    checks: Levels,
-    deleted_share: Share,
-}
-
-/// From where on the check of that name speaks.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Share {
-    percent: u64,
-    at_least: u64,
-}
-
 impl Rule for DestructiveChange {
     fn meta(&self) -> &'static RuleMeta {
         &META
@@ -152,81 +136,6 @@ impl Rule for DestructiveChange {
             _ => deletion::fold(state, page),
         }
     }
-}
-
-/// A judgement under way.
-struct Judge<'a> {
-    facts: &'a Facts,
-    settings: &'a OwnSettings,
-    judgement: Judgement,
-}
-
-/// Whose wish a loss would be against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lost {
-    /// It is the app's own: who deletes the app by its name wants it gone.
-    Own,
-    /// It is not the app's, or nobody has named it.
-    Others,
-}
-
-impl Judge<'_> {
-    fn is_off(&self, check: &str) -> bool {
-        self.settings.checks.of(check) == Level::Off
-    }
-
-    /// Reports a loss, as far as the check's setting and the user's wish make one of it.
-    fn lose(&mut self, lost: Lost, mut finding: Finding) {
-        let is_wanted = lost == Lost::Own && self.facts.changes.deletes_app;
-        match self.settings.checks.of(&finding.check) {
-            Level::Off => return,
-            Level::Warn => finding = warning(finding),
-            Level::Error if is_wanted => finding = warning(finding),
-            Level::Error => {}
-        }
-        self.judgement.findings.push(finding);
-    }
-
-    /// Reports what is worth knowing, and is no loss.
-    fn note(&mut self, finding: Finding) {
-        if !self.is_off(&finding.check) {
-            self.judgement.findings.push(finding);
-        }
-    }
-
-    /// The ways out of a deletion.
-    fn ways_out(&self, change: &Change, check: &str) -> String {
-        let keep = match change.operation {
-            Operation::Replace => "change it in place, or create it under another name and move the data",
-            _ if self.facts.changes.deletes_app => {
-                "annotate it with kapp.k14s.io/delete-strategy: orphanto keep it when the app is deleted"
-            }
-            _ => {
-                "keep it in the input; to take it out of the app and leave it where it is, annotate the live object with \
-                 kapp.k14s.io/delete-strategy: orphan"
-            }
-        };
-        format!("{keep}; if the loss is intended, waive this finding or set `checks: {{{check}: warn}}`")
-    }
-}
-
-fn warning(mut finding: Finding) -> Finding {
-    finding.verdict = Verdict::Change;
-    finding.severity = Severity::Warning;
-    finding
-}
-
-fn finding(change: &Change, check: &str, verdict: Verdict, message: String) -> Finding {
-    Finding::new(NAME, check, verdict, change.object.clone(), message).at(change.locate(&[]))
-}
-
-fn is_core(change: &Change, kind: &str) -> bool {
-    change.object.group.is_empty() && change.object.kind == kind
-}
-
-/// `deleted`, or `deleted and created anew`.
-fn fate(change: &Change) -> &'static str {
-    if change.operation == Operation::Replace { "deleted and created anew" } else { "deleted" }
 }
 
 /// Whether a definition is this rule's to judge: CRDUpgradeSafety proves the same and says more.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Judge, Lost, fate, finding, is_core};
+use super::loss::{Judge, Lost, fate, finding, is_core};
 use crate::bookkeeping;
 use crate::facts::{Change, ClusterSide, Folded, Need};
 use crate::finding::{LiveObjects, Verdict};
@@ -75,7 +75,7 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
         return;
     }
     let Some(need) = need(change) else { return };
-    let (state, examined) = match judge.facts.folded(super::NAME, &need) {
+    let (state, examined) = match judge.facts.folded(super::loss::NAME, &need) {
         Some(Folded::State { state, examined, .. }) => (state, examined),
         Some(Folded::Unable(reason)) => {
             judge.judgement.unable.push(format!("{}: what is in it could not be listed: {reason}", change.object));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Judge, Lost, NAME, Share};
+use super::loss::{Judge, Lost, NAME, Share};
 use crate::facts::{Change, Operation};
 use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectRef;

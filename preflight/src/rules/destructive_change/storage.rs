@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Judge, Lost, fate, finding, is_core};
+use super::loss::{Judge, Lost, fate, finding, is_core};
 use crate::facts::{Answer, Change, ClusterSide, Need};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::object::{ObjectExt, ObjectRef};

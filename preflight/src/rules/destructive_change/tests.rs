@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::facts::Operation;
 use crate::facts::{Answer, ClusterFacts, ClusterSide, Verification};
+use crate::finding::{Finding, Severity};
 use crate::judge::{Outcome, RunReport};
 use crate::object::ObjectRef;
 use crate::policy::select;

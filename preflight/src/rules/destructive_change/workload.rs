@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Judge, Lost, fate, finding};
+use super::loss::{Judge, Lost, fate, finding};
 use crate::facts::{Change, Operation};
 use crate::finding::Verdict;
 use crate::object::ObjectExt;
