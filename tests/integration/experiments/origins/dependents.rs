@@ -70,7 +70,7 @@ fn what_goes_along_with_an_object_and_does_not_come_back_keeps_it_from_being_del
         let is_made = outcome["changes"].as_array().is_some_and(|changes| !changes.is_empty());
         assert_eq!(is_made, lost.is_none(), "{name}: {said}");
         if let Some(lost) = lost {
-            assert!(said.contains(&format!("{lost}, which goes with it")), "{name}: {said}");
+            assert!(said.contains(&format!("{lost}, which is deleted with it")), "{name}: {said}");
         }
         api.get(&format!("/api/v1/namespaces/{}/configmaps/{name}", place.namespace)).ok();
     }
