@@ -60,7 +60,7 @@ fn what_the_server_makes_of_an_answer_is_in_every_report() {
         None => Verdict::Patch(json!([{"op": "remove", "path": format!("{FIELDS}/size")}])),
     };
     let _registered = boxes.webhook(two_faced);
-    let report = assert_told(&boxes, &boxes.whole(&["size", "colour"]), "something else");
+    let report = assert_told(&boxes, &boxes.whole(&["size", "colour"]), "something other");
     assert_eq!(report["outcome"], "refused");
     assert_eq!(rule(&report, "server")["outcome"], "failed", "{report:#}");
 }
