@@ -1,4 +1,4 @@
-//! Writes the plan in the order of its graph, waits until objects are ready or gone, and prunes.
+//! Writes the plan in the order of its change graph, waits until objects are ready or gone, and prunes.
 
 mod children;
 pub mod engine;

@@ -1,5 +1,5 @@
-//! What lies below what is waited for, kept from the watches: ReplicaSets and Pods by owner, endpoints of Services,
-//! and the events that say why something does not come about.
+//! What lies below the awaited objects, as the watches see it: ReplicaSets and Pods by owner, endpoints of Services,
+//! and the events that explain what goes wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -10,13 +10,13 @@ use serde_json::Value;
 use super::readiness::Related;
 use crate::cluster::Kind;
 
-/// How many objects' events are kept. A namespace has events of others too.
+/// Most objects whose events are kept. A namespace also has events about unrelated objects.
 const MAX_EVENT_SUBJECTS: usize = 10_000;
 
-/// How many reasons are kept for one object; each by its latest event.
+/// Most reasons that are kept per object, each by its latest event.
 const MAX_EVENT_REASONS: usize = 32;
 
-/// Names the Service of an EndpointSlice.
+/// Label that names the Service of an EndpointSlice.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 static KINDS: LazyLock<[Arc<Kind>; 4]> = LazyLock::new(|| {
@@ -44,33 +44,33 @@ static KINDS: LazyLock<[Arc<Kind>; 4]> = LazyLock::new(|| {
 pub(super) struct Children {
     objects: BTreeMap<String, Arc<Value>>,
     by_owner: BTreeMap<String, BTreeSet<String>>,
-    /// By uid and reason.
+    /// Events by the uid of their object, then by reason.
     events: BTreeMap<String, BTreeMap<String, Arc<Value>>>,
 }
 
 impl Children {
-    /// The kinds that are watched for causes.
+    /// Kinds that are watched to explain a wait.
     pub(super) fn kinds() -> [Arc<Kind>; 2] {
         [Arc::clone(&KINDS[0]), Arc::clone(&KINDS[1])]
     }
 
-    /// Pods: who uses a claim.
+    /// The kind Pod, watched to see who uses a claim.
     pub(super) fn pod_kind() -> Arc<Kind> {
         Arc::clone(&KINDS[0])
     }
 
-    /// Events: why something does not come about.
+    /// The kind Event, watched to see why an object makes no progress.
     pub(super) fn event_kind() -> Arc<Kind> {
         Arc::clone(&KINDS[2])
     }
 
-    /// EndpointSlices: whether anybody answers for a Service.
+    /// The kind EndpointSlice, watched to see whether a Service has a ready endpoint.
     pub(super) fn endpoint_slice_kind() -> Arc<Kind> {
         Arc::clone(&KINDS[3])
     }
 
-    /// Notes a child or an event; anything else, and what is older than what is known, is passed over. Answers the
-    /// uids of the objects that it says something about.
+    /// Records a child or an event; ignores any other object and any state older than the known one. Returns the uids
+    /// of the objects that it concerns.
     pub(super) fn insert(&mut self, object: &Arc<Value>) -> Vec<String> {
         if is_event(object) {
             return self.insert_event(object);
@@ -104,7 +104,7 @@ impl Children {
         about
     }
 
-    /// The uids of the owners of a child, and of their owners.
+    /// Uids of a child's owners and of their owners.
     fn above(&self, uid: &str) -> Vec<String> {
         let of = |uid: &str| self.objects.get(uid).map(|child| owners(child)).unwrap_or_default();
         let mut above = of(uid);
@@ -113,7 +113,7 @@ impl Children {
         above
     }
 
-    /// Forgets a child. Answers the uids of the objects that it was below.
+    /// Removes a child. Returns the uids of the objects above it.
     pub(super) fn remove(&mut self, object: &Value) -> Vec<String> {
         let above = self.above(object.uid());
         self.objects.remove(object.uid());
@@ -125,7 +125,7 @@ impl Children {
         above
     }
 
-    /// Forgets the children of a kind that a whole list does not have. Answers the uids that they were below.
+    /// Removes the children of a kind that a complete list lacks. Returns the uids of the objects above them.
     pub(super) fn keep_listed(&mut self, kind: &Kind, namespace: &str, listed: &BTreeSet<&str>) -> Vec<String> {
         let missing: Vec<Arc<Value>> = self
             .objects
@@ -141,7 +141,7 @@ impl Children {
         missing.iter().flat_map(|child| self.remove(child)).collect()
     }
 
-    /// What is below an object.
+    /// Everything known below an object.
     pub(super) fn of(&self, owner: &Value) -> Below {
         let mut below = Below { events: self.events_of(owner), ..Below::default() };
         for child in self.owned_by(owner.uid()) {
@@ -158,14 +158,14 @@ impl Children {
         below
     }
 
-    /// All Pods of a claim's namespace that are known.
+    /// All known Pods in a claim's namespace.
     pub(super) fn around_claim(&self, claim: &Value) -> Below {
         let namespace = claim.namespace();
         let pods = self.objects.values().filter(|child| child.text("/kind") == "Pod" && child.namespace() == namespace);
         Below { pods: pods.cloned().collect(), events: self.events_of(claim), ..Below::default() }
     }
 
-    /// Whether an endpoint of a Service is ready.
+    /// Whether at least one endpoint of a Service is ready.
     pub(super) fn has_endpoint(&self, namespace: &str, service: &str) -> bool {
         let slices = self.objects.values().filter(|child| {
             child.text("/kind") == "EndpointSlice"
@@ -173,7 +173,7 @@ impl Children {
                 && child.label(SERVICE_LABEL) == Some(service)
         });
         let endpoints = slices.filter_map(|slice| slice.pointer("/endpoints")?.as_array()).flatten();
-        // Where nothing is said the API takes it for ready.
+        // The API treats an absent condition as ready.
         endpoints.into_iter().any(|endpoint| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false)))
     }
 
@@ -186,7 +186,7 @@ impl Children {
     }
 }
 
-/// What is below one object.
+/// Pods, ReplicaSets and events below one object.
 #[derive(Debug, Default)]
 pub(super) struct Below {
     pods: Vec<Arc<Value>>,
@@ -195,7 +195,7 @@ pub(super) struct Below {
 }
 
 impl Below {
-    /// As readiness takes it.
+    /// The same, borrowed for a readiness check.
     pub(super) fn related<'a>(&'a self, storage_classes: &'a [Arc<Value>]) -> Related<'a> {
         Related {
             pods: &self.pods,
@@ -207,7 +207,7 @@ impl Below {
     }
 }
 
-/// Whether a kind's Pods say why it is not ready.
+/// Whether the Pods of a kind explain why it is not ready.
 pub(super) fn has_children(object: &ObjectRef) -> bool {
     matches!(
         (object.group.as_str(), object.kind.as_str()),
@@ -237,8 +237,8 @@ fn owners(object: &Value) -> Vec<String> {
     owners.into_iter().flatten().map(|owner| owner.text("/uid").to_owned()).filter(|uid| !uid.is_empty()).collect()
 }
 
-/// Whether a state of an object is from before another one. resourceVersions of one kind can be compared where they
-/// are numbers; where they are not, nothing is known to be older.
+/// Whether a state of an object is older than another. resourceVersions of one kind are compared as numbers; without
+/// two numbers nothing counts as older.
 pub(super) fn is_older(object: &Value, than: &Value) -> bool {
     let number = |object: &Value| object.resource_version().parse::<u128>().ok();
     matches!((number(object), number(than)), (Some(object), Some(than)) if object < than)

@@ -1,5 +1,5 @@
-//! The scheduler: writes every object as soon as what it waits for is there, watches until it is ready,
-//! and stops in order when something fails, time is up, or the user says so.
+//! The scheduler: writes each object once its dependencies are done, watches it until it is ready, and stops in order
+//! on a failure, a timeout or a signal.
 
 mod progress;
 mod view;
@@ -32,36 +32,36 @@ use crate::plan::graph::Order;
 use crate::plan::{Plan, Planned};
 use crate::stop::Stop;
 
-/// How long requests that are under way may take after the user said stop.
+/// How long running requests may take after a signal.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// How long requests that are under way may take after time is up. A request by itself is repeated for longer.
+/// How long running requests may take after the run's time limit. A single request may be retried for longer.
 const LATE_GRACE: Duration = Duration::from_secs(10);
 
-/// What the user decided about applying.
+/// User settings for applying a plan.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Wait until objects are ready or gone.
     pub wait: bool,
-    /// How long one object's write may be tried.
+    /// Time limit for retrying one object's write.
     pub apply_timeout: Duration,
-    /// How long the run may wait in all.
+    /// Time limit for the whole run.
     pub wait_timeout: Duration,
-    /// How long one object may take; zero: as long as the run.
+    /// Time limit for one object; zero: the run's limit.
     pub wait_resource_timeout: Duration,
-    /// How long an object's Pods may fail, in a way that may heal, without anything moving; zero: as long as it waits.
+    /// How long an object's Pods may fail recoverably without progress; zero: until the wait ends.
     pub wait_failure_timeout: Duration,
-    /// A failed write stops everything that has not started.
+    /// A failed write stops everything not yet started.
     pub exit_early_on_apply_error: bool,
-    /// A failed wait stops everything that has not started.
+    /// A failed wait stops everything not yet started.
     pub exit_early_on_wait_error: bool,
 }
 
-/// One object.
+/// Scheduling state of one object.
 #[derive(Debug)]
 struct ObjectState {
     progress: Progress,
-    /// Last known state of the object.
+    /// Last known state.
     object: Option<Arc<Value>>,
 }
 
@@ -81,18 +81,18 @@ impl ObjectState {
     }
 }
 
-/// Why nothing more is started.
+/// Why the run starts nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {
-    /// The user said so.
+    /// The user sent a signal.
     Signal,
-    /// Time is up.
+    /// The run's time limit has passed.
     Late,
     /// The lock was lost.
     LockLost,
-    /// The very first write found a changed object.
+    /// The first write found an object that has changed since planning.
     PlanAgain,
-    /// Something failed, and the rest is not to be tried then.
+    /// Something failed, and the options say to stop then.
     Failure,
 }
 
@@ -100,50 +100,50 @@ enum Cause {
 struct Writes {
     writer: Arc<Writer>,
     tasks: JoinSet<(usize, Result<Done, Failure>)>,
-    /// Tells those that wait for their next attempt to give up.
+    /// Makes writes that wait for their next attempt give up.
     give_up: watch::Sender<bool>,
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// Each object's progress, by index in the plan.
     pub progress: Vec<Progress>,
     /// Last known state of each object.
     pub objects: Vec<Option<Arc<Value>>>,
-    /// What was really done.
+    /// Number of changes actually made, by operation.
     pub done: Counts,
-    /// Objects that are not done, for people.
+    /// Objects that are not done, as report lines.
     pub unfinished: Vec<UnfinishedLine>,
-    /// Who stopped it.
+    /// The signal that stopped it, if any.
     pub stop: Stop,
-    /// Time was up before all was done.
+    /// The time limit passed before everything was done.
     pub late: bool,
     /// The lock was lost.
     pub lock_lost: bool,
-    /// The very first write found a changed object: plan again.
+    /// The first write found an object that has changed since planning: plan again.
     pub plan_again: bool,
-    /// What second looks have refused, and what has come to something else than was judged.
+    /// Objects whose second look refused the change, or that became something other than what was judged.
     pub refused: Vec<Refused>,
 }
 
-/// A run over a plan.
+/// Carries out one plan.
 pub struct Engine<'a> {
     plan: &'a Plan,
     config: &'a Config,
     options: &'a Options,
     events: Events,
-    /// Whether something on the other side makes objects ready, or takes its time to delete them.
+    /// Whether controllers make objects ready and finalizers may delay deletion: true for an API server.
     server: bool,
     nodes: Vec<ObjectState>,
     by_key: BTreeMap<ObjectKey, usize>,
-    /// Those that are waited for.
+    /// Indices of awaited objects by uid.
     by_uid: BTreeMap<String, usize>,
     order: Order<'a>,
     queue: VecDeque<usize>,
     writes: Writes,
     view: View,
-    /// Why nothing more is started; none while everything goes on.
+    /// Why the run starts nothing more; empty while it proceeds.
     stopped: BTreeSet<Cause>,
     done: Counts,
     refused: Vec<Refused>,
@@ -204,7 +204,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Runs until everything is done, failed or stopped.
+    /// Runs until every object is done, failed or stopped.
     pub async fn run(mut self, mut stop: watch::Receiver<Stop>) -> Outcome {
         let started = Instant::now();
         let deadline = started + self.options.wait_timeout;
@@ -229,7 +229,7 @@ impl<'a> Engine<'a> {
                 stop_deadline = Some(stop_deadline.map_or(end, |known: Instant| known.min(end)));
             }
             self.start_writes();
-            // Looked through only when nothing else is left to do: there are as many events as objects.
+            // Computed only when nothing else is left to do, since there may be as many events as objects.
             let waiting = || self.nodes.iter().any(|node| node.waiting().is_some());
             let is_idle = self.writes.tasks.is_empty() && self.queue.is_empty();
             if is_idle && (!self.stopped.is_empty() || !waiting()) {
@@ -243,7 +243,7 @@ impl<'a> Engine<'a> {
                 }
                 Some(seen) = self.view.seen.recv() => {
                     self.on_seen(seen);
-                    // A burst of events is one look at the world.
+                    // A burst of events leads to one assessment.
                     while let Ok(seen) = self.view.seen.try_recv() {
                         self.on_seen(seen);
                     }
@@ -258,12 +258,12 @@ impl<'a> Engine<'a> {
                 () = sleep_until(stop_deadline) => break,
             }
         }
-        // Nothing may still be on its way when the record is closed.
+        // No request may be in flight when the record is closed.
         self.writes.tasks.shutdown().await;
         self.finish(*stop.borrow())
     }
 
-    /// Starts nothing more, and repeats nothing.
+    /// Makes the run start and retry nothing more.
     fn stop(&mut self, cause: Cause) {
         self.stopped.insert(cause);
         self.writes.give_up.send_replace(true);
@@ -301,7 +301,7 @@ impl<'a> Engine<'a> {
     fn on_written(&mut self, node: usize, result: Result<Done, Failure>) {
         let planned = &self.plan.objects[node];
         let operation = planned.change.operation;
-        // What comes next is decided below; nothing looks at this one until then.
+        // The next state is decided below; nothing reads this one until then.
         let written = std::mem::replace(&mut self.nodes[node].progress, Progress::Pending);
         let Progress::Writing(Writing { started, heard }) = written else { return };
         let elapsed = started.elapsed();

@@ -1,5 +1,5 @@
-//! Whether an object is done: read from its own status and from what it owns, as plain values.
-//! No cluster and no clock: what was written when, and what lies below, is handed in.
+//! Whether an object is ready: read from its own status and from what it owns, as plain values. No cluster and no
+//! clock: times and related objects are passed in.
 
 mod ages;
 mod conditions;
@@ -31,8 +31,9 @@ pub use self::status::{State, Status};
 use self::troubles::GRACE;
 pub use self::troubles::Troubles;
 
-/// Where an object stands. The first that decides: kapp-controller's kinds, deletion, the wait rule, whether our write
-/// was observed, `Reconciling` and `Stalled`, the rule of its kind, and else its `Ready` and `Synced` conditions.
+/// Readiness of an object. The first of these that applies decides: kapp-controller's kinds, deletion, the wait rule,
+/// whether our write was observed, `Reconciling` and `Stalled`, the rule of its kind, and finally its `Ready` and
+/// `Synced` conditions.
 #[must_use]
 pub fn assess(object: &Value, context: &Context<'_>) -> Status {
     let mut status = weigh::weigh(own_state(object, context), object, context);
@@ -42,14 +43,14 @@ pub fn assess(object: &Value, context: &Context<'_>) -> Status {
     status
 }
 
-/// Whether an object has ended, for good: a finished Job, a Pod that succeeded.
+/// Whether an object has ended for good: a finished Job, a Pod that succeeded.
 #[must_use]
 pub fn is_over(object: &Value) -> bool {
     let reference = ObjectRef::of(object);
     kinds::over(&reference.group, &reference.kind, object).is_some()
 }
 
-/// In how long time alone may change what [`assess`] says; `None` where only the cluster can.
+/// After what time [`assess`] may decide differently without any change; `None` if only a change can matter.
 #[must_use]
 pub fn next_look(context: &Context<'_>) -> Option<Duration> {
     let windows =

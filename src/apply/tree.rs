@@ -1,5 +1,4 @@
-//! An app's objects as a tree, each with where it stands.
-//! What controllers have made stands below what they made it of.
+//! An app's objects as a tree, each with its readiness. Objects that controllers created are below their owners.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,27 +10,29 @@ use serde_json::Value;
 use super::readiness::{self, State};
 use crate::plan::live::Live;
 
-/// Levels below an object of the app. An owner chain is as deep as controllers make it: Deployment, ReplicaSet, Pod.
+/// Most levels below an object of the app. Owner chains are as deep as controllers make them: Deployment, ReplicaSet,
+/// Pod.
 const LEVELS: usize = 8;
 
-/// One object.
+/// One object in the tree.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// How far below an object of the app.
+    /// Levels below an object of the app; 0 for the app's own.
     pub depth: usize,
     /// The object.
     pub object: ObjectRef,
-    /// Who brought it: `app`, or `cluster`.
+    /// Who created it: `app` or `cluster`.
     pub owner: &'static str,
-    /// Where it stands; empty where nothing reconciles.
+    /// Readiness; empty if nothing reconciles it.
     pub state: &'static str,
     /// What it waits for.
     pub message: String,
-    /// Its status.
+    /// Its `status`.
     pub status: Value,
 }
 
-/// The objects, and `with_children` what they have made. `server`: whether something reconciles them.
+/// The app's objects, and `with_children` those that controllers created for them. `server`: whether controllers
+/// reconcile them.
 #[must_use]
 pub fn lines(live: &Live, with_children: bool, server: bool) -> Vec<Line> {
     let mut children: BTreeMap<&str, Vec<&Arc<Value>>> = BTreeMap::new();
@@ -47,7 +48,7 @@ pub fn lines(live: &Live, with_children: bool, server: bool) -> Vec<Line> {
 }
 
 struct Tree<'a> {
-    /// By the uid of their owner.
+    /// Objects by the uid of their owner.
     children: BTreeMap<&'a str, Vec<&'a Arc<Value>>>,
     server: bool,
     lines: Vec<Line>,

@@ -1,5 +1,5 @@
-//! One watch per kind and namespace, for everything that a run waits for.
-//! A watch that ends, is refused or falls silent becomes a list again; nothing is missed in between.
+//! One watch per kind and namespace for everything that a run waits for. A watch that ends, is refused or falls silent
+//! is replaced by a list, so no change is missed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use tokio::time::{Instant, timeout};
 use super::children::Children;
 use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Page, WatchEvent, list_all};
 
-/// Between lists where watching is not possible, and after a failed list.
+/// Interval between lists if watching is not possible or a list failed.
 const POLL: Duration = Duration::from_secs(2);
 
-/// A watch that says nothing for so long is asked anew by a list: its connection may be dead without having said so.
-/// A server's bookmarks come once a minute, so a watch that is just calm costs a list now and then.
+/// A silent watch is replaced by a list after this time: its connection may be dead. A server sends bookmarks once a
+/// minute, so a quiet watch costs an occasional list.
 const QUIET: Duration = Duration::from_secs(30);
 
-/// Pages of events that are read before watching; a namespace may hold very many, most of them about others.
+/// Pages of events read before watching; a namespace may hold very many, most of them irrelevant.
 const EVENT_PAGES: usize = 4;
 
-/// What was seen.
+/// An update from the watches.
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// All objects of a kind, as of a list that started at this time: what is missing is gone.
+    /// All objects of a kind, from a list that started at this time: missing ones are gone.
     All { kind: Arc<Kind>, namespace: String, objects: Vec<Arc<Value>>, listed_at: Instant },
     /// One object, new or changed.
     Applied(Arc<Value>),
-    /// One object is gone, or does not carry the app's label any more.
+    /// One object is gone or has lost the app's label.
     Deleted(Arc<Value>),
-    /// Objects of this kind may not be listed here; nothing more is heard of them.
+    /// Objects of this kind may not be listed here; there will be no more updates.
     Hidden { kind: Arc<Kind>, namespace: String },
 }
 
-/// The watches of a run; they end when it is dropped.
+/// The watches of a run; dropping this ends them.
 #[derive(Debug)]
 pub(super) struct Watches {
     cluster: Arc<dyn Cluster>,
@@ -52,13 +52,13 @@ impl Watches {
         Self { cluster, selector, sender, started: BTreeSet::new(), tasks: JoinSet::new() }
     }
 
-    /// Starts watching the app's objects of a kind in a namespace, if nobody does yet.
+    /// Starts watching the app's objects of a kind in a namespace, unless already watched.
     pub(super) fn ensure(&mut self, kind: &Arc<Kind>, namespace: &str) {
         let namespace = Some(namespace).filter(|name| !name.is_empty());
         self.start(ListQuery::new(Arc::clone(kind), namespace, &self.selector));
     }
 
-    /// Starts watching those events of a namespace that a field selector selects.
+    /// Starts watching the events of a namespace that match a field selector.
     pub(super) fn ensure_events(&mut self, namespace: &str, field_selector: &str) {
         let mut query = ListQuery::new(Children::event_kind(), Some(namespace), "");
         field_selector.clone_into(&mut query.field_selector);
@@ -99,7 +99,7 @@ async fn follow(cluster: Arc<dyn Cluster>, query: ListQuery, sender: UnboundedSe
         let started = Instant::now();
         match cluster.watch(&query, &page.resource_version).await {
             Ok(mut events) => {
-                // An error event, such as 410 for a version that is too old, ends it as well.
+                // An error event ends the watch as well, such as 410 for an expired version.
                 while let Ok(Some(Ok(event))) = timeout(QUIET, events.next()).await {
                     let seen = match event {
                         WatchEvent::Applied(object) => Seen::Applied(object),
@@ -113,12 +113,12 @@ async fn follow(cluster: Arc<dyn Cluster>, query: ListQuery, sender: UnboundedSe
             }
             Err(error) => can_watch = !matches!(error.kind, ErrorKind::Forbidden | ErrorKind::Unsupported),
         }
-        // A server that ends every watch at once must not be asked in a loop.
+        // Avoids a busy loop with a server that ends every watch at once.
         tokio::time::sleep_until(started + POLL / 2).await;
     }
 }
 
-/// All objects; of events only some pages, in which nothing is looked for that must be there.
+/// All objects; for events only some pages, since none of them is required.
 async fn list(cluster: &dyn Cluster, query: &ListQuery) -> Result<Page, ClusterError> {
     if *query.kind != *Children::event_kind() {
         return list_all(cluster, query).await;

@@ -1,4 +1,4 @@
-//! One write: what is sent for each operation, what is tried again, and what a conflict means.
+//! One write: the requests of each operation, what is retried, and what a conflict means.
 
 mod arrivals;
 mod failure;
@@ -30,57 +30,55 @@ use crate::event::{Awaited, Event, Events, WaitOutcome};
 use crate::plan::takeover::Takeover;
 use crate::plan::{Planned, annotations, guard};
 
-/// How long the server may take to serve a changed definition; longer, and the object itself is wrong.
+/// How long the server may take to serve a changed definition; after that the object itself is wrong.
 const DEFINITION_LAG: Duration = Duration::from_secs(15);
 
-/// How often an update is repeated after a conflict that changed nothing of ours.
+/// Most retries of an update after conflicts that left our fields alone.
 const CONFLICTS: u32 = 5;
 
-/// Between two looks at an object that is on its way out.
+/// Interval between reads of a terminating object.
 const GONE_POLL: Duration = Duration::from_millis(250);
 
-/// How long an error is tried that passes in a moment, or never: a kind that is not served yet, a namespace that is
-/// not there.
+/// How long to retry an error that passes in a moment or never: a kind not served yet, a missing namespace.
 const MOMENT: Duration = Duration::from_secs(60);
 
-/// What gives up by itself when time is up has more to say than that, and gets the time to say it.
+/// Extra time for a write that gives up by itself at the time limit: its message says more.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// What a write came to.
+/// Result of a write.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// The object afterwards; `None` where it is gone.
+    /// The object after the write; `None` if it is gone.
     pub(super) object: Option<Arc<Value>>,
-    /// It is being deleted, and still there.
+    /// Whether it is being deleted and still exists.
     pub(super) terminating: bool,
-    /// Remark for people.
+    /// Remark for the reader.
     pub(super) message: String,
     pub(super) warnings: Vec<String>,
 }
 
-/// What writing needs beside the object.
+/// Everything that a write needs besides the object.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) cluster: Arc<dyn Cluster>,
-    /// `None` where nothing is to be written: then nothing can be.
+    /// The lock's session; `None` if nothing is to be written.
     pub(super) session: Option<Arc<Session>>,
-    /// What the plan was judged by; `None` where it was not.
+    /// What judges a change again; `None` if the plan was not judged.
     pub(super) second_look: Option<Arc<SecondLook>>,
     pub(super) events: Events,
-    /// What no message may show.
+    /// Masks secret values in messages.
     pub(super) masker: Masker,
-    /// How long one object's write may be tried.
+    /// Time limit for retrying one object's write.
     pub(super) timeout: Duration,
-    /// True once nothing is to be tried again.
+    /// True once nothing may be retried.
     pub(super) gave_up: watch::Receiver<bool>,
-    /// The lease ran out without an answer, and that has been told.
+    /// Whether the lease has run out without an answer and this was reported.
     pub(super) uncertain: AtomicBool,
 }
 
 impl Writer {
-    /// Writes one object. What is under way when the lease runs out is cut off: until its answer comes, a request may
-    /// be repeated for longer than the lock holds. Once the lock is confirmed it is tried anew, as after an answer that
-    /// was lost.
+    /// Writes one object. A request in flight when the lease runs out is cut off, since it might be retried for longer
+    /// than the lock holds. Once the lock is confirmed it is sent again, as after a lost response.
     pub(super) async fn write(&self, planned: &Planned) -> Result<Done, Failure> {
         let started = Instant::now();
         let Some(session) = &self.session else { return self.attempts(planned, started).await };
@@ -103,7 +101,7 @@ impl Writer {
         }
     }
 
-    /// Says once in an outage why nothing is written.
+    /// Reports once per outage why nothing is written.
     fn tell_uncertain(&self) {
         if !self.uncertain.swap(true, Ordering::AcqRel) {
             self.events.send(Event::Warning {
@@ -125,7 +123,7 @@ impl Writer {
         for attempt in 1.. {
             let address = Address::new(Arc::clone(&kind), &object.namespace, &object.name);
             let deadline = started + self.timeout;
-            // The cluster repeats a request for as long as it sees fit, and knows nothing of this time.
+            // The cluster retries a request on its own terms and does not know this deadline.
             let failure = match timeout_at(deadline + GRACE_PERIOD, self.once(planned, &address, deadline)).await {
                 Ok(Ok(done)) => return Ok(done),
                 Ok(Err(failure)) => failure,
@@ -172,7 +170,7 @@ impl Writer {
         Err(Failure::Changed("not tried".to_owned()))
     }
 
-    /// Waits, unless or until the run is stopped.
+    /// Waits for a delay; breaks if the run is stopped.
     async fn pause(&self, delay: Duration) -> ControlFlow<()> {
         tokio::select! {
             () = tokio::time::sleep(delay) => ControlFlow::Continue(()),
@@ -180,7 +178,7 @@ impl Writer {
         }
     }
 
-    /// Returns when nothing is to be tried again.
+    /// Returns when nothing may be retried.
     async fn given_up(&self) {
         let mut gave_up = self.gave_up.clone();
         if gave_up.wait_for(|gave_up| *gave_up).await.is_err() {
@@ -188,7 +186,7 @@ impl Writer {
         }
     }
 
-    /// One try; what it says is without masked values.
+    /// A single attempt; secret values are masked in its messages.
     async fn once(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
         let change = &planned.change;
         let objects: Vec<&Value> = change.desired.as_deref().into_iter().chain(change.live.as_deref()).collect();
@@ -206,7 +204,7 @@ impl Writer {
     }
 
     async fn once_unmasked(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
-        // What has begun may go on, so that nothing is left by halves.
+        // An operation in progress continues, so that it is not left half done.
         if *self.gave_up.borrow() {
             return Err(Failure::NotSent);
         }
@@ -221,7 +219,7 @@ impl Writer {
         }
     }
 
-    /// Asked before every single request that writes.
+    /// Fails unless the lock is held; called before each writing request.
     fn allowed(&self) -> Result<(), Failure> {
         match &self.session {
             Some(session) if session.lease().holds() => Ok(()),
@@ -230,18 +228,18 @@ impl Writer {
     }
 
     async fn create(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
-        // The old object may still be on its way out.
+        // The old object may still be terminating.
         if planned.change.live.is_some() {
             self.wait_until_gone(planned, address, deadline).await?;
         }
         self.write_new(planned, address).await
     }
 
-    /// Creates an object, and never takes over one that somebody else has created since the plan was made.
+    /// Creates an object, and never takes over one that somebody else has created since planning.
     async fn write_new(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
         let body = planned.change.desired.as_deref().unwrap_or(&Value::Null);
         let only_new = if self.cluster.capabilities().server { guard::only_new(body) } else { body.clone() };
-        // Of one that is there already by now, the write itself says more.
+        // If it exists by now, the write itself gives the better error.
         let expected = match self.expected(planned, address, &only_new, None).await {
             Err(Failure::Cluster(error)) if error.kind == ErrorKind::Conflict => planned.change.result.clone(),
             expected => expected?,
@@ -255,7 +253,7 @@ impl Writer {
                 if seen.is_terminating() || seen.label(APP_LABEL) != body.label(APP_LABEL) || !has_own_identity(&seen) {
                     return Err(Failure::Changed("somebody else has created it since the plan was made".to_owned()));
                 }
-                // It is ours: an earlier attempt got through, and its answer was lost.
+                // It is ours: an earlier attempt succeeded and its response was lost.
                 self.allowed()?;
                 self.cluster.apply(address, &guard::guard(body, &seen), options(planned)).await
             }
@@ -301,7 +299,7 @@ impl Writer {
             self.allowed()?;
             let written = self.cluster.patch(address, &rewrite, false).await.map_err(Failure::Cluster)?;
             Self::as_rewritten(planned, expected.as_deref(), &written.object)?;
-            // From here on the server tells what goes; nothing may that was not shown.
+            // From here on the server decides what is removed; it must match what was shown.
             self.seen_intent(planned, address, body, &written.object, Compare::Places).await?;
             (state.live, state.takeover) = (Some(written.object), None);
         }
@@ -362,12 +360,12 @@ impl Writer {
         Err(Failure::Changed("it keeps changing".to_owned()))
     }
 
-    /// After a conflict over an object that is to go: its present state, or `None` where it is gone. One that has
-    /// come to another app, or is to stay on its owner's wish, is no longer what was planned.
+    /// After a conflict on an object to be deleted: its current state, or `None` if it is gone. Fails if it now belongs
+    /// to another app, or its owner wants it kept.
     async fn still_ours(&self, planned: &Planned, address: &Address) -> Result<Option<Arc<Value>>, Failure> {
         let live = planned.change.live.as_deref().unwrap_or(&Value::Null);
         let seen = self.cluster.get(address).await.map_err(Failure::Cluster)?;
-        // Another uid: ours is gone, and the name has a new owner.
+        // Another uid: ours is gone, and the name is taken by a new object.
         let Some(seen) = seen.filter(|seen| seen.uid() == live.uid()) else { return Ok(None) };
         if seen.label(APP_LABEL) != live.label(APP_LABEL) {
             return Err(Failure::Changed("it no longer belongs to this app".to_owned()));
@@ -378,7 +376,7 @@ impl Writer {
         Ok(Some(seen))
     }
 
-    /// Lets go of an object: it stays, without the app's label.
+    /// Orphans an object: it stays, without the app's label.
     async fn orphan(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
         if !self.cluster.capabilities().server {
             return Ok(unchanged(None));
@@ -422,7 +420,7 @@ impl Writer {
         }
     }
 
-    /// Waits until the old object of a replacement is gone, and says what keeps it.
+    /// Waits until the old object of a replacement is gone; reports what blocks it.
     async fn wait_until_gone(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<(), Failure> {
         let uid = planned.change.live.as_deref().map(ObjectExt::uid).unwrap_or_default();
         let started = Instant::now();
@@ -466,7 +464,7 @@ impl Writer {
     }
 }
 
-/// Whether the write came to nothing because the run was stopped before it was sent.
+/// Whether the run was stopped before the write was sent.
 fn is_unsent(failure: &Failure) -> bool {
     match failure {
         Failure::NotSent => true,
@@ -475,13 +473,13 @@ fn is_unsent(failure: &Failure) -> bool {
     }
 }
 
-/// An update on its way.
+/// State of an update between attempts.
 struct State {
-    /// The object as it was seen last.
+    /// The object as last read.
     live: Option<Arc<Value>>,
-    /// Whose work on it is still to be continued.
+    /// Takeover from the managers that is still to be done.
     takeover: Option<Takeover>,
-    /// Somebody has written since the plan was made.
+    /// Whether somebody has written since planning.
     has_moved: bool,
 }
 
@@ -493,35 +491,34 @@ fn unchanged(object: Option<Arc<Value>>) -> Done {
     Done { object, terminating: false, message: String::new(), warnings: Vec::new() }
 }
 
-/// What the server has not seen yet is sent strictly: an unknown field is refused here instead of in dry-run,
-/// and nothing of the object is written then either.
+/// Strict field validation for objects that had no server dry-run: an unknown field fails here, and nothing of the
+/// object is written.
 fn options(planned: &Planned) -> ApplyOptions {
     let strict = matches!(planned.change.verification, Verification::NotVerified(_));
     ApplyOptions { dry_run: false, force: true, strict }
 }
 
-/// Whether a deleted object is still there: the server showed it with a deletion timestamp that something holds up.
+/// Whether a deleted object still exists: finalizers hold up its deletion.
 fn is_pending(last: &Value) -> bool {
     let held = last.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     let grace = last.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
     last.is_terminating() && (held || grace > 0 || last.text("/kind") == "Namespace")
 }
 
-/// For how long an error is worth another attempt.
+/// How long an error is worth retrying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Patience {
-    /// Time cures nothing.
+    /// Not retried.
     None,
-    /// What is missing comes in a moment, or never.
+    /// What is missing appears in a moment or never.
     Moment,
-    /// The server catches up in seconds.
+    /// The server catches up within seconds.
     Lag,
-    /// As long as the user gives.
+    /// Until the user's time limit.
     Long,
 }
 
-/// The server still judges a custom resource by the definition that this run has just replaced, or any object by the
-/// policy, quota or role.
+/// Whether the server may still be judging by an old definition, policy, quota or role that this run has just changed.
 fn lags_behind(error: &ClusterError, planned: &Planned) -> bool {
     match error.kind {
         ErrorKind::Invalid | ErrorKind::UnknownKind | ErrorKind::NotFound if planned.kind_changes => true,
@@ -534,16 +531,16 @@ fn lags_behind(error: &ClusterError, planned: &Planned) -> bool {
 
 fn patience(error: &ClusterError, operation: Operation, kind_from_set: bool) -> Patience {
     match error.kind {
-        // An internal error may be a defect that no repetition cures; a server that is away comes back.
+        // An internal error may be a defect that no retry fixes; an unavailable server comes back.
         ErrorKind::Server if error.status == 500 => Patience::Moment,
         ErrorKind::WebhookUnavailable
         | ErrorKind::Busy
         | ErrorKind::Unreachable
         | ErrorKind::Timeout
         | ErrorKind::Server => Patience::Long,
-        // Somebody else is to create it, whenever that may be.
+        // Somebody else creates it, at any time.
         ErrorKind::NotFound if operation == Operation::Exists => Patience::Long,
-        // A CRD is established, and a namespace seen, before every server knows of it.
+        // A CRD is established, and a namespace created, before every API server knows of it.
         ErrorKind::UnknownKind if kind_from_set => Patience::Moment,
         ErrorKind::NotFound | ErrorKind::Conflict if operation == Operation::Create => Patience::Moment,
         ErrorKind::NotFound if operation == Operation::Replace => Patience::Moment,
@@ -564,12 +561,12 @@ mod tests {
     fn only_what_time_may_cure_is_tried_again_and_no_longer_than_that_takes() {
         use Operation::{Create, Delete, Exists, Update};
         let cases = [
-            // A server that is away comes back; a defect in it does not go by itself.
+            // An unavailable server comes back; a defect in it stays.
             (error(ErrorKind::Unreachable, 0, ""), Update, false, Patience::Long),
             (error(ErrorKind::WebhookUnavailable, 500, ""), Create, false, Patience::Long),
             (error(ErrorKind::Server, 503, ""), Delete, false, Patience::Long),
             (error(ErrorKind::Server, 500, ""), Update, false, Patience::Moment),
-            // Somebody else's object takes its time; a namespace or kind of one's own does not.
+            // Somebody else's object may take long; our own namespace or kind does not.
             (error(ErrorKind::NotFound, 404, ""), Exists, false, Patience::Long),
             (error(ErrorKind::NotFound, 404, ""), Create, false, Patience::Moment),
             (error(ErrorKind::NotFound, 404, ""), Update, false, Patience::None),

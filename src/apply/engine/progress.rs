@@ -1,5 +1,5 @@
-//! How far one object has come. Each step carries what is known in it alone, so that an object that waits has been
-//! written, and nothing is heard of one that was never started.
+//! How far one object has come. Each state carries only the data that exists in it: an awaited object has been written,
+//! and a pending one has no history.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,34 +9,34 @@ use tokio::time::Instant;
 
 use crate::apply::readiness::{ConditionAges, Troubles};
 
-/// Between two looks at an object that no watch sees.
+/// Interval between reads of an object that no watch covers.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How long the answer to a look may take; a request has a time limit of its own.
+/// Time limit for such a read; the request has a limit of its own.
 const ANSWER: Duration = Duration::from_secs(600);
 
-/// How far one object came.
+/// State of one object in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     /// Not started.
     Pending,
-    /// Being written.
+    /// A write is in flight.
     Writing(Writing),
-    /// Written, not ready or not gone yet.
+    /// Written, and not ready or not gone yet.
     Waiting(Box<Waiting>),
-    /// Its deletion was requested, and the end of it is not waited for.
+    /// Its deletion was requested and is not waited for.
     Going,
-    /// Done.
+    /// Ready, gone, or written without a wait.
     Done,
-    /// The write failed.
+    /// The write failed, with this message.
     WriteFailed(String),
-    /// It was written and came to a terminal failure.
+    /// Written, then reached a terminal failure.
     NeverReady(Ended),
-    /// Not started, because of what it depends on.
+    /// Not started because of a failed dependency, named in the message.
     Skipped(String),
-    /// It was being tried when the run was stopped.
+    /// Its write was being retried when the run stopped.
     Stopped(String),
-    /// Time is up.
+    /// Not ready or gone within its time limit.
     TimedOut(Ended),
 }
 
@@ -47,63 +47,63 @@ pub struct Writing {
     pub(super) heard: Heard,
 }
 
-/// What the watch saw while the answer to a write was on its way.
+/// What the watch reported while the write's response was pending.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Heard {
-    /// The object.
+    /// Latest state of the object.
     pub(super) object: Option<Arc<Value>>,
-    /// The uid of one that went.
+    /// Uid of a deleted object.
     pub(super) gone: Option<String>,
 }
 
 /// A wait under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
-    /// When the answer to the write came.
+    /// When the write was answered.
     pub(super) since: Instant,
-    /// The generation that the write returned.
+    /// The generation that the write returned; 0 if nothing was written.
     pub(super) generation: i64,
-    /// What it was judged to be.
+    /// Latest assessment.
     pub(super) stage: Stage,
-    /// When it is judged again, if nothing is heard until then.
+    /// When to assess it again if nothing is reported before.
     pub(super) due: Option<Instant>,
     pub(super) sight: Sight,
-    /// Since when the conditions of its wait rule hold.
+    /// Since when the conditions of its wait rule have held.
     pub(super) ages: ConditionAges,
-    /// Since when its Pods fail.
+    /// Since when its Pods have been failing.
     pub(super) troubles: Troubles,
-    /// Events that may explain it are listened to.
+    /// Whether events about it are being watched.
     pub(super) explained: bool,
 }
 
-/// What an object that is waited for was judged to be.
+/// Latest assessment of an awaited object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stage {
-    /// Nothing yet.
+    /// Not assessed yet.
     Unjudged,
-    /// On its way.
+    /// Not ready, and waited for.
     InProgress(Told),
-    /// A claim that nobody uses yet: it is waited for as long as somebody may come.
+    /// A claim without a consumer: waited for as long as one may still appear.
     Idle(Told),
 }
 
-/// How changes of an object are heard of.
+/// How changes of an object are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sight {
-    /// By a watch.
+    /// A watch covers it.
     Watched,
-    /// No watch sees it: it is asked for by itself, not before this.
+    /// No watch covers it: it is read by itself, not before this time.
     Asked(Instant),
 }
 
-/// What was told of an object.
+/// Message and causes last reported for an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) message: String,
     pub(super) reasons: Vec<String>,
 }
 
-/// A wait that came to no good end.
+/// A wait that ended in failure or timeout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     pub(super) told: Told,
@@ -120,7 +120,7 @@ impl Stage {
 }
 
 impl Waiting {
-    /// A wait that begins now.
+    /// Starts a wait now.
     pub(super) fn new(generation: i64, sight: Sight) -> Self {
         Self {
             since: Instant::now(),
@@ -134,7 +134,7 @@ impl Waiting {
         }
     }
 
-    /// What was told of it last.
+    /// The explanation last reported.
     pub(super) fn told(&self) -> Option<&Told> {
         self.stage.told()
     }
@@ -143,19 +143,19 @@ impl Waiting {
         matches!(self.stage, Stage::Idle(_))
     }
 
-    /// Something was heard that may change how it is judged.
+    /// Makes the object due for assessment because something about it may have changed.
     pub(super) fn hear(&mut self) {
         self.due = Some(Instant::now());
     }
 
-    /// No watch sees it.
+    /// Switches to reading the object by itself, since no watch covers it.
     pub(super) fn lose_sight(&mut self) {
         if self.sight == Sight::Watched {
             self.sight = Sight::Asked(Instant::now());
         }
     }
 
-    /// Whether it is to be asked for now; if so, nothing more is asked until the answer comes.
+    /// Whether the object is due to be read now; if so, blocks further reads until the response.
     pub(super) fn asks(&mut self, now: Instant) -> bool {
         let is_due = matches!(self.sight, Sight::Asked(not_before) if now >= not_before);
         if is_due {
@@ -164,7 +164,7 @@ impl Waiting {
         is_due
     }
 
-    /// The answer to a look has come.
+    /// Records that a read was answered.
     pub(super) fn answered(&mut self) {
         if self.sight != Sight::Watched {
             self.sight = Sight::Asked(Instant::now() + LOOK);

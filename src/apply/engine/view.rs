@@ -1,4 +1,4 @@
-//! What is seen of the cluster while a run waits: by watches, by looks beside them, and what may not be seen.
+//! What a run sees of the cluster while it waits: its watches, single reads, and the kinds that it may not watch.
 
 use std::sync::Arc;
 
@@ -10,33 +10,33 @@ use crate::apply::children::Children;
 use crate::apply::watch::{Seen, Watches};
 use crate::cluster::{Cluster, ClusterError, Kind};
 
-/// What is seen.
+/// View of the cluster during a run.
 pub(super) struct View {
     pub(super) watches: Watches,
     pub(super) seen: mpsc::UnboundedReceiver<Seen>,
     pub(super) looks: JoinSet<Look>,
     pub(super) children: Children,
-    /// `None` until a claim that waits asks for them.
+    /// `None` until a waiting claim needs them.
     pub(super) storage_classes: Option<Vec<Arc<Value>>>,
-    /// Kinds that may not be watched, each with the namespace; empty: everywhere.
+    /// Kinds that may not be watched, each with its namespace; empty: in all namespaces.
     hidden: Vec<(Arc<Kind>, String)>,
-    /// Pods have moved, which may use a claim.
+    /// Whether Pods have changed, so that a claim may have a consumer now.
     pub(super) pods_moved: bool,
 }
 
-/// What was asked for beside the watches.
+/// Response to a read outside the watches.
 #[derive(Debug)]
 pub(super) enum Look {
-    /// One object.
+    /// A single object.
     Object(usize, Result<Option<Arc<Value>>, ClusterError>),
-    /// One object that the watch saw going, or that a list does not have.
+    /// An object that the watch saw deleted, or that a list lacks.
     Gone(usize, Result<Option<Arc<Value>>, ClusterError>),
-    /// All StorageClasses; empty where they may not be read.
+    /// All StorageClasses; empty if they may not be read.
     StorageClasses(Vec<Arc<Value>>),
 }
 
 impl View {
-    /// Sees nothing yet; `selector` tells the objects of the app.
+    /// An empty view; `selector` selects the app's objects.
     pub(super) fn new(cluster: Arc<dyn Cluster>, selector: String) -> Self {
         let (sender, seen) = mpsc::unbounded_channel();
         Self {
@@ -50,12 +50,12 @@ impl View {
         }
     }
 
-    /// Notes that objects of a kind may not be watched.
+    /// Records that objects of a kind may not be watched.
     pub(super) fn hide(&mut self, kind: Arc<Kind>, namespace: String) {
         self.hidden.push((kind, namespace));
     }
 
-    /// Whether no watch sees the objects of a kind in a namespace.
+    /// Whether no watch covers objects of a kind in a namespace.
     pub(super) fn is_hidden(&self, kind: &Kind, namespace: &str) -> bool {
         self.hidden.iter().any(|(hidden, place)| **hidden == *kind && (place.is_empty() || place == namespace))
     }

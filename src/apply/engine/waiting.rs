@@ -1,4 +1,4 @@
-//! Waiting: judges what was written, by what the watches see, until it is ready, gone, failed or late.
+//! Waiting: assesses what was written, by what the watches report, until it is ready, gone, failed or timed out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::config::{Config, WaitRule, matcher};
 use crate::event::{Awaited, DiagnosticCode, Event, WaitOutcome};
 use crate::plan::Planned;
 
-/// How long an object may take until the events about it and its Pods are asked for.
+/// How long to wait before watching the events about an object and its Pods.
 const SLOW: Duration = Duration::from_secs(5);
 
 impl<'a> Engine<'a> {
-    /// Begins to wait for an object; `generation` is what its write returned, 0 where nothing was written.
+    /// Starts to wait for an object; `generation` is the one that its write returned, 0 if nothing was written.
     pub(super) fn wait_for(&mut self, node: usize, generation: i64) {
         let planned = &self.plan.objects[node];
         let is_hidden = self.view.is_hidden(&planned.kind, &planned.change.object.namespace);
@@ -32,7 +32,7 @@ impl<'a> Engine<'a> {
         self.nodes[node].progress = Progress::Waiting(Box::new(Waiting::new(generation, sight)));
     }
 
-    /// Whether a written (or unchanged) object is ready.
+    /// Assesses a written or unchanged object, and releases its dependents if it is ready.
     pub(super) fn update_readiness(&mut self, node: usize) {
         let planned = &self.plan.objects[node];
         if !self.server || !planned.wait || !self.options.wait {
@@ -58,7 +58,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Where an object that is waited for stands.
+    /// Readiness of an awaited object; `None` if it is not awaited.
     fn assess(&mut self, node: usize, object: &Value, wait_rule: Option<&WaitRule>) -> Option<Status> {
         let planned = &self.plan.objects[node];
         let unchanged = planned.change.operation == Operation::Noop;
@@ -94,7 +94,8 @@ impl<'a> Engine<'a> {
         Some(readiness::assess(object, &context))
     }
 
-    /// The Services of the app that a webhook configuration calls and that have Pods, with whether one of them answers.
+    /// The app's Services that a webhook configuration calls and that have Pods, each with whether an endpoint is
+    /// ready.
     fn backends(&mut self, configuration: &Value) -> Vec<(String, bool)> {
         let mut backends = BTreeMap::new();
         for service in called_services(configuration) {
@@ -120,8 +121,8 @@ impl<'a> Engine<'a> {
         config.wait_rules.iter().find(|rule| matcher::matches_any(&rule.matchers, object))
     }
 
-    /// Whether anything is under way that may yet use a claim. A claim that is judged for the first time waits for the
-    /// next look: what uses it may be about to be written.
+    /// Whether anything under way may still use a claim. Always true for the first assessment: the consumer may be
+    /// about to be written.
     fn somebody_may_come(&self, claim: usize) -> bool {
         self.nodes.iter().enumerate().any(|(node, state)| match &state.progress {
             Progress::Pending | Progress::Writing(_) => true,
@@ -131,7 +132,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Sees to it that changes of an object, and of what explains them, are heard of.
+    /// Makes sure that changes of an object, and of what explains them, are noticed.
     fn watch(&mut self, node: usize, object: &Value) {
         let planned = &self.plan.objects[node];
         let namespace = &planned.change.object.namespace;
@@ -140,7 +141,7 @@ impl<'a> Engine<'a> {
         if labelled && planned.kind.offers("list") {
             self.view.watches.ensure(&planned.kind, namespace);
         } else if let Some(waiting) = self.nodes[node].waiting_mut() {
-            // Somebody else's: the watch is for objects of the app.
+            // The object of another app: the watches select this app's objects only.
             waiting.lose_sight();
         }
         if planned.strategies.disable_associated_wait {
@@ -168,7 +169,7 @@ impl<'a> Engine<'a> {
         self.tell(node, Stage::InProgress(Told { message, reasons: Vec::new() }));
     }
 
-    /// Notes what an object that is waited for was judged to be, and tells what is new of it.
+    /// Stores the assessment of an awaited object, and reports what is new in it.
     fn tell(&mut self, node: usize, stage: Stage) {
         let wanted = self.wanted(node);
         let Some(waiting) = self.nodes[node].waiting_mut() else { return };
@@ -200,7 +201,7 @@ impl<'a> Engine<'a> {
         self.release(node);
     }
 
-    /// Lets dependents go.
+    /// Releases the dependents of an object.
     pub(super) fn release(&mut self, node: usize) {
         let ready = self.order.complete(node);
         self.queue.extend(ready);
@@ -225,7 +226,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Tells how waiting for an object ended.
+    /// Reports how the wait for an object ended.
     pub(super) fn tell_done(&self, node: usize, since: Instant, outcome: WaitOutcome, told: Told) {
         let Told { message, reasons } = told;
         self.events.send(Event::WaitDone {
@@ -251,7 +252,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Looks at what the watch saw while the write's answer was on its way.
+    /// Applies what the watch reported while the write's response was pending.
     pub(super) fn catch_up(&mut self, node: usize, heard: Heard) {
         if let Some(object) = heard.object {
             self.on_object(object);
@@ -267,7 +268,7 @@ impl<'a> Engine<'a> {
             Seen::Deleted(object) => {
                 let above = self.view.children.remove(&object);
                 self.mark(&above, &object);
-                // The last state of a Job that removes itself once it is finished says how it ended.
+                // A Job that removes itself when finished says in its last state how it ended.
                 if readiness::is_over(&object) {
                     self.on_object(Arc::clone(&object));
                 }
@@ -309,7 +310,7 @@ impl<'a> Engine<'a> {
             .filter(|&node| {
                 let (state, planned) = (&self.nodes[node], &self.plan.objects[node]);
                 let object = &planned.change.object;
-                // What was written after the list began may be missing in it.
+                // The list may lack what was written after it began.
                 let is_seen = |waiting: &Waiting| waiting.sight == Sight::Watched && waiting.since < listed_at;
                 state.waiting().is_some_and(is_seen)
                     && *planned.kind == *kind
@@ -324,7 +325,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Sees to it that what lies above a child is judged anew, soon: a burst of Pods is one look at their owner.
+    /// Schedules a new assessment of what lies above a child, with a short delay: a burst of Pods leads to one.
     fn mark(&mut self, above: &[String], child: &Value) {
         self.mark_owners(above);
         self.view.pods_moved |= is_pod(child);
@@ -357,7 +358,7 @@ impl<'a> Engine<'a> {
             _ => return,
         }
         if let Some(known) = state.object.as_deref() {
-            // The watch may be behind the write's answer: then it shows what was there before.
+            // The watch may lag behind the write's response and still show the previous state.
             if is_older(&object, known) {
                 return;
             }
@@ -377,7 +378,7 @@ impl<'a> Engine<'a> {
         if state.waiting().is_none() || state.object.as_deref().map(ObjectExt::uid) != Some(uid) {
             return;
         }
-        // To a watch by label an object is gone as well that lost the label.
+        // A watch by label also reports an object as deleted when it loses the label.
         let address = self.address(node);
         let cluster = Arc::clone(&self.writes.writer.cluster);
         self.view.looks.spawn(async move { Look::Gone(node, cluster.get(&address).await) });
@@ -390,7 +391,7 @@ impl<'a> Engine<'a> {
                 self.on_object(object);
             }
             Ok(None) => self.gone(node, None),
-            // It may be listed, but not read by itself: then the list's word is all there is.
+            // It may be listed, but not read by itself: then the list decides.
             Err(error) if error.kind == ErrorKind::Forbidden => self.gone(node, None),
             Err(_) => self.lose_sight(node),
         }
@@ -402,7 +403,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The object that was waited for is no more, and perhaps another one has its name.
+    /// Handles an awaited object that is gone; `successor` is another object of its name, if any.
     fn gone(&mut self, node: usize, successor: Option<&Value>) {
         let is_deletion = self.is_deletion(node);
         let state = &mut self.nodes[node];
@@ -421,7 +422,7 @@ impl<'a> Engine<'a> {
                 "somebody else deleted it while the run was waiting, and created it again (uid {})",
                 object.uid()
             ),
-            // Only a finished Job does, and it may have failed.
+            // Only a finished Job removes itself, and it may have failed.
             None if removes_itself => {
                 "it was removed before its result was seen (ttlSecondsAfterFinished may be too short)".to_owned()
             }
@@ -438,7 +439,7 @@ impl<'a> Engine<'a> {
             }
             Look::Object(node, Ok(None)) => self.gone(node, None),
             Look::Gone(node, seen) => self.on_gone_look(node, seen),
-            // Looked at again after a while.
+            // Read again after a while.
             Look::Object(node, Err(_)) => self.answered(node),
             Look::StorageClasses(classes) => {
                 self.view.storage_classes = Some(classes);
@@ -461,7 +462,7 @@ impl<'a> Engine<'a> {
     pub(super) fn on_tick(&mut self, deadline: Instant) {
         let now = Instant::now();
         let limit = self.options.wait_resource_timeout;
-        // Time is up for the run as a whole: what has not started does not start.
+        // The run's time limit has passed: nothing more starts.
         if now >= deadline {
             self.stop(Cause::Late);
         }
@@ -473,7 +474,7 @@ impl<'a> Engine<'a> {
                 self.time_out(node);
                 continue;
             }
-            // Only what something was heard about, or what time alone may change: grace windows pass without an event.
+            // Assess only objects with news, and those that time alone may change: grace periods pass without an event.
             let is_due = waiting.due.is_some_and(|due| now >= due) || waiting.is_idle();
             if waiting.asks(now) {
                 self.look_at(node);
@@ -486,7 +487,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Has the events listened to that may say why an object takes long: one watch for a whole namespace.
+    /// Watches the events that may explain why an object takes long: one watch per namespace.
     fn explain(&mut self, node: usize) {
         let is_deletion = self.is_deletion(node);
         let planned = &self.plan.objects[node];
@@ -502,7 +503,7 @@ impl<'a> Engine<'a> {
         }
         self.view.watches.ensure_events(&object.namespace, "type=Warning");
         if is_claim(object) {
-            // What keeps a claim unbound is told by events that are no warnings.
+            // Events that explain an unbound claim are not warnings.
             self.view.watches.ensure_events(&object.namespace, "involvedObject.kind=PersistentVolumeClaim");
         }
     }
@@ -513,7 +514,7 @@ impl<'a> Engine<'a> {
         Address::new(Arc::clone(&planned.kind), &object.namespace, &object.name)
     }
 
-    /// Asks for an object that no watch sees.
+    /// Reads an object that no watch covers.
     fn look_at(&mut self, node: usize) {
         let address = self.address(node);
         let cluster = Arc::clone(&self.writes.writer.cluster);
@@ -529,7 +530,7 @@ fn is_unbound_claim(object: &Value) -> bool {
     is_claim(&ObjectRef::of(object)) && object.text("/status/phase") != "Bound"
 }
 
-/// The Services that a webhook configuration cannot do without: those of webhooks that fail closed.
+/// Services that a webhook configuration depends on: those of webhooks that fail closed.
 fn called_services(configuration: &Value) -> Vec<ObjectRef> {
     if configuration.text("/apiVersion").split('/').next() != Some("admissionregistration.k8s.io") {
         return Vec::new();
@@ -557,9 +558,9 @@ fn storage_class_kind() -> Arc<Kind> {
     })
 }
 
-/// Whether what depends on an object waits until it is ready, and not just until it is written.
+/// Whether dependents of an object wait until it is ready rather than just written.
 fn blocks_dependents(planned: &Planned, wait_rule: Option<&WaitRule>) -> bool {
     let object = &planned.change.object;
-    // A claim may wait for its first consumer, which may be a dependent; a custom resource's controller may be one too.
+    // A dependent may be a claim's first consumer or a custom resource's controller.
     wait_rule.is_some() || (!is_claim(object) && !object::is_custom_group(&object.group))
 }

@@ -1,5 +1,5 @@
-//! Since when the conditions of an object hold that its wait rule looks at.
-//! A condition about an older generation does not hold, where the rule says that it tells.
+//! Since when the conditions that an object's wait rule names have held. A condition of an older generation does not
+//! hold if the rule requires the observed generation.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::conditions::{Condition, all};
 use super::fields::generation;
 use crate::config::{ConditionMatcher, WaitRule};
 
-/// Since when conditions of one object hold without a break, on the clock that counts from when waiting began.
-/// Kept by whoever watches the object: call [`observe`](Self::observe) with each state of it.
+/// Since when conditions of one object have held without a break, as time since the wait began. Whoever watches the
+/// object calls [`observe`](Self::observe) with each state of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConditionAges(BTreeMap<(String, String), Duration>);
 
 impl ConditionAges {
-    /// Notes which conditions of the rule hold now.
+    /// Records which conditions of the rule hold now.
     pub fn observe(&mut self, object: &Value, rule: &WaitRule, waited: Duration) {
         let held: Vec<(String, String)> = rule
             .condition_matchers
@@ -30,7 +30,7 @@ impl ConditionAges {
         }
     }
 
-    /// In how long the first of the rule's time limits is reached.
+    /// Time until the first of the rule's limits is reached.
     pub(super) fn next(&self, rule: &WaitRule, waited: Duration) -> Option<Duration> {
         let limits = rule.condition_matchers.iter().filter_map(|matcher| {
             let held = self.0.contains_key(&(matcher.type_.clone(), matcher.status.clone()));
@@ -45,7 +45,7 @@ impl ConditionAges {
     }
 }
 
-/// The condition of the object that a matcher means.
+/// The condition of the object that a matcher selects.
 pub(super) fn matching<'a>(object: &'a Value, matcher: &ConditionMatcher) -> Option<Condition<'a>> {
     all(object).find(|condition| {
         let is_current = !matcher.supports_observed_generation || condition.observed_generation == generation(object);

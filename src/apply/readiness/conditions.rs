@@ -1,13 +1,12 @@
-//! Reads `status.conditions`, and words them.
-//! Texts of the server are made short; what they contain is escaped where it is shown.
+//! Reads `status.conditions` and describes them. Server messages are shortened here and escaped where they are printed.
 
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-/// Characters of a server's message that are kept.
+/// Most characters kept of a server's message.
 const MAX_MESSAGE: usize = 200;
 
-/// One condition; what it lacks is empty.
+/// One condition; missing fields are empty.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Condition<'a> {
     pub(super) kind: &'a str,
@@ -45,7 +44,7 @@ pub(super) fn is_true(object: &Value, kind: &str) -> bool {
     find(object, kind).is_some_and(|condition| condition.is("True"))
 }
 
-/// The list at a pointer; anything else counts as an empty one.
+/// The list at a pointer; empty for anything else.
 pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
@@ -57,13 +56,13 @@ pub(super) fn describe(condition: &Condition<'_>) -> String {
     format!("{} is {}{detail}", condition.kind, condition.status)
 }
 
-/// `ImagePullBackOff: cannot pull`; either half may be missing.
+/// `ImagePullBackOff: cannot pull`; either part may be missing.
 pub(super) fn detail(condition: &Condition<'_>) -> String {
     let parts = [condition.reason.to_owned(), short(condition.message)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
-/// One line, not too long, and without the user part of any URL: servers repeat what they were given.
+/// One shortened line without the user part of any URL: servers repeat what they were given.
 pub(super) fn short(message: &str) -> String {
     let line = message.split_whitespace().map(without_credentials).collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_MESSAGE) {

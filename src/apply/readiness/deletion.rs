@@ -1,12 +1,12 @@
-//! What keeps an object that is being deleted.
-//! Finalizers, and for a namespace what the namespace controller says about its contents.
+//! What blocks the deletion of an object: finalizers, and for a namespace what the namespace controller reports about
+//! its contents.
 
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
 use super::conditions::{all, list, short};
 
-/// Conditions of a namespace that say what is left in it.
+/// Conditions of a namespace that report remaining contents.
 const NAMESPACE_CONDITIONS: &[&str] = &[
     "NamespaceDeletionDiscoveryFailure",
     "NamespaceDeletionGroupVersionParsingFailure",
@@ -15,7 +15,7 @@ const NAMESPACE_CONDITIONS: &[&str] = &[
     "NamespaceFinalizersRemaining",
 ];
 
-/// Who removes a finalizer of Kubernetes itself, and when.
+/// Who removes each of Kubernetes' own finalizers, and when.
 const OWNERS: &[(&str, &str)] = &[
     ("kubernetes", "the namespace controller, once nothing is left in the namespace"),
     ("kubernetes.io/pvc-protection", "kube-controller-manager, once no Pod uses the claim"),
@@ -27,14 +27,14 @@ const OWNERS: &[(&str, &str)] = &[
     ("batch.kubernetes.io/job-tracking", "the Job controller, once it has counted the Pod"),
 ];
 
-/// The same for domains that are not what people call the controller.
+/// Controllers by finalizer domain, for domains that do not match the controller's usual name.
 const DOMAINS: &[(&str, &str)] = &[
     ("argocd.argoproj.io", "Argo CD: see that its application controller runs"),
     ("fluxcd.io", "Flux: see that its controllers run"),
     ("snapshot.storage.kubernetes.io", "the snapshot controller: see that it runs"),
 ];
 
-/// What keeps a terminating object, in one line; empty where nothing that is known does.
+/// What blocks a terminating object, in one line; empty if nothing known does.
 #[must_use]
 pub fn deletion_blockers(object: &Value) -> String {
     let conditions =
@@ -51,13 +51,13 @@ pub fn deletion_blockers(object: &Value) -> String {
     blockers.join("; ")
 }
 
-/// The finalizers of an object; a namespace has some of its own in its spec.
+/// The finalizers of an object, including those in a namespace's spec.
 pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     let of_namespace = if object.text("/kind") == "Namespace" { list(object, "/spec/finalizers") } else { &[] };
     list(object, "/metadata/finalizers").iter().chain(of_namespace).filter_map(Value::as_str)
 }
 
-/// Who removes a finalizer, and when: known ones by name, others by the domain that they begin with.
+/// Who removes a finalizer, and when: known ones by name, others by their domain.
 #[must_use]
 pub fn finalizer_owner(finalizer: &str) -> String {
     if let Some((_, owner)) = OWNERS.iter().find(|(known, _)| *known == finalizer) {

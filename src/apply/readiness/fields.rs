@@ -1,5 +1,4 @@
-//! Numbers in an object: generations, counts.
-//! A missing field and one of another type read alike.
+//! Numbers in an object, such as generations and counts. A missing field and one of another type read alike.
 
 use serde_json::Value;
 
@@ -19,7 +18,7 @@ pub(super) fn not_observed(object: &Value) -> String {
     }
 }
 
-/// A number in the object; a wrong type counts as missing.
+/// The number at a pointer; `None` if it is missing or of another type.
 pub(super) fn number(object: &Value, pointer: &str) -> Option<i64> {
     object.pointer(pointer).and_then(Value::as_i64)
 }

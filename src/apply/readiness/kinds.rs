@@ -1,5 +1,5 @@
-//! Which rule a kind has, and the rules of the kinds that run no pods.
-//! A kind that is not listed here is judged by its conditions.
+//! Selects the rule for a kind, and holds the rules of kinds without pods. Kinds not listed here are assessed by their
+//! conditions.
 
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::status::Status;
 use super::troubles::GRACE;
 use super::workloads::{daemon_set, deployment, replica_set, stateful_set};
 
-/// The state by the rule of a kind; `None` where it has none.
+/// Readiness by the rule of a kind; `None` if it has none.
 pub(super) fn assess(group: &str, kind: &str, object: &Value, context: &Context<'_>) -> Option<Status> {
     Some(match (group, kind) {
         ("apps" | "extensions", "Deployment") => deployment(object, context),
@@ -33,8 +33,8 @@ pub(super) fn assess(group: &str, kind: &str, object: &Value, context: &Context<
         ("argoproj.io", "Application") => argo_application(object, context),
         ("argoproj.io", "Rollout") => argo_rollout(object, context),
         ("gateway.networking.k8s.io", kind) => return gateway(kind, object, context),
-        // There as soon as they are stored. An Ingress without an address is one without a controller for its class,
-        // which is no business of the app; jobs of a CronJob come when their time has come.
+        // Ready once stored. An Ingress gets no address if its class has no controller, which is not the app's concern;
+        // a CronJob creates Jobs on its schedule.
         ("", "ConfigMap" | "Secret")
         | ("batch", "CronJob")
         | ("networking.k8s.io" | "extensions", "Ingress")
@@ -43,7 +43,7 @@ pub(super) fn assess(group: &str, kind: &str, object: &Value, context: &Context<
     })
 }
 
-/// How an object ended that is being cleared away; `None` for what was not over before.
+/// How an object that is being cleaned up ended; `None` if it had not finished.
 pub(super) fn over(group: &str, kind: &str, object: &Value) -> Option<Status> {
     match (group, kind) {
         ("batch", "Job") => job_end(object),
@@ -52,7 +52,7 @@ pub(super) fn over(group: &str, kind: &str, object: &Value) -> Option<Status> {
     }
 }
 
-/// The kinds whose controller reports by `ReconcileSucceeded` and the like.
+/// Kinds whose controller reports `ReconcileSucceeded` and similar conditions.
 pub(super) fn is_kapp_controller(group: &str, kind: &str) -> bool {
     matches!(
         (group, kind),
@@ -100,7 +100,7 @@ fn service(object: &Value) -> Status {
     Status::ready("ready")
 }
 
-/// A claim never holds up what depends on it: the pod that mounts it may be the consumer that it waits for.
+/// A claim never blocks dependents: the pod that mounts it may be the consumer that it waits for.
 fn claim(object: &Value, context: &Context<'_>) -> Status {
     let phase = object.text("/status/phase");
     match phase {
@@ -127,7 +127,7 @@ fn waits_for_consumer(claim: &Value, context: &Context<'_>) -> bool {
 
 fn has_consumer(claim: &Value, context: &Context<'_>) -> bool {
     let mounts = |pod: &Value| {
-        // A generic ephemeral volume's claim is owned by its pod.
+        // The claim of a generic ephemeral volume is owned by its pod.
         pod.namespace() == claim.namespace()
             && (owned_by(claim, pod)
                 || list(pod, "/spec/volumes")
@@ -169,7 +169,7 @@ fn api_service(object: &Value) -> Status {
     }
 }
 
-/// An autoscaler that finds no metrics scales nothing, but the app runs: that is said and not waited for.
+/// An autoscaler without metrics does not scale, but the app runs: reported, not waited for.
 fn autoscaler(object: &Value, context: &Context<'_>) -> Status {
     if let Some(condition) = find(object, "AbleToScale").filter(|condition| !condition.is("True")) {
         return Status::unblocked(describe(&condition));
@@ -184,7 +184,7 @@ fn autoscaler(object: &Value, context: &Context<'_>) -> Status {
     Status::ready("ready")
 }
 
-/// Gateway API: its kinds have no `Ready` condition; routes report per parent.
+/// Gateway API: its kinds have no `Ready` condition, and routes report per parent.
 fn gateway(kind: &str, object: &Value, context: &Context<'_>) -> Option<Status> {
     let wanted = match kind {
         "Gateway" => "Programmed",
@@ -201,7 +201,7 @@ fn gateway(kind: &str, object: &Value, context: &Context<'_>) -> Option<Status> 
 
 fn route(object: &Value, context: &Context<'_>) -> Status {
     let parents = list(object, "/status/parents");
-    // A parent that nobody reports for may belong to no controller at all; that is not known from here.
+    // A parent without a report may have no controller at all; that cannot be told from here.
     let has_gateway = !list(object, "/spec/parentRefs").is_empty();
     if parents.is_empty() && has_gateway && !context.is_observed_after(OBSERVATION_WINDOW) {
         return Status::unblocked("not seen by a gateway yet");
@@ -225,7 +225,7 @@ fn route(object: &Value, context: &Context<'_>) -> Status {
     Status::ready("accepted")
 }
 
-/// A webhook that fails closed refuses everything while nobody answers for it.
+/// A webhook that fails closed rejects every request until its backend is ready.
 fn webhooks(context: &Context<'_>) -> Status {
     match context.related.backends.iter().find(|(_, is_ready)| !is_ready) {
         Some((service, _)) => Status::unblocked(format!("no endpoint of Service {service} is ready yet")),
@@ -233,7 +233,7 @@ fn webhooks(context: &Context<'_>) -> Status {
     }
 }
 
-/// Argo CD: no `Ready` condition, but words of its own for health and for how far it is synchronised.
+/// Argo CD: no `Ready` condition, but its own terms for health and sync status.
 fn argo_application(object: &Value, context: &Context<'_>) -> Status {
     let (health, sync) = (object.text("/status/health/status"), object.text("/status/sync/status"));
     let is_automated = object.pointer("/spec/syncPolicy/automated").is_some_and(|value| !value.is_null());
@@ -242,7 +242,7 @@ fn argo_application(object: &Value, context: &Context<'_>) -> Status {
         ("", "") if context.is_observed_after(SLOW_OBSERVATION_WINDOW) => Status::ready("ready"),
         ("", "") => Status::unblocked("no status yet"),
         ("Healthy", "Synced") | ("Suspended", _) => Status::ready(words),
-        // Somebody has to start it by hand, which is not waited for.
+        // A manual sync is not waited for.
         (_, "OutOfSync") if !is_automated => Status::ready(format!("{words}; it is synchronised by hand")),
         _ => {
             let said = short(object.text("/status/operationState/message"));
@@ -251,7 +251,7 @@ fn argo_application(object: &Value, context: &Context<'_>) -> Status {
     }
 }
 
-/// Argo Rollouts: one word in `status.phase`, and an observed generation that is text.
+/// Argo Rollouts: a phase in `status.phase`, and an observed generation that is a string.
 fn argo_rollout(object: &Value, context: &Context<'_>) -> Status {
     let observed = object.text("/status/observedGeneration").parse::<i64>().ok();
     if observed.is_some() && observed != generation(object) {
@@ -260,7 +260,7 @@ fn argo_rollout(object: &Value, context: &Context<'_>) -> Status {
     let (phase, said) = (object.text("/status/phase"), short(object.text("/status/message")));
     let words = if said.is_empty() { phase.to_lowercase() } else { format!("{} ({said})", phase.to_lowercase()) };
     match phase {
-        // A canary that pauses waits for somebody's word.
+        // A paused canary waits for a manual promotion.
         "Healthy" | "Paused" => Status::ready(words),
         "Degraded" if context.waited >= GRACE => Status::failed(words),
         "" if context.is_observed_after(SLOW_OBSERVATION_WINDOW) => Status::ready("ready"),

@@ -1,5 +1,5 @@
-//! Where an object stands by what it says itself, its pods left aside: the first that decides.
-//! Kinds without a rule of their own are judged by their conditions.
+//! Readiness by an object's own status, without its pods: the first rule that applies decides. Kinds without a rule are
+//! assessed by their conditions.
 
 use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub(super) fn own_state(object: &Value, context: &Context<'_>) -> Status {
         return kinds::kapp_controller(object);
     }
     if object.is_terminating() {
-        // What is over stays so while it is cleared away, as a Job is that has a time to live.
+        // A finished object stays finished while it is cleaned up, such as a Job with a time to live.
         if let Some(status) = kinds::over(group, kind, object) {
             return status;
         }
@@ -32,7 +32,7 @@ pub(super) fn own_state(object: &Value, context: &Context<'_>) -> Status {
     if let Some(rule) = context.wait_rule {
         return rules::assess(object, rule, context);
     }
-    // Nothing that depends on a custom resource is held up unless the user says how to tell that it is ready.
+    // A custom resource blocks no dependents unless a wait rule says when it is ready.
     let unless_custom = if is_builtin_group(group) { State::InProgress } else { State::Unblocked };
     if let Some(observed) = observed_generation(object)
         && generation(object).is_some_and(|generation| generation != observed)
@@ -54,10 +54,10 @@ fn is_older_than_write(object: &Value, context: &Context<'_>) -> bool {
     generation(object).is_some_and(|generation| generation < context.minimum_generation)
 }
 
-/// Objects that no rule is known for: their `Ready` condition where they have one, else what is there is ready.
+/// Objects without a known rule: by their `Ready` condition if they have one; otherwise existing means ready.
 fn generic(object: &Value, context: &Context<'_>, in_progress: State) -> Status {
     let conditions = [find(object, "Ready"), find(object, "Synced")];
-    // Some controllers observe per condition only; one that is behind speaks of what was there before.
+    // Some controllers set the observed generation per condition only; a stale one describes the previous state.
     let is_behind = |observed: i64| generation(object).is_some_and(|generation| observed < generation);
     if let Some(condition) = conditions.iter().flatten().find(|found| found.observed_generation.is_some_and(is_behind))
     {
@@ -74,8 +74,8 @@ fn generic(object: &Value, context: &Context<'_>, in_progress: State) -> Status 
     Status::ready("ready")
 }
 
-/// Groups whose kinds are Kubernetes' own. Groups below `k8s.io` are reserved for it, but also used by custom
-/// resources of its projects, hence the list.
+/// Groups of Kubernetes' own kinds. Groups below `k8s.io` are reserved for it, but its subprojects use them for custom
+/// resources too, hence the list.
 fn is_builtin_group(group: &str) -> bool {
     !group.contains('.')
         || matches!(

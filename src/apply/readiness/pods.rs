@@ -1,5 +1,5 @@
-//! Pods and Jobs, and what the state of a container says: which causes heal, and which never do.
-//! Only what cannot heal is a failure; a crash loop may end as soon as a database is up.
+//! Pods and Jobs, and the state of their containers: which causes are recoverable and which are terminal. Only terminal
+//! ones are failures; a crash loop may end once a database is up.
 
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub(super) fn owned_by(object: &Value, owner: &Value) -> bool {
     !uid.is_empty() && list(object, "/metadata/ownerReferences").iter().any(|reference| reference.text("/uid") == uid)
 }
 
-/// One container of a pod, with what its status says.
+/// One container of a pod with its status.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Container<'a> {
     pub(super) name: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct Container<'a> {
 }
 
 impl<'a> Container<'a> {
-    /// Containers that have a status, init containers first, as they run.
+    /// Containers with a status, init containers first, in the order in which they run.
     pub(super) fn all(pod: &'a Value) -> impl Iterator<Item = Self> {
         let of = |pointer: &str, is_init: bool| {
             list(pod, pointer).iter().map(move |status| Self { name: status.text("/name"), is_init, status })
@@ -31,19 +31,19 @@ impl<'a> Container<'a> {
         of("/status/initContainerStatuses", true).chain(of("/status/containerStatuses", false))
     }
 
-    /// The reason and message that it waits with.
+    /// Reason and message of its waiting state.
     pub(super) fn waiting(&self) -> Option<(&'a str, &'a str)> {
         let waiting = self.status.pointer("/state/waiting")?;
         Some((waiting.text("/reason"), waiting.text("/message")))
     }
 
-    /// How it ended: now, or the last time.
+    /// Its terminated state, current or last.
     pub(super) fn terminated(&self) -> Option<&'a Value> {
         let ended = |pointer: &str| self.status.pointer(pointer).filter(|value| value.is_object());
         ended("/state/terminated").or_else(|| ended("/lastState/terminated"))
     }
 
-    /// `image:tag`, as the pod's spec has it.
+    /// Image as in the pod's spec, `image:tag`.
     pub(super) fn image(&self, pod: &'a Value) -> &'a str {
         let field = if self.is_init { "/spec/initContainers" } else { "/spec/containers" };
         list(pod, field)
@@ -52,18 +52,18 @@ impl<'a> Container<'a> {
             .map_or_else(|| self.status.text("/image"), |container| container.text("/image"))
     }
 
-    /// Whether it waits for something that does not come by waiting.
+    /// Whether it waits for something that waiting cannot fix.
     pub(super) fn is_hopeless(&self) -> bool {
         match self.waiting() {
             Some(("InvalidImageName" | "ErrImageNeverPull", _)) => true,
-            // A ConfigMap or Secret that is missing as a whole may be on its way, and so may the kubelet's cache of it.
+            // A missing ConfigMap or Secret may still appear, and so may the kubelet's cached copy.
             Some(("CreateContainerConfigError", message)) => message.contains("couldn't find key"),
             _ => false,
         }
     }
 }
 
-/// What no waiting heals in a pod that is still wanted.
+/// Terminal failure of a pod that is still wanted.
 pub(super) fn terminal_pod_failure(pod: &Value) -> Option<String> {
     if pod.is_terminating() {
         return None;
@@ -88,7 +88,7 @@ pub(super) fn pod(object: &Value) -> Status {
                 containers.len()
             ))
         }
-        // A node that does not answer may come back.
+        // An unresponsive node may come back.
         "Unknown" => Status::in_progress("the node does not report"),
         "Pending" => {
             let is_unschedulable = find(object, "PodScheduled").filter(|condition| condition.is("False"));
@@ -108,7 +108,7 @@ fn waiting_word(pod: &Value) -> Option<String> {
     Some(format!("pending: {reason}"))
 }
 
-/// Why a pod failed: what it says itself, or else how its containers ended.
+/// Why a pod failed: by its own status, otherwise by how its containers ended.
 pub(super) fn pod_failure(pod: &Value) -> String {
     let (reason, message) = (pod.text("/status/reason"), short(pod.text("/status/message")));
     let said: Vec<&str> = [reason, &message].into_iter().filter(|text| !text.is_empty()).collect();
@@ -126,7 +126,7 @@ pub(super) fn pod_failure(pod: &Value) -> String {
     }
 }
 
-/// `exit 1`, or `OOMKilled, exit 137` where the kubelet knows more than `Error`.
+/// `exit 1`, or `OOMKilled, exit 137` if the reason says more than `Error`.
 pub(super) fn exit(terminated: &Value, code: i64) -> String {
     match terminated.text("/reason") {
         "" | "Error" => format!("exit {code}"),
@@ -134,11 +134,11 @@ pub(super) fn exit(terminated: &Value, code: i64) -> String {
     }
 }
 
-/// How a Job ended; nothing leads back from that.
+/// How a Job ended; a final state.
 pub(super) fn job_end(object: &Value) -> Option<Status> {
     all(object).filter(|condition| condition.is("True")).find_map(|condition| match condition.kind {
         "Complete" => Some(Status::ready("complete")),
-        // FailureTarget comes first, while the last pods end.
+        // FailureTarget is set first, while the last pods terminate.
         "Failed" | "FailureTarget" => Some(Status::failed(format!("failed: {}", detail(&condition)))),
         _ => None,
     })

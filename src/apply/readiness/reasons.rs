@@ -1,5 +1,5 @@
-//! Causes below an object that is not ready: what its pods wait for, what could not be created, what was refused.
-//! Short, the most telling first, the same cause of many pods once.
+//! Causes below an object that is not ready: what its pods wait for, what could not be created or was refused. Short,
+//! the most specific first, the same cause of several pods once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::fields::number;
 use super::pods::{Container, exit, owned_by, pod_failure};
 use super::workloads::newest_replica_set;
 
-/// How many causes are given.
+/// Most causes reported for one object.
 const MAX_REASONS: usize = 5;
 
-/// Events of a claim that say why it is not bound. Most of them are no warnings.
+/// Reasons of events that explain an unbound claim. Most of them are not warnings.
 const CLAIM_REASONS: &[&str] = &[
     "ExternalProvisioning",
     "FailedBinding",
@@ -27,34 +27,34 @@ const CLAIM_REASONS: &[&str] = &[
     "WaitForPodScheduled",
 ];
 
-/// How much a cause tells, the most first.
+/// How specific a cause is, the most specific first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// It does not heal by waiting.
+    /// Waiting does not fix it.
     Hopeless,
     /// Nothing could be created.
     NotCreated,
-    /// A container does not start or does not stay.
+    /// A container does not start or does not keep running.
     NotRunning,
-    /// No node takes it.
+    /// No node fits.
     NotScheduled,
-    /// Something on the way to a start failed.
+    /// A step before the start failed.
     Event,
-    /// It has ended.
+    /// It has terminated.
     Ended,
     /// It runs, but is not ready.
     NotReady,
 }
 
-/// Causes, collected so that what differs only in the pod's name is one.
+/// Causes by rank and text without the pod's name, so that pods with the same cause share an entry.
 #[derive(Debug, Default)]
 struct Causes(BTreeMap<(Rank, String), Cause>);
 
 #[derive(Debug)]
 struct Cause {
-    /// `pod web-1`; empty where it is the object's own.
+    /// `pod web-1`; empty for a cause of the object itself.
     subject: String,
-    /// With what differs from pod to pod, such as restarts.
+    /// The cause including what differs between pods, such as restarts.
     text: String,
     others: usize,
 }
@@ -72,7 +72,7 @@ impl Causes {
         self.add(rank, subject, text.clone(), text);
     }
 
-    /// A cause of the object itself, which several objects may repeat.
+    /// Adds a cause of the object itself, which related objects may repeat.
     fn add_once(&mut self, rank: Rank, text: String) {
         self.0.entry((rank, text.clone())).or_insert(Cause { subject: String::new(), text, others: 0 });
     }
@@ -91,7 +91,7 @@ impl Causes {
     }
 }
 
-/// Causes found at and below an object, the most telling first; at most five.
+/// Causes found at and below an object, the most specific first; at most five.
 #[must_use]
 pub fn reasons(owner: &Value, related: &Related<'_>) -> Vec<String> {
     let mut causes = Causes::default();
@@ -115,7 +115,7 @@ pub fn reasons(owner: &Value, related: &Related<'_>) -> Vec<String> {
         for event in warnings(object, related.events) {
             let reason = event.text("/reason");
             match reason.starts_with("FailedCreate") {
-                // The condition says the same as its event.
+                // The condition already says the same as its event.
                 true if failure.is_some() => {}
                 true => causes.add_once(Rank::NotCreated, worded(reason, message_of(event))),
                 false => causes.add_once(Rank::Event, worded(reason, message_of(event))),
@@ -136,7 +136,7 @@ fn worded(reason: &str, message: &str) -> String {
 }
 
 fn pod(pod: &Value, subject: &str, related: &Related<'_>, causes: &mut Causes) {
-    // A pod that is on its way out is no cause for anything.
+    // A terminating pod explains nothing.
     if pod.is_terminating() || pod.text("/status/phase") == "Succeeded" {
         return;
     }
@@ -148,7 +148,7 @@ fn pod(pod: &Value, subject: &str, related: &Related<'_>, causes: &mut Causes) {
     for container in Container::all(pod) {
         is_explained |= container_cause(pod, &container, subject, causes);
     }
-    // Where containers speak, a node has taken it since.
+    // If containers report something, a node was found.
     if !is_explained && let Some(condition) = find(pod, "PodScheduled").filter(|condition| condition.is("False")) {
         causes.add_plain(Rank::NotScheduled, subject, worded(condition.reason, condition.message));
     }
@@ -159,10 +159,10 @@ fn pod(pod: &Value, subject: &str, related: &Related<'_>, causes: &mut Causes) {
     if is_explained {
         return;
     }
-    // Nothing is said by the containers themselves: mounts, sandboxes and probes speak through events.
+    // The containers report nothing: mounts, sandboxes and probes report through events.
     for event in warnings(pod, related.events) {
         let reason = event.text("/reason");
-        // These repeat what the conditions and the containers say.
+        // These repeat the conditions and the container states.
         if matches!(reason, "FailedScheduling" | "BackOff" | "Failed") {
             continue;
         }
@@ -181,15 +181,15 @@ fn pod(pod: &Value, subject: &str, related: &Related<'_>, causes: &mut Causes) {
     }
 }
 
-/// The scheduler that a pod names and that has said nothing of it: every scheduler sets this condition, and a name that
-/// none has is an error nowhere. The default one is only slow.
+/// Name of the pod's scheduler if it never set the condition that every scheduler sets. An unknown scheduler name
+/// causes no error anywhere. The default scheduler is only slow.
 fn silent_scheduler(pod: &Value) -> Option<&str> {
     let scheduler = Some(pod.text("/spec/schedulerName")).filter(|name| !matches!(*name, "" | "default-scheduler"))?;
     let is_silent = find(pod, "PodScheduled").is_none() && pod.text("/spec/nodeName").is_empty();
     (is_silent && list(pod, "/spec/schedulingGates").is_empty()).then_some(scheduler)
 }
 
-/// Adds why a container is not up, if it says so.
+/// Adds why a container is not up, if its status says so.
 fn container_cause(pod: &Value, container: &Container<'_>, subject: &str, causes: &mut Causes) -> bool {
     let restarts = number(container.status, "/restartCount").unwrap_or_default();
     let several = list(pod, "/spec/containers").len() > 1;
@@ -256,7 +256,7 @@ fn message_of(event: &Value) -> &str {
     if message.is_empty() { event.text("/note") } else { message }
 }
 
-/// RFC 3339 times of one zone sort as text.
+/// Time of an event; RFC 3339 times in one zone sort as text.
 fn time_of(event: &Value) -> &str {
     let times = ["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp", "/eventTime"];
     times.into_iter().map(|pointer| event.text(pointer)).find(|time| !time.is_empty()).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Wait rules of Config: conditions that mean failure, success, or that dependents may go on.
-//! Failures are looked at before successes; a condition about an older generation is not looked at.
+//! Wait rules of Config: conditions that mean failure, success, or that dependents may proceed. Failures are checked
+//! before successes; conditions of an older generation are ignored.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(super) fn assess(object: &Value, rule: &WaitRule, context: &Context<'_>) -> 
             .filter(move |matcher| wanted(matcher))
             .filter_map(|matcher| Some((matcher, matching(object, matcher)?)))
     };
-    // A time limit is one on any condition, whatever else the condition means.
+    // A time limit applies to the condition whatever else the condition means.
     for (matcher, condition) in matched(|matcher| matcher.failure || matcher.timeout.is_some()) {
         let age = context.condition_ages.map_or(context.waited, |ages| ages.age(matcher, context.waited));
         match matcher.timeout {
@@ -36,6 +36,6 @@ pub(super) fn assess(object: &Value, rule: &WaitRule, context: &Context<'_>) -> 
     if let Some((_, condition)) = matched(|matcher| matcher.unblock_changes).next() {
         return Status::unblocked(describe(&condition));
     }
-    // A condition that is only a failure after a while does not end the wait, but says where it stands.
+    // A condition that means failure only after a while does not end the wait, but describes the progress.
     Status::in_progress(progress.unwrap_or_else(|| "no failing or successful conditions found".to_owned()))
 }

@@ -1,29 +1,28 @@
-//! Where an object stands, and how that is said.
-//! What every judgement of this room comes to.
+//! Readiness states and their messages: the result of every assessment.
 
 use std::time::Duration;
 
-/// Where an object stands.
+/// Readiness state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
-    /// Done.
+    /// Ready.
     Ready,
-    /// Not done, but what depends on it may go on.
+    /// Not ready, but dependents may proceed.
     Unblocked,
-    /// Not done.
+    /// Not ready yet.
     InProgress,
-    /// It will not be done, however long one waits.
+    /// Failed for good: waiting cannot fix it.
     Failed,
 }
 
-/// Where an object stands, in words.
+/// Readiness of an object, with an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// State.
+    /// Readiness state.
     pub state: State,
     /// `2/4 ready`; never empty.
     pub message: String,
-    /// Causes found below it; none where it is ready.
+    /// Causes found below it; empty if ready.
     pub reasons: Vec<String>,
 }
 
@@ -49,7 +48,7 @@ impl Status {
     }
 }
 
-/// A time in words.
+/// A duration in words.
 pub(super) fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs())
 }

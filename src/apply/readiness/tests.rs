@@ -1,5 +1,5 @@
-//! Readiness row by row: the rules of kstatus, the waiters of kapp, and the causes that are found below.
-//! Every row is a small object and what is said about it.
+//! Readiness row by row: kstatus' rules, kapp's waiters, and the causes found below an object. Each row is a small
+//! object and its expected assessment.
 
 mod causes;
 mod kapp;
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Long after the write: nothing is held back any more.
+/// A context long after the write, when no grace period applies.
 fn settled() -> Context<'static> {
     Context { waited: Duration::from_secs(60), ..Context::default() }
 }
 
-/// An object of a kind, with what is given on top of it.
+/// An object of a kind with the given fields.
 fn object(api_version: &str, kind: &str, rest: Value) -> Value {
     let mut object = json!({
         "apiVersion": api_version, "kind": kind,
@@ -44,7 +44,7 @@ fn condition(kind: &str, status: &str, reason: &str) -> Value {
     json!({"type": kind, "status": status, "reason": reason})
 }
 
-/// A pod of an owner.
+/// A pod with its owner.
 fn pod(name: &str, owner: &str, status: Value) -> Arc<Value> {
     let mut value =
         object("v1", "Pod", json!({"metadata": {"name": name, "uid": name, "ownerReferences": [{"uid": owner}]}}));
@@ -53,12 +53,12 @@ fn pod(name: &str, owner: &str, status: Value) -> Arc<Value> {
     Arc::new(value)
 }
 
-/// The status of a pod whose container waits.
+/// Status of a pod whose container waits.
 fn waiting(reason: &str, message: &str) -> Value {
     json!({"phase": "Pending", "containerStatuses": [{"name": "web", "state": {"waiting": {"reason": reason, "message": message}}}]})
 }
 
-/// A row of a table: what the object adds to the kind's minimum, the state, and a part of the message.
+/// A table row: fields added to the kind's minimum, the expected state, and part of the message.
 type Row = (Value, State, &'static str);
 
 fn check_rows(api_version: &str, kind: &str, base: &Value, rows: &[Row]) {

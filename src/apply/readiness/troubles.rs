@@ -1,35 +1,35 @@
-//! Since when pods fail below an object, and how long that may go on.
-//! Which of them fail is read elsewhere; these are the times.
+//! Since when the pods of an object have been failing, and how long they may. Which of them fail is determined
+//! elsewhere; these are the times.
 
 use std::time::Duration;
 
-/// How long a state that will not heal by itself may last until it counts as failure: others may be about to repair it,
-/// this run among them.
+/// How long a state that waiting does not fix may last before it counts as a failure: another change, of this run or of
+/// somebody else, may be about to repair it.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
-/// How long an object whose containers ended badly during the wait must stay ready.
+/// How long an object must stay ready if a container of it failed during the wait.
 pub(super) const STABLE: Duration = Duration::from_secs(10);
 
-/// Since when pods of one object fail, on the clock that counts from when waiting began.
-/// Kept by whoever watches the object: call [`observe`](Self::observe) with each state of it.
+/// Since when pods of one object have been failing, as time since the wait began. Whoever watches the object calls
+/// [`observe`](Self::observe) with each state of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Troubles {
-    /// Whose pods these are; with another revision everything starts anew.
+    /// Revision of these pods; a new revision resets everything.
     pub(super) revision: String,
-    /// Something that waiting does not heal, without a break.
+    /// Since when a terminal failure has lasted without a break.
     pub(super) terminal: Option<Duration>,
-    /// Something that may heal, without a break and without anything moving.
+    /// Since when a recoverable failure has lasted without a break or progress.
     pub(super) transient: Option<Duration>,
-    /// The most pods that were ready or done.
+    /// Highest number of pods that were ready or done.
     pub(super) best: usize,
-    /// A container ended badly while it was waited for.
+    /// Whether a container failed during the wait.
     pub(super) ended_badly: bool,
-    /// Ready without a break.
+    /// Since when it has been ready without a break.
     pub(super) ready: Option<Duration>,
 }
 
 impl Troubles {
-    /// In how long the first of the times is over.
+    /// Time until the first of the limits is reached.
     pub(super) fn next(&self, waited: Duration, failure_timeout: Duration) -> Option<Duration> {
         let left = |since: Option<Duration>, window: Duration| Some((since? + window).saturating_sub(waited));
         let patience = Some(failure_timeout).filter(|timeout| !timeout.is_zero());

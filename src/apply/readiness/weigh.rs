@@ -1,5 +1,6 @@
-//! Pods that fail below an object: what no waiting heals fails it soon, what may heal only when nothing moves for long.
-//! Failing at once is as unwelcome as waiting to the end: a database may still be starting, an image on its way.
+//! Failing pods below an object: a terminal failure fails it soon, a recoverable one only after a long time without
+//! progress. Failing at once is as unhelpful as waiting to the end: a database may still be starting, an image still
+//! being pulled.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use super::troubles::{GRACE, STABLE, Troubles};
 use super::workloads::newest_replica_set;
 
 impl Troubles {
-    /// Notes how the pods of an object are now.
+    /// Records the state of an object's pods.
     pub fn observe(&mut self, object: &Value, context: &Context<'_>) {
         if !is_weighed(object, context) {
             return;
@@ -45,7 +46,7 @@ impl Troubles {
     }
 }
 
-/// What a status comes to once the pods below are looked at, and for how long they have been so.
+/// Adjusts a status by the state of the pods below, and by how long they have been in it.
 pub(super) fn weigh(status: Status, object: &Value, context: &Context<'_>) -> Status {
     if !is_weighed(object, context) {
         return status;
@@ -68,7 +69,7 @@ pub(super) fn weigh(status: Status, object: &Value, context: &Context<'_>) -> St
             if held(troubles.terminal).is_some_and(|held| held >= GRACE) {
                 let pods = current_pods(object, &context.related);
                 if let Some(failure) = pods.iter().filter_map(|pod| terminal_pod_failure(pod)).min() {
-                    // What is said of a pod needs no name in front of it.
+                    // A pod's own failure needs no pod name in front.
                     return Status::failed(failure);
                 }
             }
@@ -85,7 +86,7 @@ pub(super) fn weigh(status: Status, object: &Value, context: &Context<'_>) -> St
     }
 }
 
-/// Whether an object's pods say something about it: kinds that run pods, unless a wait rule decides.
+/// Whether an object's pods affect its readiness: kinds that run pods, unless a wait rule decides.
 fn is_weighed(object: &Value, context: &Context<'_>) -> bool {
     let reference = ObjectRef::of(object);
     let runs_pods = matches!(
@@ -97,7 +98,7 @@ fn is_weighed(object: &Value, context: &Context<'_>) -> bool {
     runs_pods && context.wait_rule.is_none() && !object.is_terminating()
 }
 
-/// What tells the present revision from those before; empty where there is but one.
+/// What distinguishes pods of the current revision from older ones; empty if there is only one revision.
 fn revision<'a>(object: &'a Value, related: &Related<'a>) -> &'a str {
     match object.text("/kind") {
         "Deployment" => newest_replica_set(object, related.replica_sets).map(ObjectExt::uid).unwrap_or_default(),
@@ -107,7 +108,7 @@ fn revision<'a>(object: &'a Value, related: &Related<'a>) -> &'a str {
     }
 }
 
-/// The pods of the present revision that are not on their way out.
+/// Pods of the current revision that are not terminating.
 pub(super) fn current_pods<'a>(object: &'a Value, related: &Related<'a>) -> Vec<&'a Value> {
     let kind = object.text("/kind");
     if kind == "Pod" {
@@ -135,7 +136,7 @@ pub(super) fn current_pods<'a>(object: &'a Value, related: &Related<'a>) -> Vec<
     owned.filter(is_current).collect()
 }
 
-/// Whether pods could not be created: a quota or a webhook refused them.
+/// Whether a quota or a webhook refused to create pods.
 fn is_refused(object: &Value, related: &Related<'_>) -> bool {
     let failure = |object: &Value| find(object, "ReplicaFailure").is_some_and(|condition| condition.is("True"));
     let newest = || newest_replica_set(object, related.replica_sets).is_some_and(failure);
@@ -146,21 +147,21 @@ fn is_well(pod: &Value) -> bool {
     pod.text("/status/phase") == "Succeeded" || is_true(pod, "Ready")
 }
 
-/// Whether a pod fails in a way that may heal. One that no node takes is not among these: nodes come, some of them
-/// late, and so are those that just do not answer their probes yet.
+/// Whether a pod fails recoverably. Unschedulable pods are excluded, since nodes may be added late, and so are pods
+/// that merely do not pass their probes yet.
 fn is_troubled(pod: &Value, is_job: bool) -> bool {
     if matches!(pod.text("/status/phase"), "Succeeded" | "Failed") {
         return false;
     }
     Container::all(pod).any(|container| match container.waiting() {
-        // A Job has a limit of its own for crashes.
+        // A Job limits crashes itself.
         Some(("CrashLoopBackOff", _)) => !is_job,
         Some((reason, _)) => is_bad(reason),
         None => !is_job && has_crashed(&container),
     })
 }
 
-/// Argo CD's rule for the words that a container waits with; `ContainerCreating` and `PodInitializing` are none of them.
+/// Argo CD's rule for waiting reasons; it excludes `ContainerCreating` and `PodInitializing`.
 fn is_bad(reason: &str) -> bool {
     reason.starts_with("Err")
         || reason.ends_with("Error")
@@ -168,7 +169,7 @@ fn is_bad(reason: &str) -> bool {
         || reason == "InvalidImageName"
 }
 
-/// A container that is not up, and has ended badly before.
+/// Whether a container is down and has failed before.
 fn has_crashed(container: &Container<'_>) -> bool {
     let is_up = container.status.get("ready") == Some(&Value::Bool(true));
     let code = container.terminated().and_then(|ended| number(ended, "/exitCode")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Deployments, ReplicaSets, StatefulSets and DaemonSets: counts of pods, once the controller has seen our write.
-//! The rules are those of kstatus and kapp together; where these wait for ever or too short, the comment says so.
+//! Deployments, ReplicaSets, StatefulSets and DaemonSets: counts of pods, once the controller has observed our write.
+//! The rules combine kstatus and kapp; comments say where those wait forever or not long enough.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use super::troubles::GRACE;
 
 const MINIMUM_AVAILABLE: &str = "kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available";
 
-/// A checked count: what is short, or how many there are of how many.
+/// In progress if a count is too low, with a message such as `2/4 ready`.
 fn short_of(have: i64, want: i64, what: &str) -> Option<Status> {
     (have < want).then(|| Status::in_progress(format!("{have}/{want} {what}")))
 }
 
-/// Without an observation the counts are those of nothing; kstatus takes missing ones for a match at zero replicas.
+/// Before the first observation the counts mean nothing; kstatus takes missing counts for a match at zero replicas.
 fn unobserved(object: &Value) -> Option<Status> {
     let is_unobserved = generation(object).is_some() && observed_generation(object).is_none();
     is_unobserved.then(|| Status::in_progress(not_observed(object)))
@@ -43,11 +43,11 @@ pub(super) fn deployment(object: &Value, context: &Context<'_>) -> Status {
     }
     let progressing = find(object, "Progressing");
     if let Some(condition) = progressing {
-        // Right after a write that changes no pod (replicas), the verdict may still be about the state before it. Where
+        // Right after a write that changes no pod (replicas), the condition may still describe the previous state. If
         // nothing was written it is older than the run, which may be about to repair the cause.
         let window = if context.unchanged { GRACE } else { OBSERVATION_WINDOW };
         let is_late = condition.reason == "ProgressDeadlineExceeded" && context.waited >= window;
-        // Any other failure (a webhook that refused the ReplicaSet) is tried again by the controller.
+        // The controller retries after any other failure, such as a webhook that refused the ReplicaSet.
         let is_stuck = condition.is("False") && context.waited >= GRACE;
         if is_late || is_stuck {
             return Status::failed(format!("not progressing: {}", detail(&condition)));
@@ -92,7 +92,7 @@ fn extra(total: i64, replicas: i64) -> Option<Status> {
     (extra > 0).then(|| Status::in_progress(format!("{extra} old {pods} to end")))
 }
 
-/// kapp's annotation: done once the newest ReplicaSet has so many available, at least one and at most all.
+/// kapp's annotation: done once the newest ReplicaSet has this many available, at least one and at most all.
 fn minimum_available(minimum: &str, replicas: i64, newest: Option<&Value>) -> Status {
     let parsed = match minimum.strip_suffix('%') {
         // Rounded up, as Kubernetes rounds what must be available.
@@ -116,7 +116,7 @@ fn minimum_available(minimum: &str, replicas: i64, newest: Option<&Value>) -> St
     }
 }
 
-/// The ReplicaSet of the Deployment's own revision, or else the one of the highest revision.
+/// The ReplicaSet of the Deployment's current revision, otherwise the one of the highest revision.
 pub(super) fn newest_replica_set<'a>(deployment: &Value, replica_sets: &'a [Arc<Value>]) -> Option<&'a Value> {
     const REVISION: &str = "deployment.kubernetes.io/revision";
     let revision = |object: &Value| object.annotation(REVISION).and_then(|text| text.parse::<i64>().ok());
@@ -162,7 +162,7 @@ pub(super) fn stateful_set(object: &Value) -> Status {
     {
         return status;
     }
-    // The user deletes the pods, so how many are of the new revision cannot be waited for; that they run can.
+    // The user deletes the pods: do not wait for the new revision, only for running pods.
     if is_on_delete {
         return Status::ready(format!("{ready}/{replicas} ready, pods are updated when they are deleted"));
     }
@@ -192,7 +192,7 @@ pub(super) fn daemon_set(object: &Value) -> Status {
     let Some(desired) = number(object, "/status/desiredNumberScheduled") else {
         return Status::in_progress("no count of nodes yet");
     };
-    // With OnDelete the user deletes the pods; kstatus and kapp would wait for that for ever.
+    // With OnDelete the user deletes the pods; kstatus and kapp would wait forever.
     let is_on_delete = object.text("/spec/updateStrategy/type") == "OnDelete";
     let updated = if is_on_delete { desired } else { count(object, "updatedNumberScheduled") };
     let ready = count(object, "numberReady");

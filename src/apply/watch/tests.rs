@@ -1,4 +1,4 @@
-//! What a watch makes of a server that breaks off, lies still, refuses, or has forgotten where it was.
+//! How the watches handle a server that disconnects, stalls, refuses, or has forgotten their position.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -20,19 +20,19 @@ type Answer = Result<WatchEvent, ClusterError>;
 enum Watched {
     /// Events, then the end.
     Ends(Vec<Answer>),
-    /// Events, then nothing more, for ever.
+    /// Events, then silence.
     Stalls(Vec<Answer>),
-    /// A bookmark every 20 seconds, so many, then nothing more.
+    /// This many bookmarks, one every 20 seconds, then silence.
     Breathes(usize),
     Refused(ErrorKind),
 }
 
-/// Answers lists and watches from a script; asked for more, a watch says nothing.
+/// Answers lists and watches from a script; after its end a watch is silent.
 #[derive(Debug, Default)]
 struct Scripted {
     lists: Mutex<VecDeque<Result<Page, ClusterError>>>,
     watches: Mutex<VecDeque<Watched>>,
-    /// What was asked: `list`, `watch 7`.
+    /// Requests received: `list`, `watch 7`.
     asked: Mutex<Vec<String>>,
 }
 
@@ -128,7 +128,7 @@ fn in_words(seen: &Seen) -> String {
     }
 }
 
-/// What is seen of a script, up to a number of things, and what was asked for it, with the time that it took.
+/// The first updates of a script, the requests made for them, and the time that this took.
 async fn seen(
     lists: Vec<Result<Page, ClusterError>>,
     watches: Vec<Watched>,

@@ -1,4 +1,5 @@
-//! Objects that come between the last look and the deletion of their definition. Nothing can keep them; they are named.
+//! Objects created between the last look and the deletion of their definition. They cannot be saved; the error names
+//! them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use super::{Failure, Writer};
 use crate::cluster::{ClusterError, ListQuery, WatchEvent, list_all};
 use crate::plan::{Planned, answer, desired};
 
-/// How long news of what came before the deletion may take. The server ends the watch when the definition is gone.
+/// How long to wait for reports of earlier objects. The server ends the watch when the definition is gone.
 const LATE_NEWS: Duration = Duration::from_secs(3);
 
-/// Names in a message.
+/// Most names in a message.
 const SHOWN: usize = 5;
 
-/// The objects of a kind from a moment on.
+/// Watch for objects of a kind, from a given moment on.
 pub(super) struct Arrivals {
     kind: String,
     known: BTreeSet<String>,
@@ -27,8 +28,8 @@ pub(super) struct Arrivals {
 }
 
 impl Writer {
-    /// Starts to look out for new objects of a definition that is going to be deleted. `None` where nobody relies on
-    /// there being none, or the objects cannot be watched.
+    /// Starts watching for new objects of a definition that is about to be deleted. `None` if no verdict depends on
+    /// their absence, or they cannot be watched.
     pub(super) async fn arrivals(&self, planned: &Planned) -> Option<Arrivals> {
         let change = &planned.change;
         let is_relied_on = self.second_look.as_ref().is_some_and(|it| it.rests_on_what_goes_with(change));
@@ -45,7 +46,7 @@ impl Writer {
 }
 
 impl Arrivals {
-    /// After the deletion: fails where objects have come that nobody has judged.
+    /// Called after the deletion: fails if objects were created that were not judged.
     pub(super) async fn none(mut self) -> Result<(), Failure> {
         let end = Instant::now() + LATE_NEWS;
         let mut lost = BTreeSet::new();

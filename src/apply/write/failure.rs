@@ -1,5 +1,4 @@
-//! Why a write did not come about: what the engine tells of it, and what it does with those that depend on it, follows
-//! from this.
+//! Why a write failed. It determines what the engine reports, and what it does with the dependents.
 
 use pushback_preflight::judge::Refused;
 
@@ -9,21 +8,21 @@ use crate::cluster::ClusterError;
 /// Why a write failed.
 #[derive(Debug)]
 pub(in crate::apply) enum Failure {
-    /// The server refused, or nothing helped in time.
+    /// The cluster refused, or the error lasted to the time limit.
     Cluster(ClusterError),
-    /// The object is no longer what was planned for.
+    /// The object has changed since planning.
     Changed(String),
-    /// A second look refuses it.
+    /// A second look refused the change.
     Refused { message: String, refused: Box<Refused> },
-    /// It was done, and came to something else than was judged.
+    /// The write succeeded, and the object is not what was judged.
     Differs(String),
-    /// The old object does not go.
+    /// The old object is not going away.
     Stuck(String),
-    /// The run was stopped before the next attempt.
+    /// The run was stopped before another attempt.
     Stopped(String),
-    /// The run was stopped before the first.
+    /// The run was stopped before the first attempt.
     NotSent,
-    /// The lock is lost, or cannot be told to be held.
+    /// The lock is lost, or cannot be confirmed.
     LockLost,
 }
 

@@ -1,5 +1,5 @@
-//! Before a write is repeated, and after predecessors' entries have become ours: whether it still does what was
-//! planned, and no more.
+//! Checks before a write is retried, and after predecessors' entries have become ours, that it still does what was
+//! planned and no more.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::cluster::{Address, ApplyOptions, ErrorKind};
 use crate::plan::takeover::{self, Takeover};
 use crate::plan::{FieldChange, Planned, diff, guard};
 
-/// What makes two changes the same.
+/// When two changes count as the same.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Compare {
-    /// Field and values.
+    /// Same field, same values.
     Values,
-    /// The field: nothing was changed in between, and what admission fills in may be new every time.
+    /// Same field: nothing was changed in between, and admission may fill in a new value each time.
     Places,
 }
 
 impl Writer {
-    /// The object as it is now, where it is still the one that was planned for.
+    /// The object as it is now; fails if it is no longer the one planned for.
     pub(super) async fn seen_again(&self, planned: &Planned, address: &Address) -> Result<Arc<Value>, Failure> {
         let Some(seen) = self.cluster.get(address).await.map_err(Failure::Cluster)? else {
             return Err(Failure::Changed("it was deleted meanwhile".to_owned()));
@@ -37,7 +37,7 @@ impl Writer {
         Ok(seen)
     }
 
-    /// Fails where the update would do more now than what was planned. How the work of predecessors is continued that
+    /// Fails if the update would now do more than was planned. Returns how to continue the takeover from managers that
     /// have written since.
     pub(super) async fn seen_intent(
         &self,
@@ -74,13 +74,13 @@ impl Writer {
         };
         let was_planned = |change: &FieldChange| match compare {
             Compare::Values => planned.fields.contains(change),
-            // How the items that stay are ordered is the server's merge to say.
+            // The server's merge decides the order of the remaining items.
             Compare::Places if change.segments.last() == Some(&diff::DiffSegment::Order) => true,
             Compare::Places => planned.fields.iter().any(|planned| is_same_place(planned, change)),
         };
-        // Where no value is left to change, ownership may be: the write is repeated all the same.
+        // Even if no value is left to change, ownership may be: the write is sent all the same.
         let now = if planned.takeover.is_some() { takeover::without_copies(now) } else { now };
-        // Places only: the keys of a list's items are values, and this text knows no mask.
+        // Paths only: the keys of list items are values, and this message is not masked.
         let mut paths: Vec<String> =
             now.iter().filter(|change| !was_planned(change)).map(|change| display_path(&change.path)).collect();
         paths.dedup();
@@ -91,7 +91,7 @@ impl Writer {
     }
 }
 
-/// Whether two changes add, change or remove the same field. An item is the same wherever it is in its list.
+/// Whether two changes add, change or remove the same field. A list item is the same at any index.
 fn is_same_place(planned: &FieldChange, change: &FieldChange) -> bool {
     let kind = |change: &FieldChange| (change.old.is_some(), change.new.is_some());
     let place = |change: &FieldChange| change.display(&|_| false);

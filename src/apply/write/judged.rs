@@ -1,5 +1,5 @@
-//! What was judged is what is written and deleted: between the verdict and a write, admission may have changed, and
-//! objects may have come.
+//! Makes sure that what was judged is what is written or deleted: between verdict and write, admission may have changed
+//! and objects may have been created.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::check::second_look;
 use crate::cluster::{Address, ApplyOptions, ErrorKind, Patch};
 use crate::plan::{Planned, answer, conflicts, guard};
 
-/// Places of a difference that a message names.
+/// Most fields that a message names.
 const SHOWN: usize = 3;
 
-/// What an answer is compared with.
+/// The reference that a response is compared with, as messages name it.
 const JUDGED: &str = "was judged";
 const MANIFEST: &str = "the manifest says";
 
 impl Writer {
-    /// What the server is going to make of an object: what it said to the plan, or, where that may be outdated, what it
-    /// says now, judged again. `None` where it never said.
+    /// What the server will make of an object: its dry-run answer to the plan, or, if that may be outdated, a new one,
+    /// judged again. `None` if there never was one.
     pub(super) async fn expected(
         &self,
         planned: &Planned,
@@ -45,8 +45,8 @@ impl Writer {
         Ok(Some(now))
     }
 
-    /// Before the entries of predecessors become ours: admission is asked at that very request, too, and may change
-    /// what all depends on. What the object is going to be after it.
+    /// Before predecessors' entries become ours: admission runs on that request too, and may change what everything
+    /// depends on. Returns what the object will be after it.
     pub(super) async fn expected_of_rewrite(
         &self,
         planned: &Planned,
@@ -65,7 +65,7 @@ impl Writer {
         Ok(Some(now))
     }
 
-    /// After the entries of predecessors have become ours: nothing else has changed than was said.
+    /// After predecessors' entries have become ours: nothing else has changed than the dry-run showed.
     pub(super) fn as_rewritten(planned: &Planned, expected: Option<&Value>, written: &Value) -> Result<(), Failure> {
         let places = expected.map(|expected| answer::differences(&planned.change.object, expected, written));
         match places.filter(|places| !places.is_empty()) {
@@ -74,7 +74,7 @@ impl Writer {
         }
     }
 
-    /// Before an object is deleted to be created anew: the server would still take the new one.
+    /// Before an object is deleted for replacement: the server would still accept the new one.
     pub(super) async fn can_come_back(&self, planned: &Planned, address: &Address) -> Result<(), Failure> {
         let Some(body) = planned.change.desired.as_deref().filter(|_| self.cluster.capabilities().server) else {
             return Ok(());
@@ -87,7 +87,7 @@ impl Writer {
         }
     }
 
-    /// Before an object is deleted: what goes with it is still what was judged.
+    /// Before an object is deleted: what is deleted with it is still what was judged.
     pub(super) async fn goes_alone(&self, planned: &Planned) -> Result<(), Failure> {
         let change = &planned.change;
         let Some(second_look) = self.second_look.as_ref().filter(|it| it.rests_on_what_goes_with(change)) else {
@@ -97,8 +97,8 @@ impl Writer {
         judged.map_err(|refused| refusal("not deleted: preflight refuses what would now be deleted with it", refused))
     }
 
-    /// After a namespace began to go: nothing new can come into it, and what has come since the last look is named.
-    /// Nothing can keep it.
+    /// After a namespace began to terminate: no new object can be created in it, and those created since the last look
+    /// are named. They cannot be saved.
     pub(super) async fn went_alone(&self, planned: &Planned) -> Result<(), Failure> {
         let change = &planned.change;
         let is_namespace = change.object.group.is_empty() && change.object.kind == "Namespace";
@@ -110,7 +110,7 @@ impl Writer {
         })
     }
 
-    /// After a write: the server has made of the object what it had said, or at least nothing that would have been
+    /// After a write: the server made of the object what it had announced, or at least nothing that would have been
     /// refused.
     pub(super) async fn as_expected(
         &self,
@@ -124,12 +124,12 @@ impl Writer {
         }
         match expected.map(|expected| answer::differences(&change.object, expected, written)) {
             Some(places) if places.is_empty() => return Ok(()),
-            // It was asked a moment before, because all depends on it.
+            // The dry-run was repeated just before, because everything depends on it.
             Some(places) if planned.asked_again => return Err(differs(JUDGED, &places)),
-            // Some webhooks write something else each time.
+            // Some webhooks write a different value each time.
             Some(_) => {}
             None if answer::is_definition(&change.object) => {}
-            // Nobody has seen what the server makes of it: what it sets is all that there is to go by.
+            // There was no dry-run: the object in the response is all there is to judge.
             None => {
                 let set = change.desired.as_deref().map(|desired| answer::set_otherwise(desired, written));
                 let places = set.flatten().unwrap_or_default();
@@ -146,7 +146,7 @@ impl Writer {
             (Operation::Update, Some(live)) => conflicts::taken_by_update(live, answer, &self.masker),
             _ => Vec::new(),
         };
-        // What takes the place of an object that has gone is new.
+        // An object that replaces a deleted one is new.
         let operation = if live.is_none() { Operation::Create } else { change.operation };
         Change {
             operation,
@@ -159,7 +159,7 @@ impl Writer {
     }
 }
 
-/// Whether an update leads from what was judged to what was judged.
+/// Whether an update starts and ends at the states that were judged.
 fn is_same_upgrade(change: &Change, live: Option<&Arc<Value>>, now: &Value) -> bool {
     let Some(judged) = &change.result else { return false };
     let stored = |object: Option<&Arc<Value>>| object.and_then(|it| it.pointer("/status/storedVersions").cloned());

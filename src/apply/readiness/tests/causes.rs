@@ -1,4 +1,4 @@
-//! What is found below an object that is not ready.
+//! Causes found below an object that is not ready.
 
 use super::*;
 

@@ -78,7 +78,7 @@ fn pods_and_services() {
             (json!({"status": {"phase": "Succeeded"}}), Ready, ""),
             (json!({"status": {"phase": "Running", "conditions": conditions}}), Ready, ""),
             (json!({"status": {"phase": "Failed"}}), Failed, "failed"),
-            // kapp fails here, but the node may come back.
+            // kapp fails here, although the node may come back.
             (json!({"status": {"phase": "Unknown"}}), InProgress, "node"),
             (
                 json!({"status": {"phase": "Pending", "containerStatuses": waiting}}),
@@ -234,7 +234,7 @@ fn a_wait_rule_decides_alone_and_looks_at_failures_first() {
         (vec![ready.clone(), broken], Failed),
         (vec![started.clone()], Unblocked),
         (vec![started, ready], Ready),
-        // Without the rule this one would be unblocked.
+        // Without the rule it would be unblocked.
         (vec![condition("Ready", "False", "")], InProgress),
         (vec![condition("Stalled", "True", "")], InProgress),
         (vec![], InProgress),

@@ -1,11 +1,11 @@
-//! kstatus as it is (sigs.k8s.io/cli-utils, pkg/kstatus/status), flaws included: what the table compares our rules with.
-//! It reads no clock here: every object was created long ago.
+//! kstatus as published (sigs.k8s.io/cli-utils, pkg/kstatus/status), flaws included: the table compares our rules with
+//! it. It reads no clock here: every object was created long ago.
 
 use super::super::conditions::{Condition, all, find, list};
 use super::super::fields::{generation, observed_generation};
 use super::*;
 
-/// What kstatus says about an object.
+/// kstatus' result for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kstatus {
     Current,
@@ -17,7 +17,7 @@ pub(super) enum Kstatus {
 }
 
 impl Kstatus {
-    /// The state of ours that means the same.
+    /// Whether our state means the same.
     pub(super) fn is_same_as(self, ours: State) -> bool {
         match self {
             Self::Current => ours == State::Ready,
@@ -41,7 +41,7 @@ fn has(object: &Value, kind: &str, status: &str) -> bool {
     find(object, kind).is_some_and(|condition| condition.is(status))
 }
 
-/// The first pair whose left side is greater, as `InProgress`.
+/// Whether any pair of wanted and found counts falls short.
 fn any_less(pairs: &[(i64, i64)]) -> bool {
     pairs.iter().any(|(wanted, found)| wanted > found)
 }

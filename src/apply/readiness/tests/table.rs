@@ -1,5 +1,5 @@
-//! The table of readiness rules, row by row: what kstatus says, what we say, and the gap where that differs.
-//! A row without a gap must agree with kstatus, a row with one must not, so that neither can go stale.
+//! The table of readiness rules, row by row: kstatus' result, ours, and the reason for a difference. A row without a
+//! gap must agree with kstatus, and a row with one must not, so neither goes stale.
 
 mod kinds;
 mod workloads;
@@ -7,34 +7,34 @@ mod workloads;
 use super::kstatus::{Kstatus, kstatus};
 use super::*;
 
-/// A row.
+/// One row of the table.
 pub(super) struct Row {
-    /// The state of the object in words.
+    /// The object's state in words.
     name: &'static str,
     kstatus: Kstatus,
     ours: State,
-    /// A part of what we say.
+    /// Part of our message.
     message: &'static str,
-    /// Why ours differs; empty where it does not.
+    /// Why our result differs; empty if it does not.
     gap: &'static str,
-    /// What it adds to the kind's base.
+    /// Fields added to the kind's base.
     rest: Value,
 }
 
 impl Row {
-    /// The same with more on top.
+    /// The same with more fields.
     pub(super) fn with(mut self, more: Value) -> Self {
         merge(&mut self.rest, more);
         self
     }
 }
 
-/// A row in which we agree with kstatus.
+/// A row that agrees with kstatus.
 pub(super) fn same(name: &'static str, kstatus: Kstatus, ours: State, message: &'static str, rest: Value) -> Row {
     Row { name, kstatus, ours, message, gap: "", rest }
 }
 
-/// A row in which we differ.
+/// A row that differs from kstatus.
 pub(super) fn gap(
     name: &'static str,
     (kstatus, ours): (Kstatus, State),

@@ -1,4 +1,4 @@
-//! Pods that fail: what ends the wait, when, and what only holds it up.
+//! Failing pods: what ends the wait, when, and what only delays it.
 
 use super::State::{Failed, InProgress, Ready};
 use super::*;
@@ -12,7 +12,7 @@ fn crash_loop() -> Value {
     }]})
 }
 
-/// Between two crashes.
+/// Status of a container between two crashes.
 fn crashed_and_running() -> Value {
     json!({"phase": "Running", "containerStatuses": [{
         "name": "web", "ready": false, "restartCount": 3, "state": {"running": {}},
@@ -41,7 +41,7 @@ fn deployment() -> Value {
     object("apps/v1", "Deployment", json!({"spec": {"replicas": 4}, "status": {"observedGeneration": 2}}))
 }
 
-/// Follows an object over the seconds of a wait, as the engine does; the state at each of them.
+/// Follows an object over the seconds of a wait, as the engine does; returns the state at each of them.
 fn follow(object: &Value, replica_sets: &[Arc<Value>], story: &[(u64, Vec<Arc<Value>>)]) -> Vec<State> {
     let mut troubles = Troubles::default();
     let states = story.iter().map(|(second, pods)| {
@@ -82,7 +82,7 @@ fn what_never_heals_fails_after_a_grace_and_what_may_heal_after_a_long_standstil
         for status in statuses {
             let seconds = [100, 129, 130, 399, 400].map(|second| (second, status.clone()));
             let [first, before, after, late, last] = of_deployment(&seconds)[..] else { panic!("five states") };
-            // The time runs from when it was first seen, not from the write.
+            // The time runs from the first observation, not from the write.
             assert_eq!([first, before, after], [InProgress, InProgress, grace], "{status}");
             assert_eq!([late, last], [grace, patience], "{status}");
         }
@@ -105,7 +105,7 @@ fn a_pod_that_becomes_ready_is_movement() {
     let states = follow(
         &deployment(),
         &[replica_set(&[])],
-        // That one is less ready for a while and then as many as before moves nothing.
+        // A pod that becomes unready for a while and then recovers is no progress.
         &[(0, story(0)), (200, story(1)), (300, story(0)), (450, story(1)), (499, story(1)), (500, story(1))],
     );
     assert_eq!(states, [InProgress, InProgress, InProgress, InProgress, InProgress, Failed]);
@@ -190,7 +190,7 @@ fn what_crashed_while_it_was_waited_for_must_stay_ready_for_a_while() {
         states.push(assess(&value, &Context { troubles: Some(&troubles), ..context }).state);
     }
     assert_eq!(states, [InProgress, InProgress, InProgress, InProgress, InProgress, InProgress, Ready]);
-    // What crashed at any time before is ready as soon as it is.
+    // A pod that crashed only before the wait is ready at once.
     let mut calm = Troubles::default();
     let context = settled();
     calm.observe(&pod_at(&ready), &context);
@@ -218,9 +218,9 @@ fn a_failure_from_before_the_run_gets_the_same_grace() {
     let at = |second, unchanged| {
         assess(&value, &Context { waited: Duration::from_secs(second), unchanged, ..Context::default() }).state
     };
-    // Right after a write it may still be the verdict on what was before.
+    // Right after a write the condition may still describe the previous state.
     assert_eq!([at(4, false), at(5, false)], [InProgress, Failed]);
-    // An unchanged object may be repaired by what else is in the run.
+    // Another change of the run may repair an unchanged object.
     assert_eq!([at(0, true), at(29, true), at(30, true)], [InProgress, InProgress, Failed]);
 }
 
@@ -257,7 +257,7 @@ fn another_revision_starts_anew() {
         assess(&deployment(revision), &Context { troubles: Some(&troubles), ..context }).state
     };
     assert_eq!([at(0, "1", &pods), at(200, "2", &pods), at(499, "2", &pods)], [InProgress; 3]);
-    // As many as were ready before are movement for the new one.
+    // Reaching the old revision's count is progress for the new one.
     pods.push(pod("z", "new", running()));
     assert_eq!([at(499, "2", &pods), at(798, "2", &pods), at(799, "2", &pods)], [InProgress, InProgress, Failed]);
 }
@@ -277,7 +277,8 @@ fn a_scheduler_that_nobody_runs_is_named() {
         pod(json!({"schedulerName": "gone"}), pending()),
         ["pod p: scheduler \"gone\" (spec.schedulerName) has not looked at it; does it run?"]
     );
-    // The default one is only slow; a gate keeps any away; one that has looked says why itself.
+    // The default scheduler is only slow; a scheduling gate keeps every scheduler away; one that has tried says why
+    // itself.
     assert!(pod(json!({"schedulerName": "default-scheduler"}), pending()).is_empty());
     assert!(pod(json!({"schedulerName": "gone", "nodeName": "a"}), pending()).is_empty());
     assert!(pod(json!({"schedulerName": "gone", "schedulingGates": [{"name": "a"}]}), pending()).is_empty());

@@ -1,4 +1,4 @@
-//! Rows of any object, of the kinds that run no pods, and of those that kstatus has no rule for.
+//! Rows for any object, for kinds without pods, and for kinds that kstatus has no rule for.
 
 use super::Kstatus::{Current, Failed as Fails, InProgress as Waits, Terminating};
 use super::State::{Failed, InProgress, Ready, Unblocked};
@@ -12,7 +12,7 @@ fn conditions(list: &[Value]) -> Value {
 fn any_object_follows_the_general_order_of_rules() {
     let now = "2026-01-01T00:00:00Z";
     let (reconciling, stalled) = (condition("Reconciling", "True", "Working"), condition("Stalled", "True", "BadSpec"));
-    // A custom resource without a wait rule holds up nothing: what is in progress is unblocked.
+    // A custom resource without a wait rule blocks nothing: instead of in progress it is unblocked.
     check(
         "ex.com/v1",
         "Thing",
@@ -98,7 +98,7 @@ fn kinds_that_are_ready_once_stored() {
         ("v1", "Secret"),
         ("batch/v1", "CronJob"),
         ("policy/v1", "PodDisruptionBudget"),
-        // Without an address it is one without a controller for its class, which is no business of the app.
+        // An Ingress gets no address if its class has no controller, which is not the app's concern.
         ("networking.k8s.io/v1", "Ingress"),
         ("rbac.authorization.k8s.io/v1", "Role"),
     ] {
@@ -397,7 +397,7 @@ fn controllers_with_words_of_their_own() {
                 .with(json!({"status": {"observedGeneration": "1"}})),
         ],
     );
-    // Flux has `Ready` and says by `Stalled` when nothing more will come of it.
+    // Flux sets `Ready`, and `Stalled` when it has given up.
     check(
         "kustomize.toolkit.fluxcd.io/v1",
         "Kustomization",

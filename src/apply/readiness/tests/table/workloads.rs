@@ -1,4 +1,4 @@
-//! Rows of the kinds that run pods.
+//! Rows for kinds that run pods.
 
 use super::Kstatus::{Current, Error, Failed as Fails, InProgress as Waits, Terminating};
 use super::State::{Failed, InProgress, Ready};
