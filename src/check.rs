@@ -1,4 +1,4 @@
-//! Gathers the facts that the selected rules need, all together and concurrently, and lets them judge.
+//! Gathers the facts that the selected rules need, together and concurrently, and runs the rules.
 
 mod gather;
 pub mod report;
@@ -17,20 +17,20 @@ use pushback_preflight::{Answer, Need};
 use crate::cluster::{Cluster, Kinds};
 use crate::plan::Plan;
 
-/// What a run of the rules leaves.
+/// Result of running the rules.
 #[derive(Debug)]
 pub struct Ran {
-    /// What they came to.
+    /// Verdict and findings.
     pub report: RunReport,
-    /// The facts that they had.
+    /// The facts that they judged.
     pub facts: Facts,
-    /// What the rules have made besides findings.
+    /// What the rules produced besides findings.
     pub artefacts: Vec<Artefact>,
 }
 
-/// Runs the selected rules over a plan. `answers` are facts that are known already.
+/// Runs the selected rules over a plan. `answers` are facts that are already known.
 ///
-/// Facts that cannot be had make a rule `unable`; they never fail the run here.
+/// Missing facts make a rule `unable`; they never fail the run here.
 pub async fn run(
     cluster: &dyn Cluster,
     kinds: &Kinds,
@@ -56,7 +56,7 @@ pub async fn run(
     Ran { report, facts, artefacts }
 }
 
-/// Answers what the rules ask, until they have no more questions.
+/// Answers the rules' questions until there are no more.
 async fn answer(cluster: &dyn Cluster, kinds: &Kinds, session: &mut Session) {
     loop {
         let needs = session.needs();

@@ -16,14 +16,14 @@ use serde_json::Value;
 
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Paging, list_all};
 
-/// Needs that are answered at the same time; the cluster bounds its requests itself.
+/// Most needs answered concurrently; the cluster limits its requests itself.
 const CONCURRENCY: usize = 32;
-/// Kinds of a namespace that are listed at the same time.
+/// Most kinds of a namespace listed concurrently.
 const KINDS_AT_ONCE: usize = 4;
-/// Objects a page of a stream: custom resources can be large, and a page is all that is held.
+/// Objects per page of a stream: custom resources can be large, and one page is held at a time.
 const PAGE: u32 = 250;
 
-/// Answers every need; one that cannot be answered is `Unable`, with the reason.
+/// Answers every need; `Unable` with the reason for those that cannot be answered.
 pub(super) async fn gather(
     cluster: &dyn Cluster,
     kinds: &Kinds,
@@ -164,7 +164,7 @@ async fn stream(
     loop {
         let page = match cluster.list(&query).await {
             Ok(page) => page,
-            // Folding is not undone: a list that expired under way starts with a fresh state.
+            // A fold cannot be undone: after a list has expired it starts with a fresh state.
             Err(error) if error.kind == ErrorKind::Expired && restarts < 3 => {
                 restarts += 1;
                 state = Value::Null;
@@ -190,7 +190,7 @@ async fn stream(
     Ok(Answer::Folded { state, examined, cut: false })
 }
 
-/// Everything in a namespace, kind by kind in the order of the kinds, so that the same contents fold to the same state.
+/// Every object in a namespace, in the order of the kinds, so that the same contents fold to the same state.
 async fn contents(
     cluster: &dyn Cluster,
     kinds: &Kinds,
@@ -199,7 +199,7 @@ async fn contents(
     namespace: &str,
     except: &BTreeSet<(String, String)>,
 ) -> Result<Answer, String> {
-    // Nobody knows what there is of a group that does not answer.
+    // The objects of a group that does not answer are unknown.
     if let Some((group, reason)) = kinds.broken().next() {
         return Err(format!("group {group} could not be read: {reason}"));
     }

@@ -1,4 +1,4 @@
-//! What a check came to: the data that every report of it is made from. Its JSON form is stable.
+//! Result of a check: the data behind every report format. Its JSON form is stable.
 
 use std::path::PathBuf;
 
@@ -9,48 +9,48 @@ use serde::Serialize;
 
 use crate::event::{Counts, RuleLine, SCHEMA_VERSION};
 
-/// What a check came to.
+/// Report of a check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckReport {
-    /// Version of this form.
+    /// Version of the JSON form.
     pub schema_version: u32,
-    /// Who wrote it.
+    /// The program that wrote it.
     pub tool: Tool,
     /// App name.
     pub app: String,
-    /// The cluster, as people know it.
+    /// The cluster, as shown to people.
     pub cluster: String,
-    /// What all rules came to.
+    /// Overall outcome.
     pub outcome: Outcome,
-    /// Each rule, in registry order.
+    /// One entry per rule, in registry order.
     pub rules: Vec<RuleLine>,
-    /// Numbers of changes.
+    /// Number of changes by operation.
     pub changes: Counts,
-    /// Everything found, in the order of the output.
+    /// All findings, in output order.
     pub findings: Vec<Finding>,
-    /// By which policy.
+    /// The policy that applied.
     pub policy: PolicyReport,
     /// The working directory: paths of the input are relative to it.
     #[serde(skip)]
     pub working_directory: PathBuf,
 }
 
-/// By which policy a check was made.
+/// The policy behind a check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyReport {
-    /// Where it comes from; left out where the manifests decide.
+    /// Its source; absent if the manifests decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Rules that would run, had nobody switched them off.
+    /// Rules that would run if they had not been switched off.
     pub rules_off: Vec<RuleOff>,
-    /// In what the manifests ask for less, followed or not.
+    /// Where the manifests ask for weaker checks, followed or not.
     pub loosened: Vec<Loosened>,
 }
 
 impl PolicyReport {
-    /// That of a run.
+    /// The policy of a run.
     #[must_use]
     pub fn of(source: Option<String>, report: &RunReport) -> Self {
         Self { source, rules_off: report.off.clone(), loosened: report.loosened.clone() }
@@ -60,9 +60,9 @@ impl PolicyReport {
 /// The program that wrote a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tool {
-    /// Its name.
+    /// Program name.
     pub name: &'static str,
-    /// Its version.
+    /// Program version.
     pub version: &'static str,
 }
 
@@ -75,7 +75,7 @@ impl Tool {
 }
 
 impl CheckReport {
-    /// A report of this program without rules and findings.
+    /// A report by this program without rules and findings.
     #[must_use]
     pub fn new(app: &str, cluster: &str, outcome: Outcome) -> Self {
         Self {

@@ -1,5 +1,6 @@
-//! A second look, right before a change is made, at what its verdict rests on: what the server makes of a definition, what
-//! goes with an object that is deleted. Admission and other people go on while a plan is shown, confirmed and written.
+//! A second look, right before a change is made, at what its verdict depends on: the server's version of a definition,
+//! and what is deleted along with an object. Admission and other users go on while a plan is shown, confirmed and
+//! written.
 
 use std::sync::Arc;
 
@@ -13,34 +14,34 @@ use pushback_preflight::{Change, ChangeSet, Facts, Need, Needs, Operation};
 use super::gather::gather;
 use crate::cluster::{Cluster, Kinds};
 
-/// What a run was judged by, to judge single changes anew.
+/// What a run was judged by, kept to judge single changes again.
 #[derive(Debug)]
 pub struct SecondLook {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
-    /// Its kinds.
+    /// Kinds that the cluster serves.
     pub kinds: Arc<Kinds>,
-    /// The rules.
+    /// The rules that run.
     pub selection: Selection,
-    /// The facts that they had.
+    /// The facts that the rules judged.
     pub facts: Facts,
-    /// Waivers.
+    /// Waivers that apply to the run.
     pub waivers: Vec<Waiver>,
-    /// The day that waivers are judged by.
+    /// Date that waiver expiry is judged by.
     pub today: String,
 }
 
 impl SecondLook {
-    /// Whether the verdict on a change rests on what goes with its object, which may be more by now.
+    /// Whether the verdict on a change depends on what is deleted with its object, which may be more by now.
     #[must_use]
     pub fn rests_on_what_goes_with(&self, change: &Change) -> bool {
         self.facts.answers.keys().any(|need| need.tells_what_goes_with(change))
     }
 
-    /// Judges a change as it has become. What goes with its object is asked for again; all other facts stand.
+    /// Judges a change in its current form. What is deleted with its object is read again; all other facts are reused.
     ///
     /// # Errors
-    /// It is refused now.
+    /// The change is refused now.
     pub async fn judge(&self, change: Change) -> Result<(), Refused> {
         let facts =
             Facts { changes: self.among_the_others(&change), cluster: self.facts.cluster.clone(), ..Facts::default() };
@@ -62,9 +63,9 @@ impl SecondLook {
         if report.outcome.refuses() { Err(Refused::by(report)) } else { Ok(()) }
     }
 
-    /// The change set with this change in its place, as far as the rules look at others to judge it: thousands of
-    /// objects may be judged again, each by itself. The others have been judged: they are there for what this one means
-    /// among them, and what they write is not looked at again.
+    /// The change set with this change in its place, reduced to what the rules need to judge it: thousands of objects
+    /// may be judged again, one by one. The other changes are context only: they have been judged, and what they write
+    /// is not checked again.
     fn among_the_others(&self, change: &Change) -> ChangeSet {
         let whole = &self.facts.changes;
         let set = ChangeSet {
@@ -90,7 +91,7 @@ impl SecondLook {
     }
 }
 
-/// The first reason, and how many more there are.
+/// The first reason, and the number of further ones.
 #[must_use]
 pub fn reason(refused: &Refused) -> String {
     let found =
@@ -125,7 +126,7 @@ mod tests {
         on_directory: true,
     };
 
-    /// Counts the changes that it is shown.
+    /// Counts the changes passed to it.
     #[derive(Debug, Default)]
     struct Counting(AtomicUsize);
 
