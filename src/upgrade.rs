@@ -1,4 +1,4 @@
-//! Live half of comparing releases: reads what they are, and runs what tests them.
+//! Live half of comparing releases: reads releases, and runs the experiments that test them.
 
 pub mod change;
 pub mod difference;

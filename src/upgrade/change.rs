@@ -1,5 +1,5 @@
-//! One change that an experiment makes, and that can be taken back: which object it is about, in which state that object
-//! was, and what exactly is changed. This is what the journal holds before anything is sent.
+//! One reversible change of an experiment: the object, the state in which it was read, and what exactly is changed. The
+//! journal holds this before any request is sent.
 
 use std::fmt;
 
@@ -14,29 +14,29 @@ use super::owners;
 use super::place::Place;
 use crate::cluster::{Address, ClusterError, ErrorKind, Kinds};
 
-/// The object that is changed, in the state in which it was read.
+/// The changed object, in the state in which it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Target {
     /// `apps/v1`
     pub api_version: String,
-    /// Kind.
+    /// Kind of the object.
     pub kind: String,
     /// Namespace; empty for cluster-scoped kinds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
-    /// uid; empty for an object that the change creates.
+    /// uid; empty for an object to be created.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// resourceVersion; empty for an object that the change creates.
+    /// resourceVersion; empty for an object to be created.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
 }
 
 impl Target {
-    /// A live object.
+    /// The target for a live object.
     #[must_use]
     pub fn of(object: &Value) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Target {
         }
     }
 
-    /// Its identity.
+    /// Identity of the object.
     #[must_use]
     pub fn reference(&self) -> ObjectRef {
         let (group, version) = split_api_version(&self.api_version);
@@ -62,7 +62,7 @@ impl Target {
         }
     }
 
-    /// Where it is in this cluster. An upgrade may have ended its version: then in the version that is preferred.
+    /// Address in this cluster. If an upgrade has removed its version, in the preferred version.
     ///
     /// # Errors
     /// The cluster does not serve its kind.
@@ -78,7 +78,7 @@ impl Target {
         Ok(Address::new(kind.clone(), &self.namespace, &self.name).urgent())
     }
 
-    /// Whether its fields are secret.
+    /// Whether it is a Secret, whose fields are secret.
     #[must_use]
     pub fn is_secret(&self) -> bool {
         self.api_version == "v1" && self.kind == "Secret"
@@ -99,35 +99,35 @@ impl fmt::Display for Target {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Step {
-    /// The object.
+    /// The object to change.
     pub target: Target,
-    /// What becomes of it.
+    /// The change to make.
     pub change: Change,
-    /// Whose the fields were, as entries of `managedFields`: taken back, they are theirs again.
+    /// Entries of `managedFields` that own the fields before the change; a revert restores them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<Value>,
-    /// Whose they are once it is made: what somebody owns beyond that, they have taken since. Absent where the server has
+    /// Entries that own the fields after the change: ownership beyond these was taken since. `None` if the server has
     /// not been asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Vec<Value>>,
-    /// What the server changes along with it, such as by a webhook: it is taken back as well.
+    /// Side effects of the change, such as by a webhook; a revert undoes them too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<FieldChange>,
 }
 
-/// What becomes of an object.
+/// Kinds of change to an object.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Change {
-    /// Single fields get other values.
+    /// Single fields get new values.
     Fields(Vec<FieldChange>),
     /// A finalizer is added.
     Finalizer(String),
-    /// It is created; the whole body.
+    /// It is created with this body.
     Created(Value),
-    /// It is deleted; the whole body, as it is created again.
+    /// It is deleted; the body with which to create it again.
     Deleted(Value),
-    /// It is deleted, and its controller makes another one: nothing to take back.
+    /// It is deleted and its controller replaces it: nothing to revert.
     Killed,
 }
 
@@ -145,20 +145,20 @@ impl fmt::Debug for Change {
 }
 
 impl Step {
-    /// A change that takes nobody's fields.
+    /// A change without recorded field owners.
     #[must_use]
     pub fn new(target: Target, change: Change) -> Self {
         Self { target, change, owners: Vec::new(), held: None, beside: Vec::new() }
     }
 
-    /// A deletion, with everything that brings the object back as it was.
+    /// A deletion with everything needed to restore the object.
     #[must_use]
     pub fn deletion(live: &Value) -> Self {
         let owners = owners::of_object(live);
         Self { owners, ..Self::new(Target::of(live), Change::Deleted(recreatable(live))) }
     }
 
-    /// A change of fields, each to its new value; without what is as wanted already. `None` where nothing is left.
+    /// A change of fields to new values, without those that already have them. `None` if nothing is left.
     #[must_use]
     pub fn fields(live: &Value, wanted: Vec<(Place, Option<Value>)>) -> Option<Self> {
         let changes: Vec<FieldChange> = wanted
@@ -176,7 +176,7 @@ impl Step {
         Some(Self { owners, ..Self::new(Target::of(live), Change::Fields(changes)) })
     }
 
-    /// Notes what the server makes of the change, as it has answered to a rehearsal of it; false where that is nothing.
+    /// Records the server's dry-run answer to the change; false if it changes nothing.
     pub fn rehearsed(&mut self, before: &Value, after: &Value) -> bool {
         let mut own = vec![mark_place()];
         match &mut self.change {
@@ -201,7 +201,7 @@ impl Step {
         true
     }
 
-    /// Every value that it changes.
+    /// Every value that the change affects.
     #[must_use]
     pub fn values(&self) -> Vec<FieldChange> {
         let fields = match &self.change {
@@ -211,8 +211,8 @@ impl Step {
         fields.iter().chain(&self.beside).flat_map(difference::leaves).collect()
     }
 
-    /// Whether its journal holds what only readers of Secrets may see. What a whole object or a custom resource says
-    /// is not known.
+    /// Whether its journal holds data that only readers of Secrets may see. Whole objects and custom resources count as
+    /// such, since their contents are unknown.
     #[must_use]
     pub fn is_sensitive(&self) -> bool {
         match &self.change {
@@ -228,7 +228,7 @@ impl Step {
         }
     }
 
-    /// What it does, in words without values.
+    /// Describes the change without values.
     #[must_use]
     pub fn describe(&self) -> String {
         let target = &self.target;
@@ -244,8 +244,8 @@ impl Step {
     }
 }
 
-/// An object as it can be created again: without what the server gives it. Status goes along: where it is no subresource,
-/// it is as much a value as any other, and where it is one, the server leaves it to whoever writes it.
+/// An object's body for creating it again, without server-set metadata. Status is kept: without a status subresource it
+/// is a value like any other, and with one the server ignores it.
 #[must_use]
 pub fn recreatable(object: &Value) -> Value {
     let mut body = object.clone();

@@ -1,5 +1,5 @@
-//! Where two states of one object differ, value by value: what an injection has really changed, and whether all of it is
-//! as it was afterwards.
+//! Value-by-value difference of two states of one object: what an injection really changed, and whether a revert
+//! restored all of it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,27 +9,27 @@ use serde_json::{Map, Value};
 
 use super::place::{Part, Place};
 
-/// Metadata that somebody writes; the rest is the server's.
+/// Metadata that clients write; the rest is set by the server.
 const WRITTEN: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
 /// One field, before and after.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FieldChange {
-    /// Where it is.
+    /// Location of the field.
     pub place: Place,
-    /// What it was; absent where it was not there.
+    /// Old value; `None` if it was absent.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What it becomes; absent where it is removed.
+    /// New value; `None` if it is removed.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// How many of the maps around it were not there either.
+    /// Number of enclosing maps that were absent too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub made_parents: usize,
 }
 
-/// A null that is there is a value.
+/// Reads a null as a present value rather than an absent one.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -46,7 +46,7 @@ impl fmt::Debug for FieldChange {
     }
 }
 
-/// What of an object differs, without what the server counts and what it says of the object's state.
+/// Differences of two states, without server-set counters and status.
 #[must_use]
 pub fn between(before: &Value, after: &Value) -> Vec<FieldChange> {
     let (before, after) = (content(before), content(after));
@@ -55,15 +55,15 @@ pub fn between(before: &Value, after: &Value) -> Vec<FieldChange> {
     leaves(&whole)
 }
 
-/// The same without what is merely empty on one side: which empty maps and lists are kept is the server's to say.
+/// The same without maps and lists that are merely empty on one side: the server decides which of them to keep.
 #[must_use]
 pub fn between_contents(before: &Value, after: &Value) -> Vec<FieldChange> {
     let is_empty = |value: &Option<Value>| value.as_ref().is_none_or(is_empty_collection);
     between(before, after).into_iter().filter(|field| !(is_empty(&field.before) && is_empty(&field.after))).collect()
 }
 
-/// The single values of a change. A map that is there before and after changes key by key; one that goes does so as a
-/// whole; a list is one value, unless its items have names and stay the same ones.
+/// The leaf values of a change. A map on both sides is compared key by key, and a removed one is a single value; so is
+/// a list, unless its items have names and those stay the same.
 #[must_use]
 pub fn leaves(field: &FieldChange) -> Vec<FieldChange> {
     let mut found = Vec::new();
@@ -78,7 +78,7 @@ fn collect(field: &FieldChange, found: &mut Vec<FieldChange>) {
     let nothing = Map::new();
     match (&field.before, &field.after) {
         (Some(Value::Object(before)), Some(Value::Object(after))) => children(field, before, after, 0, found),
-        // The maps around a value go with it where nobody has put anything else into them.
+        // Enclosing maps are removed with a value if nobody else has put anything into them.
         (None, Some(Value::Object(after))) if !after.is_empty() => {
             children(field, &nothing, after, field.made_parents + 1, found);
         }
@@ -137,7 +137,7 @@ fn is_empty_collection(value: &Value) -> bool {
     }
 }
 
-/// An object without what no writer of it sets.
+/// An object without fields that no client sets.
 fn content(object: &Value) -> Value {
     let mut content = object.clone();
     let Some(fields) = content.as_object_mut() else { return content };

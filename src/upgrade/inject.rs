@@ -1,5 +1,5 @@
-//! Makes the changes of an experiment, each guarded by the uid and the resourceVersion of what was looked at, and plans
-//! them: a file for each family of injection types.
+//! Makes the changes of an experiment, each guarded by the uid and resourceVersion that were read, and plans them: one
+//! file for each family of injection types.
 
 mod admission;
 mod binding;
@@ -22,20 +22,20 @@ use super::journal::IS_OBJECT;
 use super::mark::{MARK, mark_place};
 use crate::cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 
-/// An object as it was found, and as the server has answered it once it was changed.
+/// An object before a change, and the server's response to the change.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// Before.
+    /// State before the change.
     pub before: Arc<Value>,
-    /// After.
+    /// State after the change.
     pub after: Arc<Value>,
 }
 
-/// Makes a change, or with `dry_run` asks the server what would come of it. `None` where nothing is there to compare:
-/// it is created or deleted.
+/// Makes a change, or with `dry_run` only asks the server for the result. `None` if there are not two states to
+/// compare: the object is created or deleted.
 ///
 /// # Errors
-/// The cluster's; `Conflict` where the object is not as it was looked at any more.
+/// The cluster's error; `Conflict` if the object has changed since it was read.
 pub async fn make(
     cluster: &dyn Cluster,
     kinds: &Kinds,
@@ -54,7 +54,7 @@ pub async fn make(
             let killed = step.change == Change::Killed;
             let options = DeleteOptions {
                 uid: target.uid.clone(),
-                // A Pod's status moves all the time, and nothing of it is kept.
+                // A Pod's status changes constantly, and none of it is kept.
                 resource_version: if killed { String::new() } else { target.resource_version.clone() },
                 immediate: killed,
                 dry_run,
@@ -99,7 +99,7 @@ fn operations(step: &Step, live: &Value, mark: &str) -> Option<Vec<Value>> {
     Some(operations)
 }
 
-/// A JSON patch that is refused where the object is not in this state any more.
+/// A JSON patch that fails if the object is no longer in this state.
 #[must_use]
 pub fn guarded(live: &Value, operations: Vec<Value>) -> Patch {
     let mut all = vec![
@@ -124,10 +124,10 @@ fn moved(target: &Target) -> ClusterError {
     ClusterError::new(ErrorKind::Conflict, format!("{target} has changed since it was looked at"))
 }
 
-/// Whether an injection that was answered with an error may have been made all the same; the cluster is asked.
+/// Whether an injection that was answered with an error was made all the same; reads the object.
 ///
 /// # Errors
-/// The cluster's.
+/// The cluster's error.
 pub async fn was_made(cluster: &dyn Cluster, kinds: &Kinds, step: &Step, mark: &str) -> Result<bool, ClusterError> {
     let live = cluster.get(&step.target.address(kinds)?).await?;
     Ok(match (&step.change, live) {

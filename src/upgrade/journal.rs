@@ -1,5 +1,5 @@
-//! The journal of an experiment: what it is about to change, written to the cluster before anything is sent, so that
-//! whoever comes after a killed run can take it back. A Secret where it holds what only readers of Secrets may see.
+//! The journal of an experiment: its intended changes, written to the cluster before the first request, so that a later
+//! run can revert them if this one is killed. A Secret if it holds what only readers of Secrets may see.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,40 +23,40 @@ const IS_JOURNAL: &str = "journal";
 pub const IS_OBJECT: &str = "object";
 /// The label's value on the locks of runs.
 pub const IS_LOCK: &str = "lock";
-/// What every journal's name begins with.
+/// Prefix of every journal's name.
 pub const NAME_PREFIX: &str = "pushback-experiment-";
-/// On a journal: what the server has made something else of, on the way back. What the journal itself says holds nothing
-/// of it.
+/// Annotation on a journal: fields that the server altered during a revert. The journal's own data has no entry for
+/// them.
 const ALTERED_ANNOTATION: &str = "pushback.dev/not-restored";
-/// The key of its data.
+/// Key of the journal's data.
 const DATA_KEY: &str = "journal";
-/// Layout that this version writes, and the newest that it reads.
+/// Schema version written, and the newest that is read.
 const SCHEMA: u32 = 2;
-/// The oldest that it reads: what came since is left out there.
+/// Oldest schema version that is read; newer fields are absent there.
 const OLDEST: u32 = 1;
-/// ConfigMaps and Secrets hold 1 MiB, names and the rest included; base64 makes four bytes of three.
+/// Most bytes of a journal. ConfigMaps and Secrets hold 1 MiB including metadata; base64 turns three bytes into four.
 const MOST_BYTES: usize = 700 * 1024;
 
 /// What an experiment is about to change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Journal {
-    /// Layout.
+    /// Schema version.
     pub schema_version: u32,
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The experiment's name.
+    /// Name of the experiment.
     pub experiment: String,
     /// Type of the injection.
     pub injection: String,
-    /// When, by the clock of the run's machine; for people.
+    /// Start time by the clock of the run's machine; for the reader.
     pub started: String,
     /// The changes, in the order in which they are made.
     pub steps: Vec<Step>,
 }
 
 impl Journal {
-    /// A journal of these changes.
+    /// A journal for these changes.
     #[must_use]
     pub fn new(run: &str, experiment: &str, injection: &str, started: &str, steps: Vec<Step>) -> Self {
         Self {
@@ -70,60 +70,60 @@ impl Journal {
     }
 }
 
-/// A journal in the cluster.
+/// A journal stored in the cluster.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// Where it is.
+    /// Address of its object.
     pub address: Address,
-    /// Its uid.
+    /// uid of its object.
     pub uid: String,
-    /// What the objects carry that it is about.
+    /// Mark on the objects that it concerns.
     pub mark: String,
-    /// What it says.
+    /// The journal's content.
     pub journal: Journal,
-    /// What an earlier way back has left otherwise, in words without values.
+    /// Fields that an earlier revert left different, described without values.
     pub altered: Vec<String>,
 }
 
-/// A journal that this version cannot act on.
+/// A journal that this version cannot use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// `ConfigMap shop/pushback-experiment-…`
     pub name: String,
-    /// Its namespace.
+    /// Namespace of its object.
     pub namespace: String,
-    /// Why.
+    /// Why it cannot be used.
     pub reason: String,
 }
 
-/// The journals of a cluster.
+/// Journals found in a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Journals {
-    /// Those that can be acted on, sorted by namespace and name.
+    /// Usable journals, sorted by namespace and name.
     pub journals: Vec<Stored>,
-    /// Those that cannot.
+    /// Unusable journals.
     pub unreadable: Vec<Unreadable>,
 }
 
 impl Journals {
-    /// Whether there is none.
+    /// Whether no journal was found.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.journals.is_empty() && self.unreadable.is_empty()
     }
 }
 
-/// A journal that is ready to be written.
+/// A journal ready to be written.
 #[derive(Debug)]
 pub struct Draft {
     address: Address,
     text: Text,
-    /// What the objects will carry that it is about.
+    /// Mark that the objects it concerns will carry.
     pub mark: String,
     journal: Journal,
 }
 
-/// Text that no debug output shows.
+/// Text hidden from debug output.
 struct Text(String);
 
 impl std::fmt::Debug for Text {
@@ -133,10 +133,10 @@ impl std::fmt::Debug for Text {
 }
 
 impl Draft {
-    /// Where a journal goes, and what it will be called.
+    /// Serialises a journal, and picks its address.
     ///
     /// # Errors
-    /// It is too large for one object, or the cluster has no such kind.
+    /// It is too large for one object, or the cluster lacks the kind.
     pub fn new(kinds: &Kinds, namespace: &str, id: &str, journal: Journal) -> Result<Self, ClusterError> {
         let is_secret = journal.steps.iter().any(Step::is_sensitive);
         let kind = own_kind(kinds, if is_secret { "Secret" } else { "ConfigMap" })?;
@@ -155,10 +155,10 @@ impl Draft {
         Ok(Self { address: Address::new(kind, namespace, &name).urgent(), text: Text(text), mark, journal })
     }
 
-    /// Writes it. After this has returned, a later run can take back what is done now.
+    /// Writes it. From then on a later run can revert the changes.
     ///
     /// # Errors
-    /// The cluster's.
+    /// The cluster's error.
     pub async fn write(self, cluster: &dyn Cluster) -> Result<Stored, ClusterError> {
         let content =
             if self.address.kind.kind == "Secret" { BASE64.encode(&self.text.0) } else { self.text.0.clone() };
@@ -170,14 +170,14 @@ impl Draft {
                 "name": self.address.name,
                 "labels": {MARK: IS_JOURNAL},
             },
-            // What it says stands in its mark too: nothing may change it.
+            // Its mark contains a digest of its content: nothing may change that.
             "immutable": true,
             "data": {DATA_KEY: content},
         });
         let stored = match cluster.create(&self.address, &body, false).await {
             Ok(written) => written.object,
             Err(error) => match cluster.get(&self.address).await {
-                // It came through, and the answer was lost.
+                // It was written, and the response was lost.
                 Ok(Some(object)) if text_of(&object).as_deref() == Some(&self.text.0) => object,
                 _ => return Err(error),
             },
@@ -193,10 +193,10 @@ impl Draft {
 }
 
 impl Stored {
-    /// Notes what the server has made something else of, so that a later run tells it, too.
+    /// Records fields that the server altered, so that a later run reports them too.
     ///
     /// # Errors
-    /// The cluster's.
+    /// The cluster's error.
     pub async fn note_altered(&self, cluster: &dyn Cluster, altered: &[String]) -> Result<(), ClusterError> {
         let all: BTreeSet<&str> = self.altered.iter().chain(altered).map(String::as_str).collect();
         if altered.iter().all(|what| self.altered.contains(what)) {
@@ -207,25 +207,25 @@ impl Stored {
         cluster.patch(&self.address, &Patch::Merge(patch), false).await.map(drop)
     }
 
-    /// Deletes it: nothing is left to take back.
+    /// Deletes the journal once nothing is left to revert.
     ///
     /// # Errors
-    /// The cluster's.
+    /// The cluster's error.
     pub async fn remove(&self, cluster: &dyn Cluster) -> Result<(), ClusterError> {
         let options = DeleteOptions { uid: self.uid.clone(), ..DeleteOptions::default() };
         match cluster.delete(&self.address, &options).await {
             Ok(_) => Ok(()),
-            // Another object of that name is none of ours.
+            // Another object of that name is not ours.
             Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Conflict) => Ok(()),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Finds journals, in these namespaces or, without any, in all that may be listed.
+/// Finds journals in these namespaces, or in all that may be listed if none is given.
 ///
 /// # Errors
-/// The cluster's.
+/// The cluster's error.
 pub async fn find(
     cluster: &dyn Cluster,
     kinds: &Kinds,
@@ -254,7 +254,7 @@ pub async fn find(
 /// Objects of a kind that carry our label with this value.
 ///
 /// # Errors
-/// The cluster's.
+/// The cluster's error.
 pub async fn marked(
     cluster: &dyn Cluster,
     kind: &Arc<Kind>,
@@ -273,14 +273,14 @@ pub async fn marked(
 }
 
 fn read(kind: &Arc<Kind>, object: &Value) -> Result<Stored, String> {
-    /// What every layout says.
+    /// Fields of every schema version.
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Layout {
         schema_version: u32,
     }
     let text = text_of(object).ok_or_else(|| format!("it has no readable key {DATA_KEY}"))?;
-    // What is wrong with it is said without its content.
+    // The message does not repeat the content.
     let damaged =
         |error: serde_json::Error| format!("it is damaged at line {} column {}", error.line(), error.column());
     let layout: Layout = serde_json::from_str(&text).map_err(damaged)?;
@@ -298,7 +298,7 @@ fn read(kind: &Arc<Kind>, object: &Value) -> Result<Stored, String> {
     })
 }
 
-/// The journal's text in its object.
+/// Text of a journal in its object.
 fn text_of(object: &Value) -> Option<String> {
     let content = object.get("data")?.get(DATA_KEY)?.as_str()?;
     if object.text("/kind") == "Secret" {
@@ -308,7 +308,8 @@ fn text_of(object: &Value) -> Option<String> {
     }
 }
 
-/// Only who may write an object can have put there what its journal says: another journal has another mark.
+/// Digest mark of a journal: only somebody who may write the object can have put it there, and no two journals share
+/// one.
 fn mark(name: &str, text: &str) -> String {
     format!("{name}:{}", pushback_preflight::hex::encode(&Sha256::digest(text.as_bytes())[..16]))
 }

@@ -1,5 +1,5 @@
-//! One run of experiments at a time in a namespace: a Lease that says who holds it, renewed in the background. As with
-//! an app's lock, expiry is judged by what the observer sees on its own clock.
+//! Allows one run of experiments at a time in a namespace: a Lease that names its holder and is renewed in the
+//! background. As with an app's lock, the observer judges expiry by its own clock.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,52 +16,52 @@ use crate::app::lock::LockEntry;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 use crate::environment::{Environment, boot_clock};
 
-/// The Lease of a namespace.
+/// Name of the Lease in a namespace.
 pub const LEASE: &str = "pushback-experiments";
-/// Who holds it.
+/// Annotation that names the holder.
 const HOLDER: &str = "pushback.dev/lock";
-/// How often a held lock is looked at.
+/// Interval between reads of a lock that another run holds.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Why a lock cannot be had.
+/// Why a lock could not be taken.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LockError {
     /// Another run holds it.
     #[error("another run of experiments holds namespace {namespace}: {holder}")]
     Held {
-        /// Namespace.
+        /// Namespace that is locked.
         namespace: String,
-        /// Who.
+        /// Description of the holding run.
         holder: String,
     },
     /// The cluster refused.
     #[error("failed to lock namespace {namespace}: {error}")]
     Cluster {
-        /// Namespace.
+        /// Namespace to lock.
         namespace: String,
-        /// Its error.
+        /// The cluster's error.
         error: ClusterError,
     },
 }
 
-/// How a lock is taken.
+/// Settings for taking a lock.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// How long it holds without being renewed.
+    /// How long the lock holds without being renewed.
     pub lease: Duration,
-    /// How long another run is waited for.
+    /// How long to wait for another run.
     pub patience: Duration,
 }
 
 impl LockError {
-    /// Whether the namespace is not there.
+    /// Whether the namespace does not exist.
     #[must_use]
     pub fn is_of_no_namespace(&self) -> bool {
         matches!(self, Self::Cluster { error, .. } if error.kind == ErrorKind::NotFound)
     }
 }
 
-/// Held locks of some namespaces.
+/// Locks that a run holds, one per namespace.
 #[derive(Debug)]
 pub struct Locks {
     cluster: Arc<dyn Cluster>,
@@ -77,10 +77,10 @@ struct Held {
 }
 
 impl Locks {
-    /// Takes the locks of these namespaces, in their order: two runs that want the same ones never wait for each other.
+    /// Takes the locks of these namespaces in sorted order, so that two runs never wait for each other.
     ///
     /// # Errors
-    /// [`LockError::Held`] when patience is over; the cluster's. What was taken is given back.
+    /// [`LockError::Held`] after `patience`; the cluster's error. Locks already taken are released.
     pub async fn take(
         cluster: &Arc<dyn Cluster>,
         kinds: &Kinds,
@@ -99,7 +99,7 @@ impl Locks {
         Ok(locks)
     }
 
-    /// Not a single one.
+    /// An empty set of locks.
     #[must_use]
     pub fn none(cluster: &Arc<dyn Cluster>) -> Self {
         Self { cluster: Arc::clone(cluster), held: Vec::new() }
@@ -108,7 +108,7 @@ impl Locks {
     /// Takes the lock of one more namespace.
     ///
     /// # Errors
-    /// As [`Self::take`]; the others are still held.
+    /// As [`Self::take`]; the other locks stay held.
     pub async fn add(
         &mut self,
         kinds: &Kinds,
@@ -136,13 +136,13 @@ impl Locks {
         Ok(())
     }
 
-    /// Returns when every lock holds for certain: an outage in which nobody could take one is waited for. Asked before
-    /// every injection; taking back never waits for it.
+    /// Waits until every lock is confirmed, through an outage in which nobody else could take one. Called before every
+    /// injection; reverts never wait for it.
     ///
     /// # Errors
-    /// [`LockLost`] where another run has taken one, or nothing is heard for too long.
+    /// [`LockLost`] if another run has taken one, or the outage lasts too long.
     pub async fn confirmed(&self) -> Result<(), LockLost> {
-        // Once more where one ran out while another was waited for.
+        // Repeat in case one expired during the wait for another.
         while !self.held.iter().all(|held| held.lease.holds()) {
             for held in &self.held {
                 held.lease.confirmed().await?;
@@ -151,7 +151,7 @@ impl Locks {
         Ok(())
     }
 
-    /// Gives them back.
+    /// Releases all locks.
     pub async fn release(mut self) {
         for held in std::mem::take(&mut self.held) {
             held.renewal.abort();
@@ -167,7 +167,8 @@ impl Drop for Locks {
     }
 }
 
-/// Deletes the Lease in the very state in which it is ours: another run writes its name into the same object.
+/// Deletes the Lease only in the exact state in which it is ours: another run would write its name into the same
+/// object.
 async fn give_back(cluster: &dyn Cluster, held: &Held) -> Result<(), ClusterError> {
     loop {
         let Some(live) = cluster.get(&held.address).await? else { return Ok(()) };
@@ -180,7 +181,7 @@ async fn give_back(cluster: &dyn Cluster, held: &Held) -> Result<(), ClusterErro
             ..DeleteOptions::default()
         };
         match cluster.delete(&held.address, &options).await {
-            // A renewal was still under way.
+            // A renewal was still in flight.
             Err(error) if error.kind == ErrorKind::Conflict => {}
             done => return done.map(|_| ()),
         }
@@ -216,7 +217,7 @@ async fn acquire(
                     _ => now,
                 };
                 seen = Some((state_of(live), unchanged_since));
-                // Whoever wrote something else there meant to hold it for ever, or by accident: the same lease as ours.
+                // An unreadable holder may mean a permanent lock or a mistake: assume our own lease duration.
                 let lease = holder.as_ref().map_or(terms.lease, LockEntry::lease);
                 let is_free =
                     holder.as_ref().is_some_and(|holder| holder.run == run || holder.holder_is_gone(environment))
@@ -234,13 +235,13 @@ async fn acquire(
         };
         match taken {
             Ok(written) => return Ok(Acquired { object: written.object, entry, at: now }),
-            // Another run was faster, or the lease has gone; it is looked at again.
+            // Another run was faster, or the Lease is gone; read it again.
             Err(error)
                 if matches!(error.kind, ErrorKind::Conflict | ErrorKind::AlreadyExists | ErrorKind::NotFound)
                     && now.saturating_sub(started) <= terms.patience =>
             {
                 if error.kind == ErrorKind::NotFound && live.is_none() {
-                    // The namespace is missing.
+                    // The namespace does not exist.
                     return Err(failed(error));
                 }
                 tokio::time::sleep(POLL / 10).await;
@@ -250,10 +251,11 @@ async fn acquire(
     }
 }
 
-/// Namespaces whose lock a process of this machine holds that is gone. Locks of other machines expire by themselves.
+/// Namespaces whose lock belongs to a process of this machine that no longer runs. Locks of other machines expire by
+/// themselves.
 ///
 /// # Errors
-/// The cluster's.
+/// The cluster's error.
 pub async fn orphaned(
     cluster: &dyn Cluster,
     kinds: &Kinds,
@@ -266,7 +268,7 @@ pub async fn orphaned(
     Ok(leases.iter().filter(|lease| is_orphaned(lease)).map(|lease| lease.namespace().to_owned()).collect())
 }
 
-/// What changes with every renewal.
+/// The part of a Lease that changes with every renewal.
 fn state_of(lease: &Value) -> Value {
     json!([lease.uid(), lease.annotation(HOLDER)])
 }
@@ -309,7 +311,7 @@ struct Renewal {
 
 #[async_trait]
 impl Renew for Renewal {
-    /// Renews it if it is still ours.
+    /// Renews the Lease if it is still ours.
     async fn attempt(&mut self) -> Renewed {
         let asked = boot_clock();
         let live = match self.cluster.get(&self.address).await {

@@ -1,12 +1,12 @@
-//! How an object says that an experiment has changed or created it.
+//! Marks on objects that an experiment has changed or created.
 
 use super::place::Place;
 
-/// On journals and on the objects that experiments create, a label; on the objects that they change, an annotation
-/// that names the journal and its digest.
+/// A label on journals and on objects that experiments create; an annotation, with the journal's name and digest, on
+/// objects that they change.
 pub const MARK: &str = "pushback.dev/experiment";
 
-/// Where an object that is changed says so.
+/// Location of the mark on a changed object.
 #[must_use]
 pub fn mark_place() -> Place {
     Place::keys(["metadata", "annotations", MARK])

@@ -1,4 +1,4 @@
-//! What became of experiments: verdicts with their evidence, and the report of a run.
+//! Results of experiments: verdicts with their evidence, and the report of a run.
 
 use pushback_preflight::Finding;
 use serde::Serialize;
@@ -6,26 +6,26 @@ use serde::Serialize;
 use super::probe::Admission;
 use super::steady::Looked;
 
-/// Layout of the report.
+/// Schema version of the report.
 const SCHEMA: u32 = 1;
 
-/// Verdict on one experiment.
+/// Verdict on one experiment, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Verdict {
-    /// It was not made, for a reason that is no fault of the operator's.
+    /// It did not run, for a reason outside the operator.
     Skipped,
-    /// The steady state held, or came back by itself in time.
+    /// The steady state held, or recovered by itself in time.
     Resilient,
-    /// Nothing can be said: no steady state before, no injection, or nothing to judge by.
+    /// No conclusion: no steady state before, no injection, or no evidence.
     Inconclusive,
-    /// The steady state came back only once the injection was taken back.
+    /// The steady state recovered only after the revert.
     Degraded,
-    /// The steady state did not come back, or something was lost.
+    /// The steady state did not recover, or something was lost.
     Failed,
 }
 
 impl Verdict {
-    /// As it is written.
+    /// The verdict's name in reports.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -38,17 +38,17 @@ impl Verdict {
     }
 }
 
-/// One thing that was not as it should be.
+/// A deviation from the expected behaviour.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Deviation {
-    /// A word for it.
+    /// Its name in reports.
     pub name: &'static str,
-    /// What was seen.
+    /// What was observed.
     pub detail: String,
 }
 
-/// One experiment, from its start to its end.
+/// Result of one experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
@@ -56,52 +56,52 @@ pub struct Outcome {
     pub name: String,
     /// Type of its injection.
     pub injection: String,
-    /// Where it was injected.
+    /// Namespace that was injected into.
     pub namespace: String,
-    /// Verdict.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why, in one sentence.
+    /// Reason for the verdict, in one sentence.
     pub reason: String,
-    /// What was changed, in words without values.
+    /// The changes made, described without values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
-    /// The steady state before.
+    /// Steady-state checks before the injection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<Looked>,
-    /// The steady state while the injection was there, at the end of the observation.
+    /// Steady-state checks at the end of the observation, with the injection in place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub under_fault: Vec<Looked>,
-    /// The steady state after it was taken back.
+    /// Steady-state checks after the revert.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Looked>,
-    /// How long it took until the cluster was by itself as before; absent where it was not.
+    /// Time until the cluster recovered by itself; `None` if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_seconds: Option<f64>,
-    /// Admission requests that were measured.
+    /// Measured admission requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub admissions: Vec<Admission>,
-    /// What was not as it should be.
+    /// Deviations from the expected behaviour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<Deviation>,
-    /// What the reader should know.
+    /// Remarks for the reader.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What is not exactly as it was before; then its journal, which says what was, is still there.
+    /// What the revert did not restore exactly; its journal, which holds the old values, is kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_restored: Vec<String>,
-    /// Why it could not be taken back; then its journal is still there.
+    /// Why the revert failed; its journal is kept.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub revert_error: String,
 }
 
 impl Outcome {
-    /// Whether all that was changed is as it was.
+    /// Whether every change was reverted exactly.
     #[must_use]
     pub fn is_restored(&self) -> bool {
         self.revert_error.is_empty() && self.not_restored.is_empty()
     }
 
-    /// Adds something that was not as it should be.
+    /// Adds a deviation.
     pub fn deviate(&mut self, name: &'static str, detail: impl Into<String>) {
         self.deviations.push(Deviation { name, detail: detail.into() });
     }
@@ -111,43 +111,43 @@ impl Outcome {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunReport {
-    /// Layout.
+    /// Schema version.
     pub schema_version: u32,
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The cluster.
+    /// The cluster, as shown to people.
     pub cluster: String,
-    /// The worst verdict, or `Interrupted`, or `NotUpgraded` where the upgrade did not happen.
+    /// The worst verdict; `Interrupted`; or `NotUpgraded` if the upgrade did not happen.
     pub outcome: String,
-    /// What the upgrade showed, where one was made.
+    /// Result of the upgrade, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<UpgradeReport>,
     /// The experiments, in the order in which they ran.
     pub experiments: Vec<Outcome>,
 }
 
-/// What an upgrade between the injections showed.
+/// Result of an upgrade between the injections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpgradeReport {
-    /// How the apply ended: its exit code.
+    /// Exit code of the apply.
     pub exit_code: u8,
-    /// Whether it was made, in part at least.
+    /// Whether it was applied, at least in part.
     pub made: bool,
-    /// Why it was not; empty where it was.
+    /// Why it was not applied; empty if it was.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Why preflight refused it.
+    /// Findings for which preflight refused it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// Whether all that is judged holds.
+    /// Whether all checks passed.
     pub passed: bool,
-    /// What was judged: data, configuration, restarts, orphans.
+    /// Checks on data, configuration, restarts and orphans.
     pub checks: Vec<Looked>,
 }
 
 impl RunReport {
-    /// Of what has come of a run.
+    /// The report of a run with these results.
     #[must_use]
     pub fn of(
         run: String,
@@ -165,16 +165,16 @@ impl RunReport {
         Self { outcome: outcome.to_owned(), ..report }
     }
 
-    /// The upgrade that should have been made, and was not.
+    /// The requested upgrade, if it was not applied.
     #[must_use]
     pub fn unmade_upgrade(&self) -> Option<&UpgradeReport> {
         self.upgrade.as_ref().filter(|upgrade| !upgrade.made)
     }
 
-    /// The worst verdict; `Skipped` where nothing ran.
+    /// The worst verdict; `Skipped` if nothing ran.
     #[must_use]
     pub fn worst(&self) -> Verdict {
-        // One that did not happen says nothing.
+        // An upgrade that did not happen proves nothing.
         let made = self.upgrade.as_ref().filter(|upgrade| upgrade.made);
         let upgrade = made.map(|upgrade| if upgrade.passed { Verdict::Resilient } else { Verdict::Failed });
         self.experiments.iter().map(|outcome| outcome.verdict).chain(upgrade).max().unwrap_or(Verdict::Skipped)

@@ -1,5 +1,6 @@
-//! Whose the fields are that an experiment changes. A patch makes what it sets its sender's; taken back, a field has to be
-//! its manager's again: what an apply has lost without a word, it neither prunes nor recognizes later.
+//! Ownership of the fields that an experiment changes. A patch makes its sender the owner of what it sets; a revert
+//! must return the fields to their managers, because an apply neither prunes nor recognises fields that it silently
+//! lost.
 
 use serde_json::{Map, Value, json};
 
@@ -7,8 +8,8 @@ use super::place::{Part, Place};
 use crate::cluster::FIELD_MANAGER;
 use crate::plan::fields::{self, Element, FieldSet, ManagerEntry, Owner};
 
-/// The entries of `managedFields` that own these places, and nothing else of them. What subresources have written is
-/// left to those who write it.
+/// The `managedFields` entries that own these places, reduced to them. Entries of subresources are left to those who
+/// write them.
 #[must_use]
 pub fn of_places<'p>(live: &Value, places: impl Iterator<Item = &'p Place>) -> Vec<Value> {
     let paths: Vec<Vec<Element>> = places.map(path).collect();
@@ -20,26 +21,26 @@ pub fn of_places<'p>(live: &Value, places: impl Iterator<Item = &'p Place>) -> V
     entries(live).into_iter().filter_map(owning).collect()
 }
 
-/// All entries of `managedFields`, those of subresources left out.
+/// All entries of `managedFields` except those of subresources.
 #[must_use]
 pub fn of_object(live: &Value) -> Vec<Value> {
     entries(live).iter().map(ManagerEntry::to_value).collect()
 }
 
-/// Whether somebody has taken a place since an experiment has changed it: they own of it what they did not own then. The
-/// entries that were `held` then say nothing: of a map that lost its keys, its former manager keeps the map.
+/// Whether somebody has taken a place since an experiment changed it: they own more of it than in the `held` entries.
+/// Entries as `held` do not count: the former manager of a map that lost its keys keeps the map.
 #[must_use]
 pub fn is_taken(live: &Value, place: &Place, held: &[Value]) -> bool {
     takers(live, place, held).any(|owner| !is_of_patches(&owner))
 }
 
-/// Whether the app itself has: its manifest says what the value is.
+/// Whether the app itself has taken it: then its manifest determines the value.
 #[must_use]
 pub fn is_taken_by_app(live: &Value, place: &Place, held: &[Value]) -> bool {
     takers(live, place, held).any(|owner| owner.manager == FIELD_MANAGER && owner.operation == "Apply")
 }
 
-/// Who owns of a place what they did not own in the `held` entries.
+/// Owners of more of a place than in the `held` entries.
 fn takers(live: &Value, place: &Place, held: &[Value]) -> impl Iterator<Item = Owner> {
     let path = path(place);
     let held = parsed(held);
@@ -51,9 +52,8 @@ fn takers(live: &Value, place: &Place, held: &[Value]) -> impl Iterator<Item = O
     })
 }
 
-/// The operation that gives these fields back: what our patches own of them now goes to the managers that owned it
-/// `before`, and is nobody's where it was nobody's, such as a default. What somebody has taken since stays theirs. `None`
-/// where nothing is to be given.
+/// The operation that returns fields: those that our patches own go to the managers in `before`, or to nobody if nobody
+/// owned them, such as defaults. What somebody has taken since stays theirs. `None` if nothing is to be returned.
 #[must_use]
 pub fn give_back<'p>(live: &Value, places: impl Iterator<Item = &'p Place>, before: &[Value]) -> Option<Value> {
     let mut now = fields::managers(live).ok()?;
@@ -72,7 +72,7 @@ pub fn give_back<'p>(live: &Value, places: impl Iterator<Item = &'p Place>, befo
     for former in former {
         let fields = former.fields.intersection(&taken);
         match now.iter_mut().find(|entry| is_same(&entry.owner, &former.owner)) {
-            // In another version the paths may be others.
+            // Paths may differ in another version.
             Some(entry) if entry.owner.api_version == former.owner.api_version => {
                 entry.fields = entry.fields.union(&fields);
             }
@@ -84,7 +84,7 @@ pub fn give_back<'p>(live: &Value, places: impl Iterator<Item = &'p Place>, befo
     Some(replacement(&now.iter().map(ManagerEntry::to_value).collect::<Vec<Value>>()))
 }
 
-/// The operation that gives an object that was created again all its managers; `None` where it had none.
+/// The operation that restores all managers of a re-created object; `None` if it had none.
 #[must_use]
 pub fn give_all_back(before: &[Value]) -> Option<Value> {
     (!before.is_empty()).then(|| replacement(before))
@@ -94,7 +94,7 @@ fn replacement(entries: &[Value]) -> Value {
     json!({"op": "add", "path": "/metadata/managedFields", "value": entries})
 }
 
-/// What cannot be understood is nobody's: it is left as the server has it.
+/// Unreadable entries count as nobody's and are left as they are.
 fn entries(live: &Value) -> Vec<ManagerEntry> {
     let mut entries = fields::managers(live).unwrap_or_default();
     entries.retain(|entry| entry.owner.subresource.is_empty());
@@ -105,7 +105,7 @@ fn parsed(before: &[Value]) -> Vec<ManagerEntry> {
     entries(&json!({"metadata": {"managedFields": before}}))
 }
 
-/// What of a set is at a path: what continues it, or a field above it that is owned as one.
+/// The part of a set at a path: what continues the path, or an atomic field above it.
 fn owned_at(set: &FieldSet, path: &[Element]) -> FieldSet {
     let mut owned = set.difference(&set.without(path));
     let above = (1..path.len()).map(|length| &path[..length]);
@@ -127,12 +127,12 @@ fn is_of_patches(owner: &Owner) -> bool {
     owner.manager == FIELD_MANAGER && owner.operation == "Update" && owner.subresource.is_empty()
 }
 
-/// In whatever version.
+/// The same manager, in any version.
 fn is_same_manager(one: &Owner, other: &Owner) -> bool {
     (&one.manager, &one.operation) == (&other.manager, &other.operation)
 }
 
-/// As the server tells managers apart: one that applies is one in every version.
+/// Compares managers as the server does: one that applies is the same in every version.
 fn is_same(one: &Owner, other: &Owner) -> bool {
     let is_applier = one.operation == "Apply";
     (&one.manager, &one.operation, &one.subresource) == (&other.manager, &other.operation, &other.subresource)
@@ -211,7 +211,7 @@ mod tests {
         let ours = entry("pushback", "Update", &json!({"f:spec": {"f:storage": {"f:bucket": {}}}}));
         let now = object(&[emptied.clone(), ours]);
         assert!(!is_taken(&now, &bucket, &of_places(&now, [bucket.clone()].iter())));
-        // Applied as a whole by somebody else since.
+        // Somebody else has applied the whole map since.
         let now = object(&[emptied.clone(), entry("helm", "Apply", &json!({"f:spec": {"f:storage": {}}}))]);
         assert!(is_taken(&now, &bucket, &[emptied]));
     }
@@ -226,7 +226,7 @@ mod tests {
         let now = object(&[applied.clone(), entry("pushback", "Update", &default)]);
         let operation = give_back(&now, [place.clone()].iter(), &before).expect("there is something to give");
         assert_eq!(operation["value"], json!([applied]));
-        // What our patches owned before they still own.
+        // Our patches still own what they owned before.
         let before = [entry("pushback", "Update", &default)];
         assert_eq!(give_back(&now, [place].iter(), &before), None);
     }

@@ -1,53 +1,53 @@
-//! Where a field is: keys of maps, and elements of lists by their `name`, so that a place stays the same when others
-//! change the list. Read, and turned into operations of a JSON patch.
+//! Location of a field: keys of maps, and elements of lists by their `name`, so that it stays valid when others change
+//! the list. Can be read, and turned into JSON patch operations.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// A place in an object.
+/// Location of a field in an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Place(Vec<Part>);
 
-/// One part of the way.
+/// One segment of a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Part {
     /// A key of a map.
     Key(String),
-    /// The element of a list whose `name` is this.
+    /// The list element with this `name`.
     Named(String),
 }
 
 impl Place {
-    /// A place below maps alone.
+    /// A place reached through maps only.
     #[must_use]
     pub fn keys<const N: usize>(keys: [&str; N]) -> Self {
         Self(keys.into_iter().map(|key| Part::Key(key.to_owned())).collect())
     }
 
-    /// A place of these parts.
+    /// A place with these segments.
     #[must_use]
     pub fn new(parts: Vec<Part>) -> Self {
         Self(parts)
     }
 
-    /// `spec.storage.type`; `None` where a part is empty.
+    /// Parses `spec.storage.type`; `None` if a segment is empty.
     #[must_use]
     pub fn parse(dotted: &str) -> Option<Self> {
         let parts: Vec<Part> = dotted.trim_start_matches('.').split('.').map(|key| Part::Key(key.to_owned())).collect();
         parts.iter().all(|part| *part != Part::Key(String::new())).then_some(Self(parts))
     }
 
-    /// The way.
+    /// Its segments.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.0
     }
 
-    /// A place one step below.
+    /// The place one segment below.
     #[must_use]
     pub fn child(&self, part: Part) -> Self {
         Self(self.0.iter().cloned().chain([part]).collect())
@@ -59,7 +59,7 @@ impl Place {
         other.0.starts_with(&self.0)
     }
 
-    /// The first key; empty where the place is the object itself.
+    /// The first key; empty for the object itself.
     #[must_use]
     pub fn root(&self) -> &str {
         match self.0.first() {
@@ -68,20 +68,20 @@ impl Place {
         }
     }
 
-    /// The value there.
+    /// The value at this place.
     #[must_use]
     pub fn get<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(object, |value, part| step(value, part).map(|(_, found)| found))
     }
 
-    /// How many of the maps on the way are missing.
+    /// Number of enclosing maps that are missing.
     #[must_use]
     pub fn missing_parents(&self, object: &Value) -> usize {
         let present = self.known(object);
         self.0.len().saturating_sub(1).saturating_sub(present)
     }
 
-    /// How many parts lead to something that is there.
+    /// Number of leading segments that exist.
     fn known(&self, object: &Value) -> usize {
         let mut value = object;
         for (index, part) in self.0.iter().enumerate() {
@@ -93,8 +93,8 @@ impl Place {
         self.0.len()
     }
 
-    /// The operation that puts a value there, with the maps that are missing around it; `None` where something else
-    /// stands in the way.
+    /// The operation that sets the value, with the enclosing maps that are missing; `None` if a value of another type
+    /// is in the way.
     #[must_use]
     pub fn set(&self, object: &Value, value: &Value) -> Option<Value> {
         let known = self.known(object).min(self.0.len().checked_sub(1)?);
@@ -108,11 +108,11 @@ impl Place {
             whole = Value::Object(Map::from_iter([(key.clone(), whole)]));
         }
         let pointer = Self(self.0[..=known].to_vec()).pointer(object)?;
-        // Adding replaces what is there.
+        // `add` replaces an existing value.
         Some(json!({"op": "add", "path": pointer, "value": whole}))
     }
 
-    /// The operation that takes a value away, and up to so many maps around it that it leaves empty.
+    /// The operation that removes the value, and up to `made_parents` enclosing maps that it leaves empty.
     #[must_use]
     pub fn remove(&self, object: &Value, made_parents: usize) -> Option<Value> {
         self.get(object)?;
@@ -127,7 +127,7 @@ impl Place {
         Some(json!({"op": "remove", "path": Self(self.0[..length].to_vec()).pointer(object)?}))
     }
 
-    /// Does to an object what an operation of [`Self::set`] or [`Self::remove`] does.
+    /// Applies an operation of [`Self::set`] or [`Self::remove`] to an object.
     pub fn perform(object: &mut Value, operation: &Value) {
         let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
         let Some((around, key)) = path.rsplit_once('/') else { return };
@@ -139,7 +139,7 @@ impl Place {
         }
     }
 
-    /// A JSON pointer into this object; the last part need not be there.
+    /// JSON pointer to this place in the object; the last segment need not exist.
     fn pointer(&self, object: &Value) -> Option<String> {
         let mut pointer = String::new();
         let mut value = Some(object);
@@ -162,7 +162,7 @@ impl Place {
     }
 }
 
-/// One step down: how a JSON pointer names it, and what is there.
+/// One segment down: its name in a JSON pointer, and the value there.
 fn step<'a>(value: &'a Value, part: &Part) -> Option<(String, &'a Value)> {
     match part {
         Part::Key(key) => Some((escape(key), value.as_object()?.get(key)?)),

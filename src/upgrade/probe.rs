@@ -1,5 +1,5 @@
-//! How a webhook admits: requests in its scope, sent as dry runs and timed, and one outside of it, which it must not
-//! touch. Nothing is stored.
+//! Measures how a webhook admits: requests in its scope, sent as dry runs and timed, and one outside its scope, which
+//! it must not touch. Nothing is stored.
 
 use std::sync::Arc;
 
@@ -11,46 +11,46 @@ use tokio::time::Instant;
 use super::change::recreatable;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Patch};
 
-/// From here on users notice, and the server gives up at 30 s.
+/// From here on users notice; the server gives up at 30 s.
 pub const SLOW_SECONDS: f64 = 10.0;
-/// Name of objects that are never stored.
+/// Name of the objects in probe requests; never stored.
 const PROBE: &str = "pushback-probe";
-/// What a namespace may hold that few webhooks are about.
+/// Kinds that a namespace may hold and few webhooks match.
 const OUTSIDE: [(&str, &str); 3] = [("", "ServiceAccount"), ("", "ConfigMap"), ("coordination.k8s.io", "Lease")];
 
-/// One measured request.
+/// One measured admission request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Admission {
-    /// The entry of the webhook configuration; empty for a request outside of its scope.
+    /// Entry of the webhook configuration; empty for a request outside its scope.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub webhook: String,
-    /// What was asked.
+    /// Description of the request.
     pub request: String,
-    /// How long the answer took.
+    /// Time until the response.
     pub seconds: f64,
     /// `admitted`, `denied` by admission, `unavailable` where the webhook did not answer, `error`.
     pub answer: &'static str,
-    /// Its words.
+    /// Message of the response.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
 }
 
-/// What was measured.
+/// Results of a measurement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// In scope, an entry each.
+    /// Requests in scope, one per entry.
     pub inside: Vec<Admission>,
-    /// Outside.
+    /// The request out of scope, if one was possible.
     pub outside: Option<Admission>,
-    /// What could not be measured.
+    /// What could not be measured, and why.
     pub notes: Vec<String>,
 }
 
-/// Asks for each entry of a configuration what a request in its scope takes, and one outside of all.
+/// Measures one request in the scope of each entry of a configuration, and one outside every scope.
 ///
 /// # Errors
-/// The objects to ask about cannot be listed.
+/// The objects to send cannot be listed.
 pub async fn measure(
     cluster: &dyn Cluster,
     kinds: &Kinds,
@@ -83,7 +83,7 @@ pub async fn measure(
     Ok(measured)
 }
 
-/// An object that the entry's rules are about, and whether they are about its updates.
+/// An object that the entry's rules match, and whether they match its updates.
 async fn example(
     cluster: &dyn Cluster,
     kinds: &Kinds,
@@ -115,7 +115,7 @@ fn is_about(rule: &Value, kind: &Kind) -> bool {
         && (rule.text("/scope") != "Cluster" || !kind.namespaced)
 }
 
-/// Whether a list of a rule has a word, or all words.
+/// Whether a list of a rule contains a word or `*`.
 fn has(rule: &Value, list: &str, word: &str) -> bool {
     let words = rule.get(list).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     words.into_iter().any(|given| given == word || given == "*" || (list == "resources" && given == "*/*"))

@@ -1,5 +1,5 @@
-//! Takes back what killed runs have left: by their journals, under the locks of their namespaces, so that nothing of a
-//! run that is alive is touched. Doing it twice does nothing.
+//! Reverts what killed runs have left: by their journals, and under the locks of their namespaces, so that a live run
+//! is never touched. Idempotent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,17 +15,17 @@ use super::revert::{Asked, Reverted, revert};
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds};
 use crate::environment::Environment;
 
-/// Kinds of which experiments create objects.
+/// Kinds of the objects that experiments create.
 const CREATED: [(&str, &str, &str); 2] = [("networking.k8s.io", "v1", "NetworkPolicy"), ("", "v1", "ResourceQuota")];
 
-/// What killed runs have left.
+/// What killed runs have left in a cluster.
 #[derive(Clone, Default)]
 pub struct Left {
-    /// Journals.
+    /// Journals of killed runs.
     pub found: Journals,
-    /// Objects of experiments, their journals still there or not.
+    /// Objects that experiments created, with or without a journal.
     created: Vec<(Arc<Kind>, Arc<Value>)>,
-    /// Namespaces whose lock nobody holds any more.
+    /// Namespaces with a stale lock.
     locked: BTreeSet<String>,
 }
 
@@ -36,13 +36,13 @@ impl fmt::Debug for Left {
 }
 
 impl Left {
-    /// Whether there is nothing.
+    /// Whether nothing is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.found.is_empty() && self.created.is_empty() && self.locked.is_empty()
     }
 
-    /// Where there is something.
+    /// Namespaces with something left.
     #[must_use]
     pub fn namespaces(&self) -> BTreeSet<String> {
         let journals = self.found.journals.iter().map(|stored| stored.address.namespace.clone());
@@ -51,7 +51,7 @@ impl Left {
         journals.chain(unreadable).chain(created).chain(self.locked.iter().cloned()).collect()
     }
 
-    /// A line for each, in words without values.
+    /// One line per item, without values.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
         let journals = self.found.journals.iter().map(|stored| {
@@ -67,7 +67,7 @@ impl Left {
         journals.chain(unreadable).chain(strays).chain(locks).collect()
     }
 
-    /// Created objects that no journal is about any more: their request came after their run was given up.
+    /// Created objects without a journal: the request arrived after its run was given up.
     fn strays(&self) -> impl Iterator<Item = &(Arc<Kind>, Arc<Value>)> {
         let names: BTreeMap<&str, &Stored> =
             self.found.journals.iter().map(|stored| (stored.address.name.as_str(), stored)).collect();
@@ -80,17 +80,17 @@ impl Left {
     }
 }
 
-/// Looks for what is left, in these namespaces or, without any, everywhere.
+/// Finds what is left in these namespaces, or everywhere if none is given.
 ///
 /// # Errors
-/// The cluster's.
+/// The cluster's error.
 pub async fn look(
     cluster: &dyn Cluster,
     kinds: &Kinds,
     environment: &Environment,
     namespaces: Option<&[String]>,
 ) -> Result<Left, ClusterError> {
-    // Objects first: a live run's journal is there before its object, and goes after it.
+    // Objects first: the journal of a live run is written before its object and deleted after it.
     let mut created = Vec::new();
     for (group, version, kind) in CREATED {
         let Some(kind) = kinds.find(group, version, kind) else { continue };
@@ -101,22 +101,22 @@ pub async fn look(
     Ok(Left { found: find(cluster, kinds, namespaces).await?, created, locked })
 }
 
-/// What came of it.
+/// Result of a recovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// What was taken back, and what was as before already.
+    /// What was reverted, or was already as before.
     pub done: Vec<String>,
-    /// What is not as it was before, and is left as it is.
+    /// What differs from before and was left as it is.
     pub left: Vec<String>,
-    /// What could not be taken back; its journal is kept.
+    /// What could not be reverted; its journal is kept.
     pub failed: Vec<String>,
 }
 
-/// Takes back what is left in these namespaces, once their locks are held. The journal of what is not as it was before
-/// is kept, unless that is to be accepted.
+/// Reverts what is left in these namespaces, under their locks. The journal of anything that differs from before is
+/// kept, unless differences are accepted.
 ///
 /// # Errors
-/// [`LockError::Held`] by a run that is alive.
+/// [`LockError::Held`] by a live run.
 pub async fn recover(
     cluster: &Arc<dyn Cluster>,
     environment: &Environment,
@@ -130,7 +130,7 @@ pub async fn recover(
     let kinds = cluster.kinds().await.map_err(failed)?;
     let locks = Locks::take(cluster, &kinds, environment, run, namespaces, terms).await?;
     let names: Vec<String> = namespaces.iter().cloned().collect();
-    // Anew: a run that was alive may have ended since.
+    // Read again: a live run may have ended since.
     let recovered = match look(&**cluster, &kinds, environment, Some(&names)).await {
         Ok(left) => Ok(take_back(&**cluster, &kinds, &left, accept).await),
         Err(error) => Err(failed(error)),
@@ -157,7 +157,7 @@ async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left, accept: bo
             }
             match revert(cluster, kinds, step, &stored.mark, Asked::ByAnother).await {
                 Ok(Reverted::Restored) => recovered.done.push(format!("{what}: taken back")),
-                // An earlier way back has said what is not.
+                // An earlier revert has recorded the differences.
                 Ok(Reverted::Nothing) if !stored.altered.is_empty() => {}
                 Ok(Reverted::Nothing) => recovered.done.push(format!("{what}: is as before")),
                 Ok(Reverted::Replaced) => recovered.done.push(format!("{what}: another one is in its place")),
@@ -193,15 +193,16 @@ async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left, accept: bo
     recovered
 }
 
-/// Who may write a namespace's ConfigMaps must not reach other namespaces with the rights of who recovers.
+/// Somebody who may write ConfigMaps in one namespace must not use the permissions of whoever recovers to change other
+/// namespaces.
 fn stays_inside(stored: &Stored, step: &super::change::Step) -> bool {
     use super::change::Change;
     let namespace = &step.target.namespace;
     match &step.change {
-        // Guarded by a mark that only who may write the object can have put there.
+        // Guarded by a mark that only somebody who may write the object can have set.
         Change::Fields(_) | Change::Finalizer(_) => namespace.is_empty() || *namespace == stored.address.namespace,
         Change::Created(_) | Change::Killed => *namespace == stored.address.namespace,
-        // Nothing but its own word is known of an object that is gone: its body goes where it says, and nowhere else.
+        // A deleted object has only the journal's word: its body is restored where it says and nowhere else.
         Change::Deleted(body) => {
             *namespace == stored.address.namespace
                 && body.namespace() == namespace

@@ -1,5 +1,5 @@
-//! Takes back what an experiment has changed, by what the cluster holds now and never by what a run remembers: a field
-//! gets its old value if it still has ours, what somebody else has changed since is left, and every answer is compared.
+//! Reverts what an experiment changed, judged by the cluster's state and never by the run's memory: a field gets its
+//! old value if it still has ours, later changes by others are kept, and every response is compared.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,53 +15,52 @@ use super::owners;
 use super::place::Place;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds};
 
-/// How often a write is tried that others get in between of.
+/// Most attempts for a write that conflicts with others.
 const ATTEMPTS: u32 = 8;
 
-/// How often it is looked whether an object that is being deleted is gone, once a second.
+/// Most reads, one per second, of a terminating object.
 const LOOKS: u32 = 30;
 
-/// Why something is not as before.
+/// Reason for a difference.
 const CHANGED: &str = "changed since by somebody else";
 const ALTERED: &str = "the server has changed it";
 
-/// What became of one change.
+/// Result of reverting one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reverted {
-    /// It was taken back.
+    /// It was reverted.
     Restored,
-    /// Nothing was to do: it was never made, or somebody has put it right.
+    /// There was nothing to do: it was never made, or somebody has undone it.
     Nothing,
-    /// Another object is in the place of the one that was deleted, its controller's or somebody else's: it stays.
+    /// Another object has replaced the deleted one, by its controller or somebody else: it is kept.
     Replaced,
-    /// The object is there no more, or another one in its place: nothing of the change is left, and nothing to give it
-    /// back to.
+    /// The object is gone or replaced: nothing of the change is left to revert.
     Gone(String),
-    /// After an upgrade: what was changed is what the new release says now.
+    /// After an upgrade: the new release sets what was changed.
     Released(String),
-    /// Not all is as it was before, and it is left as it is; in words without values.
+    /// Something differs from before and is left as it is; described without values.
     Left(String),
-    /// The same, where the server makes something else of it: a field that the journal does not know. A later look would
-    /// not find it.
+    /// The same for a field that the server altered and the journal does not contain: a later revert would not notice
+    /// it.
     Altered(String),
 }
 
-/// Who asks.
+/// Who reverts a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// The run that made the change: the server has answered it.
+    /// The run that made the change and has the server's response to it.
     ByItsRun,
-    /// The same, once it has applied a new release: what that says of the object counts.
+    /// The same run after applying a new release: the release's values win.
     AfterUpgrade,
-    /// A later run, which has the journal's word only. It touches nothing that does not carry the journal's mark, and
-    /// sees to it that a request of the dead run that is still under way comes too late.
+    /// A later run that has only the journal. It touches no object without the journal's mark, and makes sure that a
+    /// request of the dead run still in flight comes too late.
     ByAnother,
 }
 
-/// Takes one change back.
+/// Reverts one change.
 ///
 /// # Errors
-/// The cluster's; the change may be there still.
+/// The cluster's error; the change may still be there.
 pub async fn revert(
     cluster: &dyn Cluster,
     kinds: &Kinds,
@@ -74,7 +73,7 @@ pub async fn revert(
     let mut unforeseen = Unforeseen::default();
     for _ in 1..ATTEMPTS {
         match reverting.attempt(&mut unforeseen).await {
-            // Somebody has written in between: it is looked at again.
+            // Somebody has written in between: read again.
             Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::AlreadyExists) => {}
             done => return done,
         }
@@ -82,7 +81,7 @@ pub async fn revert(
     reverting.attempt(&mut unforeseen).await
 }
 
-/// What the server has changed on the way back, and whose it was: it is given back as well, once.
+/// Fields that the server altered during the revert, and their owners: reverted too, once.
 #[derive(Default)]
 struct Unforeseen {
     fields: Vec<FieldChange>,
@@ -112,7 +111,7 @@ impl Reverting<'_> {
     }
 
     async fn remove_created(&self, live: &Value) -> Result<Reverted, ClusterError> {
-        // By the mark, which names this very journal: another object of that name is not ours.
+        // Checks the mark, which names this journal: another object of that name is not ours.
         if live.annotation(MARK) != Some(self.mark) {
             return Ok(Reverted::Left(format!("{} is not what the experiment created", self.step.target)));
         }
@@ -129,7 +128,7 @@ impl Reverting<'_> {
         for _ in 0..LOOKS {
             let Some(found) = live else {
                 let mut body = body.clone();
-                // An upgrade may have ended the version in which it was read.
+                // An upgrade may have removed the version in which it was read.
                 body["apiVersion"] = json!(self.address.kind.api_version());
                 if let Some(annotations) = body.metadata_map_mut("annotations") {
                     annotations.insert(MARK.to_owned(), self.mark.into());
@@ -140,7 +139,7 @@ impl Reverting<'_> {
                 return Ok(self.as_before(&differing, ALTERED, Reverted::Altered));
             };
             if found.uid() != target.uid && found.annotation(MARK) == Some(self.mark) {
-                // Created by a run that was killed before it could say whose it is.
+                // Created by a run that was killed before it could restore the managers.
                 let differing = places(&lost(body, &found));
                 self.give_all_back(&found).await?;
                 return Ok(self.as_before(&differing, CHANGED, Reverted::Left));
@@ -173,7 +172,7 @@ impl Reverting<'_> {
         }
     }
 
-    /// An object that was created again is its managers', and no longer marked.
+    /// Restores the managers of a re-created object, and removes its mark.
     async fn give_all_back(&self, created: &Value) -> Result<(), ClusterError> {
         let mut operations: Vec<Value> = mark_place().remove(created, 0).into_iter().collect();
         operations.extend(owners::give_all_back(&self.step.owners));
@@ -199,7 +198,7 @@ impl Reverting<'_> {
             });
         }
         let mut way = Way { expected: live.as_ref().clone(), ..Way::default() };
-        // What the server has changed on the way back was not asked about before: whose it was then, is known since.
+        // There is no earlier answer about fields that the server altered during the revert: use the owners from then.
         let held = self.step.held.as_ref().unwrap_or(&self.step.owners);
         let held = [&held[..], &unforeseen.owners[..]].concat();
         values.iter().for_each(|field| self.plan(field, live, &held, &mut way));
@@ -210,8 +209,8 @@ impl Reverting<'_> {
         let mut operations = std::mem::take(&mut way.operations);
         let mut live = Arc::clone(live);
         if operations.iter().any(|operation| operation["op"] == "add") {
-            // A patch makes its sender the owner of what it sets: whose it is can be said only once it is there. The
-            // mark stays until then.
+            // A patch makes its sender the owner of what it sets, so managers can be restored only after it. The mark
+            // stays until then.
             live = self.cluster.patch(&self.address, &guarded(&live, operations), false).await?.object;
             way.look(&live);
             operations = Vec::new();
@@ -235,7 +234,7 @@ impl Reverting<'_> {
         Ok(way.end(target, restores))
     }
 
-    /// What gives a field its old value; nothing where it has it. Where it has neither that nor ours, it is noted.
+    /// Plans to restore a field's old value; nothing if it has it. A value that is neither that nor ours is recorded.
     fn plan(&self, field: &FieldChange, live: &Value, held: &[Value], way: &mut Way) {
         let current = field.place.get(live);
         if current == field.before.as_ref() {
@@ -245,7 +244,7 @@ impl Reverting<'_> {
             way.released.push(field.place.to_string());
             return;
         }
-        // With the value of the experiment it may be somebody else's all the same: of who has applied it since.
+        // Even the experiment's value may be somebody else's by now: of whoever has applied it since.
         let is_taken = current.is_some() && owners::is_taken(live, &field.place, held);
         let operation = match &field.before {
             _ if current != field.after.as_ref() || is_taken => None,
@@ -261,15 +260,15 @@ impl Reverting<'_> {
         }
     }
 
-    /// In the state that the injection was guarded by, the object could still be hit by the dead run's request. Its
-    /// resourceVersion is moved on, and nothing else is different afterwards.
+    /// In the state that guarded the injection, the dead run's request could still succeed. This moves the
+    /// resourceVersion on without changing anything else.
     async fn overtake(&self, live: &Value) -> Result<(), ClusterError> {
         if self.asked != Asked::ByAnother {
             return Ok(());
         }
         let overtaken = format!("overtaken {}", self.mark);
         let marked = if live.annotation(MARK) == Some(&overtaken) {
-            // Whoever began with it was killed as well.
+            // An earlier recovery that began with it was killed as well.
             Arc::new(live.clone())
         } else if live.resource_version() == self.step.target.resource_version {
             let Some(add) = mark_place().set(live, &json!(overtaken)) else { return Ok(()) };
@@ -282,23 +281,23 @@ impl Reverting<'_> {
     }
 }
 
-/// The way back of one object.
+/// Planned revert of one object.
 #[derive(Default)]
 struct Way {
-    /// The object as it has to be at its end.
+    /// The object as it must be afterwards.
     expected: Value,
-    /// What leads there.
+    /// JSON patch operations of the revert.
     operations: Vec<Value>,
-    /// What somebody else has changed since.
+    /// Fields that somebody else has changed since.
     left: Vec<String>,
-    /// What the new release says now.
+    /// Fields that the new release sets.
     released: Vec<String>,
-    /// What the server has made of the way back: as it has to be, and as it is.
+    /// Fields that the server altered during the revert: as they must be, and as they are.
     differing: Vec<FieldChange>,
 }
 
 impl Way {
-    /// Compares what the server has answered: a webhook may have changed what was sent.
+    /// Compares the response: a webhook may have changed what was sent.
     fn look(&mut self, answer: &Value) {
         self.differing = difference::between_contents(&self.expected, answer);
     }
@@ -328,8 +327,8 @@ fn places(fields: &[FieldChange]) -> String {
     fields.iter().map(|field| field.place.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// What of a deleted object's body the object in its place has not, or otherwise. What it has besides is its maker's, and
-/// how often it was rolled out is counted anew.
+/// Fields of a deleted object's body that its replacement lacks or changes. Extra fields are its creator's, and rollout
+/// counters start again.
 fn lost(body: &Value, found: &Value) -> Vec<FieldChange> {
     let revision = Place::keys(["metadata", "annotations", "deployment.kubernetes.io/revision"]);
     let mut lost = difference::between_contents(body, found);

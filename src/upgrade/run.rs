@@ -1,5 +1,5 @@
-//! The loop of one experiment: steady state, journal, injection, observation, taking back, steady state again. From the
-//! moment at which the journal is written there is one way on, whatever happens: to the end of `finish`.
+//! The stages of one experiment: steady state, journal, injection, observation, revert, steady state again. Once the
+//! journal is written, every path leads to the end of `finish`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,28 +24,28 @@ use crate::cluster::{Cluster, ClusterError, ErrorKind, Kinds, ListQuery, list_al
 use crate::environment::Environment;
 use crate::stop::Stop;
 
-/// How long the steady state is waited for where an experiment does not say.
+/// Default time limit for reaching the steady state.
 const SETTLE: Duration = Duration::from_secs(30);
-/// How often taking back is tried while the cluster does not answer.
+/// Most attempts to revert while the cluster does not answer.
 const REVERT_ATTEMPTS: u32 = 10;
 
-/// Runs experiments, one after the other.
+/// Runs experiments one after the other.
 pub struct Runner<'a> {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
-    /// Clock and names.
+    /// Source of time and random ids.
     pub environment: &'a Environment,
     /// Id of the run.
     pub run: &'a str,
-    /// How far the user lets it go.
+    /// The user's limits.
     pub site: &'a Site,
-    /// The namespaces are held by it.
+    /// Locks that the run holds on the namespaces.
     pub locks: &'a Locks,
-    /// A signal ends the observation, never the taking back.
+    /// Set by a signal, which ends the observation but never the revert.
     pub stop: watch::Receiver<Stop>,
-    /// Where a new release has been applied since the injection: what of the old one it has removed.
+    /// If a new release has been applied since the injection: the objects of the old one that it removed.
     pub released: Option<&'a BTreeSet<ObjectKey>>,
-    /// Progress, in words without values.
+    /// Reports progress, without values.
     pub tell: &'a (dyn Fn(String) + Send + Sync),
 }
 
@@ -55,35 +55,35 @@ impl fmt::Debug for Runner<'_> {
     }
 }
 
-/// An experiment whose injection is there.
+/// An experiment whose injection is in place.
 #[derive(Debug)]
 pub struct Begun<'a> {
     experiment: &'a Experiment,
     planned: Planned,
     journal: Option<Stored>,
-    /// Ready Pods of a PodKill's selector before it.
+    /// Number of ready Pods that a PodKill's selector matched before it.
     ready_before: usize,
     healed: bool,
-    /// Why it says nothing.
+    /// Why it proves nothing, if so.
     void: Option<String>,
     outcome: Outcome,
 }
 
 impl Begun<'_> {
-    /// What is injected.
+    /// The injected changes.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         self.journal.as_ref().map_or(&[], |stored| &stored.journal.steps)
     }
 
-    /// What it was to test did not happen: it is taken back, and says nothing.
+    /// Marks the experiment as void: what it tests did not happen. It is still reverted.
     pub fn make_void(&mut self, reason: &str) {
         self.void = Some(reason.to_owned());
     }
 }
 
 impl Runner<'_> {
-    /// One experiment from its start to its end.
+    /// Runs one experiment from start to end.
     pub async fn execute(&self, experiment: &Experiment, number: usize) -> Outcome {
         match self.begin(experiment, number).await {
             Ok(mut begun) => {
@@ -94,10 +94,10 @@ impl Runner<'_> {
         }
     }
 
-    /// Up to and with the injection.
+    /// Runs the stages up to and including the injection.
     ///
     /// # Errors
-    /// The outcome of an experiment that is not made; nothing is left of it, or its journal says so.
+    /// The outcome of an experiment that was not made; nothing is left of it unless its journal remains.
     pub async fn begin<'e>(&self, experiment: &'e Experiment, number: usize) -> Result<Begun<'e>, Box<Outcome>> {
         let mut outcome = blank(experiment);
         if let Err(refusal) = inject::admit(experiment, self.site) {
@@ -152,7 +152,7 @@ impl Runner<'_> {
         begun.journal = Some(stored);
         for step in &begun.planned.steps {
             let Err(error) = inject::make(&*self.cluster, &kinds, step, &mark, false).await else { continue };
-            // An answer that was lost is looked for.
+            // The response may be lost although the change was made.
             if error.ambiguous && inject::was_made(&*self.cluster, &kinds, step, &mark).await.unwrap_or(true) {
                 continue;
             }
@@ -164,8 +164,8 @@ impl Runner<'_> {
         Ok(begun)
     }
 
-    /// Asks the server what would come of each change: what it refuses is never begun, and what it would make of a
-    /// value is what will be looked for when it is taken back.
+    /// Sends each change as a dry run: a refused one is never made, and the server's resulting value is what the revert
+    /// will look for.
     async fn rehearse(&self, kinds: &Kinds, planned: &mut Planned) -> Result<(), ClusterError> {
         for step in &mut planned.steps {
             let Some(made) = inject::make(&*self.cluster, kinds, step, "rehearsal", true).await? else { continue };
@@ -177,7 +177,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Watches the cluster while the injection is there: until it has healed, or the time for it is over.
+    /// Observes the cluster with the injection in place, until it has recovered or the time is over.
     pub async fn observe(&self, begun: &mut Begun<'_>) {
         let experiment = begun.experiment;
         let started = Instant::now();
@@ -200,13 +200,13 @@ impl Runner<'_> {
             let next = end.min(Instant::now() + POLL);
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {}
-                // Without a sender no signal can come.
+                // Without a sender there will be no signal.
                 Ok(()) = stop.changed() => {}
             }
         }
     }
 
-    /// Takes everything back, sees whether the steady state returns, and judges.
+    /// Reverts everything, waits for the steady state to return, and decides the verdict.
     pub async fn finish(&self, mut begun: Begun<'_>) -> Outcome {
         let experiment = begun.experiment;
         let was_stopped = self.is_stopped();
@@ -223,7 +223,8 @@ impl Runner<'_> {
         Outcome { verdict, reason, ..begun.outcome }
     }
 
-    /// Reverts in reverse, and deletes the journal once all is as before: it alone says what was.
+    /// Reverts in reverse order, and deletes the journal once everything is restored: it is the only record of the old
+    /// state.
     async fn take_back(&self, journal: &Stored, outcome: &mut Outcome) -> Result<(), ClusterError> {
         let kinds = self.cluster.kinds().await?;
         let (mut failed, mut altered) = (None, Vec::new());
@@ -289,7 +290,7 @@ impl Runner<'_> {
             || self.ready_pods(&kinds, begun.experiment).await.is_some_and(|ready| ready >= begun.ready_before)
     }
 
-    /// Ready Pods that a PodKill is about; `None` where they cannot be listed.
+    /// Number of ready Pods that a PodKill targets; `None` if they cannot be listed.
     async fn ready_pods(&self, kinds: &Kinds, experiment: &Experiment) -> Option<usize> {
         if experiment.injection.kind != InjectionType::PodKill {
             return Some(0);
@@ -301,7 +302,7 @@ impl Runner<'_> {
         Some(pods.iter().filter(|pod| !pod.is_terminating() && is_ready(pod)).count())
     }
 
-    /// WebhookDisrupt: what admission takes while the policy is another.
+    /// WebhookDisrupt: measures admission under the changed policy.
     async fn measure(&self, begun: &mut Begun<'_>) {
         let experiment = begun.experiment;
         let measured = async {
@@ -327,13 +328,13 @@ impl Runner<'_> {
 
     async fn stopped(&self) {
         if self.stop.clone().wait_for(|stop| *stop != Stop::No).await.is_err() {
-            // Without a sender no signal can come.
+            // Without a sender there will be no signal.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// Takes what was measured into the outcome.
+/// Adds measurements to the outcome.
 fn note(measured: probe::Measured, outcome: &mut Outcome) {
     for admission in &measured.inside {
         if admission.answer == "unavailable" {
@@ -411,7 +412,7 @@ fn verdict(begun: &Begun<'_>, was_stopped: bool) -> (Verdict, String) {
     }
 }
 
-/// What the cluster may answer differently in a moment.
+/// Whether an error may be transient.
 fn may_pass(error: &ClusterError) -> bool {
     matches!(
         error.kind,
@@ -424,7 +425,7 @@ fn may_pass(error: &ClusterError) -> bool {
     )
 }
 
-/// How long an injection is watched: recovery has its time, and no injection stays longer than it may.
+/// How long to observe: the recovery time limit, and no longer than an injection may last.
 fn observation(experiment: &Experiment) -> Duration {
     let recovery = experiment.recovery_seconds();
     let seconds = match experiment.injection.ttl_seconds {
@@ -441,7 +442,7 @@ fn patience(experiment: &Experiment) -> Duration {
     }
 }
 
-/// An outcome that says nothing yet.
+/// An outcome without results.
 #[must_use]
 pub fn blank(experiment: &Experiment) -> Outcome {
     Outcome {
@@ -479,10 +480,10 @@ fn unasked(outcome: Outcome, error: &ClusterError) -> Box<Outcome> {
     ended(outcome, Verdict::Inconclusive, format!("the cluster's kinds could not be read: {error}"))
 }
 
-/// What an experiment would do, without doing anything: nothing is sent but questions.
+/// Describes what an experiment would do; only reads.
 ///
 /// # Errors
-/// Why it would not be made.
+/// The reason why it would not run.
 pub async fn preview(cluster: &dyn Cluster, site: &Site, experiment: &Experiment) -> Result<Vec<String>, Refusal> {
     inject::admit(experiment, site)?;
     let kinds: Arc<Kinds> = cluster.kinds().await.map_err(Refusal::Cluster)?;

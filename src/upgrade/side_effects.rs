@@ -1,5 +1,5 @@
-//! What an upgrade has done beside what it was meant to: data and configuration that are gone, containers that started
-//! again, objects that nobody owns any more. Looked at before, and judged after.
+//! Unintended effects of an upgrade: lost data and configuration, restarted containers, orphaned objects. Recorded
+//! before it and judged after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,10 +15,10 @@ use super::steady::Looked;
 use crate::app::record::{AppError, AppName, observe};
 use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 
-/// ConfigMaps that the cluster puts into every namespace: nobody's, they come and go with it.
+/// ConfigMaps that the cluster puts into every namespace; they are created and deleted with it.
 const IN_EVERY_NAMESPACE: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
 
-/// What was there before.
+/// State recorded before an upgrade.
 #[derive(Default)]
 pub struct Before {
     app: Option<AppName>,
@@ -26,36 +26,36 @@ pub struct Before {
     owned: BTreeSet<ObjectKey>,
     /// Custom resources.
     data: Vec<Arc<Value>>,
-    /// Volume claims.
+    /// Persistent volume claims.
     claims: Vec<Target>,
     /// ConfigMaps and Secrets that are not the app's.
     configuration: Vec<Arc<Value>>,
-    /// uid of a Pod and name of a container → how often it has started again.
+    /// Restart count by Pod uid and container name.
     restarts: BTreeMap<(String, String), i64>,
 }
 
-// Secrets are in it.
+// It contains Secrets.
 impl fmt::Debug for Before {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Before").field("app", &self.app).field("owned", &self.owned.len()).finish_non_exhaustive()
     }
 }
 
-/// Why it could not be looked at.
+/// Why the state could not be recorded or judged.
 #[derive(Debug, thiserror::Error)]
 pub enum SideEffectsError {
     /// The app's record cannot be read.
     #[error(transparent)]
     App(#[from] AppError),
-    /// The cluster refused.
+    /// The cluster's error.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
 }
 
-/// Looks at what an upgrade must not change.
+/// Records the state that an upgrade must not change.
 ///
 /// # Errors
-/// It cannot be read.
+/// The state cannot be read.
 pub async fn look(
     cluster: &dyn Cluster,
     app: &AppName,
@@ -88,17 +88,17 @@ pub async fn look(
 }
 
 impl Before {
-    /// Whether an object belongs to the app: the upgrade may change it.
+    /// Whether an object belongs to the app, which the upgrade may change.
     fn is_apps(&self, object: &Value) -> bool {
         let records = ["kapp.k14s.io/is-app", "kapp.k14s.io/is-app-change", crate::app::identity::INVENTORY_LABEL];
         records.iter().any(|label| object.label(label).is_some())
             || self.owned.contains(&Target::of(object).reference().key())
     }
 
-    /// Judges what is there now. `injected` are changes that were there while the upgrade was made.
+    /// Judges the current state. `injected` are changes that were in place during the upgrade.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The state cannot be read.
     pub async fn check(&self, cluster: &dyn Cluster, injected: &[Step]) -> Result<Vec<Looked>, SideEffectsError> {
         let mut checks = Vec::new();
         for object in &self.data {
@@ -133,8 +133,8 @@ impl Before {
         Ok(checks)
     }
 
-    /// A custom resource is still the same one. What the app does not own keeps every field; of what it owns, the
-    /// fields that an experiment has set.
+    /// Checks that a custom resource is still the same object. One outside the app keeps every field; one of the app
+    /// keeps the fields that an experiment set.
     async fn data_kept(
         &self,
         cluster: &dyn Cluster,
@@ -159,7 +159,7 @@ impl Before {
         Ok(looked(check, listed("lost", &lost)))
     }
 
-    /// What the app owned before and does not own now.
+    /// Objects that the app owned before and does not own now.
     ///
     /// # Errors
     /// The record cannot be read.
@@ -169,12 +169,12 @@ impl Before {
         Ok(self.owned.iter().filter(|key| now.get(key).is_none()).cloned().collect())
     }
 
-    /// What the app owned before, does not own now, and is there all the same.
+    /// Existing objects that the app owned before and does not own now.
     async fn orphans(&self, cluster: &dyn Cluster) -> Result<Vec<String>, SideEffectsError> {
         let kinds = cluster.kinds().await?;
         let mut orphans = Vec::new();
         for key in &self.disowned(cluster).await? {
-            // Without its kind it is gone, too.
+            // An object without its kind is gone, too.
             let Some(kind) = kinds.preferred(&key.group, &key.kind) else { continue };
             let address = crate::cluster::Address::new(Arc::clone(kind), &key.namespace, &key.name);
             if cluster.get(&address).await?.is_some_and(|live| !live.is_terminating()) {
@@ -185,7 +185,7 @@ impl Before {
     }
 }
 
-/// Paths of values that are there before and not after; lists count as a whole.
+/// Adds paths of values that are missing afterwards; lists count as a whole.
 fn missing(before: Option<&Value>, after: Option<&Value>, path: &str, lost: &mut Vec<String>) {
     match (before, after) {
         (Some(_), None) => lost.push(path.to_owned()),
@@ -208,7 +208,7 @@ fn listed(what: &str, names: &[String]) -> Option<String> {
 
 async fn current(cluster: &dyn Cluster, target: &Target) -> Result<Option<Arc<Value>>, ClusterError> {
     let kinds = cluster.kinds().await?;
-    // Its definition is gone, and it with it.
+    // Its definition is gone, and the object with it.
     let Ok(address) = target.address(&kinds) else { return Ok(None) };
     match cluster.get(&address).await {
         Err(error) if is_of_no_kind(&error) => Ok(None),
@@ -223,7 +223,7 @@ async fn all(cluster: &dyn Cluster, kind: &Arc<Kind>, namespace: &str) -> Result
     }
 }
 
-/// Whether the definition of a kind has gone since the kinds were asked for: somebody else's may at any time.
+/// Whether the kind's definition was deleted since kinds were discovered: somebody may do so at any time.
 fn is_of_no_kind(error: &ClusterError) -> bool {
     matches!(error.kind, ErrorKind::UnknownKind | ErrorKind::NotFound)
 }

@@ -14,32 +14,32 @@ use pushback_preflight::source::Document;
 use crate::manifest::{Input, InputError, InputWarning, Manifest};
 use crate::manifest::{LoadOptions, collect};
 
-/// What the sources of one side hold.
+/// Contents of the sources of one side.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
-    /// Models that people wrote.
+    /// Hand-written models.
     pub models: Vec<Document>,
     /// Kubernetes objects, definitions among them.
     pub manifests: Vec<Manifest>,
     /// Warnings.
     pub warnings: Vec<InputWarning>,
-    /// The sources, as the user named them.
+    /// The sources as the user named them, joined.
     pub named: String,
-    /// The same, one by one.
+    /// The sources one by one.
     inputs: Vec<String>,
-    /// What is known of the live app that it is.
+    /// What is known about the live app behind this side.
     naming: Naming,
 }
 
 /// Reads the sources of one side: models, and manifests of any kind.
 ///
 /// # Errors
-/// Everything that is wrong with them, sorted by file and line.
+/// All errors in them, sorted by file and line.
 pub fn read(inputs: &[String], allow_http: bool, follow_links: bool) -> Result<Side, Vec<InputError>> {
     read_with(inputs, &LoadOptions { models: true, allow_http, follow_links, ..LoadOptions::default() })
 }
 
-/// Reads the sources of the old side: a git ref that does not have the path yet holds nothing, and a warning says so.
+/// Reads the sources of the old side. A git ref that does not contain the path yet is empty, with a warning.
 ///
 /// # Errors
 /// As [`read`].
@@ -56,7 +56,7 @@ fn read_with(inputs: &[String], options: &LoadOptions) -> Result<Side, Vec<Input
 }
 
 impl Side {
-    /// Says which live app its manifests are.
+    /// Sets the live app that its manifests belong to.
     pub fn name_as(&mut self, input: &str, naming: Naming) {
         if !self.named.is_empty() {
             self.named.push_str(", ");
@@ -79,11 +79,11 @@ impl Side {
             .collect()
     }
 
-    /// The release of which a model is wanted, definitions included. Where more is known of the app than its manifests
-    /// say, that counts.
+    /// The release from which to derive a model, definitions included. What is known about the app takes precedence
+    /// over what its manifests say.
     ///
     /// # Errors
-    /// What is wrong with the models.
+    /// All errors in the models.
     pub fn derived(&self, naming: &Naming) -> Result<Release, Vec<InputError>> {
         let written = self.written()?;
         let mut naming = naming.clone();
@@ -94,20 +94,21 @@ impl Side {
         Ok(if written.operators.is_empty() { derived } else { overlay::merge(derived, written) })
     }
 
-    /// Makes sure that its models can be read.
+    /// Checks that its models can be read.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// All errors in them.
     pub fn check_models(&self) -> Result<(), Vec<InputError>> {
         self.written().map(drop)
     }
 
-    /// Whether it is what people wrote, and nothing else. Definitions alone, or beside a model, make no component.
+    /// Whether it contains only hand-written models. Definitions, alone or next to a model, do not count as a
+    /// component.
     fn is_written(&self) -> bool {
         self.manifests.iter().all(is_definition)
     }
 
-    /// The same; one that holds nothing is like the other.
+    /// The same, but an empty side counts as written like the other.
     fn is_written_beside(&self, other: &Self) -> bool {
         let holds_nothing = self.manifests.is_empty() && self.models.is_empty();
         if holds_nothing { other.is_written() } else { self.is_written() }
@@ -118,7 +119,7 @@ impl Side {
             .map_err(|errors| errors.into_iter().map(input_error).collect())
     }
 
-    /// The model that its manifests yield.
+    /// The model derived from its manifests.
     fn of_manifests(&self, naming: &Naming) -> Release {
         let given: Vec<Given> = self
             .manifests
@@ -130,11 +131,11 @@ impl Side {
     }
 }
 
-/// The releases of both sides, made comparable: what is derived is named like what it is compared with, and what only
-/// one of a written and a derived model can say is left out.
+/// Comparable releases of both sides: a derived model uses the names of the other side, and what only a written or only
+/// a derived model can express is left out.
 ///
 /// # Errors
-/// What is wrong with the models of either.
+/// All errors in the models of either side.
 pub fn releases(old: &Side, new: &Side) -> Result<(Release, Release), Vec<InputError>> {
     let live = if old.naming.app.is_empty() { &new.naming } else { &old.naming };
     let named_like = |other: &Result<Release, Vec<InputError>>| {
@@ -176,14 +177,14 @@ pub fn releases(old: &Side, new: &Side) -> Result<(Release, Release), Vec<InputE
     }
 }
 
-/// What is known of an app beside its manifests.
+/// What is known about an app besides its manifests.
 #[derive(Clone, Debug, Default)]
 pub struct Naming {
-    /// Its name; where empty, what its labels say.
+    /// App name; empty: taken from its labels.
     pub app: String,
-    /// The namespace of objects that name none; where empty, what others of them give away.
+    /// Namespace of objects that name none; empty: inferred from the others.
     pub namespace: String,
-    /// Who owns what in the release that it is compared with.
+    /// Ownership in the release that it is compared with.
     pub counterpart: Ownership,
 }
 
@@ -194,8 +195,8 @@ impl Naming {
     }
 }
 
-/// The version that a source is named after, as `releases/v1.2.3/install.yaml`, `git:v1.2.3:deploy` or
-/// `controller-v1.2.3`: the last part of its name that holds one.
+/// The version in a source's name, as in `releases/v1.2.3/install.yaml`, `git:v1.2.3:deploy` or `controller-v1.2.3`:
+/// the last part of the path that contains one.
 fn version_in(input: &str) -> Option<String> {
     input.rsplit(['/', '\\', ':']).find_map(|part| {
         let part = [".yaml", ".yml", ".json"].iter().find_map(|ending| part.strip_suffix(ending)).unwrap_or(part);
@@ -211,10 +212,10 @@ fn version_in(input: &str) -> Option<String> {
     })
 }
 
-/// Reads a folder that holds the models of one version, and its definitions in `crds/`.
+/// Reads a folder with the models of one version, and its definitions in `crds/`.
 ///
 /// # Errors
-/// It is no folder, or something in it cannot be read.
+/// It is not a folder, or something in it cannot be read.
 pub fn versioned(directory: &str) -> Result<(Folder, Vec<InputWarning>), Vec<InputError>> {
     let position = Position { file: directory.to_owned(), line: 0, column: 0 };
     let is_local = !directory.starts_with("git:");
@@ -238,13 +239,13 @@ pub fn versioned(directory: &str) -> Result<(Folder, Vec<InputWarning>), Vec<Inp
     Err(vec![InputError { message: message.to_owned(), position, hints: vec![hint.to_owned()] }])
 }
 
-/// What a directory is called that is named by dots.
+/// Real name of a directory given by dots.
 fn real_name(directory: &str) -> String {
     let real = std::fs::canonicalize(directory).unwrap_or_default();
     real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Whether a manifest defines a kind.
+/// Whether a manifest is a CustomResourceDefinition.
 #[must_use]
 pub fn is_definition(manifest: &Manifest) -> bool {
     manifest.object.group == "apiextensions.k8s.io" && manifest.object.kind == "CustomResourceDefinition"

@@ -1,4 +1,4 @@
-//! Steady state: the checks of an experiment, asked of the cluster once or until they all pass.
+//! Steady state: runs the checks of an experiment against the cluster, once or until all pass.
 
 use std::time::Duration;
 
@@ -12,29 +12,29 @@ use super::change::Target;
 use super::place::Place;
 use crate::cluster::{Cluster, ClusterError, ErrorKind};
 
-/// Between two looks.
+/// Interval between checks.
 pub const POLL: Duration = Duration::from_secs(1);
 
-/// What one check showed.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Looked {
-    /// The check, in words.
+    /// Description of the check.
     pub check: String,
-    /// Whether it holds.
+    /// Whether it passed.
     pub passed: bool,
-    /// What was seen where it does not; never a value of a Secret.
+    /// What was found if it failed; never a value of a Secret.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
 }
 
-/// Whether all hold.
+/// Whether all checks passed.
 #[must_use]
 pub fn all_pass(looked: &[Looked]) -> bool {
     looked.iter().all(|looked| looked.passed)
 }
 
-/// Asks every check once.
+/// Runs every check once.
 pub async fn look(cluster: &dyn Cluster, experiment: &Experiment) -> Vec<Looked> {
     let mut looked = Vec::new();
     for check in &experiment.checks {
@@ -49,7 +49,7 @@ pub async fn look(cluster: &dyn Cluster, experiment: &Experiment) -> Vec<Looked>
     looked
 }
 
-/// Asks until every check holds, or the time is over; then as it is at that time.
+/// Repeats the checks until all pass or the time is over; returns the last results.
 pub async fn settle(cluster: &dyn Cluster, experiment: &Experiment, patience: Duration) -> Vec<Looked> {
     let end = Instant::now() + patience;
     loop {
@@ -80,12 +80,12 @@ fn words(check: &Check, target: &Target) -> String {
     }
 }
 
-/// What is wrong; `None` where it holds.
+/// Why a check fails; `None` if it passes.
 async fn evaluate(cluster: &dyn Cluster, check: &Check, target: &Target) -> Result<Option<String>, ClusterError> {
     let kinds = cluster.kinds().await?;
     let found = match target.address(&kinds) {
         Ok(address) => cluster.get(&address).await?,
-        // Gone with its definition.
+        // Deleted with its definition.
         Err(error) if error.kind == ErrorKind::UnknownKind => return Ok(Some(error.message)),
         Err(error) => return Err(error),
     };

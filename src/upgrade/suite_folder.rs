@@ -1,5 +1,5 @@
-//! A suite of experiments as a folder of YAML files: written as a whole or not at all, and never over files that it did
-//! not write, nor over experiments that somebody has filled in since.
+//! A suite of experiments as a folder of YAML files: written completely or not at all, never over files of others or
+//! over experiments that somebody has edited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -13,35 +13,35 @@ use serde_json::Value;
 use crate::manifest::yaml::{self, Limits};
 use crate::path_safety::check_folder;
 
-/// Files of a folder that are looked at before it counts as somebody else's.
+/// Most files examined before a folder counts as somebody else's.
 const MOST_FILES: usize = 10_000;
-/// Bytes of a file that may be one of a suite.
+/// Largest size in bytes of a file in a suite.
 const LARGEST_FILE: u64 = 4 << 20;
-/// Names that are tried for the new folder beside the old one.
+/// Most names tried for the temporary folder.
 const TEMPORARY_NAMES: u32 = 16;
 
 /// Why a suite was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// There is something else.
+    /// The path holds something else.
     #[error("{path} {what}", path = path.display())]
     Occupied {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What it is.
+        /// What it holds.
         what: &'static str,
     },
     /// The file system's error.
     #[error("cannot write {path}: {reason}", path = path.display(), reason = crate::environment::reason(source))]
     Write {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// The files of a suite as text, in the order of the manifest.
+/// The files of a suite as paths and text, in manifest order.
 #[must_use]
 pub fn texts(suite: &Suite) -> Vec<(String, String)> {
     suite.files().into_iter().map(|(file, value)| (file, text(&value))).collect()
@@ -53,8 +53,8 @@ fn text(value: &Value) -> String {
     serde_yaml::to_string_with_options(value, options).unwrap_or_else(|_| format!("{value:#}\n"))
 }
 
-/// Inputs with each folder of a suite replaced by its manifest and the experiments that this lists, in their order: what an
-/// export has put beside them is for other tools.
+/// Inputs with each suite folder replaced by its manifest and the experiments listed in it, in order: exports next to
+/// them are for other tools.
 #[must_use]
 pub fn expanded(inputs: &[String]) -> Vec<String> {
     let files = |input: &String| -> Option<Vec<String>> {
@@ -63,7 +63,7 @@ pub fn expanded(inputs: &[String]) -> Vec<String> {
         let document = read(&manifest).filter(is_manifest)?;
         let listed = document.get("experiments").and_then(Value::as_array).into_iter().flatten();
         let names = listed.map(|entry| Path::new(entry.text("/file")));
-        // Beside the manifest, and nowhere else.
+        // Only files directly next to the manifest or below it.
         let plain = names.filter(|name| name.components().all(|part| matches!(part, Component::Normal(_))));
         let experiments = plain.map(|name| folder.join(name));
         Some(
@@ -76,7 +76,7 @@ pub fn expanded(inputs: &[String]) -> Vec<String> {
 /// Writes a suite to a folder. An earlier suite there is replaced, if nobody has edited its experiments.
 ///
 /// # Errors
-/// The folder holds something else, or cannot be written. What was there before is still there.
+/// The folder holds something else, or cannot be written. Previous contents are kept.
 pub fn write(folder: &Path, suite: &Suite) -> Result<(), SuiteError> {
     let failed = |path: &Path, source: io::Error| SuiteError::Write { path: path.to_owned(), source };
     check_folder(folder).map_err(|error| failed(folder, error))?;
@@ -95,13 +95,13 @@ pub fn write(folder: &Path, suite: &Suite) -> Result<(), SuiteError> {
     let new = beside(&folder, "new").map_err(|error| failed(&folder, error))?;
     let written = fill(&new, suite).and_then(|()| exchange(&new, &folder));
     if written.is_err() {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = fs::remove_dir_all(&new);
     }
     written.map_err(|error| failed(&folder, error))
 }
 
-/// A path that a rename can use, of a folder that does not exist yet.
+/// An absolute path of a folder that need not exist yet, usable by a rename.
 fn absolute(folder: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(folder)?;
     match path.components().next_back() {
@@ -123,7 +123,7 @@ fn fill(folder: &Path, suite: &Suite) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts the new folder where the old one is. Should the second step fail, the first is undone.
+/// Replaces the old folder by the new one. If the second step fails, the first is undone.
 fn exchange(new: &Path, folder: &Path) -> io::Result<()> {
     if !folder.exists() {
         return fs::rename(new, folder);
@@ -138,7 +138,7 @@ fn exchange(new: &Path, folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(&old)
 }
 
-/// A new folder beside another one: a rename inside one file system is all or nothing.
+/// Creates a folder next to another one, since a rename within one file system is atomic.
 fn beside(folder: &Path, what: &str) -> io::Result<PathBuf> {
     let name = folder.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
@@ -153,7 +153,7 @@ fn beside(folder: &Path, what: &str) -> io::Result<PathBuf> {
     Err(last)
 }
 
-/// Whether all that is in a folder was written by an earlier suite and is still as it was.
+/// Checks that a folder contains only files of an earlier suite, unedited.
 fn may_be_replaced(folder: &Path, shown: &Path) -> Result<(), SuiteError> {
     let occupied = |file: &str, what| SuiteError::Occupied { path: shown.join(file), what };
     if !folder.is_dir() {
@@ -182,7 +182,7 @@ fn may_be_replaced(folder: &Path, shown: &Path) -> Result<(), SuiteError> {
     Ok(())
 }
 
-/// All files below a folder, with `/` between names. One that is not a file counts too.
+/// Lists all files below a folder, with `/` between names. Other entries count as files.
 fn list(root: &Path, folder: &Path, files: &mut BTreeSet<String>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -202,7 +202,7 @@ fn list(root: &Path, folder: &Path, files: &mut BTreeSet<String>) -> io::Result<
     Ok(())
 }
 
-/// The one document of a file; `None` where it cannot be read as such.
+/// The only document of a file; `None` if it cannot be read as such.
 fn read(path: &Path) -> Option<Value> {
     if fs::metadata(path).ok()?.len() > LARGEST_FILE {
         return None;
@@ -217,7 +217,7 @@ fn is_manifest(document: &Value) -> bool {
     (document.text("/apiVersion"), document.text("/kind")) == (suite::API_VERSION, suite::KIND)
 }
 
-/// The files that a manifest lists, with the digests of experiments; `None` where it is no manifest of a suite.
+/// Files listed in a manifest, with the digests of experiments; `None` if it is not a suite's manifest.
 fn listed(manifest: &Value) -> Option<BTreeMap<String, Option<String>>> {
     if !is_manifest(manifest) {
         return None;

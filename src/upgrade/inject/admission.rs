@@ -1,5 +1,5 @@
-//! Which experiments may be made, by what the user allows and what they forbid themselves, and who plans each.
-//! What hits nothing that is allowed is not even looked at.
+//! Which experiments may run, by the user's limits and their own, and which planner handles each. Objects outside the
+//! limits are not even read.
 
 use std::collections::BTreeSet;
 
@@ -11,16 +11,16 @@ use super::planning::{Planned, Planning, Refusal};
 use super::{binding, created, deleted, fields, pods, webhook};
 use crate::cluster::{Cluster, Kinds};
 
-/// Where experiments may inject, and how far they may go.
+/// Limits on experiments: where they may inject, and how dangerous they may be.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Namespaces that the user has named.
+    /// Namespaces allowed by the user.
     pub allowed: BTreeSet<String>,
-    /// The most dangerous that the user allows.
+    /// Highest danger level that the user allows.
     pub max_danger: DangerLevel,
 }
 
-/// Types that are executed here; the others are for the original's runner.
+/// Injection types that run here; the others need the original runner.
 const EXECUTABLE: [InjectionType; 12] = [
     InjectionType::PodKill,
     InjectionType::NetworkPartition,
@@ -36,10 +36,10 @@ const EXECUTABLE: [InjectionType; 12] = [
     InjectionType::QuotaExhaustion,
 ];
 
-/// Whether a user's limits let an experiment run, before the cluster is asked anything.
+/// Checks an experiment against the user's limits, before any request to the cluster.
 ///
 /// # Errors
-/// Why not.
+/// The reason why it may not run.
 pub fn admit(experiment: &Experiment, site: &Site) -> Result<(), Refusal> {
     let injection = &experiment.injection;
     if !EXECUTABLE.contains(&injection.kind) {
@@ -56,7 +56,7 @@ pub fn admit(experiment: &Experiment, site: &Site) -> Result<(), Refusal> {
     if is_protected(namespace) {
         return Err(Refusal::Forbidden(format!("namespace {namespace} is protected: nothing is injected there")));
     }
-    // The platform's own namespaces too, once the experiment says that it is dangerous and the user names them.
+    // This includes the platform's own namespaces if the experiment is marked as dangerous and the user names them.
     if !site.allowed.contains(namespace) {
         let message = format!("namespace {namespace} is not allowed; allow it with --allow-namespace {namespace}");
         return Err(Refusal::Forbidden(message));
@@ -68,10 +68,10 @@ fn is_protected(namespace: &str) -> bool {
     namespace == "default" || namespace.starts_with("kube-")
 }
 
-/// Looks at the cluster, and says what an experiment is going to do.
+/// Reads the cluster, and plans what an experiment will do.
 ///
 /// # Errors
-/// Why it does nothing.
+/// The reason why it would do nothing.
 pub async fn plan(cluster: &dyn Cluster, kinds: &Kinds, experiment: &Experiment, id: &str) -> Result<Planned, Refusal> {
     let planning = Planning { cluster, kinds, experiment, namespace: experiment.injection_namespace() };
     let planned = match experiment.injection.kind {
@@ -95,7 +95,7 @@ pub async fn plan(cluster: &dyn Cluster, kinds: &Kinds, experiment: &Experiment,
     Ok(planned)
 }
 
-/// Neither what the experiment forbids nor what this tool keeps its own state in.
+/// Refuses targets that the experiment forbids or that hold this tool's own state.
 fn allow_target(experiment: &Experiment, target: &Target) -> Result<(), Refusal> {
     let names = [target.name.clone(), format!("{}/{}", target.kind, target.name)];
     if let Some(forbidden) = experiment.blast_radius.forbidden_resources.iter().find(|name| names.contains(name)) {

@@ -1,4 +1,4 @@
-//! RBACRevoke: a binding without subjects, unless it is the one by which this very run has its rights.
+//! RBACRevoke: removes the subjects of a binding, unless this run's own permissions come from it.
 
 use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
@@ -24,9 +24,9 @@ pub(super) async fn subjects(planning: &Planning<'_>) -> Result<Planned, Refusal
     Ok(Planned { steps: vec![step], heals: true, ..Planned::default() })
 }
 
-/// The `userInfo` of this run, as the server sees it.
+/// This run's `userInfo`, as the server sees it.
 async fn who_we_are(planning: &Planning<'_>) -> Result<Value, Refusal> {
-    // No kind that discovery lists with `create` alone is looked up: this one every server has.
+    // Discovery does not look up kinds that support only `create`; every server has this one.
     let kind = Kind {
         group: "authentication.k8s.io".to_owned(),
         version: "v1".to_owned(),

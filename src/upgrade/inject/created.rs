@@ -9,10 +9,10 @@ use super::super::change::{Change, Step, Target};
 use super::super::journal::NAME_PREFIX;
 use super::planning::{Planned, Planning, Refusal, own_metadata};
 
-/// What a quota of QuotaExhaustion may bound.
+/// Resources that a quota of QuotaExhaustion may limit.
 const QUOTAS: [&str; 6] = ["cpu", "memory", "pods", "services", "configmaps", "secrets"];
 
-/// NetworkPartition: a policy that lets nothing in and nothing out.
+/// NetworkPartition: a policy that denies all ingress and egress.
 pub(super) fn network_policy(planning: &Planning<'_>, id: &str) -> Result<Planned, Refusal> {
     let text = planning.parameter("labelSelector");
     let selector = LabelSelector::parse(text).map_err(|error| Refusal::Impossible(error.to_string()))?;
@@ -28,7 +28,7 @@ pub(super) fn network_policy(planning: &Planning<'_>, id: &str) -> Result<Planne
     Ok(Planned { notes, ..creation(body) })
 }
 
-/// QuotaExhaustion: a quota that leaves room for nothing more.
+/// QuotaExhaustion: a quota that leaves no room for new objects.
 pub(super) fn quota(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let given = |name: &&str| Some(planning.parameter(name)).filter(|value| !value.is_empty());
     let hard: BTreeMap<&str, &str> = QUOTAS.iter().filter_map(|name| given(name).map(|value| (*name, value))).collect();

@@ -1,4 +1,4 @@
-//! Injections that delete an object: ResourceDeletion and SecretDeletion. Only what can be made again as it was.
+//! Injections that delete an object: ResourceDeletion and SecretDeletion. Only objects that can be restored exactly.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::super::change::Step;
 use super::planning::{Planned, Planning, Refusal, allow_object, existing};
 use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 
-/// What they hold would be gone, and no body brings it back.
+/// Kinds whose data is lost with the object, whatever its body says.
 const HOLD_DATA: [&str; 2] = ["PersistentVolume", "PersistentVolumeClaim"];
 
-/// Kinds of a namespace that are listed at the same time.
+/// Most kinds of a namespace listed concurrently.
 const KINDS_AT_ONCE: usize = 8;
 
-/// ResourceDeletion.
+/// ResourceDeletion: deletes one object.
 pub(super) async fn resource(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let (api_version, kind) = (planning.parameter("apiVersion"), planning.parameter("kind"));
     deletion(planning, &address(planning, api_version, kind)?).await
 }
 
-/// SecretDeletion.
+/// SecretDeletion: deletes one Secret.
 pub(super) async fn secret(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     deletion(planning, &address(planning, "v1", "Secret")?).await
 }
@@ -49,7 +49,7 @@ async fn deletion(planning: &Planning<'_>, address: &Address) -> Result<Planned,
     Ok(Planned { steps: vec![Step::deletion(&live)], heals: true, ..Planned::default() })
 }
 
-/// Refuses an object with which something goes that its body does not bring back.
+/// Refuses an object whose deletion removes more than its body can restore.
 async fn irretrievable(planning: &Planning<'_>, address: &Address, live: &Value) -> Result<(), Refusal> {
     let lost = |why: &str| Err(Refusal::Forbidden(format!("{address} {why}: its deletion could not be reverted")));
     if HOLD_DATA.contains(&address.kind.kind.as_str()) {
@@ -75,7 +75,7 @@ async fn irretrievable(planning: &Planning<'_>, address: &Address, live: &Value)
     Ok(())
 }
 
-/// What the garbage collector takes along: everything in the namespace that nobody else owns, step by step.
+/// Objects that the garbage collector deletes along: those in the namespace with no other owner, transitively.
 async fn dependents(planning: &Planning<'_>, uid: &str) -> Result<Vec<Arc<Value>>, ClusterError> {
     let kinds: Vec<Arc<Kind>> = planning
         .kinds
@@ -87,9 +87,9 @@ async fn dependents(planning: &Planning<'_>, uid: &str) -> Result<Vec<Arc<Value>
         let query = ListQuery::new(Arc::clone(&kind), Some(planning.namespace), "");
         match list_all(planning.cluster, &query).await {
             Ok(page) => Ok(page.items),
-            // A definition has gone meanwhile, and its objects with it.
+            // The definition was deleted meanwhile, and its objects with it.
             Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::UnknownKind) => Ok(Vec::new()),
-            // What is made anew is no loss, whoever may see it.
+            // A re-creatable object is no loss, even if it may not be listed.
             Err(error) if error.kind == ErrorKind::Forbidden && is_made_anew(&kind.group, &kind.kind) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
@@ -115,13 +115,13 @@ async fn dependents(planning: &Planning<'_>, uid: &str) -> Result<Vec<Arc<Value>
     }
 }
 
-/// The owners' uids.
+/// Uids of the owners.
 fn owners(object: &Value) -> Vec<String> {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
     owners.map(|owner| owner.text("/uid").to_owned()).collect()
 }
 
-/// Whether a dependent is its controller's, and of a kind of which nothing is lost that the owner does not say.
+/// Whether a controller re-creates a dependent of this kind, with nothing in it that the owner does not determine.
 fn comes_back(dependent: &Value) -> bool {
     let references = dependent.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
     let has_controller = references.into_iter().any(|owner| owner.get("controller") == Some(&Value::Bool(true)));
@@ -130,7 +130,7 @@ fn comes_back(dependent: &Value) -> bool {
     (has_controller || is_bookkeeping(&group, &kind)) && is_made_anew(&group, &kind) && !is_bound
 }
 
-/// What the cluster notes beside an object, and its endpoints.
+/// Bookkeeping objects of the cluster, such as events and endpoints.
 fn is_bookkeeping(group: &str, kind: &str) -> bool {
     matches!(
         (group, kind),
@@ -141,8 +141,8 @@ fn is_bookkeeping(group: &str, kind: &str) -> bool {
     )
 }
 
-/// Kinds that a controller makes of its owner as often as it takes. A Secret may hold what was drawn by lot, a ConfigMap
-/// what was counted, a claim or a custom resource anything.
+/// Kinds that a controller can always re-create from the owner. A Secret may hold random data, a ConfigMap counters, a
+/// claim or custom resource anything.
 fn is_made_anew(group: &str, kind: &str) -> bool {
     is_bookkeeping(group, kind)
         || matches!(

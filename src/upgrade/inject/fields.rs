@@ -9,10 +9,10 @@ use super::super::change::{Change, Step, Target};
 use super::super::place::Place;
 use super::planning::{Planned, Planning, Refusal, allow_object, existing};
 
-/// The finalizer that is added where an experiment names none.
+/// Default finalizer of experiments that name none.
 const FINALIZER: &str = "chaos.operatorchaos.io/block";
 
-/// ConfigDrift: one key of a ConfigMap or Secret.
+/// ConfigDrift: changes one key of a ConfigMap or Secret.
 pub(super) async fn config(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let kind = match planning.parameter("resourceType") {
         "" => "ConfigMap",
@@ -24,7 +24,7 @@ pub(super) async fn config(planning: &Planning<'_>) -> Result<Planned, Refusal> 
     change(planning, "v1", kind, vec![(place, Some(value))], true).await
 }
 
-/// CRDMutation: one field of a custom resource.
+/// CRDMutation: changes one field of a custom resource.
 pub(super) async fn custom_resource(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let (field, path) = (planning.parameter("field"), planning.parameter("path"));
     let dotted = match (field.trim_start_matches('.'), path.trim_start_matches('.')) {
@@ -38,17 +38,17 @@ pub(super) async fn custom_resource(planning: &Planning<'_>) -> Result<Planned, 
             Refusal::Forbidden(format!("{dotted:?} is no field of a custom resource that may be changed"))
         })?;
     let value = planning.parameter("value");
-    // The format says JSON; what is none is meant as text.
+    // The format requires JSON; anything else is taken as text.
     let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
     let (api_version, kind) = (planning.parameter("apiVersion"), planning.parameter("kind"));
-    // Whose it is: the user's, and no operator owes it to anybody to put it back.
+    // The field is the user's, and no operator is expected to restore it.
     change(planning, api_version, kind, vec![(place, Some(value))], false).await
 }
 
-/// LabelStomping: one label of an object.
+/// LabelStomping: changes one label of an object.
 pub(super) async fn label(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let key = planning.parameter("labelKey");
-    // Who owns an object stands in these.
+    // These labels say who owns an object.
     if key == "app.kubernetes.io/managed-by" || key.split('/').next().is_some_and(|prefix| prefix == "kapp.k14s.io") {
         return Err(Refusal::Forbidden(format!("label {key} marks the owner of the object, and is never changed")));
     }
@@ -61,12 +61,12 @@ pub(super) async fn label(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     change(planning, api_version, kind, vec![(place, value)], true).await
 }
 
-/// DeploymentScaleZero.
+/// DeploymentScaleZero: scales a Deployment to zero.
 pub(super) async fn replicas(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     change(planning, "apps/v1", "Deployment", vec![(Place::keys(["spec", "replicas"]), Some(json!(0)))], true).await
 }
 
-/// FinalizerBlock.
+/// FinalizerBlock: adds a finalizer to an object.
 pub(super) async fn finalizer(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let api_version = Some(planning.parameter("apiVersion")).filter(|given| !given.is_empty()).unwrap_or("v1");
     let address = planning.address(api_version, planning.parameter("kind"), planning.parameter("name"))?;
@@ -75,7 +75,7 @@ pub(super) async fn finalizer(planning: &Planning<'_>) -> Result<Planned, Refusa
     let name = Some(planning.parameter("finalizer")).filter(|given| !given.is_empty()).unwrap_or(FINALIZER);
     let present = live.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
     if present.filter_map(Value::as_str).any(|finalizer| finalizer == name) {
-        // Taken back, it would be missing.
+        // A revert would remove it.
         return Err(Refusal::Impossible(format!("{address} has finalizer {name} already: it could not be told apart")));
     }
     let step = Step::new(Target::of(&live), Change::Finalizer(name.to_owned()));

@@ -1,5 +1,4 @@
-//! From an experiment to the changes that it makes: what a planner is handed, and what it comes to.
-//! Also what no planner may touch.
+//! From an experiment to its planned changes: the planners' input, their result, and what none of them may touch.
 
 use std::sync::Arc;
 
@@ -12,38 +11,37 @@ use super::super::mark::MARK;
 use crate::app::identity::INVENTORY_LABEL;
 use crate::cluster::{Address, Cluster, ClusterError, Kinds};
 
-/// What an experiment is going to do.
+/// Planned changes of an experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Planned {
-    /// The changes, in their order. None where the cluster is already as the experiment would make it, and it is only
-    /// measured.
+    /// The changes in order. Empty if the cluster already is as the experiment would make it; then it only measures.
     pub steps: Vec<Step>,
-    /// Webhook configurations whose admission is measured.
+    /// Webhook configurations whose admission is to be measured.
     pub measured: Vec<Target>,
-    /// Whether the operator is expected to undo them by itself while the experiment waits.
+    /// Whether the operator is expected to undo the changes by itself during the experiment.
     pub heals: bool,
-    /// What the reader should know.
+    /// Remarks for the reader.
     pub notes: Vec<String>,
 }
 
-/// Why an experiment is not made.
+/// Why an experiment does not run.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Not by this runner.
+    /// This runner does not support it.
     #[error("{0}")]
     NotExecutable(String),
-    /// The user or the experiment forbids it.
+    /// The user's limits or the experiment's own forbid it.
     #[error("{0}")]
     Forbidden(String),
-    /// The cluster has not what it needs.
+    /// The cluster lacks what it needs.
     #[error("{0}")]
     Impossible(String),
-    /// The cluster could not be asked.
+    /// The cluster's error.
     #[error("{0}")]
     Cluster(ClusterError),
 }
 
-/// What a planner needs.
+/// Input of a planner.
 pub(super) struct Planning<'a> {
     pub(super) cluster: &'a dyn Cluster,
     pub(super) kinds: &'a Kinds,
@@ -52,12 +50,12 @@ pub(super) struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// A parameter; empty where it is not given.
+    /// A parameter; empty if absent.
     pub(super) fn parameter(&self, name: &str) -> &str {
         self.experiment.injection.parameters.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// The address of an object that parameters name.
+    /// Address of an object that parameters name.
     pub(super) fn address(&self, api_version: &str, kind: &str, name: &str) -> Result<Address, Refusal> {
         let target = Target {
             api_version: api_version.to_owned(),
@@ -70,7 +68,7 @@ impl Planning<'_> {
     }
 }
 
-/// Refuses objects that nothing may be injected into: another experiment's, and the records of apps.
+/// Refuses objects that may never be injected into: other experiments' objects, and records of apps.
 pub(super) fn allow_object(object: &Value) -> Result<(), Refusal> {
     let shown = Target::of(object);
     if let Some(mark) = object.annotation(MARK) {
@@ -84,12 +82,12 @@ pub(super) fn allow_object(object: &Value) -> Result<(), Refusal> {
     }
 }
 
-/// Metadata of an object of ours.
+/// Metadata for an object that an experiment creates.
 pub(super) fn own_metadata(namespace: &str, name: &str) -> Value {
     Value::Object(Map::from_iter([("namespace".to_owned(), namespace.into()), ("name".to_owned(), name.into())]))
 }
 
-/// The object at an address, which has to be there.
+/// The object at an address; an error if it does not exist.
 pub(super) async fn existing(cluster: &dyn Cluster, address: &Address) -> Result<Arc<Value>, Refusal> {
     let found = cluster.get(address).await.map_err(Refusal::Cluster)?;
     let live = found.ok_or_else(|| Refusal::Impossible(format!("{address} does not exist")))?;

@@ -1,4 +1,4 @@
-//! PodKill: pods that their controller makes again.
+//! PodKill: deletes pods that a controller replaces.
 
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(super) async fn kill(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     Ok(Planned { steps, heals: true, ..Planned::default() })
 }
 
-/// Whether something makes it again.
+/// Whether a controller replaces the pod.
 fn is_controlled(pod: &Value) -> bool {
     let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
     owners.into_iter().any(|owner| owner.get("controller") == Some(&Value::Bool(true)))

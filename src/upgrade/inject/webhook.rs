@@ -1,4 +1,4 @@
-//! WebhookDisrupt: another failure policy for every entry of a webhook configuration.
+//! WebhookDisrupt: changes the failure policy of every entry of a webhook configuration.
 
 use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn place(entry: &str) -> Place {
     Place::new(vec![key("webhooks"), Part::Named(entry.to_owned()), key("failurePolicy")])
 }
 
-/// The configurations that an experiment means, by name or by label.
+/// The configurations that an experiment names or selects by label.
 async fn configurations(planning: &Planning<'_>) -> Result<Vec<Address>, Refusal> {
     let kind = match planning.parameter("webhookType") {
         "mutating" => "MutatingWebhookConfiguration",
