@@ -1,4 +1,4 @@
-//! What every command walks: set up, look at the app, plan, judge, write. Each stops at its own room.
+//! The steps that commands share: set up, look at the app, plan, judge, write. Each command stops at its own step.
 
 pub mod answer;
 pub mod apply;

@@ -1,36 +1,35 @@
-//! What a command without events comes to, and what it tells on the way there.
-//! How either is shown is not known here.
+//! Result of a command without events, and its messages on the way. How either is shown is decided elsewhere.
 
 use crate::exit::ExitCode;
 use crate::manifest::InputWarning;
 
-/// Hears what a command tells beside its answer.
+/// Receives a command's messages besides its result.
 pub trait Notes: Send + Sync {
-    /// A sentence for people.
+    /// Shows a sentence to the user.
     fn note(&self, text: &str);
 
-    /// Warnings of the input.
+    /// Shows warnings about the input.
     fn warn(&self, warnings: &[InputWarning]);
 }
 
-/// What a command comes to.
+/// Result of a command.
 #[derive(Debug)]
 pub struct Answer<T> {
-    /// What was found.
+    /// The report.
     pub report: T,
-    /// How the process ends.
+    /// Exit code of the process.
     pub code: ExitCode,
-    /// Why the exit code is not 0, for whoever does not read the report.
+    /// Why the exit code is not 0, for readers who do not see the report.
     pub reason: Option<String>,
 }
 
 impl<T> Answer<T> {
-    /// Nothing in it is wrong.
+    /// A successful result.
     pub fn good(report: T) -> Self {
         Self { report, code: ExitCode::Success, reason: None }
     }
 
-    /// What is wrong, where something is, and the exit code for it.
+    /// A result that fails with this code if `wrong` gives a reason.
     pub fn unless(report: T, code: ExitCode, wrong: Option<String>) -> Self {
         let code = if wrong.is_some() { code } else { ExitCode::Success };
         Self { report, code, reason: wrong }

@@ -1,4 +1,4 @@
-//! Applying: look, plan, judge, ask, write; anew where somebody else has changed what the plan stands on.
+//! Applying: look, plan, judge, ask, write; repeated if somebody else has changed what the plan is based on.
 
 use super::error::CommandError;
 use super::options::{InputOptions, PlanOptions, RunOptions, WriteOptions};
@@ -16,37 +16,37 @@ use crate::plan::Plan;
 
 const ANOTHER_RUN: &str = "another run was at work on the app; planning again";
 
-/// An apply.
+/// Options of an apply.
 #[derive(Clone, Debug)]
 pub struct Apply {
-    /// Where, what, by which rules.
+    /// Cluster, app and rules.
     pub options: RunOptions,
-    /// What is applied.
+    /// The input.
     pub input: InputOptions,
-    /// How it is planned.
+    /// Planning options.
     pub plan: PlanOptions,
-    /// Show changes as text.
+    /// Whether changes are shown as text.
     pub as_text: bool,
-    /// How it is written.
+    /// Writing options.
     pub write: WriteOptions,
-    /// Nobody need be asked.
+    /// Whether to proceed without asking.
     pub is_confirmed: bool,
 }
 
-/// How far an apply goes.
+/// Where an apply stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upto {
-    /// To the verdict of preflight: nothing is written.
+    /// After the preflight verdict: nothing is written.
     Verdict,
-    /// To its end.
+    /// After everything is written.
     End,
 }
 
 impl Apply {
-    /// Applies, so far as is asked for.
+    /// Applies up to this point.
     ///
     /// # Errors
-    /// Wrong input, no cluster, another run at work, no consent: nothing is written then.
+    /// Invalid input, no cluster, another run in progress, or no consent; nothing is written then.
     pub async fn run(&self, run: &mut Run, upto: Upto) -> Result<End, CommandError> {
         let given = input::read(&self.input)?;
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
@@ -82,7 +82,7 @@ impl Apply {
             let again = match rounds.carry_out(&plan, &judged).await? {
                 Ending::Done(outcome) => {
                     let end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status);
-                    // The process ends now: to take thousands of objects apart is a tenth of a run without a change.
+                    // The process ends now: freeing thousands of objects takes a tenth of a run without changes.
                     std::mem::forget(plan);
                     return Ok(end);
                 }
@@ -96,7 +96,7 @@ impl Apply {
         Err(rounds.none_left())
     }
 
-    /// Looks and plans; `None` where another run has written meanwhile, so that what was seen is half its work.
+    /// Looks and plans; `None` if another run has written meanwhile, so that what was read may be half its work.
     async fn prepare(
         &self,
         run: &Run,

@@ -1,4 +1,4 @@
-//! Comparing: an apply that stops at its plan, or at the verdict on it. Nothing is written.
+//! Comparing: an apply that stops after its plan or the verdict. Nothing is written.
 
 use pushback_preflight::judge::{self, RunReport};
 use pushback_preflight::rule::Judgement;
@@ -15,24 +15,24 @@ use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::plan::Plan;
 
-/// A comparison.
+/// Options of a comparison.
 #[derive(Clone, Debug)]
 pub struct Compare {
-    /// Where, what, by which rules.
+    /// Cluster, app and rules.
     pub options: RunOptions,
-    /// What would be applied.
+    /// The input.
     pub input: InputOptions,
-    /// How it would be planned.
+    /// Planning options.
     pub plan: PlanOptions,
-    /// Show changes as text.
+    /// Whether changes are shown as text.
     pub as_text: bool,
 }
 
 impl Compare {
-    /// Plans, and has the rules judge it.
+    /// Plans, and runs the rules.
     ///
     /// # Errors
-    /// Wrong input, or no cluster.
+    /// Invalid input, or no cluster.
     pub async fn check(self, run: &mut Run) -> Result<End, CommandError> {
         let (setup, plan, report) = self.compare(run, true).await?;
         let end = match report.outcome.refuses() {
@@ -40,16 +40,15 @@ impl Compare {
             false if report.rules.is_empty() => End::new(ExitCode::Success, RunOutcome::Unchecked, Counts::default()),
             false => End::new(ExitCode::Success, RunOutcome::Passed, Counts::default()),
         };
-        // The process ends next, and gives all memory back at once: large definitions piece by piece take their time.
+        // The process ends next and frees all memory at once: freeing large definitions one by one takes long.
         std::mem::forget((setup, plan, report));
         Ok(end)
     }
 
-    /// Plans; `is_judged`: by the rules too, not by the server alone. With `exit_status`, the code tells whether
-    /// something would change.
+    /// Plans; with `is_judged`, runs the rules too. With `exit_status`, the exit code says whether there are changes.
     ///
     /// # Errors
-    /// Wrong input, or no cluster.
+    /// Invalid input, or no cluster.
     pub async fn diff(self, run: &mut Run, is_judged: bool, exit_status: bool) -> Result<End, CommandError> {
         let (_, plan, report) = self.compare(run, is_judged).await?;
         if report.outcome.refuses() {
@@ -87,7 +86,7 @@ impl Compare {
     }
 }
 
-/// What the plan itself has met, shown and reported: no rule runs.
+/// Reports problems found while planning, without running any rule.
 fn told_by_the_server(run: &Run, setup: &Setup, plan: &Plan) -> Result<RunReport, CommandError> {
     let server = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
     let report = judge::judge(Vec::new(), server, &[], &run.environment.today());

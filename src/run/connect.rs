@@ -1,4 +1,4 @@
-//! From what `--cluster` names to a cluster.
+//! Connects to the cluster that `--cluster` names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,29 +10,29 @@ use crate::cluster::directory::DirectoryCluster;
 use crate::cluster::{Announce, ConnectOptions, KubeCluster};
 use crate::cluster::{Cluster, Kinds, Notices};
 
-/// Which cluster.
+/// Where the cluster is.
 #[derive(Clone, Debug)]
 pub enum ClusterOptions {
-    /// An API server.
+    /// An API server, with how to reach it.
     Server(Box<ConnectOptions>),
     /// A folder of YAML.
     Directory(PathBuf),
-    /// A file, to read from.
+    /// A single YAML file; read-only.
     File(PathBuf),
-    /// What a git ref holds below a path, to read from.
+    /// A path at a git ref; read-only.
     Git {
         /// The ref.
         reference: String,
-        /// The path; empty: all of it.
+        /// The path; empty: the whole tree.
         path: String,
     },
 }
 
 impl ClusterOptions {
-    /// What `--cluster` names; an API server is reached by `server`.
+    /// Parses `--cluster`; `server` says how to reach an API server.
     ///
     /// # Errors
-    /// It names none.
+    /// The text names no cluster.
     pub fn of(text: &str, server: ConnectOptions) -> Result<Self, CommandError> {
         match text.split_once(':') {
             _ if text == "kube" => Ok(Self::Server(Box::new(server))),
@@ -51,32 +51,32 @@ impl ClusterOptions {
     }
 }
 
-/// A cluster, and the namespace that its configuration suggests.
+/// An open cluster, and the namespace that its configuration suggests.
 #[derive(Debug)]
 pub struct Connected {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
-    /// What has to be known of it before its answers are believed.
+    /// Warning about how far its answers can be trusted.
     pub remark: Option<String>,
     default_namespace: String,
 }
 
-/// Where an app lives.
+/// Namespaces of an app.
 #[derive(Clone, Debug)]
 pub struct Namespaces {
-    /// Of the record.
+    /// Namespace of the app's record.
     pub record: String,
-    /// Of objects that name none.
+    /// Namespace of objects that name none.
     pub objects: String,
 }
 
 impl Connected {
-    /// A directory, which suggests nothing.
+    /// A directory, which suggests no namespace.
     fn to_directory(cluster: DirectoryCluster, remark: Option<String>) -> Self {
         Self { cluster: Arc::new(cluster), remark, default_namespace: "default".to_owned() }
     }
 
-    /// Flag, environment, context, `default`.
+    /// The namespaces by flag, environment, context, `default`, in this order.
     pub fn namespaces(&self, options: &NamespaceOptions) -> Namespaces {
         let objects = options.namespace.clone().unwrap_or_else(|| self.default_namespace.clone());
         let record = options.of_record.clone().unwrap_or_else(|| objects.clone());
@@ -85,13 +85,13 @@ impl Connected {
 }
 
 impl Namespaces {
-    /// The app of that name.
+    /// The app with this name in these namespaces.
     pub fn app(&self, name: &str) -> AppName {
         AppName { name: name.to_owned(), namespace: self.record.clone() }
     }
 }
 
-/// Connects. What a kubeconfig makes us run is announced before it runs.
+/// Connects. A program that the kubeconfig runs is announced first.
 ///
 /// # Errors
 /// The cluster cannot be reached or read.
@@ -118,10 +118,10 @@ pub async fn connect(
     }
 }
 
-/// A cluster as commands without a run read it: cluster, kinds, namespaces.
+/// Opens a cluster for commands without a run: cluster, kinds, namespaces.
 ///
 /// # Errors
-/// It cannot be reached or read.
+/// The cluster cannot be reached or read.
 pub async fn reach(
     options: &ClusterOptions,
     namespace: &NamespaceOptions,

@@ -1,4 +1,4 @@
-//! Deleting an app: look, plan, judge, ask, delete; anew where somebody else has changed it.
+//! Deleting an app: look, plan, judge, ask, delete; repeated if somebody else has changed it.
 
 use super::error::CommandError;
 use super::options::{RunOptions, WriteOptions};
@@ -14,22 +14,22 @@ use crate::exit::ExitCode;
 use crate::manifest::excerpt::Sources;
 use crate::plan;
 
-/// A deletion.
+/// Options of a deletion.
 #[derive(Clone, Debug)]
 pub struct Delete {
-    /// Where, what, by which rules.
+    /// Cluster, app and rules.
     pub options: RunOptions,
     /// Files with Config documents.
     pub config: Vec<String>,
-    /// How it is written.
+    /// Writing options.
     pub write: WriteOptions,
 }
 
 impl Delete {
-    /// Deletes.
+    /// Deletes the app.
     ///
     /// # Errors
-    /// Wrong Config, no cluster, another run at work, no consent: nothing is deleted then.
+    /// Invalid Config, no cluster, another run in progress, or no consent; nothing is deleted then.
     pub async fn run(&self, run: &mut Run) -> Result<End, CommandError> {
         let config = input::read_config_only(&self.config)?;
         let setup = set_up(run, &self.options, config, Sources::default()).await?;

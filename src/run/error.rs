@@ -1,4 +1,4 @@
-//! Why a command ended without doing its work: the exit code, what to say, and what to do about it.
+//! Why a command failed before doing its work: exit code, messages, and hints what to do.
 
 use crate::app::record::AppError;
 use crate::cluster::{ClusterError, ErrorKind};
@@ -12,7 +12,7 @@ use crate::upgrade::lock::LockError;
 pub struct CommandError {
     /// Exit code.
     pub code: ExitCode,
-    /// What is wrong; several where the input has several errors.
+    /// The errors; an input may have several.
     pub errors: Vec<InputError>,
 }
 
@@ -22,7 +22,7 @@ impl CommandError {
         Self { code, errors: vec![error] }
     }
 
-    /// Wrong arguments, config or input.
+    /// An error in arguments, Config or input.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::one(ExitCode::Usage, message, Vec::new())
     }
@@ -32,12 +32,12 @@ impl CommandError {
         Self::one(ExitCode::Usage, message, vec![hint.into()])
     }
 
-    /// The user said stop before anything was written.
+    /// The user sent a signal before anything was written.
     pub fn stopped(code: ExitCode) -> Self {
         Self::one(code, "interrupted before anything was written", Vec::new())
     }
 
-    /// The same, said in other words.
+    /// The same with another message.
     #[must_use]
     pub fn saying(self, message: String) -> Self {
         let hints = self.errors.into_iter().flat_map(|error| error.hints).collect();
@@ -54,20 +54,20 @@ impl CommandError {
         Self { errors: self.errors.into_iter().map(with).collect(), ..self }
     }
 
-    /// The same, each message behind what could not be done.
+    /// The same with each message prefixed by the action that failed.
     #[must_use]
     pub fn with_prefix(self, prefix: &str) -> Self {
         let with = |error: InputError| InputError { message: format!("{prefix}: {}", error.message), ..error };
         Self { errors: self.errors.into_iter().map(with).collect(), ..self }
     }
 
-    /// All messages.
+    /// All messages, joined.
     pub fn message(&self) -> String {
         let lines: Vec<String> = self.errors.iter().map(ToString::to_string).collect();
         lines.join("\n")
     }
 
-    /// All hints, once each.
+    /// All hints, without duplicates.
     pub fn hints(&self) -> Vec<String> {
         let mut hints: Vec<String> = Vec::new();
         for hint in self.errors.iter().flat_map(|error| &error.hints) {
@@ -96,7 +96,7 @@ impl From<Vec<InputError>> for CommandError {
 impl From<ClusterError> for CommandError {
     fn from(error: ClusterError) -> Self {
         let (code, hint) = match error.kind {
-            // A namespace or context that does not exist is the user's to name; the cluster did answer.
+            // A namespace or context that does not exist is a usage error; the cluster did answer.
             ErrorKind::Configuration | ErrorKind::Unsupported | ErrorKind::NotFound => (ExitCode::Usage, None),
             ErrorKind::Unauthorized => (ExitCode::Unreachable, Some("log in again, or check the kubeconfig's user")),
             ErrorKind::Forbidden => (ExitCode::Unreachable, Some("ask for the permission, or use a user that has it")),

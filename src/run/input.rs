@@ -1,4 +1,4 @@
-//! From `-f` and `--config` to manifests and Config, and to the documents that rules are to read.
+//! Reads `-f` and `--config` into manifests and Config, and the documents that rules refer to.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use super::policy::Configured;
 use crate::manifest::{Input, collect};
 use crate::upgrade::sources;
 
-/// Everything that the user handed in.
+/// The user's input.
 #[derive(Debug)]
 pub struct Given {
-    /// Manifests and warnings.
+    /// Manifests, and warnings about them.
     pub input: Input,
-    /// Config, and who says what of it.
+    /// Config, and the source of each setting.
     pub config: Configured,
 }
 
-/// Reads the input.
+/// Reads manifests and Config.
 ///
 /// # Errors
-/// Everything that is wrong with it, at once.
+/// All errors in the input at once.
 pub fn read(options: &InputOptions) -> Result<Given, CommandError> {
     let mut input = collect::load(&options.files, &options.load)?;
     let documents = std::mem::take(&mut input.configs);
@@ -35,15 +35,15 @@ pub fn read(options: &InputOptions) -> Result<Given, CommandError> {
 /// Reads Config alone, for commands without manifests.
 ///
 /// # Errors
-/// Everything that is wrong with it, at once.
+/// All errors in the Config at once.
 pub fn read_config_only(files: &[String]) -> Result<Configured, CommandError> {
     Configured::read(&[], files, &mut Vec::new())
 }
 
-/// The documents that the settings of rules name.
+/// Reads the documents that rule settings name.
 ///
 /// # Errors
-/// Everything that is wrong with them.
+/// All errors in them.
 pub fn documents(selection: &Selection) -> Result<BTreeMap<Need, Answer>, CommandError> {
     let mut answers = BTreeMap::new();
     for (DocumentKind::Models, path) in selection.rules.iter().flat_map(Selected::input_paths) {

@@ -1,4 +1,4 @@
-//! An app's objects, with how they are.
+//! An app's objects with their readiness.
 
 use super::answer::Notes;
 use super::connect::{ClusterOptions, reach};
@@ -9,33 +9,33 @@ use crate::app::record::{Observed, observe};
 use crate::apply::tree::{self, Line};
 use crate::plan::live;
 
-/// Which app is inspected.
+/// Options of an inspection.
 #[derive(Clone, Debug)]
 pub struct Inspect {
     /// The cluster.
     pub cluster: ClusterOptions,
-    /// The app.
+    /// The app to inspect.
     pub app: AppOptions,
-    /// What the objects have made, too.
+    /// Whether to include objects that controllers created for them.
     pub with_children: bool,
 }
 
-/// An app as it is.
+/// An inspected app.
 #[derive(Debug)]
 pub struct Inspected {
     /// Its record.
     pub observed: Observed,
-    /// Its objects.
+    /// Its objects, as lines of a tree.
     pub lines: Vec<Line>,
-    /// Whether something reconciles them.
+    /// Whether controllers reconcile them.
     pub server: bool,
 }
 
 impl Inspect {
-    /// Reads it.
+    /// Reads the app.
     ///
     /// # Errors
-    /// The cluster's; no such app.
+    /// The cluster's error; no such app.
     pub async fn run(&self, notes: &dyn Notes) -> Result<Inspected, CommandError> {
         let Self { cluster, app, with_children } = self;
         let (cluster, kinds, namespaces) = reach(cluster, &app.namespace, &|text| notes.note(text)).await?;

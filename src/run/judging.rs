@@ -1,4 +1,4 @@
-//! Preflight over a plan: what it came to is shown, reported, and kept for what is judged again before its write.
+//! Runs preflight on a plan: the result is shown, reported, and kept to judge single changes again before their write.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use crate::plan::Plan;
 use crate::text::written_experiments;
 use crate::upgrade::suite_folder;
 
-/// What preflight came to.
+/// Result of preflight.
 #[derive(Debug)]
 pub struct Judged {
-    /// For people and reports.
+    /// The report to show and write.
     pub report: RunReport,
-    /// To judge again what changes until it is written.
+    /// Judges changes again that differ by the time they are written.
     pub second_look: Arc<SecondLook>,
 }
 
-/// Runs preflight over a plan, shows what it came to, and writes the reports.
+/// Runs preflight on a plan, shows the result, and writes the reports.
 ///
 /// # Errors
 /// A report cannot be written.
@@ -45,8 +45,8 @@ pub async fn judge(
     if setup.selection.is_switched_off() {
         run.warn("preflight-off", "no preflight rule runs: they are switched off");
     }
-    // Whatever is waived now covers as many objects as now, should the plan be made anew; what an unfinished run waived,
-    // as many as then.
+    // If the plan is repeated, a waiver covers as many objects as it did first; for an unfinished run, as many as it
+    // did then.
     if let Some(own) = plan.observed.record.as_ref().and_then(|record| record.own.as_ref()) {
         setup.accept(&own.accepted);
     }
@@ -84,7 +84,7 @@ pub async fn judge(
     Ok(Judged { report, second_look: Arc::new(second_look) })
 }
 
-/// Writes what a rule has made, refused or not.
+/// Writes a rule's artefact, whether or not the plan is refused.
 fn write(run: &Run, Artefact { folder, suite }: &Artefact) -> Result<(), CommandError> {
     suite_folder::write(Path::new(folder), suite).map_err(|error| CommandError::usage(error.to_string()))?;
     let message = written_experiments(suite.experiments.len(), folder);
@@ -92,7 +92,7 @@ fn write(run: &Run, Artefact { folder, suite }: &Artefact) -> Result<(), Command
     Ok(())
 }
 
-/// Reports what preflight came to, to whoever asked for it.
+/// Hands the preflight report to whoever asked for it.
 ///
 /// # Errors
 /// A report cannot be written.
@@ -117,7 +117,7 @@ fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> CheckReport {
     }
 }
 
-/// Shows findings, with the lines of the input that they are about.
+/// Shows findings, with the input lines that they concern.
 pub fn show_findings(run: &Run, setup: &Setup, plan: &Plan, findings: &[Finding]) {
     if findings.is_empty() {
         return;
@@ -161,7 +161,7 @@ fn write_facts(path: &Path, mut facts: Facts, config: &Config) -> Result<(), Com
     for object in of_changes.chain(of_answers) {
         let masked = masker.masked_paths(object);
         let object = Arc::make_mut(object);
-        // In a folder, the version is a digest of the content: short values could be found by trying them.
+        // In a directory the version is a digest of the content: short secret values could be guessed from it.
         if let Some(Value::Object(metadata)) = object.get_mut("metadata").filter(|_| !masked.is_empty()) {
             metadata.shift_remove("resourceVersion");
         }

@@ -1,4 +1,4 @@
-//! The apps of a namespace, or of all.
+//! Lists the apps of one namespace or of all.
 
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
@@ -12,22 +12,22 @@ use crate::app::listing::listed;
 use crate::app::record::config_map_kind;
 use crate::cluster::{ListQuery, list_all};
 
-/// Which apps are listed.
+/// Options of a list.
 #[derive(Clone, Debug)]
 pub struct List {
     /// The cluster.
     pub cluster: ClusterOptions,
-    /// The namespace.
+    /// The namespace to list.
     pub namespace: NamespaceOptions,
-    /// Apps of all namespaces.
+    /// Whether to list all namespaces.
     pub all_namespaces: bool,
 }
 
 impl List {
-    /// Lists them, by namespace and name.
+    /// Lists apps, sorted by namespace and name.
     ///
     /// # Errors
-    /// The cluster's.
+    /// The cluster's error.
     pub async fn run(&self, notes: &dyn Notes) -> Result<Vec<Value>, CommandError> {
         let (cluster, _, namespaces) = reach(&self.cluster, &self.namespace, &|text| notes.note(text)).await?;
         let namespace = (!self.all_namespaces).then_some(namespaces.record.as_str());

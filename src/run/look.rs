@@ -1,4 +1,4 @@
-//! The app as it is: its record, and whether another run is at work on it.
+//! Reads the app's current state: its record, and whether another run is in progress.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::app::lock;
 use crate::app::record::{Observed, observe};
 use crate::event::{DiagnosticCode, Event};
 
-/// Looks at the app. With `patience`, as one that is to be written: waits until no other run holds its lock.
+/// Reads the app. With `patience`, the app is about to be written: waits until no other run holds its lock.
 ///
 /// # Errors
-/// The record cannot be read, or not be written; the lock is held for too long.
+/// The record cannot be read or written; the lock is held for too long.
 pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Result<Observed, CommandError> {
     if !setup.is_named {
         return Ok(Observed::unrecorded(setup.app.clone()));
@@ -36,35 +36,35 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
     let (cluster, around) = (&*setup.cluster, &run.environment);
     let freed = lock::wait_until_free(cluster, &setup.app, record, around, &run.id, patience, on_wait).await?;
     if freed.is_none_or(|record| record.resource_version != before) {
-        // Whoever held it has written: everything is looked at anew.
+        // The former holder has written: read everything again.
         observed = observe(&*setup.cluster, &setup.app).await?;
         observed.require_known_layout()?;
     }
     Ok(observed)
 }
 
-/// Whether another run has written since the app was looked at: what was planned then need not make sense.
-/// Where that cannot be told, no.
+/// Whether another run has written since the app was read, so that a plan may be meaningless. False if that cannot be
+/// determined.
 pub async fn has_moved(setup: &Setup, before: &RecordState) -> bool {
-    // In a directory the lock is held from before the look.
+    // In a directory the lock is taken before the app is read.
     setup.cluster.capabilities().server
         && observe(&*setup.cluster, &setup.app).await.is_ok_and(|now| record_state(&now) != *before)
 }
 
-/// uid and resourceVersion of an app's record; `None` where there is none.
+/// uid and resourceVersion of an app's record; `None` if there is none.
 pub type RecordState = Option<(String, String)>;
 
-/// The state of the record that was observed.
+/// State of the record that was read.
 pub fn record_state(observed: &Observed) -> RecordState {
     observed.record.as_ref().map(|record| (record.uid.clone(), record.resource_version.clone()))
 }
 
-/// The app's label value: the record's, or a new one.
+/// Value of the app's label: from the record, or a new one.
 pub fn label_value(run: &Run, setup: &Setup, observed: &Observed) -> String {
     match &observed.record {
         Some(record) => record.label_value().to_owned(),
         None if setup.cluster.capabilities().server => run.environment.new_app_label(),
-        // Nothing is stamped in a directory, and nothing there may differ from run to run.
+        // A directory must not differ from run to run, so there is no random part.
         None => setup.app.name.clone(),
     }
 }

@@ -1,4 +1,4 @@
-//! What a run is asked to do: arguments that are resolved already (flag, environment, file, default, in this order).
+//! Resolved options of a run: flag, environment, file, default, in this order.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,39 +14,39 @@ use crate::check::report::CheckReport;
 use crate::manifest::LoadOptions;
 use crate::plan::UpdateStrategy;
 
-/// How long the lock of another run is waited for beyond the lease of this one.
+/// How long to wait for another run's lock, beyond this run's lease.
 const BEYOND_THE_LEASE: Duration = Duration::from_secs(5);
 
-/// Where a command looks, what it is about, and by which rules.
+/// Options of every run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// The command.
+    /// The command to run.
     pub command: Command,
     /// The cluster.
     pub cluster: ClusterOptions,
-    /// The app.
+    /// The app to work on.
     pub app: AppOptions,
-    /// Rules and reports.
+    /// Preflight rules and reports.
     pub preflight: PreflightOptions,
 }
 
-/// What a run is for.
+/// Commands with a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// To apply an app.
+    /// Apply an app.
     Apply,
-    /// To delete one.
+    /// Delete an app.
     Delete,
-    /// To show what an apply would change.
+    /// Show what an apply would change.
     Diff,
-    /// To hear what the rules say of it.
+    /// Run the rules on it.
     Check,
-    /// To apply the new release between experiments.
+    /// Apply the new release between experiments.
     Upgrade,
 }
 
 impl Command {
-    /// The command, as it is told.
+    /// The command's name, as shown to people.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -59,55 +59,56 @@ impl Command {
     }
 }
 
-/// Which app.
+/// The app.
 #[derive(Clone, Debug)]
 pub struct AppOptions {
-    /// Its name.
+    /// App name.
     pub name: String,
-    /// Where it is.
+    /// Namespaces of the app.
     pub namespace: NamespaceOptions,
-    /// Whether the user named it. If not, the input is compared with everything on the other side, whosever it is.
+    /// Whether the user named it. If not, the input is compared with everything in the cluster, whatever app it belongs
+    /// to.
     pub is_named: bool,
 }
 
-/// Which namespace; the cluster suggests one where none is given.
+/// Namespaces; the cluster suggests one if none is given.
 #[derive(Clone, Debug, Default)]
 pub struct NamespaceOptions {
-    /// Of the record, and of objects that name none.
+    /// Namespace of the record, and of objects that name none.
     pub namespace: Option<String>,
-    /// Of the record alone.
+    /// Namespace of the record only.
     pub of_record: Option<String>,
 }
 
-/// What is applied.
+/// The input.
 #[derive(Clone, Debug)]
 pub struct InputOptions {
-    /// Files, folders, URLs.
+    /// Files, directories, URLs.
     pub files: Vec<String>,
     /// Files with Config documents.
     pub config: Vec<String>,
-    /// How they are read.
+    /// Options for reading them.
     pub load: LoadOptions,
 }
 
-/// How it is planned.
+/// Planning options.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
-    /// The namespace that all namespaced objects go to.
+    /// Namespace for all namespaced objects.
     pub into_namespace: Option<String>,
-    /// Namespaces that are mapped.
+    /// Pairs of old and new namespace.
     pub map_namespaces: Vec<(String, String)>,
-    /// Delete nothing that is gone from the input.
+    /// Whether to keep objects that are gone from the input.
     pub no_prune: bool,
-    /// Send unchanged objects to the server too.
+    /// Whether to send unchanged objects to the server too.
     pub recheck: bool,
-    /// How objects without an annotation of their own are updated.
+    /// Update strategy of objects without an annotation.
     pub update_strategy: UpdateStrategy,
-    /// Whether the built-in label scoping rules hold.
+    /// Whether the built-in label scoping rules apply.
     pub default_label_scoping: bool,
-    /// Take objects of other apps over.
+    /// Whether to take over objects of other apps.
     pub override_ownership: bool,
-    /// Only those of these apps.
+    /// Take over objects of these apps only.
     pub override_allowed_apps: Vec<String>,
 }
 
@@ -126,46 +127,46 @@ impl Default for PlanOptions {
     }
 }
 
-/// By which rules, and who is told what they found.
+/// Preflight options.
 #[derive(Clone, Debug, Default)]
 pub struct PreflightOptions {
-    /// `None`: what the Config lists, or the default set.
+    /// Rules to run; `None`: those of the Config, or the default set.
     pub rules: Option<Vec<String>>,
-    /// Findings that are accepted for this run.
+    /// Findings to accept in this run.
     pub waive: Vec<Waiver>,
-    /// Whether a Config among the manifests may loosen the checks where there is no policy source.
+    /// Whether a Config among the manifests may loosen the checks if there is no policy source.
     pub manifests_may_loosen: bool,
-    /// Where the facts are written.
+    /// File to write the facts to.
     pub facts_out: Option<PathBuf>,
-    /// Who takes the reports, if anybody.
+    /// Receiver of the reports, if any.
     pub reports: Option<Rc<dyn CheckReports>>,
 }
 
-/// Takes the reports of checks. A plan that is made anew is judged and reported anew.
+/// Receives the reports of checks. If a plan is repeated, it is judged and reported again.
 pub trait CheckReports: fmt::Debug {
-    /// Makes sure, before anything is done to a cluster, that reports can be written.
+    /// Checks, before any change to a cluster, that reports can be written.
     ///
     /// # Errors
-    /// One cannot.
+    /// A report cannot be written.
     fn prepare(&self) -> Result<(), CommandError>;
 
-    /// Takes a report.
+    /// Receives a report.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The report cannot be written.
     fn take(&self, report: &CheckReport) -> Result<(), CommandError>;
 }
 
-/// How it is written.
+/// Writing options.
 #[derive(Clone, Debug)]
 pub struct WriteOptions {
-    /// Limits and waiting.
+    /// Time limits and waiting.
     pub engine: engine::Options,
-    /// How the app's lock is taken.
+    /// Options for the app's lock.
     pub lock: LockOptions,
-    /// How many changes the app's history keeps.
+    /// Most changes kept in the app's history.
     pub history: usize,
-    /// Exit with 3 or 2 for changes or none.
+    /// Whether to exit with 3 if something changed and with 2 if not.
     pub exit_status: bool,
 }
 
@@ -189,17 +190,17 @@ impl Default for WriteOptions {
     }
 }
 
-/// How a lock is taken and held.
+/// Options for taking and holding a lock.
 #[derive(Clone, Copy, Debug)]
 pub struct LockOptions {
     /// How long it holds without being renewed.
     pub lease: Duration,
-    /// How long another run is waited for.
+    /// How long to wait for another run.
     pub patience: Duration,
 }
 
 impl LockOptions {
-    /// Of a lease; where no patience is given, a run that was killed is waited for.
+    /// Options with this lease; the default patience outlasts a killed run.
     #[must_use]
     pub fn new(lease: Duration, patience: Option<Duration>) -> Self {
         Self { lease, patience: patience.unwrap_or(lease + BEYOND_THE_LEASE) }

@@ -1,4 +1,4 @@
-//! From how a run went to how it ends: outcome, exit code, what to do next.
+//! From a run's result to its end: outcome, exit code, what to do next.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::event::{Counts, Event, RunOutcome, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
 use crate::stop::Stop;
 
-/// Finalizers that are explained at the end of a run.
+/// Most finalizers explained at the end of a run.
 const FINALIZERS: usize = 3;
 
 /// The end of a run.
@@ -21,22 +21,22 @@ const FINALIZERS: usize = 3;
 pub struct End {
     /// Exit code.
     pub code: ExitCode,
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: RunOutcome,
-    /// What was done.
+    /// Number of changes made, by operation.
     pub done: Counts,
-    /// The error; empty where there is none.
+    /// The error; empty if there is none.
     pub error: String,
     /// What to do next.
     pub hints: Vec<String>,
-    /// What is left.
+    /// Objects that are not done.
     pub unfinished: Vec<UnfinishedLine>,
-    /// Why preflight refused; empty where it did not.
+    /// Findings for which preflight refused; empty if it did not.
     pub refusals: Vec<Finding>,
 }
 
 impl End {
-    /// An end without anything left.
+    /// An end without unfinished objects.
     pub fn new(code: ExitCode, outcome: RunOutcome, done: Counts) -> Self {
         Self {
             code,
@@ -49,7 +49,7 @@ impl End {
         }
     }
 
-    /// The end of a run that an error ended before anything was written.
+    /// The end of a run that failed before anything was written.
     pub fn error(error: &CommandError) -> Self {
         let outcome = match error.code {
             ExitCode::Refused => RunOutcome::Refused,
@@ -79,7 +79,7 @@ impl End {
         }
     }
 
-    /// The end of an apply. With `exit_status`, the code tells whether something was changed.
+    /// The end of an apply. With `exit_status`, the code says whether anything changed.
     pub fn of_apply(outcome: Outcome, had_changes: bool, exit_status: bool) -> Self {
         let has_written = outcome.done.writes() > 0;
         match Self::engine(outcome) {
@@ -96,7 +96,7 @@ impl End {
         }
     }
 
-    /// The end of a deletion. With `exit_status`, the code tells that something was changed.
+    /// The end of a deletion. With `exit_status`, the code says whether anything changed.
     pub fn of_delete(outcome: Outcome, exit_status: bool) -> Self {
         match Self::engine(outcome) {
             end if end.code == ExitCode::Success && exit_status => Self { code: ExitCode::Changes, ..end },
@@ -118,7 +118,7 @@ impl End {
         }
     }
 
-    /// The end of an engine's run.
+    /// The end of a run of the engine.
     fn engine(outcome: Outcome) -> Self {
         let any = |test: &dyn Fn(&Progress) -> bool| outcome.progress.iter().any(test);
         let write_failed = any(&|progress| matches!(progress, Progress::WriteFailed(_)));
@@ -173,7 +173,7 @@ impl End {
     }
 }
 
-/// Who has to let go of the objects that are still there although they are to go: a hint for each finalizer.
+/// A hint for each finalizer that holds up a deletion: who has to remove it.
 fn held_by_finalizers(outcome: &Outcome) -> Vec<String> {
     let is_going =
         |progress: &Progress| matches!(progress, Progress::Going | Progress::Waiting(_) | Progress::TimedOut(_));

@@ -1,4 +1,4 @@
-//! From manifests and the app as it is to a plan, and its showing.
+//! Plans from manifests and the app's current state, and shows the plan.
 
 use super::error::CommandError;
 use super::look::label_value;
@@ -17,7 +17,7 @@ use crate::text::counted;
 /// Plans an apply.
 ///
 /// # Errors
-/// Wrong input, or the cluster.
+/// Invalid input, or the cluster's error.
 pub async fn plan_apply(
     run: &Run,
     setup: &Setup,
@@ -34,7 +34,7 @@ pub async fn plan_apply(
     let mut warnings = Vec::new();
     let unanswered = manifests.iter().filter(|manifest| is_of_broken_group(manifest, &setup.kinds)).count();
     let mut wanted = desired::prepare(manifests, &setup.kinds, &placement, &mut warnings).map_err(|errors| {
-        // Nothing is wrong with the input where a part of the cluster does not answer.
+        // An unavailable API group is not an input error.
         let code = if errors.len() == unanswered { ExitCode::Unreachable } else { ExitCode::Usage };
         CommandError { code, errors }
     })?;
@@ -62,7 +62,7 @@ pub async fn plan_apply(
     Ok((plan::build(request, wanted).await?, warnings))
 }
 
-/// Whether the cluster cannot tell an object's kind.
+/// Whether the manifest's kind is unknown because its API group does not answer.
 fn is_of_broken_group(manifest: &Manifest, kinds: &Kinds) -> bool {
     let object = &manifest.object;
     kinds.find(&object.group, &object.version, &object.kind).is_none() && kinds.broken_group(&object.group).is_some()

@@ -1,5 +1,5 @@
-//! Where the policy of a run comes from: `--config`, a Config on the old side of a comparison, or the manifests that are
-//! judged. What is no policy (order, waits, labels, rebase rules) counts from the manifests and `--config` alike.
+//! Source of a run's policy: `--config`, a Config on the old side of a comparison, or the judged manifests. Everything
+//! else in a Config (order, waits, labels, rebase rules) counts from manifests and `--config` alike.
 
 use pushback_preflight::loosened::{Loosened, LoosenedKind};
 use pushback_preflight::policy::{self, Policy, PolicyError, Side};
@@ -12,12 +12,12 @@ use super::options::PreflightOptions;
 use crate::config::{self, Config, PreflightRule, PreflightWaiver};
 use crate::manifest::{InputError, InputWarning, Manifest, collect, shown_input, yaml};
 
-/// The Config of a run, and who says what of it.
+/// The Config of a run, and the source of its settings.
 #[derive(Debug)]
 pub struct Configured {
-    /// All of it, defaults included.
+    /// The whole Config, defaults included.
     pub config: Config,
-    /// What stands among the manifests.
+    /// The Config among the manifests.
     among: Config,
     source: Option<Source>,
 }
@@ -27,7 +27,7 @@ pub struct Configured {
 struct Source {
     name: String,
     config: Config,
-    /// Its documents are those of many apps.
+    /// Whether its documents may belong to several apps.
     is_old_side: bool,
 }
 
@@ -35,7 +35,7 @@ impl Configured {
     /// Reads the Config documents among the manifests, and the files of `--config`.
     ///
     /// # Errors
-    /// Everything that is wrong with them, at once.
+    /// All errors in them at once.
     pub fn read(
         documents: &[Manifest],
         files: &[String],
@@ -65,21 +65,21 @@ impl Configured {
         Ok(Self { config, among, source })
     }
 
-    /// Whether a file was given, which outweighs whatever the old side says.
+    /// Whether `--config` was given, which takes precedence over the old side.
     pub fn has_source(&self) -> bool {
         self.source.is_some()
     }
 
-    /// Takes the policy from Config documents of the old side. Many apps may lie there side by side: each document is
-    /// read by itself, and the strictest of their settings count.
+    /// Takes the policy from Config documents of the old side. They may belong to several apps: each document is read
+    /// by itself, and the strictest settings win.
     ///
     /// # Errors
-    /// Everything that is wrong with them.
+    /// All errors in them.
     pub fn judge_by(&mut self, old_side: &str, documents: &[Manifest]) -> Result<(), CommandError> {
         let mut source = Source { name: old_side.to_owned(), config: Config::default(), is_old_side: true };
         for document in documents {
             let config = parse(std::slice::from_ref(document)).map_err(|errors| of_old_side(errors, old_side))?;
-            // What it masks stays masked; order and the like are the new side's own affair.
+            // Masked values stay masked; order and similar settings are up to the new side.
             self.config.diff_mask_rules.extend(config.diff_mask_rules.iter().cloned());
             source.config = Config::merge(std::mem::take(&mut source.config), config);
         }
@@ -87,7 +87,7 @@ impl Configured {
         Ok(())
     }
 
-    /// The name of the policy's source; `None` where the manifests decide.
+    /// Name of the policy's source; `None` if the manifests decide.
     pub fn source_name(&self, options: &PreflightOptions) -> Option<String> {
         match &self.source {
             Some(source) => Some(source.name.clone()),
@@ -96,10 +96,10 @@ impl Configured {
         }
     }
 
-    /// What counts.
+    /// The policy in effect.
     ///
     /// # Errors
-    /// Unknown or repeated rules, wrong settings; with the place where it is in a Config.
+    /// Unknown or repeated rules and invalid settings, with their position if they are in a Config.
     pub fn resolve(&self, options: &PreflightOptions) -> Result<Policy, CommandError> {
         let among = Given::of(&self.among);
         let source = self.source.as_ref().map(|source| Given::of(&source.config));
@@ -123,7 +123,7 @@ impl Configured {
         Ok(policy)
     }
 
-    /// Where the manifests say it.
+    /// Position of the loosening in the manifests.
     fn place_of(&self, loosened: &Loosened) -> Option<Position> {
         match (&loosened.place, loosened.kind) {
             (Some((index, path)), _) => {
@@ -154,7 +154,7 @@ impl Configured {
     }
 }
 
-/// Where a setting stands; the path starts inside `config`.
+/// Position of a setting; the path starts inside `config`.
 fn place_in(entry: &PreflightRule, path: &[PathSegment]) -> Position {
     let mut whole = entry.places.prefix.clone();
     whole.push(PathSegment::from("config"));
@@ -162,7 +162,7 @@ fn place_in(entry: &PreflightRule, path: &[PathSegment]) -> Position {
     entry.places.positions.locate(&whole)
 }
 
-/// A Config in the words of the rules.
+/// The requests of a Config, in the rules' terms.
 struct Given<'a> {
     rules: Option<Vec<ConfigRule<'a>>>,
     waivers: Vec<Waiver>,

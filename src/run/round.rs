@@ -1,5 +1,5 @@
-//! One round of a run that writes: the plan is agreed to, and carried out. Where somebody else has changed what the plan
-//! stands on, the next round begins with another look.
+//! One round of a run that writes: consent to the plan, then carrying it out. If somebody else has changed what the
+//! plan is based on, another round starts.
 
 use super::error::CommandError;
 use super::judging::Judged;
@@ -13,10 +13,10 @@ use crate::cluster::LocalLock;
 use crate::event::PlannedLine;
 use crate::plan::{self, Plan};
 
-/// How often a plan is made anew before anything is written, when somebody else changes what it stands on.
+/// Most plans made before anything is written, when somebody else keeps changing what they are based on.
 pub const ROUNDS: u32 = 4;
 
-/// What the rounds of a run have in common.
+/// State shared by the rounds of a run.
 #[derive(Debug)]
 pub struct Rounds<'a> {
     run: &'a Run,
@@ -24,36 +24,36 @@ pub struct Rounds<'a> {
     write: &'a WriteOptions,
     phase: Phase,
     local_lock: Option<LocalLock>,
-    /// What was agreed to.
+    /// The changes last agreed to.
     agreed: Option<Vec<PlannedLine>>,
 }
 
-/// How a round ended.
+/// Result of a round.
 #[derive(Debug)]
 pub enum Ending {
     /// The plan was carried out.
     Done(Box<Outcome>),
-    /// Nothing was written: the cluster is no longer what was planned for.
+    /// Nothing was written: the cluster has changed since planning.
     ClusterChanged,
-    /// Nothing was written: another run was at work.
+    /// Nothing was written: another run is in progress.
     AppChanged,
 }
 
 impl<'a> Rounds<'a> {
-    /// Before the first.
+    /// State before the first round.
     pub fn new(run: &'a Run, setup: &'a Setup, write: &'a WriteOptions, phase: Phase) -> Self {
         Self { run, setup, write, phase, local_lock: None, agreed: None }
     }
 
-    /// Begins a round.
+    /// Starts a round.
     ///
     /// # Errors
-    /// This machine's lock for the app is held for too long, or the user said stop.
+    /// This machine's lock for the app is held for too long, or the user sent a signal.
     pub async fn begin(&mut self) -> Result<(), CommandError> {
         lock_locally(self.run, self.setup, self.write.lock.patience, &mut self.local_lock).await
     }
 
-    /// What a plan does, where that is not what was agreed to before.
+    /// The plan's changes, if they differ from those agreed to.
     #[must_use]
     pub fn news(&self, plan: &Plan) -> Option<Vec<PlannedLine>> {
         let view = plan::View { config: &self.setup.config, text: false };
@@ -61,10 +61,10 @@ impl<'a> Rounds<'a> {
         (self.agreed.as_ref() != Some(&lines)).then_some(lines)
     }
 
-    /// Has what is new agreed to; without a question nobody need be asked.
+    /// Asks for consent to new changes; without a question there is consent already.
     ///
     /// # Errors
-    /// No; or the user said stop.
+    /// The user declined or sent a signal.
     pub async fn agree(&mut self, news: Option<Vec<PlannedLine>>, question: Option<&str>) -> Result<(), CommandError> {
         if let Some(lines) = news {
             if let Some(question) = question {
@@ -76,10 +76,10 @@ impl<'a> Rounds<'a> {
         stopped.map_or(Ok(()), |code| Err(CommandError::stopped(code)))
     }
 
-    /// Carries a plan out.
+    /// Carries out a plan.
     ///
     /// # Errors
-    /// The cluster's before the first write; the user said stop.
+    /// The cluster's error before the first write; a signal.
     pub async fn carry_out(&mut self, plan: &Plan, judged: &Judged) -> Result<Ending, CommandError> {
         let writing = Writing {
             run: self.run,
@@ -98,7 +98,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// The error where no round is left.
+    /// The error after the last round.
     #[must_use]
     pub fn none_left(&self) -> CommandError {
         AppError::Changed { app: self.setup.app.name.clone() }.into()

@@ -16,54 +16,54 @@ use crate::exit::ExitCode;
 use crate::manifest::InputWarning;
 use crate::stop::Stop;
 
-/// Where a run is shown, and who can be asked there.
+/// The place where a run is shown and questions are asked.
 pub trait Terminal: Send + Sync {
-    /// Returns when everything that was sent is on its stream.
+    /// Waits until all events sent so far are written.
     fn settle(&self, events: &Events);
 
-    /// Whether a change is agreed to.
+    /// How consent to changes is obtained.
     fn consent(&self) -> Consent;
 
-    /// Leaves a question that is still on the screen.
+    /// Ends the line of an unanswered question.
     fn leave_question(&self);
 
-    /// Shows what is left to be shown once the last event is sent.
+    /// Shows what remains after the last event.
     ///
     /// # Errors
-    /// Data could not be written, which is told; the exit code of a run that was for them.
+    /// Data could not be written, which has been reported; holds the exit code for runs whose purpose was the data.
     fn finish(self: Box<Self>) -> Result<(), ExitCode>;
 }
 
-/// Whether a change is agreed to.
+/// How consent to changes is obtained.
 #[derive(Clone, Copy, Debug)]
 pub enum Consent {
-    /// It is.
+    /// Already given.
     Given,
-    /// Somebody is there to be asked, by this.
+    /// By asking with this function.
     Ask(fn(&str) -> io::Result<bool>),
-    /// It is not, and nobody can be asked.
+    /// Not possible: nobody can be asked.
     Nobody,
 }
 
-/// A run under way.
+/// A running command.
 pub struct Run {
-    /// Where events go.
+    /// Sink of events.
     pub events: Events,
-    /// Clock, ids, host.
+    /// Source of time, ids and host name.
     pub environment: Environment,
     /// Set by the first signal.
     pub stop: watch::Receiver<Stop>,
-    /// Its id.
+    /// Id of the run.
     pub id: String,
     terminal: Box<dyn Terminal>,
     started: Instant,
-    /// How long the user was asked; no time of the run's.
+    /// Time spent waiting for the user, which does not count as the run's.
     asked: Mutex<Duration>,
     cluster: Option<Arc<dyn Cluster>>,
 }
 
 impl Run {
-    /// Starts a run whose events are shown on a terminal.
+    /// Starts a run that is shown on this terminal.
     #[must_use]
     pub fn start(events: Events, terminal: Box<dyn Terminal>) -> Self {
         let environment = Environment::real();
@@ -79,13 +79,13 @@ impl Run {
         }
     }
 
-    /// Time since the start, without the time in which the user was asked.
+    /// Time since the start, without waiting for the user.
     pub fn elapsed(&self) -> Duration {
         let asked = *self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         self.started.elapsed().saturating_sub(asked)
     }
 
-    /// Where the cluster's notices go: they become events.
+    /// Sink for the cluster's notices, which become events.
     pub fn notices(&self) -> Notices {
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         let events = self.events.clone();
@@ -107,12 +107,12 @@ impl Run {
         sender
     }
 
-    /// Notes the cluster, whose requests are counted at the end.
+    /// Sets the cluster whose requests are counted at the end.
     pub fn uses(&mut self, cluster: &Arc<dyn Cluster>) {
         self.cluster = Some(Arc::clone(cluster));
     }
 
-    /// Shows warnings of the input.
+    /// Shows warnings about the input.
     pub fn warn_input(&self, warnings: &[InputWarning]) {
         for warning in warnings {
             self.events.send(Event::Warning {
@@ -134,26 +134,26 @@ impl Run {
         });
     }
 
-    /// Says what is done before the plan and the verdict are known.
+    /// Reports what is being done before the plan and verdict are known.
     pub fn planning(&self, what: impl Into<String>) {
         self.events.send(Event::Diagnostic { code: DiagnosticCode::Planning, message: what.into() });
     }
 
-    /// Says what is about to happen, and returns when it is on the screen.
+    /// Announces an action, and waits until that is on the screen.
     pub fn announce(&self, what: &str) {
         self.events.send(Event::Diagnostic { code: DiagnosticCode::CredentialPlugin, message: what.to_owned() });
         self.terminal.settle(&self.events);
     }
 
-    /// Returns when everything that was sent is on its stream, before something else is written there.
+    /// Waits until all events are written, before something else is written to the same stream.
     pub fn settle(&self) {
         self.terminal.settle(&self.events);
     }
 
-    /// Asks the user, who may have said yes already.
+    /// Asks the user, unless consent was given in advance.
     ///
     /// # Errors
-    /// No; or nobody can be asked.
+    /// The user declined, or nobody can be asked.
     pub async fn confirm(&self, question: &str) -> Result<(), CommandError> {
         let ask = match self.terminal.consent() {
             Consent::Given => return Ok(()),
@@ -165,7 +165,7 @@ impl Run {
         self.settle();
         let asked_at = Instant::now();
         let question = question.to_owned();
-        // On a thread of its own: a signal ends the run, while nothing ends the wait for a line.
+        // On its own thread: a signal ends the run, but nothing interrupts reading a line.
         let asking = tokio::task::spawn_blocking(move || ask(&question));
         let answer = until_stopped(self.stop.clone(), async {
             let failed = |error: String| CommandError::usage(format!("failed to ask: {error}"));
@@ -183,7 +183,7 @@ impl Run {
         }
     }
 
-    /// Ends the run: the last event, the exit code.
+    /// Ends the run with the last event; returns the exit code.
     pub fn finish(self, end: End) -> ExitCode {
         let code = end.code;
         let wrote = end.done.writes() > 0;
@@ -191,7 +191,7 @@ impl Run {
         let elapsed = self.elapsed();
         self.events.send(end.event(requests, elapsed));
         let Err(failed) = self.terminal.finish() else { return code };
-        // What is deployed stays deployed, whether or not it could be told; otherwise the data were what the run was for.
+        // A failure to print does not undo a deployment; any other run was for its data.
         let was_for_data = matches!(code, ExitCode::Success | ExitCode::NoChanges | ExitCode::Changes) && !wrote;
         if was_for_data { failed } else { code }
     }

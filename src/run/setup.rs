@@ -1,4 +1,4 @@
-//! Before the app is looked at: the policy, the cluster, its kinds.
+//! Prepares a run: the policy, the cluster, its kinds.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -22,43 +22,44 @@ use crate::config::Config;
 use crate::event::Event;
 use crate::manifest::excerpt::Sources;
 
-/// What a command has before it looks at the app.
+/// Everything that a command has before it reads the app.
 #[derive(Debug)]
 pub struct Setup {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
-    /// Its kinds.
+    /// Kinds that the cluster serves.
     pub kinds: Arc<Kinds>,
     /// Config, defaults included.
     pub config: Config,
     /// The app.
     pub app: AppName,
-    /// Whether the user named it. If not, the input is compared with everything on the other side, whosever it is.
+    /// Whether the user named it. If not, the input is compared with everything in the cluster, whatever app it belongs
+    /// to.
     pub is_named: bool,
-    /// Where objects go.
+    /// Namespaces of the record and of objects.
     pub namespaces: Namespaces,
     /// The rules that run.
     pub selection: Selection,
-    /// The name of the policy's source; `None` where the manifests decide.
+    /// Name of the policy's source; `None` if the manifests decide.
     pub policy_source: Option<String>,
-    /// Facts that come with the input.
+    /// Facts from the input.
     pub answers: BTreeMap<Need, Answer>,
-    /// Waivers.
+    /// Waivers given for this run.
     pub waivers: Vec<Waiver>,
-    /// Who takes the reports, if anybody.
+    /// Receiver of the reports, if any.
     pub reports: Option<Rc<dyn CheckReports>>,
-    /// The files of the input, of which findings show lines.
+    /// Input files, from which findings quote lines.
     pub sources: Sources,
-    /// How many objects waived findings were about when they were judged first, by their fingerprints.
+    /// Number of objects that each waived finding concerned when first judged, by fingerprint.
     accepted: Mutex<Accepted>,
-    /// The app as it was seen while the kinds were read, until somebody looks at it.
+    /// The app as read along with the kinds, until it is first used.
     seen: Mutex<Option<Result<Observed, AppError>>>,
 }
 
-/// Resolves the policy, connects, and tells that the run starts. `sources` are the files that findings show lines of.
+/// Resolves the policy, connects, and reports the start of the run. `sources` are the files that findings quote.
 ///
 /// # Errors
-/// Wrong Config, a report that cannot be written, or no cluster.
+/// Invalid Config, a report that cannot be written, or no cluster.
 pub async fn set_up(
     run: &mut Run,
     options: &RunOptions,
@@ -108,13 +109,13 @@ pub async fn set_up(
 }
 
 impl Setup {
-    /// The rules, and what has been waived until now.
+    /// The rules, with what has been waived so far.
     pub(super) fn selection_so_far(&self) -> Selection {
         let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Selection { accepted, ..self.selection.clone() }
     }
 
-    /// Notes how many objects the waived findings are about; the first number stays.
+    /// Records how many objects waived findings concern; the first number stays.
     pub(super) fn accept(&self, more: &Accepted) {
         let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         for (fingerprint, affected) in more {
@@ -122,15 +123,15 @@ impl Setup {
         }
     }
 
-    /// The app as it was seen while the kinds were read, once.
+    /// Takes the app as read along with the kinds; `None` from the second call on.
     pub(super) fn take_seen(&self) -> Option<Result<Observed, AppError>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Refuses a cluster that cannot be written, before anybody is shown a plan that nobody can carry out.
+    /// Refuses a read-only cluster before showing a plan that cannot be carried out.
     ///
     /// # Errors
-    /// It is a git ref or a single file.
+    /// The cluster is a git ref or a single file.
     pub fn require_writable(&self) -> Result<(), CommandError> {
         if self.cluster.capabilities().writable {
             return Ok(());
@@ -141,7 +142,7 @@ impl Setup {
     }
 }
 
-/// What is known once a server has answered.
+/// Data from the first requests to a server.
 struct Reached {
     connected: Connected,
     kinds: Arc<Kinds>,
@@ -150,7 +151,7 @@ struct Reached {
     seen: Option<Result<Observed, AppError>>,
 }
 
-/// Connects, and reads the kinds. What else will be asked for in any case is asked for meanwhile.
+/// Connects and reads the kinds, along with everything else that is needed in any case.
 async fn reach(run: &mut Run, options: &RunOptions) -> Result<Reached, CommandError> {
     let notices = run.notices();
     run.planning("connecting to the cluster");
@@ -162,11 +163,11 @@ async fn reach(run: &mut Run, options: &RunOptions) -> Result<Reached, CommandEr
         let cluster = &*connected.cluster;
         let server = cluster.capabilities().server;
         let seen = async {
-            // In a directory the lock is held from before the look.
+            // In a directory the lock is taken before the app is read.
             if server { Some(observe(cluster, &app).await) } else { None }
         };
         let version = async {
-            // For preflight, which says itself what it is without it.
+            // Needed by preflight, which handles its absence.
             if server && *command != Command::Diff { cluster.version().await.ok().flatten() } else { None }
         };
         let others = async { Ok::<_, ClusterError>(futures::join!(seen, version)) };

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the first asks the run to end in order, the second ends the process.
+//! SIGINT and SIGTERM: the first asks the run to end cleanly, the second ends the process.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::error::CommandError;
 use crate::exit::ExitCode;
 use crate::stop::Stop;
 
-/// Listens from now on. The receiver's value changes with the first signal.
+/// Starts listening. The receiver's value changes with the first signal.
 pub fn listen() -> watch::Receiver<Stop> {
     let (sender, receiver) = watch::channel(Stop::No);
     tokio::spawn(async move {
@@ -52,10 +52,10 @@ async fn next_signal() -> Stop {
     }
 }
 
-/// Runs work that has written nothing yet; a signal ends it at once.
+/// Runs work that has written nothing yet; a signal cancels it at once.
 ///
 /// # Errors
-/// The work's, or [`ExitCode::Interrupted`].
+/// The work's error, or [`ExitCode::Interrupted`].
 pub async fn until_stopped<T>(
     stop: watch::Receiver<Stop>,
     work: impl Future<Output = Result<T, CommandError>>,
@@ -63,10 +63,10 @@ pub async fn until_stopped<T>(
     until_dismissed(stop, Duration::ZERO, work).await.unwrap_or_else(|code| Err(CommandError::stopped(code)))
 }
 
-/// Runs work that had better come to its end: after a signal it gets so much time.
+/// Runs work that should be completed; after a signal it gets this much more time.
 ///
 /// # Errors
-/// The signal's exit code, where the time was not enough.
+/// The signal's exit code if the time was not enough.
 pub async fn until_dismissed<T>(
     mut stop: watch::Receiver<Stop>,
     farewell: Duration,

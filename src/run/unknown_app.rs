@@ -1,4 +1,4 @@
-//! An app that does not exist: said with the apps that were perhaps meant.
+//! The error for an app that does not exist, with suggestions.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::app::identity::RECORD_LABEL;
 use crate::app::record::{AppName, config_map_kind};
 use crate::cluster::{Cluster, ListQuery, list_all};
 
-/// Apps that are named.
+/// Most apps suggested.
 const SHOWN: usize = 3;
 
 /// `app shpo does not exist in namespace prod; did you mean shop?`
@@ -18,7 +18,7 @@ pub async fn message(cluster: &dyn Cluster, app: &AppName) -> String {
 }
 
 async fn suggestion(cluster: &dyn Cluster, app: &AppName) -> String {
-    // Who may not look everywhere looks here. What cannot be listed is not suggested.
+    // Without permission to list all namespaces, list this one. What cannot be listed is not suggested.
     let mut records = Vec::new();
     for namespace in [None, Some(app.namespace.as_str())] {
         if let Ok(page) = list_all(cluster, &ListQuery::new(config_map_kind(), namespace, RECORD_LABEL)).await {

@@ -1,4 +1,4 @@
-//! What the commands that compare and test releases walk.
+//! Commands that compare and test releases.
 
 pub mod compare;
 pub mod definitions;
@@ -14,7 +14,7 @@ pub mod validate;
 use super::error::CommandError;
 use crate::cluster::Cluster;
 
-/// Only a server admits, defaults and has controllers.
+/// Refuses clusters other than API servers: only those have admission, defaults and controllers.
 fn require_server(cluster: &dyn Cluster) -> Result<(), CommandError> {
     if cluster.capabilities().server {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The writing half of a run: lock and inventory, history, the engine, the final record.
+//! The writing part of a run: lock and inventory, history, the engine, the final record.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,25 +26,25 @@ use crate::exit::ExitCode;
 use crate::plan::{Plan, entry};
 use crate::stop::Stop;
 
-/// How long the cluster gets to take the record after the user said stop.
+/// How long to keep trying to write the record after a signal.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// How writing ended.
+/// How the writing part ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// It ran.
+    /// The engine ran.
     Done(Box<Outcome>),
-    /// Nothing was written, because the cluster is no longer what was planned for.
+    /// Nothing was written, because the cluster has changed since planning.
     PlanAgain,
-    /// The user said stop, and the cluster did not take the lock in the time that was left.
+    /// A signal came before the cluster accepted the lock.
     Stopped(ExitCode),
 }
 
-/// Takes this machine's lock for the app, where the cluster keeps none and this run does not hold it already:
-/// a session that ends lets it go.
+/// Takes this machine's lock for the app if the cluster has none of its own and this run does not hold it already: the
+/// end of a session releases it.
 ///
 /// # Errors
-/// It is held for too long, or the user said stop.
+/// It is held for too long, or the user sent a signal.
 pub async fn lock_locally(
     run: &Run,
     setup: &Setup,
@@ -70,35 +70,35 @@ pub async fn lock_locally(
     Ok(())
 }
 
-/// What a run writes with.
+/// Context of the writing part.
 #[derive(Debug)]
 pub struct Writing<'a> {
     /// The run.
     pub run: &'a Run,
-    /// Cluster and Config.
+    /// Cluster, app and Config.
     pub setup: &'a Setup,
-    /// How.
+    /// Writing options.
     pub write: &'a WriteOptions,
-    /// What preflight came to, for the history.
+    /// Preflight report, for the history.
     pub report: &'a RunReport,
-    /// What the plan was judged by.
+    /// Judges changes again that differ by the time they are written.
     pub second_look: &'a Arc<SecondLook>,
     /// `Applying` or `Deleting`.
     pub phase: Phase,
 }
 
 impl Writing<'_> {
-    /// Carries a plan out.
+    /// Carries out a plan.
     ///
     /// # Errors
-    /// [`AppError::Changed`] where the lock could not be taken as planned; the cluster's errors before the first write.
+    /// [`AppError::Changed`] if the lock could not be taken as planned; the cluster's errors before the first write.
     pub async fn carry_out(&self, plan: &Plan, local_lock: &mut Option<LocalLock>) -> Result<Ended, AppError> {
         let settled = plan.observed.record.as_ref().is_some_and(|record| {
             record.own.as_ref().is_some_and(|own| own.phase == Phase::Done) && record.lock.is_none()
         }) && plan.observed.inventory_void.is_none()
             && !plan.forgets;
         if self.phase == Phase::Applying && !plan.has_changes() && settled {
-            // Nothing to write, not even the record: only readiness is judged.
+            // Nothing to write, not even the record: only readiness is checked.
             let outcome = self.engine(plan, None).await;
             return Ok(Ended::Done(Box::new(outcome)));
         }
@@ -123,7 +123,7 @@ impl Writing<'_> {
             }
         };
         let summary = self.summary(plan);
-        // The record knows of the run already; its history need not be waited for.
+        // The record already contains the run; no need to wait for its history.
         let engine = self.engine(plan, Some(Arc::clone(&session)));
         let started = until_dismissed(self.run.stop.clone(), GRACE_PERIOD, self.start_history(plan, &summary));
         let (history, outcome) = futures::join!(started, engine);
@@ -141,7 +141,7 @@ impl Writing<'_> {
         if outcome.plan_again { Ok(Ended::PlanAgain) } else { Ok(Ended::Done(Box::new(outcome))) }
     }
 
-    /// History, record and lock, after the last write.
+    /// Writes history and record and releases the lock, after the last write.
     async fn finish(
         &self,
         plan: &Plan,
@@ -151,7 +151,7 @@ impl Writing<'_> {
         history: Option<&str>,
         summary: ChangeSummary,
     ) {
-        // Without the lock the record is another run's, and a server that is away would only be waited for.
+        // Without the lock the record belongs to another run, and waiting for an unavailable server is pointless.
         if outcome.lock_lost {
             return;
         }
@@ -166,7 +166,7 @@ impl Writing<'_> {
         };
         let keep = self.write.history;
         let trim = async {
-            // The new entry is never among those that go.
+            // The new entry is never among those removed.
             if (history.is_some() || keep == 0) && plan.observed.record.is_some() {
                 history::trim(cluster, app, &plan.label_value, keep).await;
             }
@@ -181,7 +181,7 @@ impl Writing<'_> {
         engine.run(self.run.stop.clone()).await
     }
 
-    /// The reports were written with the verdict: what was refused later belongs to them, too.
+    /// Adds later refusals to the reports, which were written with the verdict.
     fn report_refusals(&self, plan: &Plan, outcome: &Outcome) {
         if outcome.refused.is_empty() {
             return;
@@ -212,7 +212,7 @@ impl Writing<'_> {
         }
     }
 
-    /// The final record. What fails here leaves the union behind, which the next run puts right.
+    /// Writes the final record. If that fails, the union of inventories remains, and the next run corrects it.
     async fn close(
         &self,
         plan: &Plan,
@@ -233,13 +233,13 @@ impl Writing<'_> {
             let finished = written(plan, outcome);
             let inventory = final_inventory(plan, union, outcome);
             let phase = match self.phase {
-                // As long as the record is there, so is something of the app.
+                // While the record exists, so does something of the app.
                 Phase::Deleting => Phase::Deleting,
                 _ if finished => Phase::Done,
                 _ => Phase::Interrupted,
             };
             let change = summary.to_json();
-            // Without history the change has no name; how it ended is told all the same.
+            // Without history the change has no name; its result is recorded all the same.
             let unnamed = plan.has_changes() && self.write.history == 0;
             let last_change = history.or(unnamed.then_some("")).map(|name| (name, &change));
             session.close(phase, &inventory, &plan.kinds(!finished || self.phase == Phase::Deleting), last_change).await
@@ -276,7 +276,7 @@ impl Writing<'_> {
     }
 }
 
-/// Whether every write was done; an object that is not ready yet is written all the same.
+/// Whether every write succeeded; objects need not be ready.
 fn written(plan: &Plan, outcome: &Outcome) -> bool {
     outcome.progress.iter().zip(&plan.objects).all(|(progress, planned)| match progress {
         Progress::Done | Progress::Going => true,
@@ -288,7 +288,7 @@ fn written(plan: &Plan, outcome: &Outcome) -> bool {
     })
 }
 
-/// What exists after the run, as far as it is known.
+/// Objects that exist after the run, as far as is known.
 fn final_inventory(plan: &Plan, mut inventory: Inventory, outcome: &Outcome) -> Inventory {
     for ((planned, progress), object) in plan.objects.iter().zip(&outcome.progress).zip(&outcome.objects) {
         let key = planned.change.object.key();
@@ -300,7 +300,7 @@ fn final_inventory(plan: &Plan, mut inventory: Inventory, outcome: &Outcome) -> 
                     inventory.insert(key, entry(planned, object));
                 }
             }
-            // The record must not claim what was never made. What goes is the app's until it is gone.
+            // The record must not claim what was never created. An object being deleted is the app's until it is gone.
             Operation::Create
                 if matches!(progress, Progress::Pending | Progress::Skipped(_))
                     && inventory.get(&key).is_some_and(|entry| entry.uid.is_empty()) =>
@@ -311,7 +311,7 @@ fn final_inventory(plan: &Plan, mut inventory: Inventory, outcome: &Outcome) -> 
                 inventory.remove(&key);
             }
             Operation::Noop => {
-                // An object that was compared by the server and found equal is known from now on.
+                // An object that the server compared and found equal is known from now on.
                 let known = inventory.get(&key).is_some_and(|entry| !entry.live_digest.is_empty());
                 if let (false, Some(live)) = (known, planned.change.live.as_deref()) {
                     inventory.insert(key, entry(planned, live));

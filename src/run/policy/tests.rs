@@ -1,6 +1,6 @@
-//! Everything that Config documents and annotations can say is appended to a release that is refused, one by one and in
-//! pairs, under each kind of policy source: no verdict gets better among runs that would write the same. What there is to
-//! append comes from the tables of the code, so that a new key is tried without anybody thinking of it.
+//! Appends everything that Config documents and annotations can say to a refused release, one by one and in pairs,
+//! under each kind of policy source: the verdict never improves among runs that would write the same. The items come
+//! from the code's tables, so that new keys are covered automatically.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +26,7 @@ use crate::plan::annotations::{ACCEPTED, LATER, PREFIX, WRITTEN};
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, Plan};
 
-/// Something to append.
+/// An item to append.
 #[derive(Clone, Debug)]
 enum Item {
     /// Keys of a Config document.
@@ -35,7 +35,7 @@ enum Item {
     Annotation(String, String),
 }
 
-/// Two definitions: what each is refused for can be loosened in another way. One breaks, of the other nobody knows.
+/// Two definitions, refused for reasons that are loosened in different ways: one is breaking, the other unknown.
 fn definitions(new: bool) -> Vec<Value> {
     let definition = |plural: &str, maximum: u64, replicas: &str| {
         let size = json!({"type": "integer", "maximum": maximum});
@@ -63,7 +63,7 @@ fn document(mut keys: Value) -> Item {
     Item::Config(keys)
 }
 
-/// Every value that a setting takes, or one that is like none of a policy's.
+/// Every possible value of a setting, or one that differs from every policy's.
 fn values(setting: &Setting) -> Vec<Value> {
     match setting.kind {
         SettingKind::Choice(words) | SettingKind::Required(words) => words.iter().map(|word| json!(word)).collect(),
@@ -86,8 +86,8 @@ fn values(setting: &Setting) -> Vec<Value> {
     }
 }
 
-/// All that can be appended: each key of the example, which a test holds to have all of them; each setting of each rule;
-/// waivers of every shape; each annotation.
+/// All items: each key of the example, which another test keeps complete; each setting of each rule; waivers of every
+/// shape; each annotation.
 fn items(baseline: &RunReport) -> Vec<Item> {
     let example = include_str!("../../../config.example.yaml");
     let example = yaml::load("example", example.as_bytes(), &yaml::Limits::default()).expect("the example is valid");
@@ -135,7 +135,7 @@ fn items(baseline: &RunReport) -> Vec<Item> {
     items
 }
 
-/// Where the policy comes from.
+/// Policy source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum From {
     Manifests,
@@ -166,7 +166,7 @@ impl From {
                 let all: Vec<Value> = registry::metas().map(|meta| json!({"name": meta.name})).collect();
                 json!({"preflightRules": all, "policyLoosening": "error"})
             }
-            // What is judged strictly all the same stays so.
+            // Settings that stay strict all the same.
             Self::FileThatIsLoose => json!({"preflightRules": [{"name": "CRDUpgradeSafety",
                 "config": {"failMode": "open", "checks": {"scope": "off"}}}]}),
         }) else {
@@ -197,22 +197,22 @@ fn manifest(value: Value) -> Manifest {
     Manifest { object: ObjectRef::of(&value), value, positions }
 }
 
-/// A rule that looks at the same once: what it says goes by the facts and its settings. Whatever is appended, the facts
-/// of one plan are the same.
+/// A rule that judges the same input once: its result depends only on facts and settings, and the facts of a plan do
+/// not change with what is appended.
 #[derive(Debug)]
 struct Once {
     rule: &'static dyn Rule,
     said: Mutex<HashMap<String, Said>>,
 }
 
-/// What a rule has come to, or the facts that it still takes.
+/// Findings of a rule, or the facts that it still needs.
 #[derive(Clone, Debug)]
 enum Said {
     Done(Vec<Finding>, Vec<String>),
     More(Needs),
 }
 
-/// Which of the trial's plans is judged.
+/// Number of the plan being judged.
 static PLAN: AtomicUsize = AtomicUsize::new(0);
 
 static ONCE: LazyLock<Vec<Once>> =
@@ -250,29 +250,29 @@ impl Rule for Once {
     }
 }
 
-/// A plan with its number; `None` where the input is refused as such.
+/// A plan with its number; `None` if the input is rejected.
 type NumberedPlan = (usize, Option<Rc<Plan>>);
 
-/// A release beside what is there.
+/// A release and the state of the cluster.
 struct Trial {
     cluster: Box<dyn Cluster>,
     kinds: Arc<Kinds>,
     runtime: tokio::runtime::Runtime,
     options: BTreeMap<From, PreflightOptions>,
-    /// Plans, by what they go by.
+    /// Plans by what they depend on.
     plans: RefCell<HashMap<String, NumberedPlan>>,
     _folder: tempfile::TempDir,
 }
 
-/// What a run came to.
+/// Result of a run.
 struct Came {
     report: RunReport,
-    /// What it would write, without what was appended.
+    /// What it would write, without the appended items.
     writes: Vec<(Operation, Option<Value>)>,
 }
 
 impl Came {
-    /// The findings that refuse, by what they are about.
+    /// Findings that refuse, without positions.
     fn refusals(&self) -> Vec<String> {
         let refusing = |finding: &&pushback_preflight::Finding| finding.severity == Severity::Error;
         let about = |finding: &pushback_preflight::Finding| format!("{} {}", finding.rule, finding.object.name);
@@ -281,7 +281,7 @@ impl Came {
         refusals
     }
 
-    /// Whether it refuses less than another.
+    /// Whether it refuses less than another result.
     fn is_better_than(&self, other: &Self) -> bool {
         let refusals = self.refusals();
         !self.report.outcome.refuses() && other.report.outcome.refuses()
@@ -302,7 +302,7 @@ impl Trial {
         Self { cluster, kinds, runtime, options, plans: RefCell::default(), _folder: folder }
     }
 
-    /// `None` where the input is refused as such.
+    /// `None` if the input is rejected.
     fn run(&self, from: From, items: &[&Item]) -> Option<Came> {
         let documents = items.iter().filter_map(|item| match item {
             Item::Config(document) => Some(document),
@@ -335,7 +335,7 @@ impl Trial {
         })
     }
 
-    /// What is planned goes by the annotations, and by all of the Config that is no policy.
+    /// A plan depends on the annotations, and on everything in the Config except the policy.
     fn plan_once(&self, config: &Config, annotations: &Map<String, Value>) -> Option<Rc<Plan>> {
         let config = Config {
             preflight_rules: None,
@@ -375,7 +375,7 @@ impl Trial {
     }
 }
 
-/// Two documents as one: settings of one rule in one entry, lists behind each other.
+/// Merges two documents: settings of a rule into one entry, lists appended.
 fn joined(mut one: Value, other: Value) -> Value {
     let Value::Object(keys) = other else { return one };
     for (key, value) in keys {
@@ -403,20 +403,20 @@ fn without_annotations(mut object: Value) -> Value {
     object
 }
 
-/// For whoever looks at it with `--nocapture`, and where it fails.
+/// Prints for `--nocapture` and on failure.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// How many trials there were, and what became of them.
+/// Number of trials by result.
 #[derive(Default)]
 struct Count {
     tried: usize,
-    /// The input is refused as such, so nothing is written.
+    /// The input was rejected, so nothing is written.
     refused_as_input: usize,
-    /// Something else is written.
+    /// The run would write something else.
     other_bytes: usize,
-    /// Better, without a policy from outside, and told.
+    /// The verdict improved without an outside policy, and that was reported.
     told: usize,
     better: usize,
 }
@@ -431,7 +431,7 @@ impl Count {
         if came.writes != baseline.writes {
             self.other_bytes += 1;
         } else if came.is_better_than(baseline) {
-            // A waiver is told at the finding that it covers, and where it stands in the report.
+            // A waiver is reported with the finding that it covers, and where it is listed.
             if from == From::Manifests && came.report.loosened.iter().any(|loosened| loosened.followed) {
                 self.told += 1;
             } else {
@@ -452,7 +452,8 @@ fn nothing_that_is_appended_to_a_refused_release_makes_its_verdict_better() {
         assert!(baseline.report.outcome.refuses(), "{from:?}");
         let items = items(&baseline.report);
         let (mut alone, mut pairs) = (Count::default(), Count::default());
-        // What has an effect alone may have another one together; of what has the same one, one stands for all.
+        // An item with an effect alone may have another one in a pair; of items with the same effect, one represents
+        // all.
         let mut representatives: BTreeMap<String, &Item> = BTreeMap::new();
         for item in &items {
             let came = trial.run(from, &[item]);
@@ -483,7 +484,7 @@ fn nothing_that_is_appended_to_a_refused_release_makes_its_verdict_better() {
     assert_eq!(better, 0, "{table}");
 }
 
-/// What an item does alone, and what kind of thing it is: those that are alike in both need not all be paired.
+/// Effect of an item alone and its category: items that agree in both are not all paired.
 fn effect(item: &Item, came: Option<&Came>, baseline: &Came) -> String {
     let Some(came) = came else { return "refused as input".to_owned() };
     let (refusals, outcome, writes) = (came.refusals(), came.report.outcome, came.writes == baseline.writes);
@@ -491,7 +492,7 @@ fn effect(item: &Item, came: Option<&Came>, baseline: &Came) -> String {
         .report
         .loosened
         .iter()
-        // Every single check is loosened in the same way, and so are the waivers of a rule.
+        // All checks are loosened in the same way, and so are a rule's waivers.
         .map(|loosened| {
             let of_checks = loosened.what.split(" checks.").next().unwrap_or_default();
             let what = if of_checks == loosened.what { &loosened.what } else { of_checks };

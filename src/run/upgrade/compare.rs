@@ -1,4 +1,4 @@
-//! Two releases beside each other: what changed between them, and whether that is as bad as the user says.
+//! Compares two releases: what changed, and whether it is as bad as the user's threshold.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use crate::run::error::CommandError;
 use crate::text::counted;
 use crate::upgrade::sources::{self, Side};
 
-/// A comparison of two releases.
+/// Options of a comparison of releases.
 #[derive(Clone, Debug)]
 pub struct CompareReleases {
-    /// The releases.
+    /// The two releases.
     pub sides: Sides,
-    /// How they are compared.
+    /// Comparison options.
     pub options: compare::Options,
-    /// Breaking changes alone are listed.
+    /// Whether only breaking changes are listed.
     pub only_breaking: bool,
-    /// The least bad severity that makes the command fail.
+    /// Lowest severity that makes the command fail.
     pub fail_on: Option<Severity>,
 }
 
 impl CompareReleases {
-    /// Compares them.
+    /// Compares the releases.
     ///
     /// # Errors
     /// The releases cannot be read.
@@ -40,7 +40,7 @@ impl CompareReleases {
     }
 }
 
-/// Reads both sides, and tells what is probably not meant in them.
+/// Reads both sides, and warns about likely mistakes in them.
 pub(super) async fn read(sides: &Sides, notes: &dyn Notes) -> Result<(Side, Side), CommandError> {
     let (old, new) = sides.read(&|text| notes.note(text)).await?;
     notes.warn(&old.warnings);
@@ -48,13 +48,13 @@ pub(super) async fn read(sides: &Sides, notes: &dyn Notes) -> Result<(Side, Side
     Ok((old, new))
 }
 
-/// The same, as releases.
+/// Reads both sides as releases.
 pub(super) async fn releases(sides: &Sides, notes: &dyn Notes) -> Result<(Release, Release), CommandError> {
     let (old, new) = read(sides, notes).await?;
     Ok(sources::releases(&old, &new)?)
 }
 
-/// Why changes of these severities are refused, where they are.
+/// Why changes of these severities fail the command, if they do.
 pub(super) fn refusal(least: Option<Severity>, changes: impl IntoIterator<Item = Severity>) -> Option<String> {
     let least = least?;
     let mut counts: BTreeMap<Severity, usize> = BTreeMap::new();

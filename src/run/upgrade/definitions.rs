@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions of two releases beside each other.
+//! Compares the CustomResourceDefinitions of two releases.
 
 use std::path::Path;
 
@@ -12,27 +12,27 @@ use crate::run::answer::{Answer, Notes};
 use crate::run::error::CommandError;
 use crate::upgrade::sources::Side;
 
-/// A comparison of the definitions of two releases.
+/// Options of a comparison of definitions.
 #[derive(Clone, Debug)]
 pub struct CompareDefinitions {
-    /// The releases.
+    /// The two releases.
     pub sides: Sides,
-    /// How definitions are compared.
+    /// Comparison options.
     pub options: Options,
-    /// The least bad severity that makes the command fail.
+    /// Lowest severity that makes the command fail.
     pub fail_on: Option<Severity>,
-    /// The verdict for objects that makes it fail.
+    /// Verdict for objects that makes the command fail.
     pub fail_on_verdict: FailOnVerdict,
 }
 
-/// The verdict for objects that makes a comparison fail.
+/// Verdicts for objects that make a comparison fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailOnVerdict {
-    /// An object that was fine before is affected.
+    /// A previously valid object is affected.
     Breaking,
-    /// It is, or nobody can tell.
+    /// An object is affected, or it cannot be determined.
     Unknown,
-    /// The verdict does not matter.
+    /// No verdict.
     Never,
 }
 
@@ -47,10 +47,10 @@ impl FailOnVerdict {
 }
 
 impl CompareDefinitions {
-    /// Compares them.
+    /// Compares the definitions.
     ///
     /// # Errors
-    /// The definitions cannot be read, or the two sides are of different ones.
+    /// The definitions cannot be read, or the two sides define different kinds.
     pub async fn run(&self, notes: &dyn Notes) -> Result<Answer<DefinitionsDiff>, CommandError> {
         let (old, new) = read(&self.sides, notes).await?;
         self.require_comparable(&old, &new)?;
@@ -63,7 +63,7 @@ impl CompareDefinitions {
         Ok(Answer::unless(diff, ExitCode::Refused, wrong))
     }
 
-    /// Two files of two definitions are no two states of one, and two sides without any are a wrong path.
+    /// Two files with different definitions are not versions of one, and two sides without any suggest a wrong path.
     fn require_comparable(&self, old: &Side, new: &Side) -> Result<(), CommandError> {
         let (before, after) = (old.definitions(), new.definitions());
         if before.is_empty() && after.is_empty() {
@@ -89,7 +89,7 @@ impl CompareDefinitions {
     }
 }
 
-/// Whether an input is a single file; in a git ref, by its name.
+/// Whether an input is a single file; for a git ref, judged by its name.
 fn is_file(input: &str) -> bool {
     let path = input.strip_prefix("git:").and_then(|rest| rest.split_once(':')).map_or(input, |(_, path)| path);
     let named = Path::new(path)

@@ -1,4 +1,4 @@
-//! An operator model out of manifests or a live app.
+//! Derives an operator model from manifests or a live app.
 
 use pushback_preflight::operator::derive::{self, Given, Settings};
 use pushback_preflight::operator::print;
@@ -11,35 +11,35 @@ use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::upgrade::sources::{self, Naming};
 
-/// What a model is derived from.
+/// Source of a derived model.
 #[derive(Clone, Debug)]
 pub enum Derive {
     /// A live app.
     App {
         /// The cluster.
         cluster: ClusterOptions,
-        /// The app.
+        /// App name.
         app: String,
-        /// Its namespace.
+        /// Namespace of the app.
         namespace: NamespaceOptions,
     },
-    /// Manifests; models among them are laid over what they show.
+    /// Manifests; models among them override what is derived.
     Manifests {
-        /// Files, folders, URLs.
+        /// Files, directories, URLs.
         files: Vec<String>,
-        /// How the operator is called; empty: what the manifests say.
+        /// Operator name; empty: taken from the manifests.
         app: String,
-        /// The namespace of objects that name none; empty: what the manifests say.
+        /// Namespace of objects that name none; empty: taken from the manifests.
         namespace: String,
-        /// `http://` URLs are fetched.
+        /// Whether `http://` URLs are allowed.
         allow_http: bool,
-        /// Symbolic links in a directory may lead out of it.
+        /// Whether symbolic links may lead out of a directory.
         follow_links: bool,
     },
 }
 
 impl Derive {
-    /// Derives it: the documents of a model that can be kept and edited.
+    /// Derives the model, as documents to keep and edit.
     ///
     /// # Errors
     /// The manifests cannot be read; no such app.

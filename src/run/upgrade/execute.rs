@@ -1,4 +1,4 @@
-//! Runs experiments on a cluster, one after the other, and takes back what they inject.
+//! Runs experiments on a cluster one after the other, and reverts what they inject.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,67 +30,67 @@ use crate::upgrade::outcome::{Outcome, RunReport, UpgradeReport, Verdict};
 use crate::upgrade::recover;
 use crate::upgrade::run::{Begun, Runner, blank, preview};
 
-/// How experiments run.
+/// Options of a run of experiments.
 #[derive(Clone, Debug)]
 pub struct Execute {
     /// The cluster.
     pub cluster: ClusterOptions,
-    /// What may be injected, and where.
+    /// Limits on injections.
     pub site: Site,
-    /// How namespaces are locked.
+    /// Settings for locking namespaces.
     pub terms: Terms,
-    /// The upgrade between them, if there is one.
+    /// The upgrade between them, if any.
     pub upgrade: Option<Upgrade>,
-    /// Say what would be injected, and send nothing but questions.
+    /// Whether to only report what would be injected, without writing.
     pub dry_run: bool,
-    /// The least bad verdict that makes the run fail.
+    /// Lowest verdict that makes the run fail.
     pub fail_on: Option<Verdict>,
-    /// Where the experiments come from.
+    /// Source of the experiments.
     pub source: Source,
-    /// Who takes the report.
+    /// Receiver of the report.
     pub reports: Rc<dyn ExperimentReports>,
 }
 
-/// Where experiments come from.
+/// Source of experiments.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// Files and folders.
+    /// Files and directories.
     Files(Vec<String>),
-    /// What changed between two releases.
+    /// Generated from what changed between two releases.
     Generated(Simulate),
 }
 
-/// Takes the report of a run of experiments.
+/// Receives the report of a run of experiments.
 pub trait ExperimentReports: fmt::Debug {
-    /// Makes sure, before anything is injected, that it can be written.
+    /// Checks, before any injection, that the report can be written.
     ///
     /// # Errors
-    /// It cannot.
+    /// The report cannot be written.
     fn prepare(&self) -> Result<(), CommandError>;
 
-    /// Takes the report.
+    /// Receives the report.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The report cannot be written.
     fn take(&self, report: &RunReport) -> Result<(), CommandError>;
 }
 
-/// What has come of experiments.
+/// Result of a run of experiments.
 #[derive(Debug)]
 struct Executed {
     /// The report.
     report: RunReport,
-    /// How the apply of an upgrade ended that did not happen.
+    /// How the apply ended if the upgrade did not happen.
     unmade: Option<End>,
     /// Whether nothing was written.
     is_untouched: bool,
-    /// The exit code of the signal that ended it.
+    /// Exit code of the signal that ended it.
     stopped: Option<ExitCode>,
     fail_on: Option<Verdict>,
 }
 
 impl Source {
-    /// The experiments, in their order, and those of the suite that cannot run.
+    /// The experiments in order, and outcomes for those of a suite that cannot run.
     async fn read(&self, notes: &dyn Notes) -> Result<(Vec<Experiment>, Vec<Outcome>), CommandError> {
         match self {
             Self::Files(files) => {
@@ -104,10 +104,10 @@ impl Source {
 }
 
 impl Execute {
-    /// Runs experiments in their order, and reports.
+    /// Runs the experiments in order, and reports.
     ///
     /// # Errors
-    /// No cluster, another run at work, what a killed run has left, or a report that cannot be written.
+    /// No cluster, another run in progress, leftovers of a killed run, or a report that cannot be written.
     pub async fn run(&self, run: &mut Run, notes: &dyn Notes) -> Result<End, CommandError> {
         let (experiments, left_out) = self.source.read(notes).await?;
         self.reports.prepare()?;
@@ -172,7 +172,7 @@ impl Executed {
     }
 }
 
-/// The end of a run that has left something, or was told to stop.
+/// The end of a run that has left something behind or was stopped by a signal.
 fn unfinished(report: &RunReport, stopped: Option<ExitCode>) -> Option<End> {
     let ended = |code, outcome, error: &str, hint: Option<&str>| {
         let hints = hint.map(str::to_owned).into_iter().collect();
@@ -190,7 +190,7 @@ fn unfinished(report: &RunReport, stopped: Option<ExitCode>) -> Option<End> {
         .and_then(|code| ended(code, RunOutcome::Interrupted, "stopped by a signal; the injections are reverted", None))
 }
 
-/// What came of the phases of a run.
+/// Result of the phases of a run.
 struct Phases {
     outcomes: Vec<Outcome>,
     upgrade: Option<UpgradeReport>,
@@ -203,7 +203,7 @@ struct Executing<'a> {
     run: &'a mut Run,
     cluster: Arc<dyn Cluster>,
     options: &'a Execute,
-    /// How the apply of an upgrade ended that did not happen.
+    /// How the apply ended if the upgrade did not happen.
     unmade: Option<End>,
 }
 
@@ -249,7 +249,7 @@ impl Executing<'_> {
         Ok(Phases { outcomes, upgrade, is_untouched: false, was_stopped })
     }
 
-    /// Locks namespaces. Those that are not there yet are returned, where an upgrade is to be made that may create them.
+    /// Locks namespaces. Returns missing ones if an upgrade may create them.
     async fn lock(
         &self,
         kinds: &Kinds,
@@ -270,7 +270,7 @@ impl Executing<'_> {
         Ok(missing)
     }
 
-    /// What preflight says of the upgrade before anything is injected; `None` where it may be made, or there is none.
+    /// Runs preflight on the upgrade before any injection; `None` if it passes or there is no upgrade.
     async fn refused_upgrade(&mut self, experiments: &[Experiment]) -> Result<Option<Phases>, CommandError> {
         let Some(upgrade) = &self.options.upgrade else { return Ok(None) };
         let Some((report, end)) = upgrade.refusal(self.run).await? else { return Ok(None) };
@@ -287,7 +287,7 @@ impl Executing<'_> {
         self.options.site.allowed.iter().cloned().collect::<Vec<_>>().join(", ")
     }
 
-    /// What a dead run has left would be part of every steady state.
+    /// Refuses to start on leftovers of a killed run: they would be part of every steady state.
     async fn require_nothing_left(&self, namespaces: &BTreeSet<String>) -> Result<(), CommandError> {
         let kinds = self.cluster.kinds().await?;
         let names: Vec<String> = namespaces.iter().cloned().collect();
@@ -312,8 +312,8 @@ impl Executing<'_> {
         }
     }
 
-    /// Those that belong before the upgrade inject, the upgrade is made, they are judged and taken back, and then the
-    /// others run, one after the other.
+    /// Injects the experiments that start before the upgrade, makes the upgrade, judges and reverts them, and then runs
+    /// the others one after the other.
     async fn both_phases(
         &mut self,
         experiments: &[Experiment],
@@ -376,7 +376,7 @@ impl Executing<'_> {
         Ok((outcomes, report))
     }
 
-    /// Locks namespaces that were not there before the upgrade. Why one could not be, by its name.
+    /// Locks namespaces that the upgrade created. Returns the reason for each that could not be locked.
     async fn lock_new(&self, locks: &mut Locks, missing: &BTreeSet<String>) -> BTreeMap<String, String> {
         let mut unlocked = BTreeMap::new();
         for namespace in missing {
@@ -393,7 +393,7 @@ impl Executing<'_> {
     }
 }
 
-/// Injects one after the other, and leaves it there.
+/// Makes the injections one after the other, and leaves them in place.
 async fn begin_all<'e>(
     runner: &Runner<'_>,
     experiments: &[(usize, &'e Experiment)],

@@ -1,5 +1,5 @@
-//! Experiments as a run is given them: files, folders and suites. What the manifest of a suite switches off is read, and
-//! left out with the reason.
+//! Reads experiments from files, directories and suites. Those that a suite's manifest switches off are read, and
+//! returned with the reason.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::manifest::{LoadOptions, collect};
 use crate::run::error::CommandError;
 use crate::upgrade::suite_folder;
 
-/// What was given.
+/// Experiments of a run.
 #[derive(Debug, Default)]
 pub struct Given {
-    /// The experiments that run, in their order.
+    /// Experiments to run, in order.
     pub experiments: Vec<Experiment>,
-    /// Those that do not, each with the reason.
+    /// Experiments switched off, each with the reason.
     pub switched_off: Vec<(Experiment, String)>,
 }
 
-/// Reads experiments.
+/// Reads experiments from these inputs.
 ///
 /// # Errors
-/// Everything that is wrong with them, with its place; there is none.
+/// All errors in them, with positions; or there is no experiment.
 pub fn read(inputs: &[String]) -> Result<Given, CommandError> {
     let Input { manifests, .. } = collect::load(&suite_folder::expanded(inputs), &LoadOptions::default())?;
     let reasons = reasons_to_leave_out(&manifests);
@@ -57,7 +57,7 @@ pub fn read(inputs: &[String]) -> Result<Given, CommandError> {
     Ok(given)
 }
 
-/// For each experiment that a suite lists with `enabled: false`, by its name, why it does not run.
+/// Why experiments listed with `enabled: false` do not run, by their name.
 fn reasons_to_leave_out(manifests: &[Manifest]) -> BTreeMap<String, String> {
     let suites = manifests.iter().filter(|manifest| manifest.object.kind == suite::KIND);
     let entries = suites.filter_map(|manifest| manifest.value.get("experiments")?.as_array()).flatten();

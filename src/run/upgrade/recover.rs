@@ -1,4 +1,4 @@
-//! Takes back what killed runs of experiments have left in a cluster.
+//! Reverts what killed runs of experiments have left in a cluster.
 
 use std::collections::BTreeSet;
 
@@ -15,28 +15,28 @@ use crate::run::signals::until_stopped;
 use crate::upgrade::lock::Terms;
 use crate::upgrade::recover::{self, Left, Recovered};
 
-/// What to do about what somebody has changed.
+/// Hint for objects that somebody has changed since.
 pub const PUT_RIGHT: &str =
     "restore it by hand and run `pushback upgrade recover`, or accept the current state with --accept-changed";
 
-/// What is taken back, and where.
+/// Options of a recovery.
 #[derive(Clone, Debug)]
 pub struct Recover {
     /// The cluster.
     pub cluster: ClusterOptions,
-    /// The namespaces; none: all that may be listed.
+    /// Namespaces to search; none: all that may be listed.
     pub namespaces: Vec<String>,
-    /// Accept what somebody has changed since as it is.
+    /// Whether to accept later changes by others as they are.
     pub accept_changed: bool,
-    /// How namespaces are locked.
+    /// Settings for locking namespaces.
     pub terms: Terms,
 }
 
 impl Recover {
-    /// Takes it back; `None` where nothing is left.
+    /// Reverts what is left; `None` if there is nothing.
     ///
     /// # Errors
-    /// No cluster, another run at work, no consent.
+    /// No cluster, another run in progress, or no consent.
     pub async fn run(&self, run: &mut Run) -> Result<Option<Recovered>, CommandError> {
         let notices = run.notices();
         let stop = run.stop.clone();

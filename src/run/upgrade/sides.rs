@@ -1,4 +1,4 @@
-//! The two sides of a comparison: files, and live apps. A live app is also what a model is derived from.
+//! The two sides of a comparison: files and live apps. Models are derived from live apps as well.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use crate::upgrade::sources::{self, Naming, Side};
 /// The two releases.
 #[derive(Clone, Debug)]
 pub struct Sides {
-    /// The old one.
+    /// The old release.
     pub old: SideOptions,
-    /// The new one.
+    /// The new release.
     pub new: SideOptions,
-    /// `http://` URLs are fetched.
+    /// Whether `http://` URLs are allowed.
     pub allow_http: bool,
-    /// Symbolic links in a directory may lead out of it.
+    /// Whether symbolic links may lead out of a directory.
     pub follow_links: bool,
 }
 
-/// Reads files, by `allow_http` and `follow_links`.
+/// Reads files; the flags are `allow_http` and `follow_links`.
 type ReadFiles = fn(&[String], bool, bool) -> Result<Side, Vec<InputError>>;
 
-/// What a side is read from.
+/// Sources of one side.
 #[derive(Clone, Debug)]
 pub struct SideOptions {
-    /// Files, folders, URLs.
+    /// Files, directories, URLs.
     pub files: Vec<String>,
     /// Live apps.
     pub apps: Vec<LiveInput>,
@@ -42,21 +42,21 @@ pub struct SideOptions {
 /// A live app as an input.
 #[derive(Clone, Debug)]
 pub struct LiveInput {
-    /// The input as it was given.
+    /// The input as the user wrote it.
     pub input: String,
     /// The cluster.
     pub cluster: ClusterOptions,
-    /// The app.
+    /// App name.
     pub app: String,
-    /// Its namespace.
+    /// Namespace of the app.
     pub namespace: NamespaceOptions,
 }
 
 impl Sides {
-    /// Reads both.
+    /// Reads both sides.
     ///
     /// # Errors
-    /// Everything that is wrong with them, at once; a live app cannot be read.
+    /// All errors in them at once; a live app cannot be read.
     pub async fn read(&self, announce: &Announce<'_>) -> Result<(Side, Side), CommandError> {
         let standard_input = |side: &SideOptions| side.files.iter().any(|input| input == "-" || input == "/dev/stdin");
         if standard_input(&self.old) && standard_input(&self.new) {
@@ -98,19 +98,19 @@ impl LiveInput {
     }
 }
 
-/// The objects of an app as they are.
+/// Live objects of an app.
 #[derive(Debug)]
 pub struct LiveApp {
     /// The objects.
     pub objects: Vec<Arc<Value>>,
-    /// The namespace of objects that name none.
+    /// Namespace of objects that name none.
     pub namespace: String,
 }
 
 /// Reads an app from the cluster.
 ///
 /// # Errors
-/// No such app, or some of its objects cannot be read: without them, they would seem to be gone.
+/// No such app, or some of its objects cannot be read: they would appear to be deleted.
 pub async fn read_app(
     cluster: &ClusterOptions,
     app: &str,
@@ -136,10 +136,10 @@ pub async fn read_app(
     Ok(LiveApp { objects: live.objects.into_values().collect(), namespace: namespaces.objects })
 }
 
-/// Both results, or all errors.
+/// Both results, or the errors of both.
 ///
 /// # Errors
-/// Those of either.
+/// All errors of either.
 pub fn both<T>(one: Result<T, Vec<InputError>>, other: Result<T, Vec<InputError>>) -> Result<(T, T), CommandError> {
     match (one, other) {
         (Ok(one), Ok(other)) => Ok((one, other)),

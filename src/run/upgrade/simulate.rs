@@ -1,5 +1,4 @@
-//! Experiments that test what changed between two releases: generated, written as a suite, and run where that is asked
-//! for.
+//! Generates experiments that test what changed between two releases, and writes them as a suite.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,23 +17,23 @@ use crate::upgrade::outcome::Outcome;
 use crate::upgrade::run::blank;
 use crate::upgrade::suite_folder::{self, SuiteError};
 
-/// A suite that is to be generated.
+/// Options for generating a suite.
 #[derive(Clone, Debug)]
 pub struct Simulate {
-    /// The releases.
+    /// The two releases.
     pub sides: Sides,
-    /// How they are compared.
+    /// Comparison options.
     pub options: compare::Options,
-    /// Only what comes from changes of these components; none: of all.
+    /// Components whose changes are tested; none: all.
     pub components: Vec<String>,
-    /// Tools that it is written for too.
+    /// Other tools to export the suite for.
     pub tools: BTreeSet<Tool>,
-    /// Where it is written, if anywhere.
+    /// Folder to write it to, if any.
     pub folder: Option<PathBuf>,
 }
 
 impl Simulate {
-    /// Generates the suite, and writes it.
+    /// Generates the suite and writes it.
     ///
     /// # Errors
     /// The releases cannot be read, or the suite cannot be written.
@@ -57,7 +56,7 @@ impl Simulate {
     }
 }
 
-/// The experiments of a suite that can run, and those that cannot, as what came of them.
+/// Experiments of a suite that can run, and outcomes for those that cannot.
 pub(super) fn ready(suite: Suite) -> (Vec<Experiment>, Vec<Outcome>) {
     let (ready, open): (Vec<_>, Vec<_>) = suite.experiments.into_iter().partition(SuiteExperiment::is_enabled);
     let left_out = open.iter().map(|entry| {
@@ -68,7 +67,7 @@ pub(super) fn ready(suite: Suite) -> (Vec<Experiment>, Vec<Outcome>) {
     (ready.into_iter().map(|entry| entry.experiment).collect(), left_out.collect())
 }
 
-/// The components, if the releases have them.
+/// Checks that the releases have these components.
 fn known_components(wanted: &[String], old: &Release, new: &Release) -> Result<BTreeSet<String>, CommandError> {
     let components = old.operators.iter().chain(&new.operators).flat_map(|operator| &operator.components);
     let known: BTreeSet<&str> = components.map(|component| component.name.as_str()).collect();

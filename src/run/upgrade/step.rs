@@ -1,5 +1,5 @@
-//! The upgrade between experiments: an apply of the new release. Preflight is heard before anything is injected, and
-//! again when it is made; what has come of it is judged by what the cluster holds.
+//! The upgrade between experiments: an apply of the new release. Preflight runs before any injection and again during
+//! the apply; the result is judged by the cluster's state.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,32 +20,32 @@ use crate::upgrade::outcome::UpgradeReport;
 use crate::upgrade::side_effects::{self, Before, SideEffectsError};
 use crate::upgrade::steady::Looked;
 
-/// What came of an upgrade.
+/// Result of an upgrade.
 #[derive(Debug)]
 pub struct Upgraded {
-    /// What it showed; an error where that could not be read.
+    /// Its report; an error if the effects could not be read.
     pub report: Result<UpgradeReport, CommandError>,
-    /// Whether it was made, in part at least.
+    /// Whether it was applied, at least in part.
     pub made: bool,
-    /// What of the old release it has removed.
+    /// Objects of the old release that it removed.
     pub removed: BTreeSet<ObjectKey>,
-    /// How the apply ended, where nothing was made.
+    /// How the apply ended, if nothing was applied.
     pub unmade: Option<End>,
 }
 
 /// The upgrade of one run.
 #[derive(Clone, Debug)]
 pub struct Upgrade {
-    /// How the new release is applied.
+    /// The apply of the new release.
     pub apply: Apply,
     /// The app.
     pub app: AppName,
-    /// Where experiments may inject.
+    /// Namespaces that experiments may inject into.
     pub namespaces: BTreeSet<String>,
 }
 
 impl Upgrade {
-    /// Asks preflight before anything is injected. The report and the apply's end where it refuses.
+    /// Runs preflight before any injection. Returns the report and the apply's end if it refuses.
     ///
     /// # Errors
     /// The release cannot be read or planned.
@@ -54,7 +54,7 @@ impl Upgrade {
         Ok((end.code != ExitCode::Success).then(|| (unmade(&end), end)))
     }
 
-    /// Applies the new release, and judges what it did beside what it was meant to. `injected` is there meanwhile.
+    /// Applies the new release, and judges its side effects. `injected` is in place meanwhile.
     pub async fn make(&self, run: &mut Run, cluster: &mut Arc<dyn Cluster>, injected: &[Step]) -> Upgraded {
         let failed = |error, made| Upgraded { report: Err(error), made, removed: BTreeSet::new(), unmade: None };
         let before = match side_effects::look(&**cluster, &self.app, &self.namespaces).await {
@@ -66,7 +66,7 @@ impl Upgrade {
             let report = Ok(unmade(&end));
             return Upgraded { report, made: false, removed: BTreeSet::new(), unmade: Some(end) };
         }
-        // Kinds may have come and gone.
+        // The upgrade may have added and removed kinds.
         let notices = run.notices();
         match connect(&self.apply.options.cluster, Some(notices), &|text| run.announce(text)).await {
             Ok(connected) => *cluster = connected.cluster,
@@ -96,7 +96,7 @@ async fn judged(
     Ok((report, before.disowned(cluster).await?))
 }
 
-/// Whether an apply has come as far as its first write.
+/// Whether an apply reached its first write.
 fn was_made(end: &End) -> bool {
     let before_the_first_write = match end.code {
         ExitCode::Usage | ExitCode::Refused | ExitCode::Locked | ExitCode::Unreachable => true,
@@ -115,7 +115,7 @@ fn unmade(end: &End) -> UpgradeReport {
     UpgradeReport { exit_code: end.code.code(), reason, findings: end.refusals.clone(), ..UpgradeReport::default() }
 }
 
-/// What an upgrade must keep cannot be read.
+/// The error if the state that an upgrade must preserve cannot be read.
 fn unread(error: SideEffectsError) -> CommandError {
     let unread = match error {
         SideEffectsError::App(error) => CommandError::from(error),

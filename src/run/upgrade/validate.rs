@@ -1,5 +1,4 @@
-//! What every runner and API server would refuse in chaos experiments, and what a folder of models lacks for one
-//! version.
+//! Checks chaos experiments for what any runner or API server would reject, and a folder of models for completeness.
 
 use pushback_preflight::experiment::{self, suite};
 use pushback_preflight::finding::Severity;
@@ -12,10 +11,10 @@ use crate::run::error::CommandError;
 use crate::text::counted;
 use crate::upgrade::{sources, suite_folder};
 
-/// Holds every experiment among the inputs against all that is asked of one; how many there are.
+/// Validates every experiment in the inputs; returns their number.
 ///
 /// # Errors
-/// Everything that is wrong with them, at once.
+/// All errors in them at once.
 pub fn experiments(paths: &[String], options: &LoadOptions, notes: &dyn Notes) -> Result<usize, CommandError> {
     let input = collect::load(&suite_folder::expanded(paths), options)?;
     notes.warn(&input.warnings);
@@ -48,20 +47,20 @@ pub fn experiments(paths: &[String], options: &LoadOptions, notes: &dyn Notes) -
     if errors.is_empty() { Ok(experiments) } else { Err(CommandError::from(errors)) }
 }
 
-/// Of the right kind, in whatever version: the version is one of the demands.
+/// Whether a manifest is an experiment, in any version: the version itself is validated.
 fn is_experiment(manifest: &Manifest) -> bool {
     manifest.object.group == "chaos.operatorchaos.io" && manifest.object.kind == experiment::KIND
 }
 
-/// The manifest of a suite lies beside its experiments.
+/// Whether a manifest is a suite's, which is stored next to its experiments.
 fn is_suite(manifest: &Manifest) -> bool {
     manifest.object.api_version() == suite::API_VERSION && manifest.object.kind == suite::KIND
 }
 
-/// Checks a folder of models: whether it is complete for one version of a release.
+/// Checks that a folder of models is complete for one version of a release.
 ///
 /// # Errors
-/// It is no folder, or a file in it cannot be read at all.
+/// It is not a folder, or a file in it cannot be read.
 pub fn version(directory: &str, notes: &dyn Notes) -> Result<Answer<Vec<Check>>, CommandError> {
     let (folder, warnings) = sources::versioned(directory)?;
     notes.warn(&warnings);
