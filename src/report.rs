@@ -1,5 +1,5 @@
-//! Everything that the user sees: the renderers of events, and the reports at the end. The only room that prints.
-//! Data (plan, findings, JSON) goes to standard output, progress and errors to standard error.
+//! Everything that the user sees: renderers of events, and reports at the end. The only room that prints. Data (plan,
+//! findings, JSON) goes to standard output, progress and errors to standard error.
 
 pub mod check;
 pub mod defect;

@@ -1,4 +1,4 @@
-//! What a check came to, in each format that it can be written in.
+//! Check reports in every format.
 
 pub mod file;
 pub mod formats;

@@ -1,4 +1,4 @@
-//! What is said when pushback itself fails: where, and nothing of what it was working on.
+//! The message for a defect in pushback: where it happened, and nothing about the data.
 
 use std::panic::{Location, PanicHookInfo};
 
@@ -6,7 +6,7 @@ use crate::report::error_text::error_text;
 use crate::report::output::Output;
 use crate::report::theme::Theme;
 
-/// From now on a panic says where it happened. Its own words can quote any value, a Secret's too, and are left out.
+/// Installs a panic hook that prints only the place. Panic messages may quote any value, including Secrets.
 pub fn tell_of_panics() {
     std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
         Output::standard().progress(&text(panic.location()));
@@ -24,7 +24,7 @@ fn text(location: Option<&Location<'_>>) -> String {
 mod tests {
     use super::*;
 
-    /// Run by the test below in a process of its own: the hook is the whole process's.
+    /// Run by the test below in its own process, since the hook is process-wide.
     #[test]
     #[ignore = "it panics"]
     fn panics_over_a_secret() {

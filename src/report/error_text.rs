@@ -1,4 +1,4 @@
-//! Errors, warnings and hints as text: `error: …` in lower case, the place in front, what to do below.
+//! Errors, warnings and hints as text: `error: …` in lower case, with the position in front and hints below.
 
 use pushback_preflight::Position;
 
@@ -6,13 +6,13 @@ use crate::manifest::InputError;
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::theme::{Role, Theme};
 
-/// `error: message`, its further lines indented, then a `hint: …` line each.
+/// `error: message` with further lines indented, then one `hint: …` line each.
 #[must_use]
 pub fn error_text(message: &str, hints: &[String], theme: Theme) -> String {
     labelled("error", Role::Bad, message, theme) + &hints_text(hints, theme)
 }
 
-/// All errors of an input, each with its place. A hint that several share is said once, at the end.
+/// All errors of an input, each with its position. A hint that several share is printed once, at the end.
 #[must_use]
 pub fn input_errors_text(errors: &[InputError], theme: Theme) -> String {
     let mut text = String::new();
@@ -41,13 +41,13 @@ pub fn note_text(message: &str, theme: Theme) -> String {
     labelled("note", Role::Quiet, message, theme)
 }
 
-/// `hint: …`, a line each.
+/// One `hint: …` line each.
 #[must_use]
 pub fn hints_text(hints: &[String], theme: Theme) -> String {
     hints.iter().map(|hint| labelled("hint", Role::Pointer, hint, theme)).collect()
 }
 
-/// `label: text`; further lines of the text are indented, so that none can pass for a line of its own.
+/// `label: text`; further lines are indented, so that none passes for a message of its own.
 #[must_use]
 pub fn labelled(label: &str, role: Role, text: &str, theme: Theme) -> String {
     let safe = terminal_safe_lines(text.trim_end());
@@ -59,7 +59,7 @@ pub fn labelled(label: &str, role: Role, text: &str, theme: Theme) -> String {
     result
 }
 
-/// A place, safe to print.
+/// A position, safe to print.
 #[must_use]
 pub fn place(position: &Position) -> String {
     terminal_safe(&position.to_string()).into_owned()

@@ -1,17 +1,16 @@
-//! Makes text of others safe to print: what a terminal would act on, or a reader could not see, is shown as an escape.
-//! Everything that comes from input, server or environment goes through here before it is printed, and all text as a
-//! whole on its way out.
+//! Makes untrusted text safe to print: characters that a terminal acts on or a reader cannot see become escapes. All
+//! text from input, server or environment passes through here before printing, and the output as a whole again.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// One line of text without anything that a terminal acts on; line breaks are shown as `\n`.
+/// One line of text without terminal control characters; line breaks become `\n`.
 #[must_use]
 pub fn terminal_safe(text: &str) -> Cow<'_, str> {
     escape(text, false)
 }
 
-/// The same, line breaks kept (`\r\n` becomes `\n`).
+/// The same with line breaks kept (`\r\n` becomes `\n`).
 #[must_use]
 pub fn terminal_safe_lines(text: &str) -> Cow<'_, str> {
     escape(text, true)
@@ -41,8 +40,8 @@ fn escape(text: &str, keep_lines: bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether a character is a control, changes the direction of text, or is not visible at all.
-/// From Unicode's `Cc`, `Cf`, `Zl`, `Zp` and `Default_Ignorable_Code_Point`; letters that join others stay.
+/// Whether a character is a control, changes the direction of text, or is invisible. From Unicode's `Cc`, `Cf`, `Zl`,
+/// `Zp` and `Default_Ignorable_Code_Point`; joiners stay.
 #[must_use]
 pub fn is_hidden(character: char) -> bool {
     character.is_control()
@@ -73,16 +72,16 @@ pub fn is_hidden(character: char) -> bool {
         )
 }
 
-/// Text in which no line is a workflow command. The runners of CI services read the log of a job: GitHub's takes a line
-/// whose first word is `::name` and that has another `::` for a command, and older ones and Azure's `##[name` and
-/// `##vso[name` wherever it stands. A first character written as `\\u003a` ends that, and JSON reads it as it was.
+/// Text in which no line is a workflow command. CI runners read a job's log: GitHub's acts on a line that starts with
+/// `::name` and contains another `::`; older runners and Azure's act on `##[name` and `##vso[name` anywhere. Writing
+/// the first character as `\\u003a` prevents that, and JSON reads it as the same text.
 #[must_use]
 pub fn without_commands(text: &str) -> Cow<'_, str> {
     if !text.contains("::") && !text.contains("##") {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 16);
-    // Whatever a reader of lines takes for the end of one.
+    // Any character that some reader takes as a line end.
     for line in text.split_inclusive(['\n', '\r']) {
         let mut rest = line;
         if is_command(line) {
@@ -103,7 +102,7 @@ pub fn without_commands(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// `::error file=x::text`, after blanks. An address such as `::1` is none.
+/// Whether a line is a command such as `::error file=x::text`, after blanks. An address such as `::1` is not.
 fn is_command(line: &str) -> bool {
     let Some((command, _)) = line.trim_start().strip_prefix("::").and_then(|rest| rest.split_once("::")) else {
         return false;
@@ -112,13 +111,12 @@ fn is_command(line: &str) -> bool {
     !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphabetic() || "-_".contains(letter))
 }
 
-/// The same JSON, in which hidden characters that JSON allows inside strings are written as `\uXXXX`: a terminal
-/// shows the lines without obeying them, and a parser reads the same text.
+/// The same JSON with hidden characters inside strings written as `\uXXXX`: safe on a terminal, and equal for a parser.
 #[must_use]
 pub fn terminal_safe_json(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for character in json.chars() {
-        // Between values only blanks and line breaks of pretty JSON can be control characters.
+        // Outside strings, the only control characters are the line breaks of pretty JSON.
         if character != '\n' && is_hidden(character) {
             for unit in character.encode_utf16(&mut [0; 2]) {
                 // Writing to a String cannot fail.
@@ -157,7 +155,7 @@ mod tests {
         assert_eq!(terminal_safe_lines("a\r\nb\nc\rd\u{2028}e"), "a\nb\nc\\rd\\u{2028}e");
     }
 
-    /// What GitHub's runner knows, in any case of letters.
+    /// Commands of GitHub's runner, case-insensitive.
     const COMMANDS: [&str; 15] = [
         "add-mask",
         "add-matcher",
@@ -180,8 +178,8 @@ mod tests {
         COMMANDS.contains(&name.to_lowercase().as_str()) || name.eq_ignore_ascii_case("set-output")
     }
 
-    /// Whether the runner acts on a line, by its grammar: `::name properties::data` after blanks, or, as it was before,
-    /// `##[name properties]data` anywhere.
+    /// Whether the runner acts on a line, by its grammar: `::name properties::data` after blanks, or the older `##[name
+    /// properties]data` anywhere.
     fn runner_acts_on(line: &str) -> bool {
         let name = |command: &str| command.split(' ').next().unwrap_or_default().to_owned();
         let now = line.trim_start().strip_prefix("::").and_then(|rest| rest.split_once("::"));

@@ -1,4 +1,4 @@
-//! The lines of the input that a finding is about, the field underlined.
+//! The input lines that a finding is about, with the field underlined.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use pushback_preflight::Severity;
@@ -7,16 +7,16 @@ use crate::manifest::excerpt::Excerpt;
 use crate::report::escape::terminal_safe;
 use crate::report::theme::Theme;
 
-/// Columns that the lines get.
+/// Width of the lines in columns.
 const WIDTH: usize = 120;
 
-/// Blanks before the bar: as many as the largest line number has digits.
+/// Blanks before the bar: the number of digits of the largest line number.
 #[must_use]
 pub fn margin(excerpt: &Excerpt) -> usize {
     (excerpt.first_line as usize + excerpt.lines.len()).saturating_sub(1).to_string().len()
 }
 
-/// The lines, numbered, with `label` at the field. The label is safe to print already.
+/// The numbered lines with `label` at the field. The label must be safe to print.
 #[must_use]
 pub fn excerpt_text(excerpt: &Excerpt, label: Option<&str>, severity: Severity, theme: Theme) -> String {
     let mut source = String::new();
@@ -27,7 +27,7 @@ pub fn excerpt_text(excerpt: &Excerpt, label: Option<&str>, severity: Severity, 
             source.push('\n');
             continue;
         }
-        // What is escaped is longer than it was: the field is measured in what is shown.
+        // Escapes are longer than the original: measure the field as shown.
         let part = |skip: usize, take: usize| safe(&line.chars().skip(skip).take(take).collect::<String>());
         source += &part(0, excerpt.start);
         let start = source.len();

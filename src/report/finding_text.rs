@@ -1,5 +1,5 @@
-//! Findings as people read them: what and where first, then the facts that prove it, then what to do;
-//! and the line that says how every rule ended.
+//! Findings as text: object and problem first, then the facts that prove it, then what to do; and the summary line of
+//! all rules.
 
 use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::{Finding, registry};
@@ -17,14 +17,14 @@ use crate::report::theme::{Role, Theme, severity_role};
 use crate::report::words::{shorten, took};
 use crate::text::counted;
 
-/// Characters of a value before it is cut.
+/// Most characters of a value.
 const VALUE_LIMIT: usize = 200;
-/// Characters of both values where they are said at the field itself.
+/// Most characters of old and new value next to the field.
 const LABEL_LIMIT: usize = 70;
-/// Lines of a witness before it is cut.
+/// Most lines of a witness.
 const WITNESS_LINES: usize = 16;
 
-/// One finding, with an empty line behind it; `excerpt` holds the lines of the input that it is about.
+/// One finding, followed by an empty line; `excerpt` holds the input lines that it is about.
 #[must_use]
 pub fn finding_text(finding: &Finding, excerpt: Option<&Excerpt>, theme: Theme) -> String {
     let role = if finding.waived.is_some() { Role::Quiet } else { severity_role(finding.severity) };
@@ -65,8 +65,8 @@ pub fn finding_text(finding: &Finding, excerpt: Option<&Excerpt>, theme: Theme) 
     text
 }
 
-/// Old and new value as one label of the field, where they are short. What is gone does not stand in the input: the
-/// place is then that of what it was in.
+/// Short old and new values as one label of the field. A removed field is not in the input: its position is that of its
+/// parent.
 fn short_change(finding: &Finding, theme: Theme) -> Option<String> {
     let new = finding.new.as_ref()?.to_string();
     let old = finding.old.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
@@ -128,7 +128,7 @@ fn witness_text(witness: &Value, margin: &str, theme: Theme) -> String {
 #[must_use]
 pub fn preflight_text(outcome: Outcome, rules: &[RuleLine], elapsed: Millis, theme: Theme) -> String {
     let heading = theme.paint(Role::Strong, "Preflight");
-    // What is told about the policy is no rule's word.
+    // Findings about the policy belong to no rule.
     if rules.iter().all(|rule| rule.name == registry::POLICY) {
         return format!("{heading}  {}\n", theme.paint(Role::Caution, &no_rule_ran(outcome)));
     }
@@ -147,7 +147,7 @@ pub fn preflight_text(outcome: Outcome, rules: &[RuleLine], elapsed: Millis, the
     text
 }
 
-/// That nothing was judged is no pass; what the server has refused without any rule is refused all the same.
+/// Without rules nothing passes, and what the server refused stays refused.
 #[must_use]
 pub fn no_rule_ran(outcome: Outcome) -> String {
     match outcome {
@@ -268,7 +268,7 @@ mod tests {
            = fix:    keep the value, or serve a new version
            = fingerprint: 9c1185a5deadbeef
         "#);
-        // Values that are long have lines of their own, and a long witness is cut.
+        // Long values have their own lines, and a long witness is cut.
         finding.old = Some(json!(["A".repeat(80)]));
         finding.witness = Some(json!({"spec": vec![1; 40]}).into());
         assert_snapshot!(finding_text(&finding, Some(&excerpt), theme), @r#"

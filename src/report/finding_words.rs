@@ -1,5 +1,5 @@
-//! What every output says of a finding, in the same words: its consequence, its facts as lines, its witness as YAML.
-//! Nothing here is escaped: each output does that in its own way.
+//! What all outputs say about a finding: its consequence, its facts as lines, its witness as YAML. Nothing here is
+//! escaped: each output does so in its own way.
 
 use pushback_preflight::finding::LiveObjects;
 use pushback_preflight::{Finding, Severity, registry};
@@ -23,7 +23,7 @@ pub fn subject(finding: &Finding) -> Option<String> {
     Some(format!("{}{version}", finding.object))
 }
 
-/// Object and message in one.
+/// Object and message.
 #[must_use]
 pub fn headline(finding: &Finding) -> String {
     match subject(finding) {
@@ -32,7 +32,7 @@ pub fn headline(finding: &Finding) -> String {
     }
 }
 
-/// The word for how much it weighs: `waived` where a waiver covers it.
+/// The finding's severity, or `waived` if a waiver covers it.
 #[must_use]
 pub fn weight(finding: &Finding) -> &'static str {
     match (&finding.waived, finding.severity) {
@@ -68,28 +68,28 @@ pub fn live_objects(live: &LiveObjects, ellipsis: &str) -> String {
     text
 }
 
-/// The fingerprint, where it is of use: for a finding that a waiver can accept.
+/// The fingerprint, if a waiver could accept the finding.
 #[must_use]
 pub fn waivable(finding: &Finding) -> Option<&str> {
     let of_use = !finding.fingerprint.is_empty() && finding.severity != Severity::Info;
-    // What the server refuses cannot be waived.
+    // Server refusals cannot be waived.
     (of_use && !is_refused_by_the_server(finding)).then_some(finding.fingerprint.as_str())
 }
 
-/// Whether the API server says no, by itself or along with a rule.
+/// Whether the API server itself refuses the change.
 fn is_refused_by_the_server(finding: &Finding) -> bool {
     let is_its_own = |also: &String| also.split('/').next() == Some(registry::SERVER);
     finding.rule == registry::SERVER || finding.also.iter().any(is_its_own)
 }
 
-/// Who else says it, where that matters: what the API server refuses as well, no waiver lets through.
+/// Says that the API server refuses the change too, since no waiver helps then.
 #[must_use]
 pub fn also(finding: &Finding) -> Option<&'static str> {
     (finding.rule != registry::SERVER && is_refused_by_the_server(finding))
         .then_some("the API server refuses it by itself, so that no waiver covers it")
 }
 
-/// The facts of a finding beyond subject, message, place and witness, in the order in which they are read.
+/// Facts of a finding besides subject, message, position and witness, in reading order.
 #[must_use]
 pub fn facts(finding: &Finding) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
@@ -105,14 +105,14 @@ pub fn facts(finding: &Finding) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The witness as YAML; what YAML cannot hold is shown as JSON rather than not at all.
+/// The witness as YAML, or as JSON if YAML cannot represent it.
 #[must_use]
 pub fn witness_yaml(witness: &Value) -> String {
     serde_yaml::to_string(witness).unwrap_or_else(|_| witness.to_string())
 }
 
-/// Everything in lines, for formats that hold plain text: headline, the line that kapp and OLM print for what refuses,
-/// place, facts, witness.
+/// The finding as lines of plain text: headline, the line that kapp and OLM print for refusals, position, facts,
+/// witness.
 #[must_use]
 pub fn plain_text(finding: &Finding) -> String {
     let mut text = format!("{}\n", headline(finding));

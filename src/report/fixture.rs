@@ -1,4 +1,4 @@
-//! What the tests of the renderers share: captured streams, a clock that stands still, and one scripted deploy.
+//! Shared by the renderers' tests: captured streams, a fixed clock, and one scripted deploy.
 
 use std::io::{self, Write};
 use std::num::NonZeroU16;
@@ -19,7 +19,7 @@ use crate::exit::ExitCode;
 use crate::manifest::excerpt::Excerpt;
 use crate::report::live::renderer::{Clock, Moment};
 
-/// Two streams whose text can be looked at.
+/// Two captured streams.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Captured {
     data: Arc<Mutex<Vec<u8>>>,
@@ -52,11 +52,11 @@ impl Captured {
     }
 }
 
-/// What a terminal of rows and columns shows after all progress was written to it.
+/// Screen of a terminal with these rows and columns after all progress was written to it.
 pub(super) fn screen(captured: &Captured, (rows, columns): (u16, u16)) -> String {
     let size = |cells: u16| NonZeroU16::new(cells).expect("a size");
     let mut terminal = vt100::Parser::new(size(rows), size(columns), 0);
-    // A terminal's own driver makes a line break go to the first column.
+    // A terminal's driver turns a line break into carriage return and line feed.
     terminal.process(captured.progress().replace('\n', "\r\n").as_bytes());
     let lines: Vec<String> = terminal.screen().rows(0, columns).map(|line| line.trim_end().to_owned()).collect();
     lines.join("\n").trim_end().to_owned()
@@ -159,7 +159,7 @@ fn planned(object: &ObjectRef, operation: Operation, line: u32, fields: Vec<Fiel
     }
 }
 
-/// A deploy with waits, a retry, warnings and a stuck Deployment that recovers. Each event with its second.
+/// A deploy with waits, a retry, warnings and a stuck Deployment that recovers; each event with its second.
 pub(super) fn deploy() -> Vec<(u64, Event)> {
     let settings = object("", "ConfigMap", "web-settings");
     let web = object("apps", "Deployment", "web");
@@ -226,7 +226,7 @@ pub(super) fn deploy() -> Vec<(u64, Event)> {
     ]
 }
 
-/// Every kind of event, with what a hostile server or input would put into it.
+/// Every kind of event, filled with what a hostile server or input could put into it.
 pub(super) fn hostile() -> Vec<Event> {
     let evil = || "a\u{1b}[2J\u{202e}\u{200b}\u{9b}\u{7}\rb\nerror: c".to_owned();
     let web = ObjectRef { group: evil(), version: evil(), kind: evil(), namespace: evil(), name: evil() };
@@ -295,8 +295,7 @@ pub(super) fn hostile() -> Vec<Event> {
     events
 }
 
-/// What a check came to: a rule that failed, one that was skipped, one that could not get its facts, one that passed;
-/// and a finding of every weight.
+/// A check report: one rule each that failed, was skipped, lacked facts, and passed; and a finding of every severity.
 pub(super) fn check_report() -> CheckReport {
     let rule = |name: &str, outcome: RuleOutcome, reasons: &[&str]| RuleLine {
         name: name.to_owned(),
@@ -349,7 +348,7 @@ pub(super) fn check_report() -> CheckReport {
     report
 }
 
-/// A report of one rule that could not get all its facts, with one finding; every text in it is `evil`.
+/// A report of one rule that lacked facts, with one finding; every text in it is `evil`.
 pub(super) fn hostile_report(evil: &str) -> CheckReport {
     let evil = || evil.to_owned();
     let object = ObjectRef { group: evil(), version: evil(), kind: evil(), namespace: evil(), name: evil() };

@@ -7,7 +7,7 @@ use crate::apply::tree::Line;
 use crate::report::escape::{terminal_safe, terminal_safe_json, terminal_safe_lines};
 use crate::report::table::Table;
 
-/// For people. `server`: whether something reconciles the objects.
+/// A table for people. `server`: whether controllers reconcile the objects.
 #[must_use]
 pub fn table(observed: &Observed, lines: &[Line], with_status: bool, server: bool) -> String {
     let mut table = Table::new(&["NAMESPACE", "NAME", "KIND", "OWNER", "STATE", "MESSAGE"]);
@@ -36,7 +36,7 @@ pub fn table(observed: &Observed, lines: &[Line], with_status: bool, server: boo
     text
 }
 
-/// For programs.
+/// JSON for programs.
 #[must_use]
 pub fn json(observed: &Observed, lines: &[Line]) -> String {
     let object = |line: &Line| {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::report::escape::terminal_safe_json;
 use crate::report::table::Table;
 
-/// For people.
+/// A table for people.
 #[must_use]
 pub fn table(apps: &[Value]) -> String {
     let mut table = Table::new(&["NAMESPACE", "NAME", "NAMESPACES", "LAST CHANGE", "AT"]);
@@ -26,13 +26,13 @@ pub fn table(apps: &[Value]) -> String {
     if apps.is_empty() { "no apps\n".to_owned() } else { table.text() }
 }
 
-/// For programs.
+/// JSON for programs.
 #[must_use]
 pub fn json(apps: &[Value]) -> String {
     terminal_safe_json(&format!("{:#}", json!({"schemaVersion": 1, "apps": apps}))) + "\n"
 }
 
-/// `2026-11-21T10:23:10Z`; a time that cannot be read stays as it is.
+/// A time without fractions of a second, `2026-11-21T10:23:10Z`; unchanged if it cannot be parsed.
 fn to_the_second(time: &str) -> String {
     match time.parse::<jiff::Timestamp>() {
         Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),

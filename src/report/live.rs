@@ -1,4 +1,4 @@
-//! A run as it goes: on a terminal, in a log, or for a program.
+//! Shows a run in progress: on a terminal, in a log, or for a program.
 
 pub mod end_text;
 pub mod json;

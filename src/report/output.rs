@@ -1,18 +1,18 @@
-//! The two streams of the process: data on one, progress on the other. A reader that goes away (`| head`) never
-//! ends a run; any other failure to write data is kept and told at the end.
+//! The process' two streams: data and progress. A reader that goes away (`| head`) never ends a run; any other failure
+//! to write data is kept and reported at the end.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use crate::report::escape::without_commands;
 
-/// Where the renderers write.
+/// Output of the renderers.
 pub struct Output {
     data: Stream,
     progress: Stream,
 }
 
-/// One stream; after its first failure it is written no more.
+/// One stream; nothing is written after its first failure.
 struct Stream {
     writer: Box<dyn Write + Send>,
     failure: Option<io::Error>,
@@ -25,34 +25,34 @@ impl fmt::Debug for Output {
 }
 
 impl Output {
-    /// Over the two streams, normally standard output and standard error.
+    /// Output to these streams, normally standard output and standard error.
     #[must_use]
     pub fn new(data: Box<dyn Write + Send>, progress: Box<dyn Write + Send>) -> Self {
         Self { data: Stream::new(data), progress: Stream::new(progress) }
     }
 
-    /// The process' own streams.
+    /// Standard output and standard error.
     #[must_use]
     pub fn standard() -> Self {
         Self::new(Box::new(io::stdout()), Box::new(io::stderr()))
     }
 
-    /// Writes data; flushed. Text is of whole lines, and none is a workflow command.
+    /// Writes and flushes data: whole lines, with workflow commands defused.
     pub fn data(&mut self, text: &str) {
         self.data.write(&without_commands(text));
     }
 
-    /// Writes progress; flushed. Text is of whole lines, and none is a workflow command.
+    /// Writes and flushes progress: whole lines, with workflow commands defused.
     pub fn progress(&mut self, text: &str) {
         self.progress.write(&without_commands(text));
     }
 
-    /// Writes workflow commands of our own as data.
+    /// Writes our own workflow commands as data.
     pub fn commands(&mut self, text: &str) {
         self.data.write(text);
     }
 
-    /// Whether all data was written; a reader that went away is no failure.
+    /// Checks that all data was written; a reader that went away is no failure.
     ///
     /// # Errors
     /// The failure that ended the data stream, such as a full disk.

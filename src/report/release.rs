@@ -1,4 +1,4 @@
-//! Two releases beside each other, and what experiments on their upgrade came to.
+//! Reports on two releases, and on experiments with their upgrade.
 
 pub mod definitions_text;
 mod difference;

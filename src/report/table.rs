@@ -1,17 +1,17 @@
-//! A table of plain columns, escaped for terminals.
+//! A plain-text table, escaped for terminals.
 
 use console::measure_text_width;
 
 use crate::report::escape::terminal_safe;
 
-/// Rows under a head; columns are as wide as their widest cell.
+/// Rows under a header; each column is as wide as its widest cell.
 #[derive(Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with its head.
+    /// An empty table with this header.
     #[must_use]
     pub fn new(head: &[&str]) -> Self {
         Self { rows: vec![head.iter().map(|&cell| cell.to_owned()).collect()] }

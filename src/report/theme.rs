@@ -1,19 +1,19 @@
-//! Colours and glyphs, each always beside a word: nothing is said by colour or glyph alone.
-//! What is handed to a theme is already safe to print.
+//! Colours and glyphs, always next to a word: they carry no meaning alone. Text passed to a theme must be safe to
+//! print.
 
 use console::Style;
 use pushback_preflight::{Operation, Severity};
 
-/// How text is dressed.
+/// Styling of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Theme {
-    /// Colours are written.
+    /// Whether colours are used.
     pub color: bool,
-    /// Glyphs outside ASCII are written.
+    /// Whether non-ASCII glyphs are used.
     pub unicode: bool,
 }
 
-/// What a piece of text is; the theme decides how that looks.
+/// Meaning of a piece of text; the theme decides on its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Created, added, done.
@@ -24,7 +24,7 @@ pub enum Role {
     Bad,
     /// Replaced.
     Replaced,
-    /// Hints, paths, places.
+    /// Hints, paths, positions.
     Pointer,
     /// Unchanged, secondary.
     Quiet,
@@ -32,10 +32,10 @@ pub enum Role {
     Strong,
 }
 
-/// What the user says about colours, `--color`.
+/// The user's choice of `--color`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColorChoice {
-    /// Where a terminal shows them and the environment does not object.
+    /// If a terminal shows them and the environment does not disable them.
     #[default]
     Auto,
     /// Always.
@@ -45,8 +45,8 @@ pub enum ColorChoice {
 }
 
 impl Theme {
-    /// What suits a stream: `NO_COLOR` and `CLICOLOR_FORCE` as their sites define them, glyphs where the locale says
-    /// UTF-8. `environment` looks up a variable.
+    /// The default for a stream: `NO_COLOR` and `CLICOLOR_FORCE` as their sites define them, glyphs in a UTF-8 locale.
+    /// `environment` looks up a variable.
     #[must_use]
     pub fn detect(choice: ColorChoice, is_terminal: bool, environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| environment(name).filter(|value| !value.is_empty());
@@ -60,22 +60,22 @@ impl Theme {
             }
         };
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| set(name));
-        // Where no locale is said at all, only systems that are UTF-8 throughout are trusted with glyphs.
+        // Without a locale, use glyphs only on systems that are UTF-8 throughout.
         let utf8 = locale.map_or(cfg!(any(windows, target_os = "macos")), |locale| {
             let locale = locale.to_lowercase();
             locale.contains("utf-8") || locale.contains("utf8")
         });
-        // The Linux console has no font for them.
+        // The Linux console's font lacks them.
         Self { color, unicode: utf8 && term != "linux" }
     }
 
-    /// No colour, ASCII only.
+    /// Without colour, ASCII only.
     #[must_use]
     pub fn plain() -> Self {
         Self::default()
     }
 
-    /// Dresses text.
+    /// Styles text by its role.
     #[must_use]
     pub fn paint(self, role: Role, text: &str) -> String {
         if !self.color || text.is_empty() {
@@ -94,7 +94,7 @@ impl Theme {
         style.apply_to(text).to_string()
     }
 
-    /// Picks the glyph or its ASCII stand-in.
+    /// Picks the glyph or its ASCII substitute.
     #[must_use]
     pub fn glyph(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
@@ -106,20 +106,20 @@ impl Theme {
         self.glyph("→", "->")
     }
 
-    /// `…` where something is left out.
+    /// `…` in place of omitted text.
     #[must_use]
     pub fn ellipsis(self) -> &'static str {
         self.glyph("…", "...")
     }
 
-    /// Leads to a line that belongs to the one above.
+    /// Branch in front of a line that belongs to the one above.
     #[must_use]
     pub fn branch(self) -> &'static str {
         self.glyph("└", "`-")
     }
 }
 
-/// Sign and role of an operation.
+/// Glyph and role of an operation.
 #[must_use]
 pub fn operation_look(operation: Operation, theme: Theme) -> (&'static str, Role) {
     match operation {

@@ -1,4 +1,4 @@
-//! How times, numbers and objects are said, the same in every output.
+//! Formatting of times, numbers and objects, the same in every output.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use pushback_preflight::{ObjectRef, Operation};
 use crate::event::{ChangeOutcome, Counts, Millis};
 use crate::report::escape::terminal_safe;
 
-/// A time that something took: `0.1s`, `21.4s`, `1m 12s`, `2h 05m`.
+/// A duration: `0.1s`, `21.4s`, `1m 12s`, `2h 05m`.
 #[must_use]
 pub fn took(elapsed: Millis) -> String {
     let tenths = elapsed.0.saturating_add(50) / 100;
@@ -24,7 +24,7 @@ pub fn took(elapsed: Millis) -> String {
     }
 }
 
-/// A clock that runs: `0:48`, `12:05`, `1:00:07`.
+/// A running clock: `0:48`, `12:05`, `1:00:07`.
 #[must_use]
 pub fn stopwatch(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
@@ -34,7 +34,7 @@ pub fn stopwatch(elapsed: Duration) -> String {
     }
 }
 
-/// An object in a line for machines and people alike: `deployment/shop/web`, `widget.example.com/shop/a`.
+/// An object in one word: `deployment/shop/web`, `widget.example.com/shop/a`.
 #[must_use]
 pub fn object_slug(object: &ObjectRef) -> String {
     let mut slug = object.kind.to_lowercase();
@@ -49,7 +49,7 @@ pub fn object_slug(object: &ObjectRef) -> String {
     terminal_safe(&slug).into_owned()
 }
 
-/// An object in two columns: its kind, with the group where a reader could mistake it, and its place.
+/// An object in two columns: its kind, with the group if ambiguous, and its namespace and name.
 #[must_use]
 pub fn object_columns(object: &ObjectRef) -> (String, String) {
     let text = object.to_string();
@@ -57,7 +57,7 @@ pub fn object_columns(object: &ObjectRef) -> (String, String) {
     (terminal_safe(kind).into_owned(), terminal_safe(name).into_owned())
 }
 
-/// What an operation has done: `created`.
+/// Past tense of an operation: `created`.
 #[must_use]
 pub fn done_word(operation: Operation) -> &'static str {
     match operation {
@@ -70,7 +70,7 @@ pub fn done_word(operation: Operation) -> &'static str {
     }
 }
 
-/// How a change ended: `created`, `deleting`, `failed`.
+/// Result of a change: `created`, `deleting`, `failed`.
 #[must_use]
 pub fn change_word(operation: Operation, outcome: ChangeOutcome) -> &'static str {
     match outcome {
@@ -80,7 +80,7 @@ pub fn change_word(operation: Operation, outcome: ChangeOutcome) -> &'static str
     }
 }
 
-/// What an operation is doing: `creating`.
+/// Present tense of an operation: `creating`.
 #[must_use]
 pub fn doing_word(operation: Operation) -> &'static str {
     match operation {
@@ -130,19 +130,19 @@ fn list_counts(parts: &[(usize, &str)], lead: Option<&str>) -> String {
     lead.map(str::to_owned).into_iter().chain(counted).collect::<Vec<_>>().join(", ")
 }
 
-/// Fills up with blanks to a width on the screen; longer text stays as it is.
+/// Pads to a width on the screen; longer text is unchanged.
 #[must_use]
 pub fn pad(text: &str, width: usize) -> String {
     let missing = width.saturating_sub(measure_text_width(text));
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// The widest of some texts, at most `cap`.
+/// Width of the widest text, at most `cap`.
 pub fn column_width<'a>(texts: impl Iterator<Item = &'a str>, cap: usize) -> usize {
     texts.map(measure_text_width).filter(|width| *width <= cap).max().unwrap_or(0)
 }
 
-/// Cuts a value that is too long for a line, and says how long it was.
+/// Cuts a value that is too long for a line, and gives its full length.
 #[must_use]
 pub fn shorten(text: &str, limit: usize, ellipsis: &str) -> String {
     match text.char_indices().nth(limit) {
@@ -151,7 +151,7 @@ pub fn shorten(text: &str, limit: usize, ellipsis: &str) -> String {
     }
 }
 
-/// Breaks lines that are too long for a terminal between words; what is broken off is indented below its beginning.
+/// Wraps lines at words to the terminal's width; continuation lines are indented.
 #[must_use]
 pub fn hang(text: &str, columns: u16) -> String {
     let columns = usize::from(columns);

@@ -1,5 +1,5 @@
-//! Reports written at the end of a run, `--report FORMAT=PATH`: checked before the run whether they can be written, and
-//! then written as a whole or not at all, readable by their owner only.
+//! Reports written at the end of a run, `--report FORMAT=PATH`: checked before the run, then written completely or not
+//! at all, readable by their owner only.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use crate::check::report::CheckReport;
 use crate::path_safety::followed;
 use crate::report::output::Output;
 
-/// What is written where.
+/// A report to write: its format and path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportSpec {
     /// The format.
@@ -21,21 +21,21 @@ pub struct ReportSpec {
     pub path: PathBuf,
 }
 
-/// Why a report cannot be had.
+/// Why a report cannot be requested or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// Not `FORMAT=PATH`.
     #[error("report `{0}` is not FORMAT=PATH, such as json=report.json")]
     NoPath(String),
-    /// A format that nobody knows.
+    /// An unknown format.
     #[error("unknown report format `{0}`; known: {known}", known = formats::words().join(", "))]
     UnknownFormat(String),
     /// The file cannot be written.
     #[error("cannot write report {path}: {reason}", path = path.display(), reason = crate::environment::reason(source))]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -53,7 +53,7 @@ impl FromStr for ReportSpec {
     }
 }
 
-/// A report on its way to standard output.
+/// A rendered report for standard output.
 #[derive(Debug)]
 pub struct Document {
     text: String,
@@ -74,13 +74,13 @@ impl ReportSpec {
         is_standard_output(&self.path)
     }
 
-    /// Makes sure, before anything is done to a cluster, that the report can be written; leaves nothing behind.
+    /// Checks, before any change to a cluster, that the report can be written; leaves nothing behind.
     ///
     /// # Errors
     /// The folder does not exist or cannot be written, or the path is a folder.
     pub fn prepare(&self) -> Result<(), ReportError> {
         self.tried(|| match self.target()? {
-            // Opening and closing a pipe would tell its reader that this was all.
+            // Closing a pipe would signal its reader the end of the data.
             Target::StandardOutput | Target::Stream => Ok(()),
             Target::File(path) => probe(&path),
         })
@@ -89,13 +89,13 @@ impl ReportSpec {
     /// Writes the report: a file is replaced as a whole, a pipe or device is written to.
     ///
     /// # Errors
-    /// It could not be written; what was there before is still there.
+    /// It could not be written; previous contents are kept.
     pub fn write(&self, report: &CheckReport) -> Result<(), ReportError> {
         let Document { text, print } = self.document(report);
         write_with(&self.path, &text, print)
     }
 
-    /// The report as it is written.
+    /// Renders the report for standard output.
     #[must_use]
     pub fn document(&self, report: &CheckReport) -> Document {
         Document { text: (self.format.render)(report), print: self.format.print }
@@ -110,10 +110,10 @@ impl ReportSpec {
     }
 }
 
-/// Writes text where a user wants it: to a file as a whole or not at all, to a pipe, or, for `-`, to standard output.
+/// Writes text to the user's path: to a file completely or not at all, to a pipe, or, for `-`, to standard output.
 ///
 /// # Errors
-/// It could not be written; what was there before is still there.
+/// It could not be written; previous contents are kept.
 pub fn write_text(path: &Path, text: &str) -> Result<(), ReportError> {
     write_with(path, text, Output::data)
 }
@@ -131,17 +131,18 @@ fn write_with(path: &Path, text: &str, print: impl Fn(&mut Output, &str)) -> Res
     write().map_err(|source| ReportError::Write { path: path.to_owned(), source })
 }
 
-/// What a path leads to.
+/// Kind of file that a path leads to.
 enum Target {
-    /// A file, or nothing yet; links inside of their folder are followed, so that what they lead to is not replaced.
+    /// A regular file or nothing yet; symbolic links within their folder are followed, so that the link itself is not
+    /// replaced.
     File(PathBuf),
     /// A pipe or device, which cannot be replaced.
     Stream,
-    /// What this process writes to already: opened anew, a file behind it would be written from its start.
+    /// A stream that this process already writes to: opening it again would overwrite a file behind it from its start.
     StandardOutput,
 }
 
-/// Whether a path means standard output, by whichever name.
+/// Whether a path means standard output, by any of its names.
 #[must_use]
 pub fn is_standard_output(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
@@ -153,7 +154,7 @@ fn target(path: &Path) -> io::Result<Target> {
     }
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        // `/dev/fd/3` and the like are links to what the shell has opened.
+        // `/dev/fd/3` and similar paths are links to files that the shell has opened.
         Ok(metadata) if ["/dev", "/proc"].iter().any(|system| path.starts_with(system)) => {
             if metadata.is_file() {
                 fs::canonicalize(path).map(Target::File)

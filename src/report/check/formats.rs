@@ -1,4 +1,4 @@
-//! The formats of check reports: a row says all that is known of one. Help, errors and parsing go by this table.
+//! The formats of check reports, one row each; help, errors and parsing use this table.
 
 use std::fmt;
 
@@ -8,45 +8,45 @@ use crate::report::output::Output;
 
 /// A format of check reports.
 pub struct Format {
-    /// The word for it.
+    /// Name of the format in `--report`.
     pub word: &'static str,
-    /// Renders it.
+    /// Renders a report.
     pub render: fn(&CheckReport) -> String,
-    /// Prints it to standard output.
+    /// Prints a rendered report to standard output.
     pub print: fn(&mut Output, &str),
 }
 
 /// [`CheckReport`] as JSON.
 pub static JSON: Format = Format { word: "json", render: json::text, print: Output::data };
 
-/// A JUnit XML file: a suite a rule, a case a finding.
+/// A JUnit XML file: a suite per rule, a case per finding.
 static JUNIT: Format = Format { word: "junit", render: junit::text, print: Output::data };
 
 /// SARIF 2.1.0, for code scanners.
 static SARIF: Format = Format { word: "sarif", render: sarif::text, print: Output::data };
 
-/// Markdown that fits into a comment on a pull request.
+/// Markdown short enough for a pull request comment.
 static MARKDOWN: Format = Format { word: "markdown", render: markdown::text, print: Output::data };
 
-/// Workflow commands of GitHub Actions, which become annotations: the only text that a runner is to act on.
+/// Workflow commands of GitHub Actions, which become annotations: the only text that a runner may act on.
 static GITHUB: Format = Format { word: "github", render: github::text, print: Output::commands };
 
 /// Every format.
 static FORMATS: [&Format; 5] = [&JSON, &JUNIT, &SARIF, &MARKDOWN, &GITHUB];
 
-/// The format of that word.
+/// The format with this name.
 #[must_use]
 pub fn find(word: &str) -> Option<&'static Format> {
     FORMATS.into_iter().find(|format| format.word == word)
 }
 
-/// The word for each format.
+/// Names of all formats.
 #[must_use]
 pub fn words() -> Vec<&'static str> {
     FORMATS.iter().map(|format| format.word).collect()
 }
 
-/// The help of `--report`.
+/// Help text of `--report`.
 #[must_use]
 pub fn help() -> String {
     let words = words();

@@ -1,5 +1,5 @@
 //! A check as workflow commands of GitHub Actions: the runner turns each line into an annotation. It shows at most ten
-//! of each level in a step, so the last one says how many there are beyond.
+//! per level and step, so the last line counts the rest.
 
 use pushback_preflight::judge::RuleOutcome;
 use pushback_preflight::{Finding, Severity};
@@ -10,7 +10,7 @@ use crate::report::escape::terminal_safe_lines;
 use crate::report::finding_words::{plain_text, rule_and_check};
 use crate::text::counted;
 
-/// Annotations of one level that GitHub shows.
+/// Annotations per level that GitHub shows.
 const SHOWN: usize = 10;
 
 /// One annotation.
@@ -20,7 +20,7 @@ struct Annotation {
     message: String,
 }
 
-/// The report.
+/// The report as workflow commands.
 #[must_use]
 pub fn text(report: &CheckReport) -> String {
     let unable = report.rules.iter().filter(|rule| rule.outcome != RuleOutcome::Skipped).flat_map(|rule| {
@@ -37,7 +37,7 @@ pub fn text(report: &CheckReport) -> String {
     let mut left_out = Vec::new();
     for level in ["error", "warning", "notice"] {
         let of_level: Vec<&Annotation> = all.iter().filter(|annotation| annotation.level == level).collect();
-        // The line about what is left out is a notice itself.
+        // The line about omitted annotations is a notice itself.
         let shown = if level == "notice" { SHOWN - 1 } else { SHOWN };
         of_level.iter().take(shown).for_each(|annotation| text += &annotation.line());
         if of_level.len() > shown {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::report::fixture::{check_report, hostile_report};
 
-    /// What the runner reads: level, properties, message.
+    /// Parses a line as the runner does: level, properties, message.
     fn read(line: &str) -> (String, Vec<(String, String)>, String) {
         let unescape = |text: &str| {
             text.replace("%0D", "\r").replace("%0A", "\n").replace("%3A", ":").replace("%2C", ",").replace("%25", "%")

@@ -3,10 +3,10 @@
 use crate::check::report::CheckReport;
 use crate::report::escape::terminal_safe_json;
 
-/// The report, with a line break at the end; safe to show on a terminal.
+/// The report as JSON with a final line break; safe to show on a terminal.
 #[must_use]
 pub fn text(report: &CheckReport) -> String {
-    // Plain data with text keys: it always has a JSON form.
+    // Plain data with string keys: serialisation cannot fail.
     terminal_safe_json(&serde_json::to_string_pretty(report).unwrap_or_default()) + "\n"
 }
 

@@ -1,6 +1,6 @@
-//! A check as JUnit XML, which every CI server reads: a suite is a rule, a case is a finding on an object. What refuses
-//! is a failure, facts that a rule could not get are an error; waived findings, rules without meaning and rules that are
-//! switched off are skipped. There is always a case: no tests would read as nothing to say.
+//! A check as JUnit XML, which every CI server reads: a suite is a rule, a case a finding on an object. Refusals are
+//! failures and missing facts errors; waived findings, skipped rules and disabled rules are skipped. There is always a
+//! case, since a file without tests would look like a success.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::event::RuleLine;
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::finding_words::{plain_text, subject, weight};
 
-/// The report.
+/// The report as JUnit XML.
 #[must_use]
 pub fn text(report: &CheckReport) -> String {
     let mut document = Report::new("pushback");
@@ -27,11 +27,11 @@ pub fn text(report: &CheckReport) -> String {
     if document.test_suites.is_empty() {
         document.add_test_suite(not_run("preflight", "no preflight rule ran"));
     }
-    // Written to memory, of text that XML can hold: that cannot fail.
+    // Written to memory, with text that XML can represent: this cannot fail.
     document.to_string().unwrap_or_default()
 }
 
-/// A suite of one case that was skipped.
+/// A suite with one skipped case.
 fn not_run(name: &str, reason: &str) -> TestSuite {
     let name = terminal_safe(name).into_owned();
     let mut status = TestCaseStatus::skipped();
@@ -51,7 +51,7 @@ fn suite(rule: &RuleLine, report: &CheckReport) -> TestSuite {
     let mut used = BTreeMap::new();
     for finding in report.findings.iter().filter(|finding| finding.rule == rule.name) {
         let mut case = case(finding, report);
-        // Servers know a case by its names: two of them with one name would be one.
+        // Servers identify a case by its names, so they must be unique.
         let times: &mut usize = used.entry(case.name.to_string()).or_default();
         *times += 1;
         if *times > 1 {
@@ -63,7 +63,7 @@ fn suite(rule: &RuleLine, report: &CheckReport) -> TestSuite {
         let reason = terminal_safe_lines(reason).into_owned();
         let (mut status, kind) = match rule.outcome {
             RuleOutcome::Skipped => (TestCaseStatus::skipped(), "skipped"),
-            // It refuses nothing.
+            // A warning refuses nothing.
             RuleOutcome::Warned => (TestCaseStatus::skipped(), "unable"),
             _ => (TestCaseStatus::non_success(NonSuccessKind::Error), "unable"),
         };
@@ -105,7 +105,7 @@ fn case(finding: &Finding, report: &CheckReport) -> TestCase {
         case.extra.insert("line".into(), position.line.to_string().into());
     }
     if shown_otherwise {
-        // The format has no word for a warning.
+        // JUnit has no status for a warning.
         case.set_system_out(format!("{}: {description}", weight(finding)));
     }
     case
@@ -221,7 +221,7 @@ mod tests {
                 return Err(TestCaseError::fail("no failure"));
             };
             let message = message.as_ref().expect("a message").as_str();
-            // XML knows one kind of blank in an attribute.
+            // XML normalises whitespace in attributes.
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
             prop_assert_eq!(words(message), words(&terminal_safe_lines(&evil)));
         }

@@ -1,5 +1,5 @@
-//! A check as Markdown for a comment on a pull request: a table of the rules, the findings of each object, witnesses
-//! folded away. What comes from input is text there: it makes no markup, no link, and mentions nobody.
+//! A check as Markdown for a pull request comment: a table of the rules, the findings of each object, witnesses
+//! collapsed. Input is shown as text: it creates no markup, link or mention.
 
 use pushback_preflight::judge::RuleOutcome;
 use pushback_preflight::{Finding, Severity};
@@ -14,16 +14,16 @@ use crate::report::markdown::{LIMIT, code, escaped};
 use crate::report::words::{counts_to_do, shorten};
 use crate::text::counted;
 
-/// Bytes kept free for what is said about what is left out.
+/// Bytes reserved for the note about omitted findings.
 const NOTICE: usize = 400;
-/// Characters of a message, and of a value.
+/// Most characters of a message or value.
 const MESSAGE: usize = 1_000;
 const VALUE: usize = 200;
-/// Lines and characters of a witness.
+/// Most lines of a witness.
 const WITNESS_LINES: usize = 60;
 const WITNESS_WIDTH: usize = 300;
 
-/// The report.
+/// The report as Markdown.
 #[must_use]
 pub fn text(report: &CheckReport) -> String {
     let mut text = head(report);
@@ -35,7 +35,7 @@ pub fn text(report: &CheckReport) -> String {
         let block = block(finding);
         let known = objects.iter().position(|(other, _)| *other == heading);
         size += block.len() + if known.is_some() { 0 } else { heading.len() };
-        // The findings come in the order of their weight: what is left out weighs least.
+        // Findings are sorted by severity: the least severe are omitted.
         if size > LIMIT {
             break;
         }
@@ -100,7 +100,7 @@ fn head(report: &CheckReport) -> String {
     text
 }
 
-/// The outcome, and why a rule was skipped or could not get its facts.
+/// The rule's outcome, and why it was skipped or lacked facts.
 fn outcome(rule: &RuleLine) -> String {
     let mut text = rule.outcome.as_str().to_owned();
     if matches!(rule.outcome, RuleOutcome::Failed | RuleOutcome::Unable) {
@@ -168,7 +168,7 @@ fn value(value: Option<&Value>) -> String {
     value.map_or_else(|| "nothing".to_owned(), |value| code(&value.to_string(), VALUE))
 }
 
-/// The witness in a block that opens on a click. The fence is longer than any in it.
+/// The witness in a collapsed block. The fence is longer than any fence inside.
 fn folded(witness: &Value) -> String {
     let yaml = witness_yaml(witness);
     let safe = terminal_safe_lines(yaml.trim_end());
@@ -271,14 +271,14 @@ mod tests {
             let line = escaped(&evil, 10_000);
             let active = |c: char| "`|*_[]{}\\~+^@$".contains(c) || crate::report::escape::is_hidden(c);
             prop_assert!(!line.chars().any(active), "{line:?}");
-            // Nothing but the comments is a tag.
+            // Comments are the only tags.
             prop_assert!(!line.replace("<!-- -->", "").contains(['<', '>']));
             let read: String = entities_read(&line.replace("<!-- -->", ""));
             prop_assert_eq!(read, terminal_safe(&evil));
             let report = hostile_report(&evil);
             let text = text(&report);
             prop_assert!(!text.chars().any(|c| c != '\n' && crate::report::escape::is_hidden(c)));
-            // As many lines as for a word, but for those of the witness.
+            // As many lines as for a harmless word, apart from those of the witness.
             let lines = |text: &str| text.split("\n  <details>").next().expect("a part").lines().count();
             prop_assert_eq!(lines(&text), lines(&super::text(&hostile_report("word"))));
         }

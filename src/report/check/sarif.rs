@@ -1,5 +1,5 @@
-//! A check as SARIF 2.1.0, for code scanners: every check of the rules that ran is described, every finding a result with
-//! its place and a fingerprint by which a scanner knows it again. A waived finding is a suppressed result.
+//! A check as SARIF 2.1.0, for code scanners: every check of the rules that ran is described, and every finding is a
+//! result with its position and a stable fingerprint. A waived finding is a suppressed result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::report::escape::terminal_safe_json;
 use crate::report::finding_words::{facts, headline, rule_and_check, subject};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
-/// What relative paths count from: the top of the sources.
+/// Base of relative paths: the root of the sources.
 const SOURCE_ROOT: &str = "%SRCROOT%";
 
 #[derive(Serialize)]
@@ -151,7 +151,7 @@ struct Suppression {
     justification: String,
 }
 
-/// The report.
+/// The report as SARIF.
 #[must_use]
 pub fn text(report: &CheckReport) -> String {
     let ids = check_ids(report);
@@ -174,18 +174,18 @@ pub fn text(report: &CheckReport) -> String {
                 rules,
             },
         },
-        // Scanners keep the results of each app apart by it.
+        // Scanners use it to keep the results of different apps apart.
         automation_details: AutomationDetails { id: format!("pushback/{}/", report.app) },
         invocations: [invocation(report)],
         column_kind: "unicodeCodePoints",
         results: results.collect(),
     };
     let log = Log { schema: SCHEMA, version: "2.1.0", runs: [run] };
-    // Plain data with text keys: it always has a JSON form.
+    // Plain data with string keys: serialisation cannot fail.
     terminal_safe_json(&serde_json::to_string_pretty(&log).unwrap_or_default()) + "\n"
 }
 
-/// Rule and check of everything that is described: the checks of the rules that ran, and what else was found.
+/// Rule and check of all descriptors: the checks of the rules that ran, and of all other findings.
 fn check_ids(report: &CheckReport) -> Vec<(String, String)> {
     let mut ids = Vec::new();
     for rule in &report.rules {
@@ -235,7 +235,7 @@ fn descriptor(rule: &str, check: &str) -> Descriptor {
     }
 }
 
-/// The check alone, and where its rule is explained: the explanation is long, and a rule has dozens of checks.
+/// Help for a check, with a link to its rule: a rule's explanation is long and has dozens of checks.
 fn help(rule: &str, check: &str, line: &str) -> String {
     format!("`{check}`: {line}.\n\n`pushback rules {rule}` explains the rule, and so does `docs/rules.md`.")
 }
@@ -282,7 +282,7 @@ fn result(finding: &Finding, rule_index: usize, times: usize, report: &CheckRepo
         message: plain(headline(finding) + &more),
         locations: location(finding, report).into_iter().collect(),
         partial_fingerprints: BTreeMap::from([
-            // GitHub knows a result by this one, and takes the text around its line where it is absent.
+            // GitHub identifies a result by this fingerprint; without it, by the text around its line.
             ("primaryLocationLineHash", format!("{}:{times}", finding.fingerprint)),
             ("pushback/v1", finding.fingerprint.clone()),
         ]),
@@ -291,7 +291,7 @@ fn result(finding: &Finding, rule_index: usize, times: usize, report: &CheckRepo
     }
 }
 
-/// A result that stands in no file has no location at all: scanners refuse a log with a location that names none.
+/// The location of a finding; a finding outside any file has none, since scanners reject a log with an empty location.
 fn location(finding: &Finding, report: &CheckReport) -> Option<Location> {
     let position = finding.position.as_ref()?;
     let path = source_path(&position.file, &report.working_directory)?;
@@ -315,7 +315,7 @@ fn location(finding: &Finding, report: &CheckReport) -> Option<Location> {
     })
 }
 
-/// The finding as it is in the JSON report, without what the result says elsewhere.
+/// The finding as in the JSON report, without what the result says elsewhere.
 fn properties(finding: &Finding) -> Map<String, Value> {
     let mut properties = map(serde_json::to_value(finding).unwrap_or_default());
     for said in ["rule", "check", "position", "message", "waived"] {

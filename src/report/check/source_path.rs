@@ -1,15 +1,15 @@
-//! Where a finding stands as hosts of repositories want it: a path below the top of the sources, with `/` in it.
+//! A finding's path as repository hosts expect it: relative to the root of the sources, with `/` separators.
 
 use std::path::{Component, Path};
 
-/// The path that a position's file has below `working_directory`; `None` for standard input, URLs, and files elsewhere.
+/// Path of a position's file relative to `working_directory`; `None` for standard input, URLs, and files outside it.
 #[must_use]
 pub fn source_path(file: &str, working_directory: &Path) -> Option<String> {
     if file.is_empty() || file == "-" || file.contains("://") || file.starts_with("/dev/") || file.starts_with("/proc/")
     {
         return None;
     }
-    // What was read from a git ref counts from the top of the repository.
+    // Paths from a git ref are relative to the root of the repository.
     let path = match file.strip_prefix("git:") {
         Some(of_ref) => Path::new(of_ref.split_once(':')?.1),
         None => Path::new(file),

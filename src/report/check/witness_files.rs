@@ -1,4 +1,4 @@
-//! Witnesses as files, `--witness-dir DIR`: each is an object that `kubectl apply` takes, to try a finding on a cluster.
+//! Witnesses as files, `--witness-dir DIR`: each is an object for `kubectl apply`, to try a finding on a cluster.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::path_safety::check_folder;
 use crate::report::escape::{terminal_safe, terminal_safe_json};
 use crate::report::finding_words::{headline, rule_and_check, witness_yaml};
 
-/// Characters of one part of a file's name: four of them and what joins them fit into a name.
+/// Most characters of one part of a file name: four parts and their separators fit.
 const PART: usize = 60;
 
-/// Why witnesses cannot be written.
+/// Why witnesses could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write witness {path}: {reason}", path = path.display(), reason = crate::environment::reason(source))]
 pub struct WitnessError {
@@ -24,10 +24,10 @@ pub struct WitnessError {
     source: io::Error,
 }
 
-/// Makes the folder, and makes sure that a file can be written in it.
+/// Creates the folder, and checks that files can be written to it.
 ///
 /// # Errors
-/// It cannot.
+/// The folder cannot be created or written.
 pub fn prepare(folder: &Path) -> Result<(), WitnessError> {
     let trial = folder.join("probe.yaml");
     let probed = || {
@@ -38,17 +38,17 @@ pub fn prepare(folder: &Path) -> Result<(), WitnessError> {
     probed().map_err(|source| WitnessError { path: folder.to_owned(), source })
 }
 
-/// Writes the witness of each finding that has one to a file of its own; one of the same name is replaced.
+/// Writes the witness of each finding that has one to its own file, replacing a file of the same name.
 ///
 /// # Errors
-/// One could not be written.
+/// A file could not be written.
 pub fn write(folder: &Path, findings: &[Finding]) -> Result<(), WitnessError> {
     let mut used = BTreeSet::new();
     for (finding, witness) in findings.iter().filter_map(|finding| Some((finding, finding.witness.as_ref()?))) {
         let stem = stem(finding);
         let mut name = format!("{stem}.yaml");
         let mut number = 1;
-        // On some systems two names that differ in case alone are one.
+        // Some file systems ignore case.
         while !used.insert(name.to_lowercase()) {
             number += 1;
             name = format!("{stem}-{number}.yaml");
@@ -59,7 +59,7 @@ pub fn write(folder: &Path, findings: &[Finding]) -> Result<(), WitnessError> {
     Ok(())
 }
 
-/// `foos.ex.com-v1-enum-9c1185a5deadbeef`.
+/// File name without extension, such as `foos.ex.com-v1-enum-9c1185a5deadbeef`.
 fn stem(finding: &Finding) -> String {
     let version = finding.version.as_deref().unwrap_or_default();
     let parts = [finding.object.name.as_str(), version, &finding.check, &finding.fingerprint];
@@ -67,7 +67,7 @@ fn stem(finding: &Finding) -> String {
     format!("{}{}", if parts.is_empty() { "witness" } else { "" }, parts.join("-"))
 }
 
-/// No separator, no dot in front, nothing that a shell or a terminal acts on.
+/// Replaces separators, leading dots, and characters that a shell or terminal acts on.
 fn sanitised(part: &str) -> String {
     let plain = |(index, c): (usize, char)| {
         let kept = c.is_ascii_alphanumeric() || (index > 0 && matches!(c, '.' | '-' | '_'));
@@ -76,12 +76,12 @@ fn sanitised(part: &str) -> String {
     part.chars().take(PART).enumerate().map(plain).collect()
 }
 
-/// The object, below a line that says what it shows.
+/// The object as YAML, under a comment about what it shows.
 fn text(finding: &Finding, witness: &Value) -> String {
     let yaml = witness_yaml(witness);
     let read = yaml::load("witness", yaml.as_bytes(), &yaml::Limits::default());
     let same = read.is_ok_and(|read| read.documents.len() == 1 && read.documents[0].value == *witness);
-    // What does not read back as YAML is written as JSON, which is YAML too.
+    // If the YAML does not read back as the same value, write JSON, which is YAML too.
     let object = if same { yaml } else { terminal_safe_json(&format!("{witness:#}")) + "\n" };
     format!("# {}: {}\n{object}", terminal_safe(&rule_and_check(finding)), terminal_safe(&headline(finding)))
 }

@@ -1,4 +1,4 @@
-//! The end of a run: what went wrong, what is not done and why, what was done, what took long, what to do next.
+//! The end of a run: errors, unfinished objects with reasons, what was done, the slowest waits, what to do next.
 
 use std::fmt::Write as _;
 
@@ -11,12 +11,12 @@ use crate::report::escape::terminal_safe;
 use crate::report::theme::{Role, Theme};
 use crate::report::words::{column_width, counts_done, object_columns, pad, took};
 
-/// Unfinished objects that are listed before the rest is only counted.
+/// Most unfinished objects that are listed; the rest is counted.
 const UNFINISHED_ROWS: usize = 20;
-/// Causes that are listed for one object.
+/// Most causes listed per object.
 pub(crate) const REASON_ROWS: usize = 3;
 
-/// The final block for [`Event::RunEnd`]; empty for any other event, and where there is nothing to add to the plan.
+/// The final block for [`Event::RunEnd`]; empty for other events, and if there is nothing to add to the plan.
 #[must_use]
 pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> String {
     let Event::RunEnd { outcome, exit_code, done, error, hints, unfinished, requests, elapsed } = event else {
@@ -40,7 +40,7 @@ pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> 
     text + &hints_text(hints, theme)
 }
 
-/// The sentence that says how it ended; `None` where only the plan was asked for and all went well.
+/// The summary sentence; `None` if only the plan was requested and everything went well.
 fn summary(
     progress: &Progress,
     outcome: RunOutcome,
@@ -125,7 +125,7 @@ fn unfinished_text(unfinished: &[UnfinishedLine], options: &RenderOptions) -> St
             pad(kind, widths[1]),
             pad(name, widths[2]),
         );
-        // How long it was waited for, where anything was.
+        // The waiting time column, if any object was waited for.
         if widths[3] > 0 {
             row += &format!("{}  ", pad(waited, widths[3]));
         }
@@ -140,7 +140,7 @@ fn unfinished_text(unfinished: &[UnfinishedLine], options: &RenderOptions) -> St
     text
 }
 
-/// Causes below a row, the first few.
+/// The first few causes, below a row.
 #[must_use]
 pub fn reasons_text(reasons: &[String], theme: Theme) -> String {
     let mut text = String::new();

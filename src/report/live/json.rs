@@ -1,4 +1,4 @@
-//! The run for programs: one JSON object a line on standard output; the last one is always `run.end`.
+//! The run for programs: one JSON object per line on standard output; the last one is always `run.end`.
 
 use std::io;
 
@@ -30,7 +30,7 @@ struct Line<'a> {
 }
 
 impl JsonRenderer {
-    /// Over the process' streams: lines go to data, the error that ended the run to progress as well.
+    /// Writes events to the data stream, and the error that ended the run to progress as well.
     #[must_use]
     pub fn new(options: RenderOptions, output: Output) -> Self {
         Self { options, output, sequence: 0 }
@@ -41,7 +41,7 @@ impl Renderer for JsonRenderer {
     fn event(&mut self, event: &Event, now: Moment) {
         self.sequence += 1;
         let line = Line { schema_version: SCHEMA_VERSION, seq: self.sequence, time: format!("{:.3}", now.wall), event };
-        // Events are plain data with text keys: they always have a JSON form.
+        // Events are plain data with string keys: serialisation cannot fail.
         if let Ok(json) = serde_json::to_string(&line) {
             self.output.data(&(terminal_safe_json(&json) + "\n"));
         }

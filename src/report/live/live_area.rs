@@ -1,6 +1,5 @@
-//! The live area, the part of a terminal that is redrawn: a header, and a row with a spinner for each thing that takes
-//! time, drawn below everything that stays. The drawing is indicatif's; stream, clock, size and colours are this room's
-//! own.
+//! The live area, the redrawn part of a terminal: a header, and a row with a spinner for each thing that takes time,
+//! below the permanent lines. Indicatif draws; stream, clock, size and colours are ours.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, io};
@@ -10,42 +9,41 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 
 use crate::report::theme::{Role, Theme};
 
-/// Width of the bar.
+/// Width of the progress bar in columns.
 const BAR_WIDTH: usize = 24;
-/// What stands in front of a row's text: two blanks, the spinner, a blank.
+/// Columns in front of a row's text: two blanks, the spinner, a blank.
 const ROW_INDENT: usize = 4;
 
-/// What is to be seen.
+/// Content of the live area.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
-    /// The header in front of the bar; all of it, behind a spinner, where there is no bar.
+    /// Header in front of the bar; without a bar, the only text, after a spinner.
     pub header: String,
-    /// How far the run is: done, all. `None` where that is not known yet.
+    /// Progress as done and total; `None` if not known yet.
     pub bar: Option<(usize, usize)>,
-    /// Behind the bar.
+    /// Text after the bar.
     pub tail: String,
     /// Rows below the header.
     pub rows: Vec<LiveRow>,
 }
 
-/// A row. What is handed in is safe to print already.
+/// A row. Its text must be safe to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveRow {
-    /// Dress of the spinner; `None` where there is none.
+    /// Role that colours the spinner; `None` for no spinner.
     pub spinner: Option<Role>,
-    /// The line behind the spinner, and lines below it.
+    /// The line after the spinner, and further lines below it.
     pub text: String,
 }
 
-/// The live area: the part of the terminal that is redrawn. Every function answers with what has to be written to the
-/// terminal.
+/// The live area, the redrawn part of the terminal. Every function returns the text to write to the terminal.
 pub struct LiveArea {
     bars: MultiProgress,
     canvas: Canvas,
     theme: Theme,
     header: Option<(ProgressBar, bool)>,
     rows: Vec<(ProgressBar, LiveRow)>,
-    /// Lines that are on the screen.
+    /// Number of lines on the screen.
     drawn: usize,
 }
 
@@ -56,12 +54,12 @@ impl fmt::Debug for LiveArea {
 }
 
 impl LiveArea {
-    /// Nothing is shown yet.
+    /// An empty live area.
     #[must_use]
     pub fn new(theme: Theme) -> Self {
         let canvas = Canvas::default();
-        // Over a terminal of its own the library would hide everything where it finds none, and write at its own times.
-        // It draws anew whenever a single bar changes; the limit leaves that to the one drawing that is forced.
+        // A custom target, because the library hides everything without a terminal and writes on its own schedule. It
+        // redraws after every change of a bar; the rate limit leaves only our forced draw.
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(canvas.clone()), 1);
         let bars = MultiProgress::with_draw_target(target);
         Self { bars, canvas, theme, header: None, rows: Vec::new(), drawn: 0 }
@@ -73,16 +71,16 @@ impl LiveArea {
         self.header.is_some()
     }
 
-    /// Draws a picture over the one before, below `above`, lines that stay. `size` is rows and columns.
+    /// Draws a picture over the previous one, under `above`, the new permanent lines. `size` is rows and columns.
     #[must_use]
     pub fn paint(&mut self, picture: &Picture, above: &str, size: (u16, u16)) -> String {
         self.resize(size);
         if !above.is_empty() {
-            // Not the library's own `println`: it fills lines up with blanks, which are copied along with them.
+            // The library's `println` pads lines with blanks, which would be copied along.
             self.bars.suspend(|| self.canvas.push(above));
         }
         let width = usize::from(size.1.max(2)) - 1;
-        // The header needs a line as well.
+        // The header needs a line too.
         let room = usize::from(size.0.max(3)) - 1;
         self.paint_header(picture, width);
         let mut lines = 1;
@@ -95,13 +93,13 @@ impl LiveArea {
             rows.push(row);
         }
         self.paint_rows(&rows, width);
-        // What a terminal echoes, `^C`, is to fall on a line that is drawn anew, not to push everything up by one.
+        // Echoed input such as `^C` should fall on a line that is redrawn, rather than push everything up.
         self.canvas.push("\r");
         self.drawn = 1 + rows.iter().map(|row| row.text.lines().count().max(1)).sum::<usize>();
         self.canvas.take()
     }
 
-    /// Takes everything that moves off the screen; the cursor is where it began.
+    /// Clears the live area; the cursor returns to its start.
     #[must_use]
     pub fn hide(&mut self, size: (u16, u16)) -> String {
         if !self.is_shown() {
@@ -116,8 +114,7 @@ impl LiveArea {
         self.canvas.take()
     }
 
-    /// Lines are filled up to the width of the window: in a narrower one each of them takes several, of which the
-    /// library knows one.
+    /// Lines fill the window's width: after it shrinks, each takes several lines, of which the library knows one.
     fn resize(&mut self, size: (u16, u16)) {
         let (before, now) = (usize::from(self.canvas.size().1), usize::from(size.1.max(1)));
         if self.is_shown() && now < before {
@@ -128,7 +125,7 @@ impl LiveArea {
     }
 
     fn paint_header(&mut self, picture: &Picture, width: usize) {
-        // In a narrow window the numbers say as much.
+        // In a narrow window the numbers are enough.
         let has_bar = picture.bar.is_some() && width >= 2 * BAR_WIDTH + measure_text_width(&picture.tail);
         if self.header.as_ref().is_none_or(|(_, had_bar)| *had_bar != has_bar) {
             let style =
@@ -189,7 +186,7 @@ impl LiveArea {
             *shown = (*row).clone();
             bar.tick();
         }
-        // What is no longer there is taken off by the next drawing.
+        // The next draw removes what is gone.
         if let Some((header, _)) = &self.header {
             header.force_draw();
         }
@@ -198,13 +195,13 @@ impl LiveArea {
 
 /// `Applying shop to prod  ████████░░░░  3/5 changes`.
 fn bar_style(theme: Theme) -> ProgressStyle {
-    // The library would decide on colours by itself.
+    // The library would decide about colours itself.
     let bar = move |state: &ProgressState, out: &mut dyn fmt::Write| {
         let done = usize::try_from(state.pos()).unwrap_or(usize::MAX);
         let all = state.len().map_or(usize::MAX, |all| usize::try_from(all).unwrap_or(usize::MAX));
         let filled = done.saturating_mul(BAR_WIDTH).checked_div(all).unwrap_or(0).min(BAR_WIDTH);
         let (full, empty) = (theme.glyph("█", "#"), theme.glyph("░", "."));
-        // Writing into the library's buffer cannot fail.
+        // Writing to the library's buffer cannot fail.
         let _ = out.write_str(&theme.paint(Role::Good, &full.repeat(filled)));
         let _ = out.write_str(&theme.paint(Role::Quiet, &empty.repeat(BAR_WIDTH - filled)));
     };
@@ -218,18 +215,18 @@ fn spinner_style(theme: Theme, indent: &str, role: Option<Role>) -> ProgressStyl
     } else {
         &["|", "/", "-", "\\"]
     };
-    // The last one stands for an end, which spinners here do not have.
+    // The last frame means "finished", which spinners here never are.
     let frames: Vec<String> = frames.iter().chain(&frames[..1]).map(|frame| theme.paint(role, frame)).collect();
     let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
     template(&format!("{indent}{{spinner}} {{msg}}")).tick_strings(&frames)
 }
 
-/// Templates are constants; what one that cannot be read would be replaced by still says what happens.
+/// Parses a constant template; the fallback for an invalid one still shows the text.
 fn template(text: &str) -> ProgressStyle {
     ProgressStyle::with_template(text).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
-/// A terminal as the library sees it: it collects what is to be written.
+/// A terminal for the library: it collects the text to write.
 #[derive(Clone, Debug, Default)]
 struct Canvas(Arc<Mutex<Painted>>);
 

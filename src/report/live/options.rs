@@ -1,29 +1,28 @@
-//! How a run is shown: what the user chose, and what suits where it goes.
-//! Resolved before the first event.
+//! How a run is shown: the user's choices, and defaults that suit the streams. Resolved before the first event.
 
 use crate::report::theme::Theme;
 
-/// How a run is shown.
+/// Format of a run's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A person at a terminal: rows that move.
+    /// For a person at a terminal: rows that move.
     Tty,
-    /// A log: a line for each change of state.
+    /// For a log: a line for each change of state.
     Plain,
-    /// A program: one JSON object a line.
+    /// For a program: one JSON object per line.
     Json,
 }
 
 impl Format {
-    /// What suits where progress goes: rows that move only on a terminal that can do that and that somebody watches.
-    /// `ci` and `term` are the environment variables `CI` and `TERM`.
+    /// The default format for the progress stream: moving rows only on a capable terminal that somebody watches. `ci`
+    /// and `term` are the environment variables `CI` and `TERM`.
     #[must_use]
     pub fn detect(is_terminal: bool, ci: Option<&str>, term: Option<&str>) -> Self {
         let in_ci = ci.is_some_and(|value| !matches!(value, "" | "0" | "false"));
         if in_ci { Self::Plain } else { Self::tty_where_possible(is_terminal, term) }
     }
 
-    /// Rows that move, as asked for; lines where there is nothing on which they could.
+    /// Moving rows as requested, or lines if the stream cannot show them.
     #[must_use]
     pub fn tty_where_possible(is_terminal: bool, term: Option<&str>) -> Self {
         let dumb = matches!(term, None | Some("" | "dumb"));
@@ -31,30 +30,30 @@ impl Format {
     }
 }
 
-/// How changes inside objects are shown.
+/// How changes within objects are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiffStyle {
-    /// A line a field.
+    /// One line per field.
     #[default]
     Fields,
-    /// As unified text, where the plan carries it.
+    /// As a unified diff, if the plan has one.
     Text,
     /// Not at all.
     None,
 }
 
-/// What the user chose about the output. Secrets are masked before they reach an event, so there is no choice here.
+/// The user's output options. Secrets are masked before they reach an event, so there is no option for that.
 #[derive(Clone, Debug, Default)]
 pub struct RenderOptions {
-    /// Colours and glyphs of progress.
+    /// Colours and glyphs for progress.
     pub theme: Theme,
-    /// Colours and glyphs of data, which may go to a file while progress goes to a terminal.
+    /// Colours and glyphs for data, which may go to a file while progress goes to a terminal.
     pub data_theme: Theme,
-    /// Nothing is cut, and what is normally passed over is told.
+    /// Whether to print values in full, and messages that are normally hidden.
     pub verbose: bool,
-    /// Changes inside objects.
+    /// How changes within objects are shown.
     pub diff: DiffStyle,
-    /// Rows and columns of the terminal; `None` asks it each time, so that it may be resized.
+    /// Rows and columns of the terminal; `None`: query it each time, since it may be resized.
     pub size: Option<(u16, u16)>,
 }
 

@@ -1,5 +1,5 @@
-//! The run as a log: a line for each change of state, a heartbeat while something is waited for, the block at the end.
-//! `12:04:11 apply updated secret/shop/web-tls 0.1s`; times are UTC.
+//! The run as a log: a line for each change of state, a heartbeat during waits, the final block. `12:04:11 apply
+//! updated secret/shop/web-tls 0.1s`; times are UTC.
 
 use std::io;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::report::theme::Role;
 use crate::report::words::{change_word, counts_to_do, doing_word, object_slug, took};
 use crate::text::counted;
 
-/// Continuous-integration services end a job that says nothing for some minutes.
+/// Interval of heartbeats. CI services end a job that prints nothing for some minutes.
 const HEARTBEAT: Duration = Duration::from_secs(30);
-/// How many objects a heartbeat names.
+/// Most objects named in a heartbeat.
 const HEARTBEAT_NAMES: usize = 3;
 
 /// Writes a log.
@@ -36,13 +36,13 @@ pub struct PlainRenderer {
 }
 
 impl PlainRenderer {
-    /// Over the process' streams.
+    /// Writes to these streams.
     #[must_use]
     pub fn new(options: RenderOptions, output: Output) -> Self {
         Self { options, output, progress: Progress::default(), heartbeat: Duration::ZERO, ended: false }
     }
 
-    /// A line of words with the time in front; the words are safe already.
+    /// Prints a line with the time in front; the words must be safe to print.
     fn line(&mut self, now: Moment, words: &[&str]) {
         let time = now.wall.strftime("%H:%M:%S");
         let words: Vec<&str> = words.iter().copied().filter(|word| !word.is_empty()).collect();
@@ -136,7 +136,7 @@ impl Renderer for PlainRenderer {
                     self.line(now, &["begin", doing_word(*operation), &object_slug(object)]);
                 }
             }
-            // What was never sent is counted at the end.
+            // Changes that were never sent are counted at the end.
             Event::ChangeDone { outcome, message, .. } if *outcome == ChangeOutcome::Skipped && message.is_empty() => {}
             Event::ChangeDone { object, operation, outcome, message, elapsed } => {
                 self.change_done(now, object, *operation, *outcome, message, *elapsed);
@@ -161,7 +161,7 @@ impl Renderer for PlainRenderer {
                 let slug = object.as_ref().map(|object| object_slug(object) + ":").unwrap_or_default();
                 self.line(now, &["warning", &place, &slug, &terminal_safe(message)]);
             }
-            // Where the plan takes long, the heartbeat says what it is at.
+            // During long planning, the heartbeat says what is being done.
             Event::Diagnostic { code, .. } if *code == DiagnosticCode::Planning && !self.options.verbose => {}
             Event::Diagnostic { message, .. } => self.line(now, &["note", &terminal_safe(message)]),
             Event::RunEnd { outcome, exit_code, elapsed, .. } => {

@@ -1,4 +1,4 @@
-//! The plan as people read it: changes grouped by what is done, field by field or as text, and the counts.
+//! The plan as text: changes grouped by operation, field by field or as a diff, and the counts.
 
 use std::fmt::Write as _;
 
@@ -12,16 +12,16 @@ use crate::report::theme::{Role, Theme, operation_look};
 use crate::report::words::{column_width, counts_to_do, object_columns, pad, shorten, took};
 use crate::text::counted;
 
-/// Field lines of one object before the rest is only counted.
+/// Most field lines per object; the rest is counted.
 const FIELD_LINES: usize = 20;
-/// Characters of one value before it is cut.
+/// Most characters of a value.
 const VALUE_LIMIT: usize = 120;
-/// Widest path, kind and name that others are aligned to.
+/// Widest path, kind or name that others are aligned to.
 const PATH_WIDTH: usize = 64;
 const KIND_WIDTH: usize = 32;
 const NAME_WIDTH: usize = 48;
 
-/// All changes that write, grouped by operation, then the counts line.
+/// All changes that write, grouped by operation, then the line of counts.
 #[must_use]
 pub fn plan_text(changes: &[PlannedLine], counts: &Counts, elapsed: Millis, options: &RenderOptions) -> String {
     let theme = options.data_theme;
@@ -68,12 +68,12 @@ pub fn plan_text(changes: &[PlannedLine], counts: &Counts, elapsed: Millis, opti
     text
 }
 
-/// An object begins at the start of a line: the column says nothing.
+/// File and line of an object; the column is always the first.
 fn file_and_line(position: &Position) -> String {
     Position { column: 0, ..position.clone() }.to_string()
 }
 
-/// Notes that several changes have, in the order in which they come first, with their number.
+/// Notes that several changes share, in order of first appearance, with their number.
 fn shared_notes(changes: &[PlannedLine]) -> Vec<(&str, usize)> {
     let mut notes: Vec<(&str, usize)> = Vec::new();
     for note in changes.iter().flat_map(|change| &change.notes) {
@@ -95,7 +95,7 @@ fn details(change: &PlannedLine, said_once: &[(&str, usize)], options: &RenderOp
     match options.diff {
         DiffStyle::None => {}
         DiffStyle::Text if !change.text.is_empty() => text += &unified(&change.text, theme),
-        // A create or delete names every field of the object: its name says as much.
+        // A create or delete affects every field: the object's name is enough.
         DiffStyle::Fields | DiffStyle::Text => {
             if options.verbose || matches!(change.operation, Operation::Update | Operation::Replace) {
                 let limit = if options.verbose { usize::MAX } else { FIELD_LINES };
@@ -107,7 +107,7 @@ fn details(change: &PlannedLine, said_once: &[(&str, usize)], options: &RenderOp
 }
 
 fn field_lines(fields: &[FieldLine], limit: usize, theme: Theme) -> String {
-    // One line more than the limit is shown rather than "and 1 more field", which takes a line as well.
+    // Show one line more than the limit rather than "and 1 more field", which takes a line too.
     let shown = if fields.len() <= limit.saturating_add(1) { fields.len() } else { limit };
     let paths: Vec<String> = fields[..shown].iter().map(|field| terminal_safe(&field.path).into_owned()).collect();
     let width = column_width(paths.iter().map(String::as_str), PATH_WIDTH);
@@ -117,7 +117,7 @@ fn field_lines(fields: &[FieldLine], limit: usize, theme: Theme) -> String {
         let change = match (&field.old, &field.new) {
             (Some(old), Some(new)) => {
                 let old = value(old);
-                // Two long values side by side cannot be compared; one above the other can.
+                // Long values are easier to compare one above the other.
                 if measure_text_width(&old) + new.len().min(VALUE_LIMIT) > VALUE_LIMIT {
                     let indent = " ".repeat(width.max(measure_text_width(path)) + 10);
                     format!("{old}\n{indent}{} {}", theme.arrow(), value(new))

@@ -1,4 +1,4 @@
-//! What is known of a run so far, for the renderers that follow it: what is under way, what took longest.
+//! State of a run as far as its events show it: what is under way, what took longest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use super::renderer::Moment;
 use crate::event::{Awaited, DiagnosticCode, Event, Millis, WaitOutcome};
 use crate::report::words::{column_width, object_columns};
 
-/// Widest kind and name that other rows are aligned to.
+/// Widest kind or name that other rows are aligned to.
 const KIND_WIDTH: usize = 32;
 const NAME_WIDTH: usize = 44;
-/// How many of the longest waits are told at the end.
+/// Number of longest waits reported at the end.
 const SLOWEST: usize = 3;
 
 /// The state of a run.
@@ -24,15 +24,15 @@ pub struct Progress {
     pub app: String,
     /// The cluster, as people know it.
     pub cluster: String,
-    /// Changes that the plan writes.
+    /// Number of changes that the plan writes.
     pub total: usize,
-    /// Changes that were tried so far.
+    /// Number of changes attempted so far.
     pub tried: usize,
-    /// What is done before the plan or the verdict is known; empty at any other time.
+    /// Current action before the plan or verdict is known; empty afterwards.
     pub planning: String,
-    /// Findings on the plan so far.
+    /// Number of findings so far.
     pub findings: usize,
-    /// Different warnings so far.
+    /// Number of distinct warnings so far.
     pub warnings: usize,
     /// The longest waits, longest first.
     pub slowest: Vec<(Millis, ObjectRef)>,
@@ -46,36 +46,36 @@ pub struct Progress {
     next_order: u64,
 }
 
-/// Something under way.
+/// One object under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Object.
+    /// The object.
     pub object: ObjectRef,
-    /// What is done to it or waited for.
+    /// What is happening to it.
     pub phase: Phase,
-    /// When it began, on the clock that never goes back.
+    /// Start time on the monotonic clock.
     pub since: Duration,
     order: u64,
 }
 
-/// What is done to an object.
+/// What is happening to an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
     /// It is being written.
     Writing(Operation),
-    /// It is waited for.
+    /// It is being waited for.
     Waiting {
         /// `ready` or `deleted`.
         wanted: Awaited,
-        /// Where it stands.
+        /// Its state.
         message: String,
-        /// Causes, each once.
+        /// Causes, without duplicates.
         reasons: Vec<String>,
     },
 }
 
 impl Row {
-    /// How long it has been going on.
+    /// Time since its start.
     #[must_use]
     pub fn age(&self, now: Moment) -> Duration {
         now.elapsed.saturating_sub(self.since)
@@ -83,8 +83,8 @@ impl Row {
 }
 
 impl Progress {
-    /// Takes note of an event. Answers whether it is news: not a wait that looks as before, not a warning given before,
-    /// not the end of a wait that nobody had to wait for.
+    /// Applies an event. Returns whether it is news: not an unchanged wait, a repeated warning, or the end of a wait
+    /// that took no time.
     pub fn note(&mut self, event: &Event, now: Moment) -> bool {
         match event {
             Event::RunStart { command, app, cluster, .. } => {
@@ -95,7 +95,7 @@ impl Progress {
             Event::Plan { counts, changes, .. } => {
                 self.planning.clear();
                 self.findings = 0;
-                // A run that planned anew starts over.
+                // A run that plans again starts over.
                 self.total = counts.writes();
                 self.tried = 0;
                 self.rows.clear();
@@ -152,7 +152,7 @@ impl Progress {
         self.rows.insert(object.key(), Row { object: object.clone(), phase, since, order: self.next_order });
     }
 
-    /// What is under way, in the order in which it began.
+    /// Objects under way, by start time.
     #[must_use]
     pub fn rows(&self) -> Vec<&Row> {
         let mut rows: Vec<&Row> = self.rows.values().collect();
@@ -160,13 +160,13 @@ impl Progress {
         rows
     }
 
-    /// How many objects are waited for.
+    /// Number of objects being waited for.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.rows.values().filter(|row| matches!(row.phase, Phase::Waiting { .. })).count()
     }
 
-    /// Planned changes that are neither to be written nor waited for any more.
+    /// Number of planned changes that are neither pending nor waited for.
     #[must_use]
     pub fn finished(&self) -> usize {
         self.tried - self.rows.keys().filter(|key| self.written.contains(key)).count().min(self.tried)
@@ -178,7 +178,7 @@ fn each_once(reasons: &[String]) -> Vec<String> {
     reasons.iter().filter(|reason| seen.insert(reason.as_str())).cloned().collect()
 }
 
-/// Whether a retry is worth a line where not everything is told: one that keeps failing or waits long.
+/// Whether a retry is worth a line without `-v`: one that keeps failing or waits long.
 #[must_use]
 pub fn retry_is_news(attempt: u32, delay: Millis) -> bool {
     attempt >= 3 || delay.0 >= 2_000

@@ -1,13 +1,13 @@
-//! The one question that is asked: whether to go on.
+//! The only question: whether to proceed.
 
 use std::io::{self, BufRead, Write};
 
 use crate::report::escape::terminal_safe;
 
-/// Asks, and takes only `y` and `yes` for consent; the end of the input declines.
+/// Asks, and accepts only `y` and `yes`; the end of the input declines.
 ///
 /// # Errors
-/// The question cannot be written or the answer not be read.
+/// The question cannot be written or the answer cannot be read.
 pub fn confirm(question: &str, input: &mut dyn BufRead, progress: &mut dyn Write) -> io::Result<bool> {
     write!(progress, "{} [y/N] ", terminal_safe(question))?;
     progress.flush()?;
@@ -19,9 +19,9 @@ pub fn confirm(question: &str, input: &mut dyn BufRead, progress: &mut dyn Write
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Ends the line of a question that nobody answers any more.
+/// Ends the line of a question that will not be answered.
 pub fn leave(progress: &mut dyn Write) {
-    // Nobody is left to tell where the terminal is gone.
+    // If the terminal is gone, nobody can be told.
     let _ = writeln!(progress);
 }
 

@@ -1,5 +1,4 @@
-//! What shows events one way, and the clocks that it is told.
-//! A renderer takes events and never calls back.
+//! The renderers' trait, and the clocks passed to them. A renderer receives events and never calls back.
 
 use std::io;
 use std::sync::Arc;
@@ -13,31 +12,31 @@ use crate::event::Event;
 /// A point in time, on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// What the calendar says.
+    /// Wall-clock time.
     pub wall: Timestamp,
-    /// Since the process started to count; never goes back.
+    /// Time since the clock was created; monotonic.
     pub elapsed: Duration,
 }
 
-/// Where renderers get the time from.
+/// Source of time for renderers.
 pub type Clock = Arc<dyn Fn() -> Moment + Send + Sync>;
 
-/// The clock of the machine, counting from now.
+/// The system clock, counting from now.
 #[must_use]
 pub fn system_clock() -> Clock {
     let start = Instant::now();
     Arc::new(move || Moment { wall: wall_clock(), elapsed: start.elapsed() })
 }
 
-/// Shows events one way. It never calls back into the engine.
+/// Shows events in one format. Never calls back into the engine.
 pub trait Renderer: Send {
     /// Shows an event.
     fn event(&mut self, event: &Event, now: Moment);
 
-    /// Time has passed without an event.
+    /// Called when time has passed without an event.
     fn tick(&mut self, _now: Moment) {}
 
-    /// How much time may pass without an event before [`Renderer::tick`] is called.
+    /// Interval without events after which [`Renderer::tick`] is called.
     fn tick_every(&self) -> Duration {
         Duration::from_secs(1)
     }
@@ -45,6 +44,6 @@ pub trait Renderer: Send {
     /// Ends the output.
     ///
     /// # Errors
-    /// Data that could not be written.
+    /// The error if data could not be written.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }

@@ -1,5 +1,5 @@
-//! The thread that shows a run: it takes events as they come, drives one renderer, and sees to it that every run has
-//! an end. The engine never waits for it.
+//! The thread that shows a run: receives events, drives one renderer, and makes sure that every run has an end. The
+//! engine never waits for it.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -15,7 +15,7 @@ use crate::event::{Counts, Event, Events, RunOutcome};
 use crate::exit::ExitCode;
 use crate::report::output::Output;
 
-/// Makes the renderer of a format.
+/// Creates the renderer for a format.
 #[must_use]
 pub fn renderer(format: Format, options: RenderOptions, output: Output) -> Box<dyn Renderer> {
     match format {
@@ -25,14 +25,14 @@ pub fn renderer(format: Format, options: RenderOptions, output: Output) -> Box<d
     }
 }
 
-/// A running renderer.
+/// A renderer on its own thread.
 #[derive(Debug)]
 pub struct Reporter {
     thread: JoinHandle<io::Result<()>>,
     shown: Arc<Shown>,
 }
 
-/// How many events have been shown, and whether more will be.
+/// Number of events shown, and whether the thread still runs.
 #[derive(Debug, Default)]
 struct Shown {
     state: Mutex<(u64, bool)>,
@@ -40,8 +40,8 @@ struct Shown {
 }
 
 impl Reporter {
-    /// Starts the thread. It ends with the first [`Event::RunEnd`]; where the engine goes away without one, it shows
-    /// one of its own with [`ExitCode::Defect`], so that the end is always told.
+    /// Starts the thread. It ends with the first [`Event::RunEnd`]; if the engine disappears without one, it shows one
+    /// with [`ExitCode::Defect`], so that there is always an end.
     ///
     /// # Errors
     /// The system has no thread left.
@@ -62,7 +62,7 @@ impl Reporter {
         Ok(Self { thread, shown })
     }
 
-    /// Waits until everything that was sent so far is on the screen: before a question is asked.
+    /// Waits until everything sent so far is shown, as before a question.
     pub fn settle(&self, events: &Events) {
         let sent = events.sent();
         let mut state = self.shown.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,13 +74,13 @@ impl Reporter {
     /// Waits until the end of the run is shown.
     ///
     /// # Errors
-    /// Data that could not be written, other than to a reader that went away.
+    /// Data could not be written, other than to a reader that went away.
     pub fn join(self) -> io::Result<()> {
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the output stopped on a defect in pushback")))
     }
 }
 
-/// Lets nobody wait for a thread that is gone, however it went.
+/// Wakes waiting threads when the renderer's thread ends for any reason.
 struct EndsWithThread(Arc<Shown>);
 
 impl EndsWithThread {

@@ -1,5 +1,5 @@
-//! The run for a person at a terminal: what is finished becomes a line that stays, what is under way moves below it.
-//! Nothing moves between preflight and the first write, so that no prompt is ever painted over.
+//! The run for a person at a terminal: finished objects become permanent lines, and those under way move below them.
+//! Nothing moves between preflight and the first write, so no prompt is ever painted over.
 
 use std::io;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use crate::report::output::Output;
 use crate::report::theme::{Role, operation_look};
 use crate::report::words::{change_word, doing_word, hang, object_columns, pad, stopwatch, took};
 
-/// What is over sooner is not worth a flicker.
+/// Delay before anything moves: a shorter run would only flicker.
 const APPEARS_AFTER: Duration = Duration::from_millis(250);
-/// The same while nothing is written yet.
+/// The same delay while planning.
 const PLANNING_APPEARS_AFTER: Duration = Duration::from_secs(1);
-/// Five times a second at most.
+/// Shortest interval between redraws.
 const REPAINT_EVERY: Duration = Duration::from_millis(200);
-/// Rows at most.
+/// Most rows shown.
 const ROWS: usize = 8;
-/// A write that takes longer gets a row.
+/// A write that takes longer than this gets a row.
 const SLOW_WRITE: Duration = Duration::from_secs(1);
 /// Width of the word in front of an object.
 const WORD_WIDTH: usize = 10;
@@ -40,15 +40,15 @@ pub struct TtyRenderer {
     output: Output,
     progress: Progress,
     live_area: LiveArea,
-    /// Lines that stay, kept back until the next painting.
+    /// Permanent lines held back until the next redraw.
     pending: String,
-    /// When planning, or the first write, started; `None` where nothing may move.
+    /// Start of planning or of the first write; `None` if nothing may move.
     moving_since: Option<Duration>,
     painted_at: Duration,
 }
 
 impl TtyRenderer {
-    /// Over the process' streams; progress must be a terminal.
+    /// Writes to these streams; progress must be a terminal.
     #[must_use]
     pub fn new(options: RenderOptions, output: Output) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl TtyRenderer {
         self.options.size.unwrap_or_else(|| console::Term::stderr().size())
     }
 
-    /// Writes lines that stay: at once where nothing moves, or else with the next painting.
+    /// Writes permanent lines: at once if nothing moves, otherwise with the next redraw.
     fn stay(&mut self, text: &str) {
         if self.live_area.is_shown() {
             self.pending += text;
@@ -75,7 +75,7 @@ impl TtyRenderer {
         }
     }
 
-    /// Takes what moves off the screen and writes what was kept back.
+    /// Clears the moving rows and writes the lines held back.
     fn settle(&mut self) {
         let text = self.live_area.hide(self.size()) + &std::mem::take(&mut self.pending);
         self.output.progress(&text);
@@ -86,7 +86,7 @@ impl TtyRenderer {
         self.output.data(text);
     }
 
-    /// Planning is over: nothing moves until something is written.
+    /// Ends planning: nothing moves until the first write.
     fn stand_still(&mut self) {
         self.settle();
         self.moving_since = None;
@@ -107,7 +107,7 @@ impl TtyRenderer {
         self.output.progress(&text);
     }
 
-    /// What moves: the header, and a row with its reasons for each object that takes time.
+    /// The moving part: the header, and a row with its causes for each object that takes time.
     fn picture(&self, now: Moment) -> Picture {
         let theme = self.options.theme;
         let progress = &self.progress;
@@ -132,7 +132,7 @@ impl TtyRenderer {
             count => format!(", {count} waiting"),
         };
         if progress.total == 0 {
-            // What was unchanged and is waited for all the same is no change.
+            // Unchanged objects that are waited for do not count as changes.
             let header = theme.paint(Role::Strong, &self.doing());
             return Picture { header, bar: None, tail: format!("{waiting}{elapsed}"), rows: shown };
         }
@@ -145,7 +145,7 @@ impl TtyRenderer {
         }
     }
 
-    /// `Applying shop to kind-prod`.
+    /// What the run is doing: `Applying shop to kind-prod`.
     fn doing(&self) -> String {
         let app = terminal_safe(&self.progress.app);
         let cluster = terminal_safe(&self.progress.cluster);
@@ -187,7 +187,7 @@ impl TtyRenderer {
         words.trim_end().to_owned()
     }
 
-    /// The same with a sign in front.
+    /// The same with a glyph in front.
     fn object_line(
         &self,
         (role, glyph): (Role, &str),
@@ -200,7 +200,7 @@ impl TtyRenderer {
         format!("  {sign} {}\n", self.object_words(role, word, object, time, message))
     }
 
-    /// A finished object: the word, and why where it did not go well.
+    /// The line for a finished object: the word, and the reason if it did not go well.
     fn finished_line(&self, object: &ObjectRef, (end, word): (End, &str), elapsed: Millis, why: &str) -> String {
         let theme = self.options.theme;
         let look = match end {
@@ -216,16 +216,16 @@ impl TtyRenderer {
     }
 }
 
-/// How an object ended, as its line shows it.
+/// How an object ended, for its line.
 #[derive(Clone, Copy)]
 enum End {
     Good,
     Failed,
-    /// Not in time.
+    /// It timed out.
     Late,
-    /// The run ended before.
+    /// The run ended first.
     CutOff,
-    /// Nothing is wrong with it, and it is not done.
+    /// It is not done, although nothing is wrong with it.
     Open,
 }
 
@@ -276,7 +276,7 @@ impl TtyRenderer {
             Event::ChangeStart { .. } | Event::WaitProgress { .. } => {
                 self.moving_since.get_or_insert(now.elapsed);
             }
-            // What was never sent is counted at the end.
+            // Changes that were never sent are counted at the end.
             Event::ChangeDone { outcome, message, .. } if *outcome == ChangeOutcome::Skipped && message.is_empty() => {}
             Event::ChangeDone { object, operation, outcome, message, elapsed } => {
                 let end = match outcome {
@@ -298,7 +298,7 @@ impl TtyRenderer {
                     (WaitOutcome::Interrupted, _) => (End::CutOff, "interrupted"),
                 };
                 let line = self.finished_line(object, (end, word), *elapsed, message);
-                // What a run leaves when its time is over stands at its end with its reasons, right below.
+                // The final block lists timed-out objects with their causes.
                 let over = matches!(end, End::Late | End::CutOff);
                 self.stay(&(if over { line } else { line + &hang(&reasons_text(reasons, theme), self.size().1) }));
             }
@@ -330,7 +330,7 @@ impl TtyRenderer {
     }
 }
 
-/// The rows to show where there are too many: those with a cause first, then the oldest; shown in their order.
+/// The rows to show if there are too many: those with a cause first, then the oldest; in their original order.
 fn chosen<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
     let has_cause = |row: &Row| matches!(&row.phase, Phase::Waiting { reasons, .. } if !reasons.is_empty());
     let mut places: Vec<usize> = (0..rows.len()).collect();

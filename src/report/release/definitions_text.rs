@@ -1,4 +1,4 @@
-//! What changed of the definitions of two releases, for people: as text, and as Markdown for a comment on a pull request.
+//! Changes between the definitions of two releases, as text for people and as Markdown for a pull request comment.
 
 use pushback_preflight::operator::definitions::{DefinitionsDiff, Presence};
 use pushback_preflight::operator::{CrdVerdict, DefinitionChange, Severity};
@@ -9,13 +9,13 @@ use crate::report::escape::terminal_safe;
 use crate::report::markdown::{LIMIT, code, escaped};
 use crate::report::table::Table;
 
-/// Bytes kept free for what is said about what is left out.
+/// Bytes reserved for the note about omitted changes.
 const NOTICE: usize = 400;
-/// Characters of a sentence, and of a path.
+/// Most characters of a sentence or path.
 const SENTENCE: usize = 500;
 const PATH: usize = 200;
 
-/// A block for each definition, and the counts.
+/// A block per definition, and the counts.
 fn table(diff: &DefinitionsDiff) -> String {
     let mut text = String::new();
     for crd in &diff.crds {
@@ -38,7 +38,7 @@ fn table(diff: &DefinitionsDiff) -> String {
     text + &counts(diff).join("\n") + "\n"
 }
 
-/// What changed; and why objects suffer where nobody would expect it of such a change.
+/// The change, and why it affects objects if that is not obvious.
 fn sentence(change: &DefinitionChange) -> String {
     if change.severity > Severity::Info || change.verdict == CrdVerdict::Safe {
         return change.detail.clone();
@@ -46,7 +46,7 @@ fn sentence(change: &DefinitionChange) -> String {
     format!("{}; {}: {}", change.detail, change.verdict.as_str(), change.reason)
 }
 
-/// Definitions, changes by severity, changes by verdict.
+/// Counts of definitions, of changes by severity, and of changes by verdict.
 fn counts(diff: &DefinitionsDiff) -> [String; 3] {
     let summary = &diff.summary;
     let verdicts = &summary.verdicts;
@@ -63,7 +63,7 @@ fn counts(diff: &DefinitionsDiff) -> [String; 3] {
     ]
 }
 
-/// A table for each definition, within the length that a comment may have.
+/// A table per definition, within the length limit of a comment.
 fn markdown(diff: &DefinitionsDiff) -> String {
     let mut text = "## Definitions\n\n".to_owned();
     for line in counts(diff) {

@@ -1,4 +1,4 @@
-//! What changed between two releases, in each form that it is shown in.
+//! Changes between two releases, in each format.
 
 use pushback_preflight::operator::ReleaseDiff;
 use serde::Serialize;

@@ -1,18 +1,18 @@
-//! What changed between two releases as Markdown for a comment on a pull request: a table for each component. What comes
-//! from input is text there: it makes no markup, no link, and mentions nobody.
+//! Changes between two releases as Markdown for a pull request comment: a table per component. Input is shown as text:
+//! it creates no markup, link or mention.
 
 use pushback_preflight::operator::{ReleaseDiff, Severity};
 
 use super::difference_text::{counts, heading, own, title};
 use crate::report::markdown::{LIMIT, code, escaped};
 
-/// Bytes kept free for what is said about what is left out.
+/// Bytes reserved for the note about omitted changes.
 const NOTICE: usize = 400;
-/// Characters of a message, and of a path.
+/// Most characters of a message or path.
 const MESSAGE: usize = 500;
 const PATH: usize = 200;
 
-/// One row, with the section that it stands in.
+/// One row, with its section.
 struct Row {
     section: String,
     severity: Severity,
@@ -21,7 +21,7 @@ struct Row {
     message: String,
 }
 
-/// The report, the sections with the worst changes first.
+/// The report, sections with the worst changes first.
 #[must_use]
 pub fn text(diff: &ReleaseDiff) -> String {
     let rows = rows(diff);

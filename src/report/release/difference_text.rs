@@ -1,4 +1,4 @@
-//! What changed between two releases, for people at a terminal.
+//! Changes between two releases as text for people.
 
 use pushback_preflight::operator::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
 
@@ -6,7 +6,7 @@ use crate::report::escape::terminal_safe;
 use crate::report::table::Table;
 use crate::text::counted;
 
-/// A block for each component, its changes below it, and the counts.
+/// A block per component with its changes, and the counts.
 #[must_use]
 pub fn table(diff: &ReleaseDiff) -> String {
     let mut text = terminal_safe(&title(diff)).into_owned() + "\n";
@@ -53,7 +53,7 @@ pub(super) fn heading(component: &ComponentChange) -> String {
     format!("{}/{}{how}", component.operator, component.component_name)
 }
 
-/// Its changes but those of definitions, which are shown with their verdicts elsewhere.
+/// Its changes except those of definitions, which are shown elsewhere with their verdicts.
 pub(super) fn own(component: &ComponentChange) -> impl Iterator<Item = &Change> {
     component.changes.iter().filter(|change| change.change_type != ChangeType::CrdSchemaChange)
 }
@@ -67,7 +67,7 @@ fn rows(changes: &[&Change]) -> String {
     table.text()
 }
 
-/// Components, then changes.
+/// Counts of components and of changes.
 pub(super) fn counts(diff: &ReleaseDiff) -> [String; 2] {
     let summary = &diff.summary;
     [

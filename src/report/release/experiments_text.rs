@@ -1,4 +1,4 @@
-//! A run of experiments as text: a table for people, markdown for a pull request, JUnit XML for CI servers.
+//! A run of experiments as text: a table for people, Markdown for a pull request, JUnit XML for CI servers.
 
 use std::fmt::Write as _;
 
@@ -14,24 +14,24 @@ use crate::report::theme::Theme;
 use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
 use crate::upgrade::steady::Looked;
 
-/// A format of the reports that a run of experiments can write beside what it prints.
+/// A format of the additional reports of a run of experiments.
 #[derive(Debug)]
 pub struct RunFormat {
-    /// The word for it.
+    /// Name of the format in `--report`.
     pub word: &'static str,
-    /// The file in a folder of reports.
+    /// File name in the report folder.
     pub file: &'static str,
-    /// Renders a report; an error says why it cannot be written so.
+    /// Renders a report; the error says why it cannot be represented.
     pub render: fn(&RunReport) -> Result<String, String>,
 }
 
-/// Every format of runs.
+/// Every format of run reports.
 pub static RUN_FORMATS: [RunFormat; 2] = [
     RunFormat { word: "json", file: "results.json", render: |report| json(report) },
     RunFormat { word: "junit", file: "suite-results.xml", render: |report| Ok(junit(report)) },
 ];
 
-/// For people: a row for each experiment, and below it what was not as it should be.
+/// A table for people: a row per experiment, with its deviations below.
 #[must_use]
 pub fn table(report: &RunReport) -> String {
     let mut table = Table::new(&["EXPERIMENT", "INJECTION", "VERDICT", "REASON"]);
@@ -63,10 +63,10 @@ pub fn table(report: &RunReport) -> String {
     text
 }
 
-/// For a comment on a pull request.
+/// Markdown for a pull request comment.
 #[must_use]
 pub fn markdown(report: &RunReport) -> String {
-    // A bar would end a cell.
+    // A bar would end the cell.
     let cell = |text: &str| terminal_safe(text).replace('|', "\\|");
     let mut text = format!("### Upgrade experiments: {}\n\n", summary(report));
     text += "| experiment | injection | verdict | reason |\n|---|---|---|---|\n";
@@ -83,8 +83,8 @@ pub fn markdown(report: &RunReport) -> String {
     text
 }
 
-/// For CI servers: a case is an experiment. What is not resilient fails, what could not be judged or was not made is
-/// skipped, and what could not be taken back is an error.
+/// JUnit XML for CI servers: a case is an experiment. Anything but resilient is a failure, no conclusion or no run is
+/// skipped, and a failed revert is an error.
 #[must_use]
 pub fn junit(report: &RunReport) -> String {
     let mut document = Report::new("pushback");
@@ -129,11 +129,11 @@ pub fn junit(report: &RunReport) -> String {
         suite.add_test_case(case);
     }
     document.add_test_suite(suite);
-    // Written to memory, of text that XML can hold: that cannot fail.
+    // Written to memory, with text that XML can represent: this cannot fail.
     document.to_string().unwrap_or_default()
 }
 
-/// What there is to say of an experiment beside its verdict.
+/// Details of an experiment besides its verdict.
 fn details(outcome: &Outcome) -> Vec<String> {
     let mut lines: Vec<String> = outcome.changes.iter().map(|change| format!("change: {change}")).collect();
     let phases = [("before", &outcome.before), ("under the fault", &outcome.under_fault), ("after", &outcome.after)];

@@ -1,5 +1,4 @@
-//! The formats of reports on releases: a row says all that is known of one. Help, endings of files and parsing go by
-//! this table.
+//! The formats of reports on releases, one row each; help, file extensions and parsing use this table.
 
 use std::path::Path;
 
@@ -8,35 +7,35 @@ use serde_json::Value;
 
 use crate::report::escape::{terminal_safe_json, terminal_safe_lines};
 
-/// A report on releases, in each of its forms.
+/// A report on releases that every format can render.
 pub trait ReleaseReport {
-    /// For people.
+    /// A table for people.
     fn table(&self) -> String;
 
-    /// For a comment on a pull request.
+    /// Markdown for a pull request comment.
     fn markdown(&self) -> String;
 
-    /// For programs.
+    /// JSON data for programs.
     ///
     /// # Errors
-    /// It has no such form.
+    /// It cannot be represented as JSON.
     fn data(&self) -> serde_json::Result<Value>;
 }
 
 /// A format of these reports.
 #[derive(Debug)]
 pub struct Format {
-    /// The word for it.
+    /// Name of the format in `--format`.
     pub word: &'static str,
     /// What it is for.
     pub about: &'static str,
-    /// Endings of files that are written so.
+    /// File extensions that select it.
     endings: &'static [&'static str],
-    /// Renders a report; an error says why it cannot be written so.
+    /// Renders a report; the error says why it cannot be represented.
     pub render: fn(&dyn ReleaseReport) -> Result<String, String>,
 }
 
-/// For people, where nothing else is asked for.
+/// The default: a table for people.
 pub static TABLE: Format =
     Format { word: "table", about: "For people", endings: &[], render: |report| Ok(report.table()) };
 
@@ -64,32 +63,32 @@ static MARKDOWN: Format = Format {
 /// Every format.
 pub static FORMATS: [&Format; 4] = [&TABLE, &JSON, &YAML, &MARKDOWN];
 
-/// The format of that word.
+/// The format with this name.
 #[must_use]
 pub fn find(word: &str) -> Option<&'static Format> {
     FORMATS.into_iter().find(|format| format.word == word)
 }
 
-/// What the ending of a file's name says.
+/// The format that a file's extension selects.
 #[must_use]
 pub fn of_file(path: &Path) -> Option<&'static Format> {
     let ending = path.extension()?.to_str()?.to_ascii_lowercase();
     FORMATS.into_iter().find(|format| format.endings.contains(&ending.as_str()))
 }
 
-/// JSON, with what a terminal would act on escaped.
+/// JSON that is safe to show on a terminal.
 ///
 /// # Errors
-/// It cannot be written so.
+/// It cannot be represented as JSON.
 pub(super) fn json(report: &impl Serialize) -> Result<String, String> {
     let json = serde_json::to_string_pretty(report).map_err(|error| error.to_string())?;
     Ok(terminal_safe_json(&json) + "\n")
 }
 
-/// A document as YAML, such as a model.
+/// A document, such as a model, as YAML.
 ///
 /// # Errors
-/// Why it cannot be written so.
+/// The reason why it cannot be represented as YAML.
 pub fn yaml(value: &Value) -> Result<String, String> {
     let yaml = serde_yaml::to_string(value).map_err(|error| error.to_string())?;
     Ok(terminal_safe_lines(&yaml).into_owned())

@@ -1,4 +1,4 @@
-//! A suite of experiments for people: as text, and as Markdown.
+//! A suite of experiments for people, as text and as Markdown.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::report::markdown;
 use crate::report::table::Table;
 use crate::upgrade::suite_folder;
 
-/// Subjects that a group of reviews names.
+/// Most subjects named in a group of reviews.
 const NAMED: usize = 3;
 
-/// Characters of a cell in Markdown.
+/// Most characters of a Markdown cell.
 const LONGEST_CELL: usize = 400;
 
-/// The experiments in their order, what people must look at, and the counts.
+/// The experiments in order, the manual reviews, and the counts.
 #[must_use]
 pub fn table(suite: &Suite) -> String {
     let mut text = format!("{}\n", terminal_safe(&title(suite)));
@@ -55,7 +55,7 @@ pub fn table(suite: &Suite) -> String {
     text + "\n" + &counts(suite) + "\n"
 }
 
-/// The same for a comment on a pull request.
+/// The same as Markdown for a pull request comment.
 #[must_use]
 pub fn markdown(suite: &Suite) -> String {
     let mut text = format!("### Experiments for {}\n\n{}\n", escaped(&title(suite)), counts(suite));
@@ -78,7 +78,7 @@ pub fn markdown(suite: &Suite) -> String {
     text
 }
 
-/// Reviews of one component for one reason as one, which names the first few subjects.
+/// Merges reviews of one component with the same reason; names the first few subjects.
 fn reviews(suite: &Suite) -> Vec<ManualReview> {
     let mut groups: BTreeMap<(&str, &str, &str, &str), Vec<&ManualReview>> = BTreeMap::new();
     for review in &suite.manual {
@@ -137,7 +137,7 @@ fn counts(suite: &Suite) -> String {
     format!("{experiments} {noun}: {ready} ready, {open} {filled_in} values; {reviews} {reviewed} manual review")
 }
 
-/// All files as one stream of YAML documents, each below its name.
+/// All files as one stream of YAML documents, each under its name.
 #[must_use]
 pub fn documents(suite: &Suite) -> String {
     let files = suite_folder::texts(suite).into_iter().map(|(file, text)| {

@@ -1,4 +1,4 @@
-//! What is wrong with a folder of models, for people and as Markdown.
+//! Problems in a folder of models, for people and as Markdown.
 
 use pushback_preflight::operator::versioned::Check;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::report::escape::terminal_safe;
 use crate::report::markdown::{code, escaped};
 use crate::text::counted;
 
-/// A line for each check, its problems below it.
+/// A line per check, with its problems below.
 #[must_use]
 pub fn table(directory: &str, checks: &[Check]) -> String {
     let mut text = format!("{}\n", terminal_safe(directory));
@@ -25,7 +25,7 @@ pub fn table(directory: &str, checks: &[Check]) -> String {
     text + "\n" + &counted(checks.iter().map(|check| check.problems.len()).sum(), "problem") + "\n"
 }
 
-/// The same for a comment on a pull request.
+/// The same as Markdown for a pull request comment.
 #[must_use]
 pub fn markdown(directory: &str, checks: &[Check]) -> String {
     let mut text = format!("## Models in {}\n\n", code(directory, 200));
@@ -43,12 +43,12 @@ fn word(check: &Check) -> &'static str {
     if check.problems.is_empty() { "ok" } else { "FAILED" }
 }
 
-/// What is wrong with a folder of models.
+/// Validation result of a folder of models.
 #[derive(Debug)]
 pub struct Versioned<'a> {
-    /// The folder.
+    /// Path of the folder.
     pub directory: &'a str,
-    /// What was checked.
+    /// The checks made.
     pub checks: &'a [Check],
 }
 

@@ -1,4 +1,4 @@
-//! SARIF by its published schema, in its documented form, and against hostile text.
+//! SARIF against its published schema, its documented form, and hostile text.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn parsed(report: &CheckReport) -> Value {
 fn validator() -> jsonschema::Validator {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sarif/sarif-schema-2.1.0.json"));
     let mut schema: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("schema")).expect("json");
-    // As published it has a pattern that is none, `…{2}]?$`; nothing here has a language.
+    // The published pattern `…{2}]?$` is invalid; no language is set here.
     for definition in ["run", "toolComponent"] {
         let language = map_at(&mut schema, &format!("/definitions/{definition}/properties/language"));
         language.remove("pattern").expect("the pattern");
@@ -36,7 +36,7 @@ fn a_log_fits_the_published_schema() {
     let mut log = parsed(&check_report());
     let validator = validator();
     assert_eq!(faults(&validator, &log), Vec::<String>::new());
-    // The schema is one that finds faults.
+    // The schema does find errors.
     log["runs"][0]["results"][0]["level"] = "fatal".into();
     log["runs"][0]["results"][0]["locations"][0]["file"] = "x".into();
     assert_eq!(faults(&validator, &log).len(), 2);
@@ -48,7 +48,7 @@ fn a_result_has_its_rule_place_fingerprint_and_suppression() {
     let run = &mut log["runs"][0];
     let rules = run["tool"]["driver"]["rules"].clone();
     for result in run["results"].as_array_mut().expect("results") {
-        // Which index that is changes with every check that a rule gets.
+        // The index changes with every new check of a rule.
         let index = result.as_object_mut().and_then(|result| result.shift_remove("ruleIndex"));
         let index = usize::try_from(index.and_then(|index| index.as_u64()).expect("an index")).expect("an index");
         assert_eq!(rules[index]["id"], result["ruleId"]);
