@@ -1,4 +1,4 @@
-//! The command line: what is asked for, and the one way through the rooms that answers it.
+//! The command line: parses the arguments and runs the command.
 
 pub mod apply;
 pub mod arguments;
@@ -67,10 +67,10 @@ enum Command {
 }
 
 impl Command {
-    /// Refuses JSON where the command has none to print: text would be read as JSON.
+    /// Refuses JSON output for commands that have none: text would be read as JSON.
     ///
     /// # Errors
-    /// JSON is asked for.
+    /// JSON was requested.
     fn require_output(&self, global: &GlobalArgs) -> Result<(), CommandError> {
         let has_json = match self {
             Self::Completion(_) => false,
@@ -119,7 +119,7 @@ pub fn main() -> ExitCode {
             Command::Completion(arguments) => screen::simple(&global, completion::run(&arguments, self::command())),
         }
     });
-    // Watches and retries that are still under way have nobody left to tell.
+    // Watches and retries that are still running have no receiver left.
     runtime.shutdown_background();
     code
 }

@@ -1,4 +1,4 @@
-//! Arguments that several commands share. kapp's flag names where kapp has the flag.
+//! Arguments that several commands share, with kapp's flag names if kapp has the flag.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// The output format that was asked for.
+    /// The requested output format.
     #[must_use]
     pub fn output_format(&self) -> Option<OutputFormat> {
         match self.output {
@@ -83,22 +83,22 @@ impl GlobalArgs {
         }
     }
 
-    /// Whether JSON is asked for.
+    /// Whether JSON was requested.
     #[must_use]
     pub fn wants_json(&self) -> bool {
         self.output_format() == Some(OutputFormat::Json)
     }
 
-    /// What standard output holds of a run with events.
+    /// What a run with events writes to standard output.
     #[must_use]
     pub fn standard_output(&self) -> StandardOutput {
         if self.wants_json() { StandardOutput::Events } else { StandardOutput::Text }
     }
 
-    /// The cluster.
+    /// The cluster to use.
     ///
     /// # Errors
-    /// `--cluster` names none.
+    /// `--cluster` names no cluster.
     pub fn cluster(&self) -> Result<ClusterOptions, CommandError> {
         let server = ConnectOptions {
             kubeconfig: self.kubeconfig.clone(),
@@ -113,12 +113,12 @@ impl GlobalArgs {
     }
 }
 
-/// What `--output` means: a format, and a path in the commands that compare releases, as they are published.
+/// Value of `--output`: a format, or a path in the commands that compare releases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// How to show what happens.
+    /// A format for what happens.
     Format(OutputFormat),
-    /// Where to write.
+    /// A path to write to.
     Path(PathBuf),
 }
 
@@ -157,7 +157,7 @@ pub struct OptionalAppArgs {
 }
 
 impl AppArgs {
-    /// The app.
+    /// Resolves to options.
     #[must_use]
     pub fn resolve(self) -> AppOptions {
         AppOptions { name: self.app, namespace: self.namespace.resolve(), is_named: true }
@@ -165,10 +165,10 @@ impl AppArgs {
 }
 
 impl OptionalAppArgs {
-    /// The app.
+    /// Resolves to options.
     ///
     /// # Errors
-    /// None is named, and the cluster is an API server: what is there belongs to many.
+    /// No app is named, and the cluster is an API server, where the objects belong to many apps.
     pub fn resolve(self, global: &GlobalArgs) -> Result<AppOptions, CommandError> {
         let namespace = self.namespace.resolve();
         match self.app {
@@ -200,7 +200,7 @@ pub struct NamespaceArgs {
 }
 
 impl NamespaceArgs {
-    /// The namespaces.
+    /// Resolves to options.
     #[must_use]
     pub fn resolve(self) -> NamespaceOptions {
         NamespaceOptions { namespace: self.namespace, of_record: self.app_namespace }
@@ -236,7 +236,7 @@ pub struct InputArgs {
 }
 
 impl InputArgs {
-    /// What is applied, and how it is planned.
+    /// Resolves to input and planning options.
     #[must_use]
     pub fn resolve(self, plan: PlanArgs) -> (InputOptions, PlanOptions) {
         let load = LoadOptions {
@@ -301,7 +301,7 @@ pub struct DiffArgs {
 }
 
 impl DiffArgs {
-    /// How changes inside objects are shown.
+    /// How changes within objects are shown.
     #[must_use]
     pub fn style(&self) -> DiffStyle {
         if self.diff_changes { DiffStyle::Text } else { DiffStyle::Fields }
@@ -335,17 +335,17 @@ pub struct PreflightArgs {
 }
 
 impl PreflightArgs {
-    /// Whether a report is the one document that standard output holds.
+    /// Whether standard output is to hold only a report.
     #[must_use]
     pub fn reports_to_standard_output(&self) -> bool {
         let specs = self.report.iter().filter_map(|flag| flag.parse::<ReportSpec>().ok());
         specs.into_iter().any(|spec| spec.is_standard_output())
     }
 
-    /// The rules and reports; one for standard output is left in `document`.
+    /// Resolves to options; a report for standard output is left in `document`.
     ///
     /// # Errors
-    /// A report is of no known format, or two go to the same place.
+    /// A report has an unknown format, or two have the same target.
     pub fn resolve(
         self,
         standard_output: StandardOutput,
@@ -414,7 +414,7 @@ pub struct WriteArgs {
 }
 
 impl WriteArgs {
-    /// How it is written.
+    /// Resolves to options.
     #[must_use]
     pub fn resolve(self) -> WriteOptions {
         WriteOptions {
@@ -434,7 +434,7 @@ impl WriteArgs {
     }
 }
 
-/// `1h30m`, `90s`, `1.5s`, `500ms`; a number alone is refused, because nobody knows its unit.
+/// Parses a duration such as `1h30m`, `90s`, `1.5s`, `500ms`; a number without a unit is an error.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let expected = || format!("{text:?} is no duration, expected for example 30s, 5m or 1h30m");
     if text == "0" {
@@ -463,7 +463,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(total))
 }
 
-/// A lease has to outlive the requests that renew it.
+/// Parses a lease duration; it must be longer than the requests that renew it.
 fn lease(text: &str) -> Result<Duration, String> {
     let lease = duration(text)?;
     if lease < Duration::from_secs(1) { Err("a lease takes at least 1s".to_owned()) } else { Ok(lease) }
@@ -489,7 +489,7 @@ fn color(text: &str) -> Result<ColorChoice, String> {
     }
 }
 
-/// The app's name is the name of its record, a ConfigMap.
+/// Checks an app name, which is also the name of its record, a ConfigMap.
 pub(crate) fn app_name(text: &str) -> Result<String, String> {
     if text.starts_with("label:") {
         return Err("apps that are defined by a label selector are not supported yet".to_owned());

@@ -15,7 +15,7 @@ pub struct CompletionArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// The script is not text.
+/// The script is not valid UTF-8.
 pub fn run(arguments: &CompletionArgs, mut command: clap::Command) -> anyhow::Result<String> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, "pushback", &mut script);

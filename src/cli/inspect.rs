@@ -1,4 +1,4 @@
-//! `pushback inspect`: an app's objects, as a tree, with how they are.
+//! `pushback inspect`: an app's objects as a tree, with their readiness.
 
 use clap::Args;
 
@@ -29,7 +29,7 @@ pub struct InspectArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// The cluster's; no such app.
+/// The cluster's error; no such app.
 pub async fn run(global: &GlobalArgs, arguments: InspectArgs) -> anyhow::Result<String> {
     let InspectArgs { app, tree, status } = arguments;
     let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: tree };

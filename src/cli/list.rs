@@ -26,7 +26,7 @@ pub struct ListArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// The cluster's.
+/// The cluster's error.
 pub async fn run(global: &GlobalArgs, arguments: ListArgs) -> anyhow::Result<String> {
     let ListArgs { namespace, all_namespaces } = arguments;
     let list = List { cluster: global.cluster()?, namespace: namespace.resolve(), all_namespaces };

@@ -1,5 +1,5 @@
-//! A command line that cannot be parsed: what the argument parser says of it, safe to be shown.
-//! A program that reads events gets their last one.
+//! A command line that cannot be parsed: prints the parser's message, made safe to show. A program that reads events
+//! gets a final one.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -14,10 +14,10 @@ use crate::report::{ColorChoice, Format, RenderOptions, Theme, error_text, syste
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 
-/// Prints what the argument parser says: help, or an error. A program that reads events gets their last one.
+/// Prints the parser's output: help, or an error. A program that reads events gets a final one.
 pub(super) fn not_parsed(error: clap::Error, arguments: &[OsString], command: clap::Command) -> ExitCode {
     if !error.use_stderr() {
-        // Nobody is left to tell where the message itself cannot be written.
+        // If the message cannot be written, nobody can be told.
         let _ = error.print();
         return ExitCode::Success;
     }
@@ -26,7 +26,7 @@ pub(super) fn not_parsed(error: clap::Error, arguments: &[OsString], command: cl
         .iter()
         .map(|argument| without_commands(&terminal_safe(&shown_input(argument))).into_owned())
         .collect();
-    // The parser quotes arguments as they are: a terminal would act on what is in them, a log would keep passwords.
+    // The parser quotes arguments verbatim: a terminal would act on control characters, and a log would keep passwords.
     let error = if escaped.iter().eq(&arguments) {
         error
     } else {
@@ -49,7 +49,7 @@ pub(super) fn not_parsed(error: clap::Error, arguments: &[OsString], command: cl
     ExitCode::Usage
 }
 
-/// `diff` with the flags that compare releases is published elsewhere; here it compares an app with its input.
+/// Hint for `diff` with the flags of `upgrade diff`; here `diff` compares an app with its input.
 fn meant_elsewhere(arguments: &[String]) -> Option<&'static str> {
     const RELEASES: [&str; 6] = ["--old", "--new", "--from", "--to", "--source", "--target"];
     let command = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'))?;
@@ -58,7 +58,7 @@ fn meant_elsewhere(arguments: &[String]) -> Option<&'static str> {
         .then_some("two releases of an operator are compared by `pushback upgrade diff --from OLD --to NEW`")
 }
 
-/// Whether arguments that cannot be parsed ask for events all the same.
+/// Whether arguments that cannot be parsed still request events.
 fn wants_events(arguments: &[String]) -> bool {
     let has_events = ["apply", "deploy", "delete", "diff"];
     let json = |(index, argument): (usize, &String)| match argument.as_str() {

@@ -1,4 +1,4 @@
-//! `--report` and `--witness-dir`: what is written of a check, and where.
+//! `--report` and `--witness-dir`: which reports of a check are written, and where.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -10,35 +10,35 @@ use crate::report::check::{formats, witness_files};
 use crate::run::error::CommandError;
 use crate::run::options::CheckReports;
 
-/// The document that standard output holds at the end, where a run is for one. A plan made anew is judged anew; of its
-/// reports, the last one is printed.
+/// The report to print on standard output at the end of a run. If a plan is repeated and judged again, the last report
+/// is printed.
 pub type HeldDocument = Arc<Mutex<Option<Document>>>;
 
-/// What standard output holds of a run, other than a report that a flag asks for.
+/// What a run writes to standard output, apart from requested reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandardOutput {
-    /// Text for people, which makes way for a report.
+    /// Text for people, unless a report takes its place.
     Text,
-    /// Events.
+    /// Events as JSON lines.
     Events,
     /// The report as JSON.
     Report,
 }
 
-/// The reports of a check.
+/// Requested reports of a check.
 #[derive(Debug)]
 pub struct Reports {
     specs: Vec<ReportSpec>,
     witness_dir: Option<PathBuf>,
-    /// What standard output holds at the end.
+    /// The report to print at the end.
     document: HeldDocument,
 }
 
 impl Reports {
-    /// Of `--report` flags, and of the folder for witnesses; `None` where nothing is asked for.
+    /// From the `--report` flags and the witness folder; `None` if nothing is requested.
     ///
     /// # Errors
-    /// A flag is of no known format, or two go to the same place.
+    /// A flag has an unknown format, or two have the same target.
     pub fn of(
         flags: &[String],
         witness_dir: Option<PathBuf>,
@@ -101,7 +101,7 @@ impl From<ReportError> for CommandError {
     }
 }
 
-/// Whether two paths lead to one file, which need not exist yet.
+/// Whether two paths lead to the same file, which need not exist yet.
 fn same_file(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

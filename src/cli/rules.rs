@@ -1,4 +1,4 @@
-//! `pushback rules`: the registry, and each rule explained.
+//! `pushback rules`: lists the preflight rules, and explains each.
 
 use clap::Args;
 use pushback_preflight::registry;

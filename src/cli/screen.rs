@@ -1,5 +1,5 @@
-//! What a run is shown on: the reporter, the one question, the one document that standard output may hold; and how
-//! commands without a run print.
+//! Where a run is shown: the reporter, the prompt, and the report that standard output may hold; also output of
+//! commands without a run.
 
 use std::io::{self, IsTerminal};
 use std::sync::PoisonError;
@@ -19,12 +19,12 @@ use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::running::{Consent, Terminal};
 
-/// Where a run is shown.
+/// The terminal or log that shows a run.
 #[derive(Debug)]
 struct Screen {
     reporter: Reporter,
     format: Format,
-    /// Questions are answered with yes.
+    /// Whether questions are answered with yes.
     yes: bool,
     document: HeldDocument,
 }
@@ -61,19 +61,18 @@ impl Terminal for Screen {
     }
 }
 
-/// Starts a run whose data is a report at its end: nothing else goes to standard output.
+/// Starts a run whose result is a report: nothing else goes to standard output.
 ///
 /// # Errors
-/// The system has no thread left.
+/// No thread could be started.
 pub fn start_for_report(global: &GlobalArgs, document: HeldDocument) -> io::Result<Run> {
     start_as(global, DiffStyle::None, Format::Plain, (Box::new(io::sink()), false), document)
 }
 
-/// Starts a run that people read, or, where one of its reports goes to standard output, a run for that one document:
-/// people then read on standard error.
+/// Starts a run for people on standard output or, if one of its reports goes there, on standard error.
 ///
 /// # Errors
-/// The system has no thread left.
+/// No thread could be started.
 pub fn start(
     global: &GlobalArgs,
     diff: DiffStyle,
@@ -81,7 +80,7 @@ pub fn start(
     document: HeldDocument,
 ) -> io::Result<Run> {
     let format = format(global);
-    // Events are a document of their own; a report beside them is refused with the other arguments.
+    // Events are a document of their own; a report next to them was refused with the arguments.
     if format != Format::Json && reports_to_standard_output {
         let errors = io::stderr();
         let is_terminal = errors.is_terminal();
@@ -111,7 +110,7 @@ fn start_as(
     Ok(Run::start(events, Box::new(Screen { reporter, format, yes: global.yes, document })))
 }
 
-/// Runs a command's work over a run, and ends it whichever way the work went.
+/// Runs a command within a run, and ends the run whatever the result.
 pub async fn complete(
     global: &GlobalArgs,
     started: io::Result<Run>,
@@ -126,7 +125,7 @@ pub async fn complete(
     }
 }
 
-/// The output format: the flag, or what suits the terminal.
+/// The output format: the flag, or the default for the terminal.
 fn format(global: &GlobalArgs) -> Format {
     let term = std::env::var("TERM").ok();
     let is_terminal = io::stderr().is_terminal();
@@ -138,7 +137,7 @@ fn format(global: &GlobalArgs) -> Format {
     }
 }
 
-/// What a command without a run tells beside its data goes where progress goes.
+/// Prints messages of a command without a run to standard error.
 #[derive(Debug)]
 pub struct Aside<'a>(pub &'a GlobalArgs);
 
@@ -161,7 +160,7 @@ fn theme(global: &GlobalArgs, is_terminal: bool) -> Theme {
     Theme::detect(global.color, is_terminal, &|name| std::env::var(name).ok())
 }
 
-/// Prints what a command without events came to. An error that is no [`CommandError`] is about the command itself.
+/// Prints the result of a command without events. An error other than [`CommandError`] concerns the command itself.
 pub fn simple(global: &GlobalArgs, result: anyhow::Result<String>) -> ExitCode {
     match result {
         Err(error) => match error.downcast_ref::<CommandError>() {
@@ -176,22 +175,22 @@ pub fn simple(global: &GlobalArgs, result: anyhow::Result<String>) -> ExitCode {
     }
 }
 
-/// Says that data could not be written, such as to a full disk.
+/// Reports that data could not be written, such as to a full disk.
 fn not_written(error: &io::Error) -> ExitCode {
     let message = format!("standard output could not be written: {}", reason(error));
     Output::standard().progress(&error_text::error_text(&message, &[], Theme::plain()));
     ExitCode::Usage
 }
 
-/// Prints an error where there is no run to end.
+/// Prints an error outside a run.
 pub fn fail(global: &GlobalArgs, error: &CommandError) -> ExitCode {
     let mut output = Output::standard();
     output.progress(&error_text::input_errors_text(&error.errors, theme(global, io::stderr().is_terminal())));
     error.code
 }
 
-/// Logs are for `-v`; the user's interface is the report. The client library's own log is left out:
-/// it prints whole bodies where it cannot read them.
+/// Starts logging for `-v`; people get reports instead. The client library's own log is excluded: it prints whole
+/// bodies that it cannot parse.
 pub fn start_logging(verbose: u8) {
     let level = match verbose {
         0 => return,

@@ -1,4 +1,4 @@
-//! `pushback upgrade`: compares releases of operators. A file for each subcommand.
+//! `pushback upgrade`: compares releases of operators. One file per subcommand.
 
 pub mod arguments;
 pub mod diff;
@@ -47,7 +47,7 @@ enum UpgradeCommand {
 }
 
 impl UpgradeArgs {
-    /// Whether the global `--output json` means anything here; commands whose `--output` is a path say so themselves.
+    /// Whether the global `--output json` applies; commands whose `--output` is a path check that themselves.
     #[must_use]
     pub fn prints_events_or_json(&self) -> bool {
         !matches!(self.command, UpgradeCommand::Validate(_) | UpgradeCommand::Recover(_))
@@ -68,12 +68,12 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeArgs) -> ExitCode {
     }
 }
 
-/// Runs `diff-crds`, which is a command of its own too.
+/// Runs `diff-crds`, which is also a top-level command.
 pub async fn diff_crds(global: &GlobalArgs, arguments: diff_crds::DiffCrdsArgs) -> ExitCode {
     ended(global, diff_crds::run(global, arguments).await)
 }
 
-/// `upgrade validate-version`, which is also published as a command of its own.
+/// Runs `validate-version`, which is also a top-level command.
 pub fn validate_version(global: &GlobalArgs, arguments: validate_version::ValidateVersionArgs) -> ExitCode {
     ended(global, validate_version::run(global, arguments))
 }

@@ -7,7 +7,7 @@ use super::arguments::GlobalArgs;
 /// Runs the command.
 ///
 /// # Errors
-/// None.
+/// Never.
 pub fn run(global: &GlobalArgs) -> anyhow::Result<String> {
     if global.wants_json() {
         let version = json!({"schemaVersion": 1, "version": env!("CARGO_PKG_VERSION")});

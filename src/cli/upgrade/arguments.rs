@@ -1,5 +1,4 @@
-//! Arguments that several commands on releases share.
-//! Each is resolved here, once, to what the comparison takes.
+//! Arguments that several commands on releases share, each resolved once to what the comparison needs.
 
 use std::path::PathBuf;
 
@@ -33,17 +32,17 @@ pub struct SidesArgs {
 }
 
 impl SidesArgs {
-    /// The two sides.
+    /// Resolves to the two sides.
     ///
     /// # Errors
-    /// A live app or the cluster is not named as it should be.
+    /// A live app or the cluster is named incorrectly.
     pub fn resolve(self, global: &GlobalArgs) -> Result<Sides, CommandError> {
         let Self { from, to, allow_http, follow_links } = self;
         Ok(Sides { old: side(global, from)?, new: side(global, to)?, allow_http, follow_links })
     }
 }
 
-/// What names a live app among the inputs of a side: `app:NAME`, `app:NAMESPACE/NAME`.
+/// Prefix of a live app among a side's inputs: `app:NAME`, `app:NAMESPACE/NAME`.
 const LIVE: &str = "app:";
 
 fn side(global: &GlobalArgs, inputs: Vec<String>) -> Result<SideOptions, CommandError> {
@@ -105,7 +104,7 @@ pub enum RequiredWithDefault {
 }
 
 impl DefinitionsArgs {
-    /// What the comparison takes.
+    /// Resolves to options.
     #[must_use]
     pub fn options(&self) -> definitions::Options {
         definitions::Options { required_with_default_warns: self.required_with_default == RequiredWithDefault::Warning }
@@ -113,7 +112,7 @@ impl DefinitionsArgs {
 }
 
 impl MatchingArgs {
-    /// What the comparison takes.
+    /// Resolves to options.
     #[must_use]
     pub fn options(&self, definitions: &DefinitionsArgs) -> compare::Options {
         let matching = self.matching.map(|matching| match matching {
@@ -136,13 +135,13 @@ pub struct ShownArgs {
     pub output: Option<Output>,
 }
 
-/// Reads a format of reports on releases.
+/// Parser for a format of reports on releases.
 pub fn report_format() -> impl TypedValueParser<Value = &'static Format> {
     PossibleValuesParser::new(formats::FORMATS.map(|format| PossibleValue::new(format.word).help(format.about)))
         .map(|word| formats::find(&word).unwrap_or(&formats::TABLE))
 }
 
-/// Where a report goes, standard output where no path is said, and how it reads.
+/// Target of a report, by default standard output, and its format.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The path.
@@ -152,10 +151,10 @@ pub struct Place {
 }
 
 impl ShownArgs {
-    /// Where it goes.
+    /// Resolves to the report's target.
     ///
     /// # Errors
-    /// A format was given where the path belongs.
+    /// A format was given instead of a path.
     pub fn place(&self) -> Result<Place, CommandError> {
         let path = output_path(self.output.as_ref())?;
         let format = self.format.or_else(|| formats::of_file(path.as_deref()?)).unwrap_or(&formats::TABLE);
@@ -163,10 +162,10 @@ impl ShownArgs {
     }
 }
 
-/// The path that `--output` names in this family of commands.
+/// The path in `--output`, for commands on releases.
 ///
 /// # Errors
-/// A format was given where the path belongs.
+/// A format was given instead of a path.
 pub fn output_path(output: Option<&Output>) -> Result<Option<PathBuf>, CommandError> {
     let misplaced = |word: &str| {
         Err(CommandError::usage_with_hint(
@@ -200,7 +199,7 @@ pub enum FailOn {
 }
 
 impl FailOn {
-    /// The least bad severity that makes it fail.
+    /// Lowest severity that makes the command fail.
     #[must_use]
     pub fn least(self) -> Option<Severity> {
         match self {

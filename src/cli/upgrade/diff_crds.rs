@@ -62,7 +62,7 @@ impl From<FailOnObjects> for FailOnVerdict {
 /// Runs the command.
 ///
 /// # Errors
-/// The definitions cannot be read, or the two sides are of different ones.
+/// The definitions cannot be read, or the two sides define different kinds.
 pub async fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<Ended, CommandError> {
     let DiffCrdsArgs { sides, definitions, shown, fail_on, fail_on_verdict } = arguments;
     let place = shown.place()?;

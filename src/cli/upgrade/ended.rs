@@ -1,4 +1,4 @@
-//! How a command on releases ends: its report is printed or written, and its exit code said.
+//! The end of a command on releases: its report is printed or written, and its exit code explained.
 
 use std::path::PathBuf;
 
@@ -12,30 +12,30 @@ use crate::report::release::formats::ReleaseReport;
 use crate::run::answer::Answer;
 use crate::run::error::CommandError;
 
-/// A report that is to be shown, and how the command ends then.
+/// A rendered report, and how the command ends.
 #[derive(Debug)]
 pub struct Ended {
-    /// The report.
+    /// The rendered report.
     text: String,
-    /// Where it goes; `None`: to standard output.
+    /// Path to write it to; `None`: standard output.
     path: Option<PathBuf>,
     /// The exit code.
     code: ExitCode,
-    /// Why the exit code is not 0, for whoever does not read the report.
+    /// Why the exit code is not 0, for readers who do not see the report.
     reason: Option<String>,
 }
 
 impl Ended {
-    /// A text, and nothing is wrong.
+    /// A successful text.
     #[must_use]
     pub fn good(text: String, path: Option<PathBuf>) -> Self {
         Self { text, path, code: ExitCode::Success, reason: None }
     }
 
-    /// An answer, in the format of the place that it goes to.
+    /// Renders an answer in the target's format.
     ///
     /// # Errors
-    /// The report has no such form.
+    /// The report cannot be represented in this format.
     pub fn of(answer: Answer<impl ReleaseReport>, place: Place) -> Result<Self, CommandError> {
         let Answer { report, code, reason } = answer;
         let text = (place.format.render)(&report).map_err(|error| not_written(&error))?;
@@ -43,7 +43,7 @@ impl Ended {
     }
 }
 
-/// A report has no such form.
+/// The error for a report that cannot be represented in a format.
 pub(super) fn not_written(error: &str) -> CommandError {
     CommandError::usage(format!("the report cannot be written: {error}"))
 }

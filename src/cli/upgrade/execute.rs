@@ -1,4 +1,4 @@
-//! `pushback upgrade run`: runs experiments on a cluster, one after the other, and takes back what they inject.
+//! `pushback upgrade run`: runs experiments on a cluster one after the other, and reverts what they inject.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -85,9 +85,9 @@ pub struct LockArgs {
 }
 
 impl LockArgs {
-    /// The terms.
+    /// Resolves to settings.
     pub fn terms(&self) -> Terms {
-        // A lease has to outlive the requests that renew it.
+        // A lease must be longer than the requests that renew it.
         let lease = self.lock_lease.max(Duration::from_secs(1));
         Terms { lease, patience: self.lock_wait.unwrap_or(lease + Duration::from_secs(5)) }
     }
@@ -118,7 +118,7 @@ pub enum FailOnVerdict {
 }
 
 impl FailOnVerdict {
-    /// The least bad verdict that makes the command fail.
+    /// Lowest verdict that makes the command fail.
     fn least(self) -> Option<Verdict> {
         match self {
             Self::Inconclusive => Some(Verdict::Inconclusive),
@@ -130,10 +130,10 @@ impl FailOnVerdict {
 }
 
 impl ExecuteArgs {
-    /// How experiments run, and where their report goes.
+    /// Resolves to options, with the targets of the report.
     ///
     /// # Errors
-    /// No namespace is allowed; a report that cannot be; what [`UpgradeStepArgs::resolve`] refuses.
+    /// No namespace is allowed; an invalid report; the errors of [`UpgradeStepArgs::resolve`].
     pub fn resolve(
         self,
         global: &GlobalArgs,

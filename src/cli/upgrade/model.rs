@@ -1,4 +1,4 @@
-//! `pushback upgrade model`: operator models out of manifests or a live app.
+//! `pushback upgrade model`: derives operator models from manifests or a live app.
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};

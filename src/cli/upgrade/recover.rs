@@ -1,4 +1,4 @@
-//! `pushback upgrade recover`: takes back what killed runs of experiments have left in a cluster.
+//! `pushback upgrade recover`: reverts what killed runs of experiments have left in a cluster.
 
 use clap::Args;
 
@@ -61,6 +61,6 @@ fn text(recovered: &Recovered) -> String {
     let groups = [("", &recovered.done), ("left as it is: ", &recovered.left), ("failed: ", &recovered.failed)];
     let lines = groups.iter().flat_map(|(prefix, lines)| lines.iter().map(move |line| format!("{prefix}{line}")));
     let text: String = lines.map(|line| format!("{}\n", terminal_safe(&line))).collect();
-    // A lock is all that was left.
+    // Only a lock was left.
     if text.is_empty() { "The lock is free.\n".to_owned() } else { text }
 }

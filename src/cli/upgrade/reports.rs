@@ -1,4 +1,4 @@
-//! Where the report of a run of experiments goes, and those that flags ask for beside it.
+//! Targets of the report of a run of experiments, and of the additional reports that flags request.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,24 +16,23 @@ use crate::run::error::CommandError;
 use crate::run::upgrade::execute::ExperimentReports;
 use crate::upgrade::outcome::RunReport;
 
-/// The reports of a run.
+/// Reports of a run of experiments.
 #[derive(Debug)]
 pub struct RunReports {
     path: PathBuf,
     format: &'static Format,
-    /// A report drives it from standard output: it is told where progress is.
+    /// Whether the table goes to standard error because another report occupies standard output.
     on_errors: bool,
-    /// The folder that some of them go to.
+    /// Folder for `--report-dir`.
     folder: Option<PathBuf>,
     reports: Vec<(&'static RunFormat, ReportSpec)>,
 }
 
 impl RunReports {
-    /// The report itself, to standard output where no path is given, and those that `--report` and `--report-dir` ask
-    /// for.
+    /// The main report, on standard output without a path, and those that `--report` and `--report-dir` request.
     ///
     /// # Errors
-    /// One is of no known format, or two go to standard output.
+    /// A report has an unknown format, or two go to standard output.
     pub fn of(place: Place, flags: &[String], folder: Option<PathBuf>) -> Result<Self, CommandError> {
         let path = place.path.unwrap_or_else(|| PathBuf::from("-"));
         let mut reports: Vec<(&RunFormat, ReportSpec)> = Vec::new();
@@ -51,8 +50,7 @@ impl RunReports {
             let word = check_formats::find(format.word).unwrap_or(&check_formats::JSON);
             reports.push((format, ReportSpec { format: word, path: folder.join(format.file) }));
         }
-        // Standard output holds one document: a report that goes there drives out the table, which is then told where
-        // progress is, and nothing else.
+        // Standard output holds one document: a report there moves the table to standard error.
         let on_standard_output = reports.iter().filter(|(_, spec)| spec.is_standard_output()).count();
         let on_errors = is_standard_output(&path) && on_standard_output > 0;
         if on_standard_output > 1 || (on_errors && place.format.word != formats::TABLE.word) {

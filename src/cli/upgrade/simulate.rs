@@ -128,7 +128,7 @@ pub async fn run(global: &GlobalArgs, arguments: SimulateArgs) -> ExitCode {
     .await
 }
 
-/// Generates the suite alone. It is written or, in a dry run without a format, printed with all its files.
+/// Generates the suite without running it. It is written or, in a dry run without a format, printed with all files.
 async fn generate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<Ended, CommandError> {
     let SimulateArgs { dry_run, format, .. } = arguments;
     let suite = arguments.resolve(global)?.run(&Aside(global)).await?;
@@ -139,7 +139,7 @@ async fn generate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<Ended,
 }
 
 impl SimulateArgs {
-    /// What is generated, from what, and where it goes.
+    /// Resolves to options.
     fn resolve(self, global: &GlobalArgs) -> Result<Simulate, CommandError> {
         let Self { sides, matching, definitions, output, dry_run, component, export, .. } = self;
         let folder = output_path(output.as_ref())?;

@@ -1,4 +1,4 @@
-//! The upgrade between experiments: arguments of `pushback apply` that a run of experiments takes too.
+//! The upgrade between experiments: arguments of `pushback apply` for a run of experiments.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub struct UpgradeStepArgs {
     pub wait_timeout: Duration,
 }
 
-/// What the environment says to `pushback apply`, where a run of experiments has no flag for it.
+/// Environment variables of `pushback apply` for which a run of experiments has no flag.
 #[derive(Debug, Parser)]
 struct Environment {
     #[arg(long, env = "PUSHBACK_CONFIG")]
@@ -57,10 +57,10 @@ struct Environment {
 }
 
 impl UpgradeStepArgs {
-    /// The upgrade, where one is asked for.
+    /// Resolves to an upgrade, if one is requested.
     ///
     /// # Errors
-    /// The environment or `--cluster` says what cannot be.
+    /// The environment or `--cluster` holds an invalid value.
     pub fn resolve(self, global: &GlobalArgs, allowed: &[String]) -> Result<Option<Upgrade>, CommandError> {
         if !self.upgrade {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! `pushback upgrade validate`: what every runner and API server would refuse in chaos experiments.
+//! `pushback upgrade validate`: what any runner or API server would reject in chaos experiments.
 
 use clap::Args;
 
@@ -36,7 +36,7 @@ pub struct ValidateArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Everything that is wrong with the experiments, at once.
+/// All errors in the experiments at once.
 pub fn run(global: &GlobalArgs, arguments: &ValidateArgs) -> Result<Ended, CommandError> {
     let ValidateArgs { allow_http, follow_links, .. } = *arguments;
     let options = LoadOptions { allow_http, follow_links, ..LoadOptions::default() };

@@ -32,7 +32,7 @@ pub struct ValidateVersionArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// It is no folder, or a file in it cannot be read at all.
+/// It is not a folder, or a file in it cannot be read.
 pub fn run(global: &GlobalArgs, arguments: ValidateVersionArgs) -> Result<Ended, CommandError> {
     let place = arguments.shown.place()?;
     let directory = arguments.directory.or(arguments.knowledge_dir).unwrap_or_default();
