@@ -1,5 +1,5 @@
-//! What is kept beside an app's objects, and the labels that mark it: records, history, parts of an inventory.
-//! A label alone proves nothing: anybody can set one on anything.
+//! Objects that a deploy tool keeps next to an app's own: records, history entries, parts of the inventory.
+//! A label alone proves nothing: anyone can set one on any object.
 
 use serde_json::Value;
 
@@ -12,10 +12,10 @@ const RECORD: &str = "kapp.k14s.io/is-app";
 const HISTORY: &str = "kapp.k14s.io/is-app-change";
 const INVENTORY: &str = "pushback.dev/inventory";
 
-/// A record may be called `APP.apps.k14s.io`.
+/// Suffix that a record's name may have: `APP.apps.k14s.io`.
 const RECORD_SUFFIX: &str = ".apps.k14s.io";
 
-/// Labels by which an app's objects and its bookkeeping are found. kapp's own; those of [`OWN_PREFIX`] are ours.
+/// Labels that identify an app's objects and its bookkeeping. kapp's own; those with [`OWN_PREFIX`] are ours.
 const RESERVED: [&str; 7] = [
     APP,
     ASSOCIATION,
@@ -27,20 +27,19 @@ const RESERVED: [&str; 7] = [
 ];
 const OWN_PREFIX: &str = "pushback.dev/";
 
-/// Whether a label is not an input's to set: it would make an object another app's, or hide it as bookkeeping.
+/// Whether an input may not set this label: it would assign the object to another app, or hide it as bookkeeping.
 #[must_use]
 pub fn is_reserved_label(key: &str) -> bool {
     RESERVED.contains(&key) || key.starts_with(OWN_PREFIX)
 }
 
-/// Whether a label is one that every object of an app has: it is on what somebody has dumped from a cluster, and is set
-/// anew whenever the object is applied.
+/// Whether every object of an app has this label. Dumps from a cluster contain it; apply sets it again.
 #[must_use]
 pub fn is_membership_label(key: &str) -> bool {
     matches!(key, APP | ASSOCIATION)
 }
 
-/// The app whose record an object looks like.
+/// Name of the app if the object looks like its record.
 #[must_use]
 pub fn record_of(object: &Value) -> Option<&str> {
     let name = object.name();
@@ -48,8 +47,8 @@ pub fn record_of(object: &Value) -> Option<&str> {
         .then(|| name.strip_suffix(RECORD_SUFFIX).unwrap_or(name))
 }
 
-/// The app, as the object's name begins, of which an object is a history entry or a part of the inventory: by its kind,
-/// its label, its name and what it holds.
+/// Name of the app, from the object's name, if the object is a history entry or a part of its inventory.
+/// Decided by kind, label, name and content.
 #[must_use]
 pub fn entry_of(object: &Value) -> Option<&str> {
     if !is_unowned_config_map(object) {
@@ -68,7 +67,7 @@ pub fn entry_of(object: &Value) -> Option<&str> {
     (data.len() == 1 && entries.is_array()).then_some(app)
 }
 
-/// Bookkeeping belongs to no app's objects.
+/// Bookkeeping is never owned by another object.
 fn is_unowned_config_map(object: &Value) -> bool {
     (object.text("/apiVersion"), object.text("/kind")) == ("v1", "ConfigMap")
         && object.label(APP).is_none()

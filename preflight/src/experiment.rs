@@ -1,5 +1,5 @@
-//! A chaos experiment, `chaos.operatorchaos.io/v1alpha1 ChaosExperiment`: its typed form, read from YAML values only when
-//! it is valid, and written back in a stable order of keys.
+//! A chaos experiment, `chaos.operatorchaos.io/v1alpha1 ChaosExperiment`. The typed form is read from valid YAML values
+//! only, and written back with a stable key order.
 
 pub mod export;
 pub mod generate;
@@ -27,39 +27,39 @@ pub use problems::Problem;
 pub(crate) use protected::{is_core_api, is_system_label, protected_namespace};
 pub use validate::validate;
 
-/// API version of experiments.
+/// `apiVersion` of an experiment.
 pub const API_VERSION: &str = "chaos.operatorchaos.io/v1alpha1";
-/// Kind of experiments.
+/// `kind` of an experiment.
 pub const KIND: &str = "ChaosExperiment";
-/// What names of labels and annotations of experiments begin with.
+/// Prefix of the label and annotation keys of an experiment.
 pub const PREFIX: &str = "chaos.operatorchaos.io/";
-/// Longest time that an injection or a recovery may take, in seconds.
+/// Upper limit for the duration of an injection or a recovery, in seconds.
 pub const LONGEST_SECONDS: u64 = 3600;
-/// What a runner allows for recovery where an experiment does not say.
+/// Recovery time that a runner allows if the experiment sets none, in seconds.
 pub const DEFAULT_RECOVERY_SECONDS: u64 = 60;
 
-/// One experiment.
+/// A valid `ChaosExperiment`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Experiment {
     /// `metadata.name`
     pub name: String,
-    /// `metadata.namespace`: where the experiment itself is kept.
+    /// `metadata.namespace`, where the experiment itself is stored.
     pub namespace: String,
     /// `metadata.labels`
     pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`
     pub annotations: BTreeMap<String, String>,
-    /// Whose component is tested.
+    /// The component under test.
     pub target: Target,
-    /// What must hold before and after.
+    /// Checks that must hold before and after the injection.
     pub checks: Vec<Check>,
-    /// `steadyState.timeout` in seconds; 0 where it is not given.
+    /// `steadyState.timeout` in seconds; 0 if not given.
     pub steady_state_timeout_seconds: u64,
-    /// What is done.
+    /// The fault to inject.
     pub injection: Injection,
-    /// How far it may reach.
+    /// Limits on what the injection may touch.
     pub blast_radius: BlastRadius,
-    /// What is expected.
+    /// The expected outcome.
     pub hypothesis: Hypothesis,
     /// `tier`, from 1 to 6.
     pub tier: u8,
@@ -70,9 +70,9 @@ pub struct Experiment {
 pub struct Target {
     /// Name of the operator.
     pub operator: String,
-    /// Name of its component.
+    /// Name of the component within the operator.
     pub component: String,
-    /// `Kind/name` of the resource; empty where the whole component is meant.
+    /// `Kind/name` of the resource; empty for the whole component.
     pub resource: String,
 }
 
@@ -85,9 +85,9 @@ pub struct Check {
     pub api_version: String,
     /// `kind` of the object.
     pub object_kind: String,
-    /// Its name.
+    /// `name` of the object.
     pub name: String,
-    /// Its namespace; empty for that of the experiment.
+    /// `namespace` of the object; empty for the experiment's own.
     pub namespace: String,
     /// `conditionType`
     pub condition: String,
@@ -104,9 +104,9 @@ pub struct Injection {
     pub kind: InjectionType,
     /// `parameters`
     pub parameters: BTreeMap<String, String>,
-    /// `count`: how many targets are hit.
+    /// `count`: number of targets to hit.
     pub count: u32,
-    /// `ttl` in seconds; 0 where it is not given.
+    /// `ttl` in seconds; 0 if not given.
     pub ttl_seconds: u64,
     /// `dangerLevel`
     pub danger: DangerLevel,
@@ -130,21 +130,21 @@ pub struct BlastRadius {
 /// `spec.hypothesis`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hypothesis {
-    /// What is expected, in words.
+    /// The expected behavior in plain text.
     pub description: String,
-    /// `recoveryTimeout` in seconds; 0 where it is not given.
+    /// `recoveryTimeout` in seconds; 0 if not given.
     pub recovery_timeout_seconds: u64,
 }
 
 impl Experiment {
-    /// Reads a valid experiment; otherwise says all that is wrong with it.
+    /// Reads a valid experiment, or returns every problem in the document.
     pub fn read(document: &Value) -> Result<Self, Vec<Problem>> {
         let mut problems = validate(document);
         problems.retain(|problem| problem.severity == crate::finding::Severity::Error);
         if problems.is_empty() { Ok(Self::of(document)) } else { Err(problems) }
     }
 
-    /// Reads what is there; what is missing or of the wrong type reads as empty.
+    /// Reads the fields that are present; a missing field or one of the wrong type becomes empty.
     fn of(document: &Value) -> Self {
         let null = &Value::Null;
         let spec = document.get("spec").unwrap_or(null);
@@ -185,7 +185,7 @@ impl Experiment {
         }
     }
 
-    /// As YAML writes it: a complete manifest, always in the same order, without fields that say nothing.
+    /// A complete manifest, with a fixed key order and without empty fields.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut metadata = Map::new();
@@ -218,8 +218,8 @@ impl Experiment {
         json!({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec})
     }
 
-    /// The namespace that a runner injects in: the only one that is allowed, else that of the first check which names
-    /// one, else that of the experiment, else `default`.
+    /// The namespace that a runner injects into: the only allowed one, else that of the first check that names one,
+    /// else the experiment's own, else `default`.
     #[must_use]
     pub fn injection_namespace(&self) -> &str {
         let checked = || self.checks.iter().map(|check| check.namespace.as_str()).find(|name| !name.is_empty());
@@ -231,7 +231,7 @@ impl Experiment {
         }
     }
 
-    /// How long recovery may take, in seconds.
+    /// Time allowed for recovery, in seconds.
     #[must_use]
     pub fn recovery_seconds(&self) -> u64 {
         match self.hypothesis.recovery_timeout_seconds {
@@ -240,7 +240,7 @@ impl Experiment {
         }
     }
 
-    /// Whether the injection reaches the whole cluster, so that no namespace bounds it.
+    /// Whether the injection is cluster-scoped, that is, not bound by any namespace.
     #[must_use]
     pub fn is_cluster_scoped(&self) -> bool {
         let parameter = |name: &str| self.injection.parameters.get(name).map(String::as_str).unwrap_or_default();
@@ -330,7 +330,7 @@ fn put(map: &mut Map<String, Value>, key: &str, text: &str) {
     }
 }
 
-/// In seconds, as the published examples write durations.
+/// Sets a duration in seconds, in the format of the published examples.
 fn put_seconds(map: &mut Map<String, Value>, key: &str, seconds: u64) {
     if seconds > 0 {
         map.insert(key.to_owned(), json!(format!("{seconds}s")));

@@ -1,4 +1,4 @@
-//! What rules judge: the change set, and the cluster facts that they asked for, as plain data.
+//! The input of every rule: the change set and the cluster facts that rules asked for, as plain data.
 //! A saved facts file is this, serialised; Secrets are masked before it is written.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,63 +12,63 @@ use crate::source::{Document, PathSegment, Position, Positions};
 use crate::words;
 
 words! {
-    /// What is going to be done to one object.
+    /// What apply does to one object.
     pub enum Operation {
-        /// It does not exist yet.
+        /// The object does not exist yet.
         Create = "create",
-        /// It exists and differs.
+        /// The object exists and differs.
         Update = "update",
-        /// It is deleted and created anew.
+        /// The object is deleted and created again.
         Replace = "replace",
-        /// It is deleted.
+        /// The object is deleted.
         Delete = "delete",
         /// Nothing is written.
         Noop = "noop",
-        /// It must exist already; nothing is written.
+        /// The object must exist already; nothing is written.
         Exists = "exists",
     }
 }
 
 impl Operation {
-    /// Whether it writes to the cluster.
+    /// Whether the operation writes to the cluster.
     #[must_use]
     pub fn writes(self) -> bool {
         matches!(self, Self::Create | Self::Update | Self::Replace | Self::Delete)
     }
 }
 
-/// Whether the API server has seen the change in a dry-run.
+/// Whether the API server has checked the change in a dry run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "state", content = "reason")]
 pub enum Verification {
-    /// It has, and accepted it.
+    /// The server accepted it.
     Server,
-    /// Nothing to verify: nothing is written.
+    /// Nothing is written, so there is nothing to check.
     NotNeeded,
-    /// It could not; the reason says why. Never a reason to refuse.
+    /// The server could not check it, for this reason. Never a reason to refuse.
     NotVerified(String),
-    /// It refused; the findings of rule `server` say what.
+    /// The server rejected it; the findings of rule `server` say why.
     Refused,
 }
 
-/// A field whose value a change takes from another field manager.
+/// A field whose value this change takes over from another field manager.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TakenField {
-    /// The path as it is shown, `spec.template.spec.containers[name=web].image`.
+    /// Path for display: `spec.template.spec.containers[name=web].image`.
     pub path: String,
-    /// Where it is in the manifest, for its place in the input.
+    /// Path in the manifest, to find its position in the input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub place: Vec<PathSegment>,
-    /// The other manager's value, masked where it is secret.
+    /// The other manager's value, masked if secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<Value>,
-    /// The value that takes its place, masked; `None` where the field goes.
+    /// The new value, masked if secret; `None` if the field is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
 }
 
-/// What one field manager loses by a change.
+/// What one field manager loses through a change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TakenFrom {
@@ -76,54 +76,54 @@ pub struct TakenFrom {
     pub manager: String,
     /// `Apply` or `Update`.
     pub operation: String,
-    /// `scale` and the like; empty for the object itself.
+    /// Subresource, such as `scale`; empty for the object itself.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub subresource: String,
-    /// When it wrote the object last, as the server says it; empty where unknown.
+    /// Time of its last write, as the server reports it; empty if unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub time: String,
-    /// A deploy tool whose object this has been until now: everything that it owned becomes the app's.
+    /// Whether this is the deploy tool that managed the object before. All its fields pass to the app.
     pub predecessor: bool,
-    /// The fields whose values it loses. Fields of equal value are shared from then on, and are not among them.
+    /// Fields whose value it loses. Fields with equal values become shared and are not listed.
     pub fields: Vec<TakenField>,
 }
 
-/// One change.
+/// The planned change of one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// The object as the live side knows it.
+    /// The object, in the API version of the live side.
     pub object: ObjectRef,
-    /// Plural resource name, such as `deployments`; empty where the kind is not served yet.
+    /// Plural resource name, such as `deployments`; empty if the kind is not served yet.
     pub resource: String,
     /// Whether its kind is namespaced.
     pub namespaced: bool,
-    /// What is done.
+    /// What apply does to the object.
     pub operation: Operation,
-    /// The manifest as it is sent; `None` for deletes.
+    /// The manifest as sent; `None` for deletes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<Arc<Value>>,
-    /// The live object; `None` where there is none.
+    /// The live object; `None` if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Arc<Value>>,
-    /// What the object becomes, as the server's dry-run answered.
+    /// The object after the change, from the server's dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Arc<Value>>,
-    /// Whether the server has seen it.
+    /// Whether the server has checked the change.
     pub verification: Verification,
-    /// Places in the input; `None` for deletes.
+    /// Positions in the input; `None` for deletes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positions: Option<Arc<Positions>>,
-    /// The delete only lets go of the object: it stays, and no longer belongs to the app.
+    /// The delete only releases the object: it stays in the cluster and no longer belongs to the app.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub orphaned: bool,
-    /// Whose fields it takes over, in the order of the object's `managedFields`.
+    /// Field managers that lose fields, in the order of the object's `managedFields`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_from: Vec<TakenFrom>,
 }
 
 impl Change {
-    /// Whether the live object ceases to exist, be it that another one takes its place.
+    /// Whether the live object is deleted, even if another one replaces it.
     #[must_use]
     pub fn ends_live_object(&self) -> bool {
         match self.operation {
@@ -133,8 +133,8 @@ impl Change {
         }
     }
 
-    /// Whether what it means shows in itself. What a definition, a namespace or a role means, and what goes with an
-    /// object that ends, shows among the other changes only.
+    /// Whether the change can be judged by itself. The effect of a definition, a namespace or a role, or of a deletion,
+    /// depends on the other changes.
     #[must_use]
     pub fn stands_alone(&self) -> bool {
         let is_bearing = match self.object.group.as_str() {
@@ -142,11 +142,11 @@ impl Change {
             "apiextensions.k8s.io" | "rbac.authorization.k8s.io" => true,
             _ => false,
         };
-        // Where the resource is not known, a definition of the set tells it.
+        // An unknown resource is resolved by a definition in the change set.
         !is_bearing && !self.ends_live_object() && !self.resource.is_empty()
     }
 
-    /// What the object will be: the server's answer, or else the manifest.
+    /// The object after the change: the server's answer, else the manifest.
     #[must_use]
     pub fn after(&self) -> Option<&Value> {
         if self.operation == Operation::Delete {
@@ -155,7 +155,7 @@ impl Change {
         self.result.as_deref().or(self.desired.as_deref()).or(self.live.as_deref())
     }
 
-    /// Where a path of the manifest stands in the input.
+    /// Position in the input of a path in the manifest.
     #[must_use]
     pub fn locate(&self, path: &[PathSegment]) -> Option<Position> {
         self.positions.as_ref().map(|positions| positions.locate(path))
@@ -166,44 +166,44 @@ impl Change {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeSet {
-    /// App name.
+    /// Name of the app.
     pub app: String,
-    /// The user deletes the whole app, by its name.
+    /// The user deletes the whole app by name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deletes_app: bool,
-    /// The changes.
+    /// The changes, sorted by object.
     pub changes: Vec<Change>,
-    /// CustomResourceDefinitions of the live side that the input lacks, sorted by object. Only where no app is named, so
-    /// that nothing is pruned: a comparison of files then still sees that a definition has gone.
+    /// CustomResourceDefinitions on the live side that are missing in the input, sorted by object. Filled only if no
+    /// app is named, so nothing is pruned: a comparison of files still notices a removed definition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_definitions: Vec<MissingDefinition>,
 }
 
-/// A definition that the live side has and the input has not.
+/// A definition on the live side that is missing in the input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MissingDefinition {
-    /// The definition.
+    /// Reference to the definition.
     pub object: ObjectRef,
-    /// As the live side has it.
+    /// The definition on the live side.
     pub live: Arc<Value>,
 }
 
 impl ChangeSet {
-    /// The change of one object.
+    /// Finds the change of one object.
     #[must_use]
     pub fn find(&self, key: &ObjectKey) -> Option<&Change> {
         self.changes.iter().find(|change| change.object.key() == *key)
     }
 
-    /// How many changes do `operation`.
+    /// Number of changes with this `operation`.
     #[must_use]
     pub fn count(&self, operation: Operation) -> usize {
         self.changes.iter().filter(|change| change.operation == operation).count()
     }
 }
 
-/// The kind of cluster that the facts come from.
+/// The source of the cluster facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClusterSide {
@@ -214,13 +214,13 @@ pub enum ClusterSide {
     Directory,
 }
 
-/// The cluster, as far as rules need it.
+/// The cluster, as far as rules need to know it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterFacts {
-    /// How the cluster is shown: `dir:./live`, a server's address.
+    /// Display name of the cluster: `dir:./live`, or a server's address.
     pub description: String,
-    /// API server or directory.
+    /// Whether this is an API server or a directory.
     pub side: ClusterSide,
     /// Server version `(major, minor)`; `None` on a directory.
     pub version: Option<(u32, u32)>,
@@ -230,62 +230,62 @@ pub struct ClusterFacts {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "need")]
 pub enum Need {
-    /// The live object: [`Answer::Object`].
+    /// A live object, answered by [`Answer::Object`].
     Object {
-        /// Which.
+        /// Reference to the object.
         object: ObjectRef,
     },
-    /// What this user may do in a namespace, a SelfSubjectRulesReview: [`Answer::AccessRules`].
+    /// The user's permissions in a namespace (SelfSubjectRulesReview), answered by [`Answer::AccessRules`].
     AccessRules {
-        /// The namespace.
+        /// Namespace to review.
         namespace: String,
     },
-    /// Whether this user may do one thing, a SelfSubjectAccessReview: [`Answer::Allowed`].
+    /// Whether the user may do one thing (SelfSubjectAccessReview), answered by [`Answer::Allowed`].
     Access {
         /// Verb, such as `create`.
         verb: String,
         /// API group.
         group: String,
-        /// Plural resource, `*` for all.
+        /// Plural resource; `*` for all.
         resource: String,
-        /// Subresource, or empty.
+        /// Subresource; may be empty.
         subresource: String,
         /// Namespace; empty for cluster-wide.
         namespace: String,
         /// Object name; empty for all.
         name: String,
     },
-    /// All stored objects of a kind, streamed page by page through the rule's `fold`: [`Answer::Folded`].
+    /// All stored objects of a kind, streamed page by page through the rule's `fold`, answered by [`Answer::Folded`].
     Objects {
         /// API group.
         group: String,
-        /// API version to read them in.
+        /// API version to read the objects in.
         version: String,
         /// Kind.
         kind: String,
-        /// Plural resource.
+        /// Plural resource name.
         resource: String,
-        /// Stop after this many objects; 0 for all.
+        /// Maximum number of objects; 0 for all.
         limit: u64,
     },
-    /// The operator models of a file or folder that a setting names: [`Answer::Models`]. Read with the input, so that
-    /// what is wrong with them is an error of the input.
+    /// Operator models in the file or folder named by a setting, answered by [`Answer::Models`]. They are read with the
+    /// input, so that an error in them is an input error.
     Models {
-        /// File, folder, URL or git ref, as `-f` takes it.
+        /// File, folder, URL or git ref, like the value of `-f`.
         path: String,
     },
-    /// All objects of all kinds in a namespace, streamed in the same way: [`Answer::Folded`].
+    /// All objects of all kinds in a namespace, streamed like `Objects`, answered by [`Answer::Folded`].
     NamespaceContents {
-        /// The namespace.
+        /// Namespace to list.
         namespace: String,
-        /// Group and kind of what is not asked for.
+        /// Group and kind of the resources to skip.
         except: BTreeSet<(String, String)>,
     },
 }
 
 impl Need {
-    /// Whether the fact tells what goes with the object of a change: the objects of a definition's kind, what is in a
-    /// namespace, the volume of a claim. What it says may be outdated by the time the change is made.
+    /// Whether the fact describes what is lost with the object of a change: the objects of a definition's kind, the
+    /// contents of a namespace, the volume of a claim. It may be outdated when the change is made.
     #[must_use]
     pub fn tells_what_goes_with(&self, change: &Change) -> bool {
         let live = change.live.as_deref();
@@ -307,20 +307,20 @@ impl Need {
     }
 }
 
-/// A set of needs; asked for together.
+/// A set of needs, to be gathered together.
 pub type Needs = BTreeSet<Need>;
 
 /// One rule of a SelfSubjectRulesReview.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AccessRule {
-    /// Verbs.
+    /// Verbs, such as `get`.
     pub verbs: Vec<String>,
-    /// API groups.
+    /// API groups; the empty string is the core group.
     pub api_groups: Vec<String>,
-    /// Resources, `resource/subresource` for subresources.
+    /// Plural resources; `resource/subresource` for subresources.
     pub resources: Vec<String>,
-    /// Object names; empty means all.
+    /// Object names; empty for all.
     pub resource_names: Vec<String>,
 }
 
@@ -328,79 +328,79 @@ pub struct AccessRule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "answer")]
 pub enum Answer {
-    /// The object, or `None` where it does not exist.
+    /// The object; `None` if it does not exist.
     Object {
         /// The live object.
         object: Option<Arc<Value>>,
     },
     /// The user's rules in the namespace.
     AccessRules {
-        /// The rules.
+        /// Rules as the server returned them.
         rules: Vec<AccessRule>,
-        /// The server says that the list may lack some.
+        /// Whether the server says that the list may be incomplete.
         incomplete: bool,
     },
-    /// Whether it is allowed.
+    /// Whether the user may do it.
     Allowed {
-        /// Allowed.
+        /// True if the server allows it.
         allowed: bool,
         /// Reason given by the server.
         reason: String,
     },
-    /// The states that the rules' `fold` ended with; a rule reads its own with [`Facts::folded`].
+    /// The final states of the rules' `fold`; a rule reads its own with [`Facts::folded`].
     Folded {
-        /// A map from rule name to its state, as [`crate::Session::fold`] makes it.
+        /// Map from rule name to its state, as built by [`crate::Session::fold`].
         state: Value,
-        /// How many objects went through.
+        /// Number of objects streamed.
         examined: u64,
-        /// Whether the limit cut the stream short.
+        /// Whether the limit ended the stream early.
         cut: bool,
     },
-    /// The models, in input order.
+    /// The operator models, in input order.
     Models {
-        /// The documents.
+        /// One document per model.
         documents: Vec<Document>,
     },
-    /// The fact could not be had.
+    /// The fact is not available.
     Unable {
-        /// Why.
+        /// Why it is not available.
         reason: String,
     },
 }
 
-/// A rule's own part of a folded stream.
+/// A rule's own share of a folded stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Folded<'a> {
-    /// The stream went through.
+    /// The stream was read.
     State {
-        /// The state that the rule's `fold` ended with; `Null` where no page came.
+        /// Final state of the rule's `fold`; `Null` if there was no page.
         state: &'a Value,
-        /// How many objects went through.
+        /// Number of objects streamed.
         examined: u64,
-        /// Whether the limit cut the stream short.
+        /// Whether the limit ended the stream early.
         cut: bool,
     },
-    /// It could not be had.
+    /// The stream is not available, for this reason.
     Unable(&'a str),
 }
 
-/// Everything that a rule may look at.
+/// Everything that a rule may read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// The change set.
+    /// All changes of the run.
     pub changes: ChangeSet,
-    /// The cluster.
+    /// The cluster that they are made in.
     pub cluster: ClusterFacts,
-    /// The rules of the run: one leaves to another what that one judges better.
+    /// Names of the rules in the run: a rule leaves a finding to another rule that judges it better.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub rules: BTreeSet<String>,
-    /// What was asked and answered.
+    /// Needs that were asked for, with their answers.
     #[serde(with = "answers_as_list")]
     pub answers: BTreeMap<Need, Answer>,
 }
 
 impl Facts {
-    /// The answer to a need; a need that nobody asked for is `Unable`.
+    /// The answer to a need; `Unable` if it was not asked for.
     #[must_use]
     pub fn answer(&self, need: &Need) -> Answer {
         self.answers
@@ -409,7 +409,7 @@ impl Facts {
             .unwrap_or_else(|| Answer::Unable { reason: "the fact was not asked for".to_owned() })
     }
 
-    /// The part of a stream's answer that belongs to the rule called `rule`; `None` where nobody has asked yet.
+    /// A rule's share of a streamed answer; `None` if the need has not been answered yet.
     #[must_use]
     pub fn folded(&self, rule: &str, need: &Need) -> Option<Folded<'_>> {
         Some(match self.answers.get(need)? {

@@ -1,5 +1,5 @@
-//! What a rule says about one thing: the finding, with everything that a person, a pipeline or a
-//! code scanner needs. Its JSON form is stable.
+//! A finding: what a rule says about one object, with everything that a person, a pipeline or a code scanner needs.
+//! Its JSON form is stable.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::hex;
 use crate::object::ObjectRef;
 use crate::source::Position;
 
-/// Hexadecimal digits of a fingerprint.
+/// Number of hexadecimal digits in a fingerprint.
 pub const FINGERPRINT_DIGITS: usize = 32;
 
 /// What a rule proved.
@@ -28,107 +28,107 @@ pub enum Verdict {
     Change,
 }
 
-/// How much a finding weighs in this run: from its verdict, the rule's `mode` and `failMode`, and waivers.
+/// The weight of a finding in this run, from its verdict, the rule's `mode` and `failMode`, and waivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Refuses.
+    /// Refuses the run.
     Error,
-    /// Shown, does not refuse.
+    /// Reported, does not refuse.
     Warning,
-    /// For information.
+    /// For information only.
     Info,
 }
 
-/// How many stored objects a finding touches.
+/// Number of stored objects that a finding affects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveObjects {
-    /// Objects that are affected.
+    /// Number of affected objects.
     pub affected: u64,
-    /// Objects that were looked at.
+    /// Number of examined objects.
     pub examined: u64,
-    /// Some of the affected ones, `namespace/name`.
+    /// Some of the affected objects, as `namespace/name`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
 
-/// One thing that a rule found.
+/// One problem, or one noteworthy change, that a rule found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// Rule, such as `CRDUpgradeSafety`; `server` for what the API server refused.
+    /// Name of the rule, such as `CRDUpgradeSafety`; `server` for what the API server rejected.
     pub rule: String,
-    /// Check inside the rule, such as `scope`.
+    /// Check within the rule, such as `scope`.
     pub check: String,
     /// What was proved.
     pub verdict: Verdict,
-    /// What that means in this run.
+    /// The weight of the verdict in this run.
     pub severity: Severity,
-    /// The object it is about.
+    /// The object that the finding is about.
     pub object: ObjectRef,
-    /// Where it stands in the input.
+    /// Position in the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
-    /// API version of a CRD that it is about.
+    /// API version within a CRD, if the finding is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Field path.
+    /// Path of the field, if the finding is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Value before.
+    /// Value before the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<Value>,
-    /// Value after.
+    /// Value after the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
     /// One sentence, without the object's name and without a full stop.
     pub message: String,
-    /// `rejected`, `pruned`, `altered` or `unreadable`.
+    /// Effect on stored objects: `rejected`, `pruned`, `altered` or `unreadable`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
-    /// `create`, `edit`, `read`…: what users can no longer do.
+    /// What users can no longer do: `create`, `edit`, `read`…
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<String>,
-    /// An object that was fine before and is not after. Shared by all copies of the finding: it may be large.
+    /// An object that was valid before and is not after. Shared by all copies of the finding, as it may be large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Arc<Value>>,
-    /// How many stored objects are touched.
+    /// How many stored objects are affected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_objects: Option<LiveObjects>,
-    /// What to do about it.
+    /// What the user can do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// The reason of the waiver that covers it.
+    /// Reason of the waiver that covers the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
-    /// Who says the same and is left out for it, as `server/invalid`.
+    /// Omitted findings that report the same problem, such as `server/invalid`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
-    /// Stable name of this very finding; independent of positions and order.
+    /// Stable identifier of this finding; independent of positions and order.
     pub fingerprint: String,
-    /// Findings that tell the same fact, any of which it is left out for.
+    /// Findings that report the same fact; this one is omitted if any of them is present.
     #[serde(skip)]
     pub repeats: Vec<FindingRef>,
-    /// Digest of what it is about beyond the values before and after, such as both whole subschemas.
+    /// Digest of what the finding depends on beyond the old and new value, such as both whole subschemas.
     #[serde(skip)]
     pub(crate) content: Option<[u8; 32]>,
 }
 
-/// A finding as another one refers to it, which is about the same object.
+/// A reference to another finding about the same object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FindingRef {
-    /// Its rule.
+    /// Name of the rule.
     pub rule: String,
-    /// Its check.
+    /// Name of the check.
     pub check: String,
-    /// The API version of a definition that it is about.
+    /// API version within a definition.
     pub version: Option<String>,
-    /// Its field path.
+    /// Path of the field.
     pub path: Option<String>,
 }
 
 impl FindingRef {
-    /// What a finding is referred to by.
+    /// The reference to a finding.
     #[must_use]
     pub fn of(finding: &Finding) -> Self {
         let Finding { rule, check, version, path, .. } = finding.clone();
@@ -137,7 +137,7 @@ impl FindingRef {
 }
 
 impl Finding {
-    /// A finding with the fields that every one has; severity and fingerprint are set when it is judged.
+    /// A finding with the mandatory fields; severity and fingerprint are set when it is judged.
     #[must_use]
     pub fn new(rule: &str, check: &str, verdict: Verdict, object: ObjectRef, message: impl Into<String>) -> Self {
         Self {
@@ -165,7 +165,7 @@ impl Finding {
         }
     }
 
-    /// Sets where it stands.
+    /// Sets the position in the input.
     #[must_use]
     pub fn at(mut self, position: Option<Position>) -> Self {
         self.position = position;
@@ -179,7 +179,7 @@ impl Finding {
         self
     }
 
-    /// Sets the values before and after.
+    /// Sets the values before and after the change.
     #[must_use]
     pub fn values(mut self, old: Option<Value>, new: Option<Value>) -> Self {
         self.old = old;
@@ -187,24 +187,24 @@ impl Finding {
         self
     }
 
-    /// Sets what to do about it.
+    /// Sets what the user can do about it.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
 
-    /// Binds it to what it is about beyond the values before and after. A finding that is bound to nothing is bound to
-    /// its message; one whose message says numbers of objects, or times, is to be bound.
+    /// Binds the fingerprint to content beyond the old and new value. Without it, the fingerprint covers the message,
+    /// so a finding whose message contains counts or times must call this.
     #[must_use]
     pub fn bound_to(mut self, content: &Value) -> Self {
         self.content = Some(Sha256::digest(in_order(content)).into());
         self
     }
 
-    /// Digest over rule, check, object without its API version, version, path, old, new, and what it is bound to:
-    /// the same problem keeps its fingerprint when files move or other findings come and go, and what is accepted by its
-    /// fingerprint is this very change. As long as it takes for nobody to find two changes with one fingerprint.
+    /// Digest of rule, check, object without its API version, version, path, old, new, and the bound content. The same
+    /// problem keeps its fingerprint if files move or other findings appear, and accepting a fingerprint accepts
+    /// exactly this change. It is long enough to make a collision infeasible.
     #[must_use]
     pub fn compute_fingerprint(&self) -> String {
         let mut hasher = Sha256::new();
@@ -232,7 +232,7 @@ impl Finding {
         hex::encode(&hasher.finalize()[..FINGERPRINT_DIGITS / 2])
     }
 
-    /// How many objects it is about, as far as they were counted.
+    /// Number of affected objects, as far as they were counted.
     #[must_use]
     pub fn affected(&self) -> u64 {
         self.live_objects.as_ref().map_or(0, |live| live.affected)

@@ -1,7 +1,7 @@
-//! Globs of one sort: `*` stands for any characters, everything else for itself.
+//! Globs with one wildcard: `*` matches any characters, everything else matches itself.
 
-/// Whether `text` matches `glob`, in which `*` stands for any characters, also none.
-/// Linear in practice: after a mismatch only the last `*` is tried again.
+/// Whether `text` matches `glob`, in which `*` matches zero or more characters.
+/// Linear in practice: after a mismatch it backtracks to the last `*` only.
 pub(crate) fn matches(glob: &str, text: &str) -> bool {
     let (glob, text) = (glob.as_bytes(), text.as_bytes());
     let (mut glob_at, mut text_at) = (0, 0);
@@ -42,7 +42,7 @@ mod tests {
         assert!(!matches("*a*a*a*a*a*a*a*a*b", &"a".repeat(2000)));
     }
 
-    /// The definition of a glob, in exponential time.
+    /// The definition of glob matching, in exponential time.
     fn matches_by_definition(glob: &[u8], text: &[u8]) -> bool {
         match (glob.split_first(), text.split_first()) {
             (None, None) => true,

@@ -1,5 +1,5 @@
-//! From what the rules found to what the run does: severities, outcomes of rules, the overall outcome, the order of
-//! findings. Pure: the day on which waivers are judged is handed in.
+//! From findings to decisions: severities, the outcome of each rule, the overall outcome, the order of findings.
+//! Pure: the caller passes the date for waivers.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,21 +11,21 @@ use crate::waiver::{self, Accepted, Waiver};
 use crate::{registry, repeated, words};
 
 words! {
-    /// What the whole of the checks came to.
+    /// The overall outcome of all checks.
     pub enum Outcome {
-        /// Nothing to say, or only things worth knowing.
+        /// No findings, or informational ones only.
         Passed = "passed",
         /// There are warnings.
         Warned = "warned",
-        /// A rule could not get its facts, and none refused; nothing may be written.
+        /// A rule could not get its facts, and none refused. Nothing may be written.
         Unable = "unable",
-        /// A rule or the server refused; nothing may be written.
+        /// A rule or the server refused. Nothing may be written.
         Refused = "refused",
     }
 }
 
 impl Outcome {
-    /// Whether nothing may be written.
+    /// Whether this outcome forbids writing.
     #[must_use]
     pub fn refuses(self) -> bool {
         matches!(self, Self::Refused | Self::Unable)
@@ -33,66 +33,66 @@ impl Outcome {
 }
 
 words! {
-    /// What one rule came to.
+    /// The outcome of one rule.
     pub enum RuleOutcome {
-        /// It has no meaning on this kind of cluster.
+        /// The rule does not apply to this kind of cluster.
         Skipped = "skipped",
-        /// Nothing to say, or only things worth knowing.
+        /// No findings, or informational ones only.
         Passed = "passed",
-        /// It warns.
+        /// There are warnings.
         Warned = "warned",
-        /// It could not get its facts, and refuses for that.
+        /// The rule could not get its facts, and refuses for that reason.
         Unable = "unable",
-        /// It refuses.
+        /// The rule refuses.
         Failed = "failed",
     }
 }
 
-/// A rule's line in the report.
+/// A rule's entry in the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleResult {
-    /// Rule.
+    /// Name of the rule.
     pub name: String,
-    /// What it came to.
+    /// Outcome of the rule.
     pub outcome: RuleOutcome,
-    /// Breaking findings that are not waived.
+    /// Number of breaking findings, without waived ones.
     pub breaking: usize,
-    /// Unknown findings that are not waived.
+    /// Number of unknown findings, without waived ones.
     pub unknown: usize,
-    /// Things worth knowing that are not waived.
+    /// Number of informational findings, without waived ones.
     pub changes: usize,
-    /// Waived findings.
+    /// Number of waived findings.
     pub waived: usize,
-    /// Facts that it could not get, and why.
+    /// Facts that the rule could not get, with the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unable: Vec<String>,
-    /// Why it was skipped.
+    /// Why the rule was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
 }
 
-/// What all rules came to.
+/// The report on all rules of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunReport {
     /// The overall outcome.
     pub outcome: Outcome,
-    /// Each rule, in the order of the registry; `policy`, `server` and `preflightWaivers` behind them
-    /// where they have something.
+    /// One entry per rule, in the order of the registry, followed by `policy`, `server` and `preflightWaivers`
+    /// if they have findings.
     pub rules: Vec<RuleResult>,
     /// All findings, sorted: severity, file, line, rule, check, object, path, message.
     pub findings: Vec<Finding>,
-    /// Rules that would run, had nobody switched them off.
+    /// Rules that would run if they were not switched off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub off: Vec<RuleOff>,
-    /// In what the manifests ask for less than the policy.
+    /// Where the manifests are less strict than the policy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loosened: Vec<Loosened>,
 }
 
 impl RunReport {
-    /// How many objects the findings are about that are waived, by their fingerprints.
+    /// Number of objects affected by each waived finding, by fingerprint.
     #[must_use]
     pub fn accepted(&self) -> Accepted {
         let waived = self.findings.iter().filter(|finding| finding.waived.is_some());
@@ -100,17 +100,17 @@ impl RunReport {
     }
 }
 
-/// What a second look at one change came to that the first had allowed.
+/// What a repeated check refused after the first check had passed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refused {
-    /// The findings that refuse it.
+    /// The findings that refuse the change.
     pub findings: Vec<Finding>,
-    /// Facts that could not be had this time: rule and reason.
+    /// Facts that were not available this time: rule and reason.
     pub unable: Vec<(String, String)>,
 }
 
 impl Refused {
-    /// What refuses in a report.
+    /// Collects what refuses in a report.
     #[must_use]
     pub fn by(report: RunReport) -> Self {
         let refuses = |finding: &Finding| finding.severity == Severity::Error && finding.waived.is_none();
@@ -121,7 +121,7 @@ impl Refused {
         Self { unable: unable.collect(), findings: report.findings.into_iter().filter(refuses).collect() }
     }
 
-    /// That the server has made something else of an object than was judged.
+    /// A refusal because the server's result differs from what was judged.
     #[must_use]
     pub fn by_difference(object: ObjectRef, message: &str) -> Self {
         let finding = Finding::new(registry::SERVER, "differs", Verdict::Breaking, object, message.to_owned());
@@ -130,7 +130,7 @@ impl Refused {
 }
 
 impl RunReport {
-    /// The report as it is once changes were judged again: what was said of an object before is no longer so.
+    /// The report after changes were judged again. Earlier findings about their objects are replaced.
     #[must_use]
     pub fn revised(mut self, refused: &[Refused]) -> Self {
         for finding in refused.iter().flat_map(|refused| &refused.findings) {
@@ -167,34 +167,34 @@ impl RunReport {
     }
 }
 
-/// How one rule ended.
+/// How the run of one rule ended.
 #[derive(Debug)]
 pub enum Ending {
-    /// It came to a judgement.
+    /// The rule returned a judgement.
     Judged(Judgement),
-    /// It was not run; why.
+    /// The rule was skipped, for this reason.
     Skipped(String),
 }
 
-/// One rule that was selected, and how it ended.
+/// A selected rule and how its run ended.
 #[derive(Debug)]
 pub struct Ended<'a> {
-    /// Rule.
+    /// Name of the rule.
     pub name: &'a str,
-    /// Its settings.
+    /// Settings of the rule.
     pub settings: &'a Settings,
-    /// How it ended.
+    /// How its run ended.
     pub ending: Ending,
 }
 
-/// Judges a run. `server` is what the API server refused, or could not say, in dry-runs: it refuses whatever rules
-/// and waivers say. `today` is the day in the user's time zone, `YYYY-MM-DD`.
+/// Judges a run. `server` is what the API server rejected or could not check in dry runs: it refuses regardless of
+/// rules and waivers. `today` is the date in the user's time zone, `YYYY-MM-DD`.
 #[must_use]
 pub fn judge(ended: Vec<Ended<'_>>, server: Judgement, waivers: &[Waiver], today: &str) -> RunReport {
     judge_again(ended, server, waivers, &Accepted::new(), today)
 }
 
-/// [`judge`] where findings may have been waived before: a waiver that says no number covers as many objects as then.
+/// Like [`judge`], with earlier waivers: a waiver without a count covers as many objects as it did before.
 #[must_use]
 pub fn judge_again(
     ended: Vec<Ended<'_>>,
@@ -234,7 +234,7 @@ pub fn judge_again(
         finding.severity = Severity::Info;
     }
     let mut findings = repeated::told_once(findings);
-    // Where nothing is left of what the server says, another rule has said it.
+    // If no finding of the server is left, another rule has reported them all.
     let server_is_left = !server_is_able || findings.iter().any(|finding| finding.rule == registry::SERVER);
     rules.retain(|(rule, _)| rule.name != registry::SERVER || server_is_left);
     findings.sort_by(compare);
@@ -243,8 +243,8 @@ pub fn judge_again(
     RunReport { outcome: overall(&rules), rules, findings, off: Vec::new(), loosened: Vec::new() }
 }
 
-/// Fills in severity and fingerprint. A [`Verdict::Change`] keeps the severity that its rule gave it, a warning at
-/// most: it never refuses.
+/// Sets severity and fingerprint. A [`Verdict::Change`] keeps the severity that its rule set, at most a warning:
+/// it never refuses.
 fn weigh(mut finding: Finding, settings: &Settings) -> Finding {
     finding.severity = match (finding.verdict, settings.mode, settings.fail_mode) {
         (Verdict::Change, _, _) => finding.severity.max(Severity::Warning),
@@ -268,7 +268,7 @@ fn empty_result(name: &str) -> RuleResult {
     }
 }
 
-/// Counts a rule's findings; the worst severity among them.
+/// Counts a rule's findings and returns their worst severity.
 fn count(result: &mut RuleResult, findings: &[Finding]) -> Severity {
     let mut worst = Severity::Info;
     (result.breaking, result.unknown, result.changes, result.waived) = (0, 0, 0, 0);
@@ -306,7 +306,7 @@ fn overall(rules: &[RuleResult]) -> Outcome {
     }
 }
 
-/// Findings without a place come after those with one, so that a reader starts in the input.
+/// Findings without a position sort last, so that a reader starts in the input.
 fn compare(left: &Finding, right: &Finding) -> std::cmp::Ordering {
     fn key(finding: &Finding) -> impl Ord + '_ {
         let place = finding.position.as_ref().map(|place| (place.file.as_str(), place.line, place.column));

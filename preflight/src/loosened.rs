@@ -1,64 +1,64 @@
-//! In what the judged manifests ask for less than a policy, or than the defaults: what is told of it, and what it does.
+//! Where the judged manifests are less strict than a policy or the defaults, and what happens then.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::source::{PathSegment, Position};
 
-/// What the manifests' wish for less does where it is not followed, or told.
+/// What happens if manifests loosen a setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Loosening {
-    /// It is told.
+    /// The loosening is reported.
     #[default]
     Warn,
-    /// It refuses.
+    /// The loosening refuses the run.
     Error,
 }
 
-/// A rule that somebody asks for, or that runs unless told otherwise, and does not run.
+/// A rule that is requested or enabled by default, and does not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleOff {
-    /// Its name.
+    /// Name of the rule.
     pub name: String,
-    /// Who has switched it off.
+    /// Who switched it off.
     pub reason: String,
 }
 
-/// What a loosening is of.
+/// The kind of loosening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LoosenedKind {
-    /// A rule is left out.
+    /// A rule is omitted.
     RuleOff,
-    /// A setting is less strict, or nobody can tell.
+    /// A setting is less strict, or cannot be compared.
     LooserSetting,
     /// A waiver is added.
     Waiver,
-    /// A setting names what only a source of policy may name.
+    /// A setting names an external source, which only a policy source may do.
     OutsideOnly,
 }
 
-/// Something in which the judged manifests ask for less than the policy, or than the defaults where there is none.
+/// One way in which the judged manifests are less strict than the policy, or than the defaults if there is no policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Loosened {
-    /// What kind of thing.
+    /// The kind of loosening.
     pub kind: LoosenedKind,
-    /// Which: `CRDUpgradeSafety checks.enum`, a rule, or what a waiver is of.
+    /// What is loosened: `CRDUpgradeSafety checks.enum`, a rule, or the subject of a waiver.
     pub what: String,
-    /// What the policy says.
+    /// The policy's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Value>,
-    /// What the manifests say.
+    /// The manifests' value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests: Option<Value>,
-    /// Whether the manifests are followed.
+    /// Whether the manifests' value is in effect.
     pub followed: bool,
-    /// Where they say it.
+    /// Position of the manifests' value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
-    /// The entry of `preflightRules` and the path in it, from which the caller knows the position.
+    /// Index of the entry in `preflightRules` and the path within it, from which the caller derives the position.
     #[serde(skip)]
     pub place: Option<(usize, Vec<PathSegment>)>,
 }

@@ -1,14 +1,14 @@
-//! What an object is called, and the few fields that every Kubernetes object has.
-//! Identity is group, kind, namespace and name; the API version is an attribute.
+//! Names and common fields of Kubernetes objects.
+//! Group, kind, namespace and name are the identity; the API version is an attribute.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The groups that Kubernetes itself serves or has served. Groups without a dot are its own too: a
-/// CustomResourceDefinition's group must have one. Any other group is custom, `*.k8s.io` ones such as
-/// `gateway.networking.k8s.io`, `snapshot.storage.k8s.io` and `metrics.k8s.io` included.
+/// Groups that Kubernetes itself serves or has served. Groups without a dot are built in as well: the group of a
+/// CustomResourceDefinition must have one. Any other group is custom, including `*.k8s.io` ones such as
+/// `gateway.networking.k8s.io`, `snapshot.storage.k8s.io` and `metrics.k8s.io`.
 const BUILT_IN_GROUPS: &[&str] = &[
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -34,7 +34,7 @@ const BUILT_IN_GROUPS: &[&str] = &[
     "storagemigration.k8s.io",
 ];
 
-/// An object as it is named in one API version.
+/// A reference to an object in one API version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ObjectRef {
     /// API group; empty for the core group.
@@ -49,7 +49,7 @@ pub struct ObjectRef {
     pub name: String,
 }
 
-/// An object's identity: the same object has the same key in every API version.
+/// The identity of an object, the same in every API version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ObjectKey {
     /// API group; empty for the core group.
@@ -63,7 +63,7 @@ pub struct ObjectKey {
 }
 
 impl ObjectRef {
-    /// Reads the reference from an object's own fields; missing ones become empty.
+    /// Reads the reference from an object's own fields; a missing field becomes empty.
     #[must_use]
     pub fn of(object: &Value) -> Self {
         let (group, version) = split_api_version(object.text("/apiVersion"));
@@ -76,13 +76,13 @@ impl ObjectRef {
         }
     }
 
-    /// `apps/v1`, or `v1` for the core group.
+    /// The `apiVersion` field: `apps/v1`, or `v1` for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
         join_api_version(&self.group, &self.version)
     }
 
-    /// The identity without the API version.
+    /// The identity, without the API version.
     #[must_use]
     pub fn key(&self) -> ObjectKey {
         ObjectKey {
@@ -94,14 +94,14 @@ impl ObjectRef {
     }
 }
 
-/// Whether objects of a group are custom resources (or served by an aggregated API).
+/// Whether a group is that of custom resources or of an aggregated API.
 #[must_use]
 pub fn is_custom_group(group: &str) -> bool {
     group.contains('.') && !BUILT_IN_GROUPS.contains(&group)
 }
 
-/// `Deployment shop/web`, `Namespace shop`; the group is added where the kind alone is ambiguous to a reader
-/// (any group with a dot that is not one of Kubernetes' own).
+/// Shows `Deployment shop/web` or `Namespace shop`. The group is added if the kind alone is ambiguous: for any group
+/// with a dot that Kubernetes does not serve itself.
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_object(f, &self.group, &self.kind, &self.namespace, &self.name)
@@ -126,19 +126,19 @@ fn write_object(f: &mut fmt::Formatter<'_>, group: &str, kind: &str, namespace: 
     f.write_str(name)
 }
 
-/// Splits `apps/v1` into group and version; `v1` has the empty group.
+/// Splits `apps/v1` into group and version; the group of `v1` is empty.
 #[must_use]
 pub fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// Joins group and version the way `apiVersion` is written.
+/// Joins group and version into an `apiVersion`.
 #[must_use]
 pub fn join_api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// What a value is, without saying it; for messages.
+/// The type of a value, for messages that must not show it.
 #[must_use]
 pub fn describe(value: &Value) -> &'static str {
     match value {
@@ -151,7 +151,7 @@ pub fn describe(value: &Value) -> &'static str {
     }
 }
 
-/// The fields that every Kubernetes object has, read from a plain value.
+/// Common fields of a Kubernetes object, read from a plain value.
 pub trait ObjectExt {
     /// Text at a JSON pointer, or the empty string.
     fn text(&self, pointer: &str) -> &str;
@@ -163,19 +163,19 @@ pub trait ObjectExt {
     fn uid(&self) -> &str;
     /// `metadata.resourceVersion`, or the empty string.
     fn resource_version(&self) -> &str;
-    /// A label's value.
+    /// The value of a label.
     fn label(&self, key: &str) -> Option<&str>;
-    /// An annotation's value.
+    /// The value of an annotation.
     fn annotation(&self, key: &str) -> Option<&str>;
     /// Whether `metadata.deletionTimestamp` is set.
     fn is_terminating(&self) -> bool;
-    /// The map at `metadata.<field>` (`labels`, `annotations`), made where it is absent or null.
-    /// Returns `None` where the object, its metadata or the field is not a map.
+    /// The map at `metadata.<field>` (`labels`, `annotations`), created if absent or null.
+    /// `None` if the object, its metadata or the field is not a map.
     fn metadata_map_mut(&mut self, field: &str) -> Option<&mut Map<String, Value>>;
 }
 
-/// The value at a JSON pointer. [`Value::pointer`] copies every segment to look for escapes; this is asked many times
-/// for each of thousands of objects.
+/// The value at a JSON pointer. [`Value::pointer`] copies every segment to unescape it, which is too slow for many
+/// calls on each of thousands of objects.
 fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     if pointer.contains('~') {
         return value.pointer(pointer);

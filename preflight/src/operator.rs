@@ -1,5 +1,5 @@
-//! Operators at one release and what changed between two: models that people write or that manifests yield, the pairing
-//! of components, and the differences with their severities.
+//! Operators at one release and the differences between two: models that people write or that are derived from
+//! manifests, the matching of components, and the severities of the differences.
 
 pub mod compare;
 pub mod definitions;

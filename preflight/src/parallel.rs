@@ -1,20 +1,20 @@
-//! Work on several threads whose outcome does not depend on how many there are: every item by itself, results in order.
+//! Deterministic work on several threads: items are independent, results keep their order.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Threads at most: each holds what its item takes meanwhile.
+/// Maximum number of threads. Each holds the memory of its current item.
 const MOST: usize = 4;
 
-/// Does the same to every item, and returns the results in the order of the items. Each thread has a stack of `stack`
-/// bytes, of which only what is used costs anything. A panic of the work is one of the caller.
+/// Applies `work` to every item and returns the results in the order of the items. Each thread reserves a stack of
+/// `stack` bytes; only the part in use costs memory. A panic in `work` reaches the caller.
 pub fn map<T: Sync, R: Send>(items: &[T], stack: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     map_heaviest_first(items, |_| 0, stack, work)
 }
 
-/// As [`map`], where the items differ much in how long they take: none of the heavy ones is left for the end, when the
-/// other threads have nothing more to do.
+/// Like [`map`], for items of very different cost: heavy items start first, so that none is left for the end when
+/// the other threads are idle.
 pub fn map_heaviest_first<T: Sync, R: Send>(
     items: &[T],
     weight: impl Fn(&T) -> usize,
@@ -25,7 +25,7 @@ pub fn map_heaviest_first<T: Sync, R: Send>(
     order.sort_by_key(|index| Reverse(weight(&items[*index])));
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST).min(items.len());
     let next = AtomicUsize::new(0);
-    // Whoever is free takes the next: items differ in size.
+    // Idle threads take the next item, because items differ in size.
     let take = || {
         let mut done = Vec::new();
         loop {
@@ -45,7 +45,7 @@ pub fn map_heaviest_first<T: Sync, R: Send>(
         }
         done
     });
-    // Where no thread can be had, the stack of this one has to do.
+    // If no thread can be started, the current one does the work.
     done.extend(take());
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn results_are_in_the_order_of_the_items() {
         let items: Vec<u64> = (0..1_000).collect();
-        // The first takes longest.
+        // The first item takes longest.
         let slow = |item: &u64| (0..(1_000 - item) * 50).fold(*item, |sum, number| sum.wrapping_add(number * number));
         assert_eq!(map(&items, STACK, slow), items.iter().map(slow).collect::<Vec<_>>());
         assert!(map(&[], STACK, slow).is_empty());
@@ -78,7 +78,7 @@ mod tests {
         };
         let results = map_heaviest_first(&items, |item| *item, STACK, one_after_the_other);
         assert_eq!(results, [6, 2, 14, 14, 4]);
-        // The first to begin is one of the two that are taken first, however many threads there are.
+        // The first to start is one of the first two taken, whatever the number of threads.
         assert_eq!(begun.lock().unwrap()[0], 7);
     }
 

@@ -1,5 +1,5 @@
-//! Which rules, settings and waivers count: those of a policy source, and what the judged manifests add to them. Where
-//! there is a source, manifests tighten and never loosen; where there is none they decide, and every loosening is told.
+//! Which rules, settings and waivers are in effect: those of a policy source, plus what the judged manifests add. With
+//! a source, manifests tighten and never loosen; without one they decide, and every loosening is reported.
 
 use serde_json::{Map, Value};
 
@@ -14,47 +14,47 @@ use crate::source::display_path;
 use crate::strictness::{self, Difference, Looser};
 use crate::waiver::Waiver;
 
-/// What one side says: a policy source, or the judged manifests.
+/// The configuration of one side: a policy source, or the judged manifests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Side<'a> {
-    /// `preflightRules`; `None` where no document has the key.
+    /// `preflightRules`; `None` if no document has the key.
     pub rules: Option<&'a [ConfigRule<'a>]>,
     /// `preflightWaivers`.
     pub waivers: &'a [Waiver],
-    /// `policyLoosening`; `None` where no document has the key.
+    /// `policyLoosening`; `None` if no document has the key.
     pub loosening: Option<Loosening>,
-    /// The documents are those of many apps: of a rule that comes several times the strictest settings count.
+    /// Whether the documents belong to several apps: a rule may repeat, and its strictest settings win.
     pub may_repeat: bool,
 }
 
-/// What counts in a run.
+/// The policy in effect for a run.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// The rules, and what is told about them.
+    /// The selected rules, and how they were chosen.
     pub selection: Selection,
-    /// The waivers.
+    /// The waivers in effect.
     pub waivers: Vec<Waiver>,
 }
 
-/// An error, and on which side: `true` for the policy source.
+/// An error and its side: `true` for the policy source.
 pub type PolicyError = (bool, SelectionError);
 
-/// Resolves flag and Config into the rules of a run, where the Config is a policy source.
+/// Resolves the flag and the Config into the rules of a run, with the Config as policy source.
 ///
-/// `flag` is `None` without `--preflight`, else its raw values, where the empty string is a `--preflight` alone.
-/// `config` is `None` where no Config document has `preflightRules`, else all entries in input order.
-/// The Config is validated even where the flag switches its rules off.
+/// `flag` is `None` without `--preflight`, else its raw values; a bare `--preflight` is the empty string.
+/// `config` is `None` if no Config document has `preflightRules`, else all entries in input order.
+/// The Config is validated even if the flag switches its rules off.
 ///
 /// # Errors
-/// Everything that is wrong, the flag's errors first.
+/// Every error, those of the flag first.
 pub fn select(flag: Option<&[String]>, config: Option<&[ConfigRule<'_>]>) -> Result<Selection, Vec<SelectionError>> {
     select_from(registry::RULES, flag, config)
 }
 
-/// [`select`] from a list of rules of one's own.
+/// Like [`select`], from a given list of rules.
 ///
 /// # Errors
-/// As [`select`].
+/// Those of [`select`].
 pub fn select_from(
     rules: &[&'static dyn Rule],
     flag: Option<&[String]>,
@@ -67,11 +67,11 @@ pub fn select_from(
     }
 }
 
-/// Resolves what counts. `flag` is as in [`select`]; `given` are waivers of the command line. With a
-/// `source`, what it leaves out stands at the defaults.
+/// Resolves the policy in effect. `flag` is as in [`select`]; `given` are waivers of the command line. If there is a
+/// `source`, whatever it omits has its default.
 ///
 /// # Errors
-/// Everything that is wrong, the flag's errors first, then the source's.
+/// Every error, those of the flag first, then those of the source.
 pub fn resolve(
     flag: Option<&[String]>,
     source: Option<Side<'_>>,
@@ -81,10 +81,10 @@ pub fn resolve(
     resolve_from(registry::RULES, flag, source, manifests, given)
 }
 
-/// [`resolve`] from a list of rules of one's own.
+/// Like [`resolve`], from a given list of rules.
 ///
 /// # Errors
-/// As [`resolve`].
+/// Those of [`resolve`].
 pub fn resolve_from(
     rules: &[&'static dyn Rule],
     flag: Option<&[String]>,
@@ -141,7 +141,7 @@ fn read<'s>(
 
 struct Resolving<'a> {
     rules: &'a [&'static dyn Rule],
-    /// The flag's names.
+    /// Names given by the flag.
     named: Option<&'a [String]>,
     /// Whether the source lists rules, and their settings.
     source: Option<(bool, &'a [Configured<'a>])>,
@@ -198,7 +198,7 @@ impl Resolving<'_> {
         }
     }
 
-    /// Whether a rule runs where neither flag nor manifests say anything.
+    /// Whether a rule runs if neither flag nor manifests mention it.
     fn is_expected(&self, name: &str) -> bool {
         match self.source {
             Some((true, configured)) => configured.iter().any(|configured| configured.name == name),
@@ -215,7 +215,7 @@ impl Resolving<'_> {
     ) -> Selected {
         let name = rule.meta().name;
         let of_source = self.source.and_then(|(_, all)| all.iter().find(|configured| configured.name == name));
-        // What nobody would run without the manifests is theirs alone.
+        // A rule that runs only because of the manifests is theirs alone.
         let added = !expected && self.named.is_none();
         let mut values = of_source.map_or_else(|| settings::defaults(rule.meta()), |source| source.values.clone());
         if let Some(wanted) = wanted {
@@ -245,7 +245,7 @@ fn looser_setting(rule: &str, entry: usize, difference: Difference) -> Loosened 
     }
 }
 
-/// The stricter of what both sides say; a source that says nothing warns.
+/// The stricter value of both sides; a source without one warns.
 fn loosening(source: Option<Side<'_>>, manifests: Side<'_>, loosened: &mut Vec<Loosened>) -> Loosening {
     let policy = source.and_then(|source| source.loosening).unwrap_or_default();
     if let Some(wanted) = manifests.loosening.filter(|wanted| *wanted < policy) {
@@ -263,7 +263,7 @@ fn loosening(source: Option<Side<'_>>, manifests: Side<'_>, loosened: &mut Vec<L
 }
 
 impl Loosened {
-    /// What is told about it.
+    /// The finding that reports the loosening.
     pub(crate) fn finding(&self, loosening: Loosening) -> Finding {
         let Self { kind, what, policy, manifests, followed, position, .. } = self;
         let shown = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();

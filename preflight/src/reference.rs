@@ -1,14 +1,14 @@
-//! The rule reference, made from the registry: one rule for `pushback rules NAME`, all of them for `docs/rules.md`.
-//! The checked-in page is compared with it, so that it cannot go stale.
+//! The rule reference, generated from the registry: one rule for `pushback rules NAME`, all of them for
+//! `docs/rules.md`. A test compares the checked-in page with it, so that it cannot go stale.
 
 use crate::registry;
 use crate::rule::{RuleMeta, Setting, SettingKind};
 use crate::settings;
 
-/// Settings of a map that are listed one by one.
+/// Maximum number of settings in a map that are listed one by one.
 const FEW: usize = 12;
 
-/// The page about all rules, in Markdown.
+/// The reference of all rules, in Markdown.
 #[must_use]
 pub fn reference_markdown() -> String {
     let mut page = String::from(include_str!("reference/head.md"));
@@ -29,7 +29,7 @@ pub fn reference_markdown() -> String {
     page
 }
 
-/// All about one rule, in Markdown; the settings that every rule has are among its own.
+/// The reference of one rule, in Markdown, including the settings that every rule has.
 #[must_use]
 pub fn rule_markdown(meta: &RuleMeta) -> String {
     rule_section(meta, &[settings::COMMON, meta.settings])
@@ -81,7 +81,7 @@ fn settings_table(settings: &[&[Setting]], page: &mut String) {
     settings.iter().for_each(|settings| rows(settings, "", page));
 }
 
-/// A map with a setting for each of many names: a line for each default.
+/// The rows of a map with many equal settings: one row per default.
 fn table_of_many(name: &str, doc: &str, inner: &[Setting], page: &mut String) {
     let words = |setting: &Setting| match setting.kind {
         SettingKind::Choice(words) => words,
@@ -95,7 +95,7 @@ fn table_of_many(name: &str, doc: &str, inner: &[Setting], page: &mut String) {
         }
         told.push(default);
         let all: Vec<String> = words(setting).iter().map(|word| format!("`{word}`")).collect();
-        // The first default is that of most names; the others name theirs.
+        // The first default is that of most names; the others are listed by name.
         let names = if told.len() == 1 { "NAME" } else { setting.name };
         page.push_str(&format!("| `{name}.{names}` | {} | `{default}` | {doc} |\n", all.join(", ")));
     }

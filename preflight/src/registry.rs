@@ -1,5 +1,5 @@
-//! The one list of rules. Help, docs, completions and the selection of a run are made from it,
-//! so a rule that is in it is documented, selectable and explained, and no other rule exists.
+//! The list of all rules. Help, docs, completions and rule selection are generated from it, so every rule in it is
+//! documented and selectable, and no other rule exists.
 
 use crate::finding::{Finding, FindingRef};
 use crate::object::ObjectRef;
@@ -7,33 +7,33 @@ use crate::rule::{Rule, RuleMeta};
 use crate::rules::{CrdUpgradeSafety, DestructiveChange, FieldConflicts, PermissionValidation, UpgradeDiff};
 use crate::suggest;
 
-/// Every rule, in the order in which they run and are listed.
+/// All rules, in the order in which they run and are listed.
 pub static RULES: &[&dyn Rule] =
     &[&CrdUpgradeSafety, &PermissionValidation, &FieldConflicts, &DestructiveChange, &UpgradeDiff];
 
-/// The name under which refusals of the API server are reported. No rule: it cannot be selected or waived.
+/// Name under which rejections by the API server are reported. Not a rule: it cannot be selected or waived.
 pub const SERVER: &str = "server";
 
-/// The name under which unused and expired waivers are reported. No rule either.
+/// Name under which unused and expired waivers are reported. Not a rule.
 pub const WAIVERS: &str = "preflightWaivers";
 
-/// The name under which it is told in what the manifests ask for less than the policy. No rule either.
+/// Name under which manifests less strict than the policy are reported. Not a rule.
 pub const POLICY: &str = "policy";
 
-/// A rule name that the registry does not know.
+/// The error for a name that is not in the registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown preflight rule \"{name}\"{}", suggest::hint_or_known(.suggestion.as_deref(), .known))]
 pub struct UnknownRule {
     /// The name as given.
     pub name: String,
-    /// The nearest name that exists.
+    /// The most similar known name.
     pub suggestion: Option<String>,
-    /// Every name that exists.
+    /// All known names.
     pub known: Vec<&'static str>,
 }
 
 impl UnknownRule {
-    /// For a name that none of the rules has.
+    /// The error for a name that none of `rules` has.
     #[must_use]
     pub fn new(name: &str, rules: &[&dyn Rule]) -> Self {
         let known: Vec<&'static str> = rules.iter().map(|rule| rule.meta().name).collect();
@@ -45,32 +45,32 @@ impl UnknownRule {
 /// Finds a rule by its exact name.
 ///
 /// # Errors
-/// [`UnknownRule`] with the nearest existing name.
+/// [`UnknownRule`] with the most similar known name.
 pub fn find(name: &str) -> Result<&'static dyn Rule, UnknownRule> {
     find_in(RULES, name)
 }
 
-/// [`find`] in a list of rules of one's own.
+/// Like [`find`], in a given list of rules.
 ///
 /// # Errors
-/// [`UnknownRule`] with the nearest name in the list.
+/// [`UnknownRule`] with the most similar name in the list.
 pub fn find_in<'r>(rules: &[&'r dyn Rule], name: &str) -> Result<&'r dyn Rule, UnknownRule> {
     rules.iter().copied().find(|rule| rule.meta().name == name).ok_or_else(|| UnknownRule::new(name, rules))
 }
 
-/// What is known of every rule, in order.
+/// The metadata of all rules, in order.
 pub fn metas() -> impl Iterator<Item = &'static RuleMeta> {
     RULES.iter().map(|rule| rule.meta())
 }
 
-/// The line that checks published by others print for a finding.
+/// The line that the published upstream checks print for a finding.
 #[must_use]
 pub fn published_line(finding: &Finding) -> Option<String> {
     RULES.iter().find(|rule| rule.meta().name == finding.rule)?.published_line(finding)
 }
 
-/// The findings of rules that tell what the API server refuses of an object, by the field that it names and the value that
-/// it quotes.
+/// The rules' findings for a rejection by the API server, identified by the field that the server names and the value
+/// that it quotes.
 pub fn findings_for_refusal(object: &ObjectRef, field: &str, value: Option<&str>) -> impl Iterator<Item = FindingRef> {
     RULES.iter().filter_map(move |rule| rule.finding_for_refusal(object, field, value))
 }
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// Every setting at a value, a list with one entry, and where each stands.
+    /// A value for every setting, with one entry in each list, and the place of each setting.
     fn sample(settings: &[Setting], place: &str, places: &mut Vec<(String, SettingKind)>) -> Value {
         let of_setting = |Setting { name, kind, .. }: &Setting| {
             let place = format!("{place}/{name}");
@@ -151,7 +151,7 @@ mod tests {
         Value::Object(settings.iter().map(of_setting).collect())
     }
 
-    /// Whether a rule can read its settings. That it cannot is a defect, which it does not survive.
+    /// Whether a rule can read its settings. If it cannot, it panics: a defect.
     fn reads(rule: &dyn Rule, values: &Value) -> bool {
         let settings = Settings { values: values.as_object().expect("a map").clone(), ..Settings::default() };
         let run = || {
@@ -179,7 +179,7 @@ mod tests {
                 }
                 let takes_any = matches!(kind, SettingKind::InputPath(_) | SettingKind::OutputFolder);
                 assert!(takes_any || !with("no such word".into()), "{name}: {place} takes any word");
-                // What single checks do is looked up by their names.
+                // The effects of single checks are looked up by name.
                 let (parent, key) = place.rsplit_once('/').expect("a pointer");
                 if parent != "/checks" {
                     let mut without = values.clone();

@@ -1,11 +1,11 @@
-//! One fact, one finding: what two judges say of the same fact is told once, by the one that says what to do about it.
-//! Never is a finding left out for one that weighs less in this run: a rule that is off, warns or is waived hides nothing.
+//! Deduplicates findings: if two rules report the same fact, the one that says what to do about it is kept.
+//! A finding never hides a heavier one: a rule that is off, warns or is waived hides nothing.
 
 use std::collections::BTreeMap;
 
 use crate::finding::{Finding, FindingRef};
 
-/// Leaves out what repeats another finding that weighs as much or more, and says so there.
+/// Omits findings that repeat another one of at least the same severity, and records them there.
 pub(crate) fn told_once(mut findings: Vec<Finding>) -> Vec<Finding> {
     if findings.iter().all(|finding| finding.repeats.is_empty()) {
         return findings;
@@ -23,7 +23,7 @@ pub(crate) fn told_once(mut findings: Vec<Finding>) -> Vec<Finding> {
             let FindingRef { rule, check, version, path } = told.clone();
             index.get(&(finding.object.key(), rule, check, version, path)).into_iter().flatten().copied()
         };
-        // The heaviest comes first in the order of severities.
+        // The highest severity sorts first.
         let as_heavy = |other: &usize| findings[*other].severity <= finding.severity;
         let Some(teller) = finding.repeats.iter().flat_map(of).find(as_heavy) else { continue };
         is_repeated[number] = true;
@@ -95,7 +95,7 @@ mod tests {
         let alone = run(both(Mode::Error), Vec::new(), &[]);
         assert_eq!(once.findings[0].fingerprint, alone.findings[0].fingerprint);
 
-        // Where the rule does not refuse, the server does, and says so.
+        // If the rule does not refuse, the server's finding stays.
         let warned = run(both(Mode::Warn), refused(), &[]);
         assert_eq!(
             told(&warned),

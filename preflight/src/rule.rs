@@ -1,5 +1,5 @@
-//! The seam that every preflight rule fits: what it is called and does, its settings, what it needs
-//! from the cluster, and its judgement.
+//! The interface of every preflight rule: its metadata, its settings, the facts that it needs from the cluster, and
+//! its judgement.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -12,51 +12,51 @@ use crate::facts::{ChangeSet, Facts, Need, Needs};
 use crate::finding::{Finding, FindingRef};
 use crate::object::ObjectRef;
 
-/// What is known of a rule without running it; help, docs and `pushback rules` are made from it.
+/// Static metadata of a rule; help, docs and `pushback rules` are generated from it.
 #[derive(Debug)]
 pub struct RuleMeta {
-    /// Name, as Config and `--preflight` spell it.
+    /// Name, as spelled in a Config and in `--preflight`.
     pub name: &'static str,
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
-    /// Explanation in Markdown, with the source of each rule.
+    /// Explanation in Markdown, with its sources.
     pub docs: &'static str,
-    /// The checks inside it: name and one line.
+    /// The rule's checks: name and one-line summary.
     pub checks: &'static [(&'static str, &'static str)],
     /// Settings beyond `mode` and `failMode`.
     pub settings: &'static [Setting],
-    /// What it needs from the cluster, for `pushback rules NAME`.
+    /// What the rule needs from the cluster, for `pushback rules NAME`.
     pub needs: &'static str,
-    /// Whether it runs when no Config lists rules.
+    /// Whether the rule runs if no Config lists rules.
     pub default: bool,
-    /// Whether it means anything on a directory or git ref.
+    /// Whether the rule applies to a directory or git ref.
     pub on_directory: bool,
 }
 
-/// The order of a setting's values.
+/// How the values of a setting compare in strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// These words, the strictest first. A word that is not among them is only as strict as itself.
+    /// These words, strictest first. Any other word is comparable only to itself.
     Words(&'static [&'static str]),
-    /// The smaller number.
+    /// The smaller number is stricter.
     Smaller,
-    /// Each setting of the map by its own.
+    /// Each setting of the map has its own order.
     Each,
-    /// Of a list in which the first entry that matches decides: entries in front whose `key` says `strictest`.
+    /// The first matching entry of the list decides: an entry at the front is stricter if its `key` is `strictest`.
     FirstMatch {
-        /// What an entry does.
+        /// Key of an entry's effect.
         key: &'static str,
-        /// Where it can do no more.
+        /// The strictest effect.
         strictest: &'static str,
     },
-    /// It names a file, a URL, standard input or a program: nothing that judged manifests may choose.
+    /// The setting names a file, a URL, standard input or a program: judged manifests may never set it.
     Outside,
-    /// Nobody can compare them.
+    /// Values cannot be compared.
     Unordered,
 }
 
 impl Order {
-    /// What a check does.
+    /// The order of a check's effect.
     pub const ERROR: Self = Self::Words(&["error", "warn", "off"]);
 }
 
@@ -65,67 +65,67 @@ impl Order {
 pub struct Setting {
     /// Key in `config`.
     pub name: &'static str,
-    /// One line.
+    /// One-line description.
     pub doc: &'static str,
-    /// What it takes.
+    /// The values that it accepts.
     pub kind: SettingKind,
-    /// Which of two values is the stricter one. There is no default: a setting that does not say it does not compile.
+    /// Which of two values is stricter. Mandatory: there is no default.
     pub order: Order,
 }
 
-/// What a setting takes.
+/// The values that a setting accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum SettingKind {
     /// One of these words; the first is the default.
     Choice(&'static [&'static str]),
-    /// One of these words; it must be given.
+    /// One of these words; mandatory.
     Required(&'static [&'static str]),
-    /// A whole number between two others, both included.
+    /// A whole number within inclusive bounds.
     Number {
-        /// Where it is not given.
+        /// The default.
         default: u64,
-        /// The smallest.
+        /// The minimum.
         least: u64,
-        /// The largest.
+        /// The maximum.
         most: u64,
     },
-    /// A file, folder, URL or git ref with documents that the rule reads; empty where it is left out. Whoever runs the
-    /// rules reads them with the input, and answers the rule's need for them.
+    /// A file, folder, URL or git ref with documents for the rule; empty if omitted. The caller reads them with the
+    /// input and answers the rule's need for them.
     InputPath(DocumentKind),
-    /// A folder for what the rule makes besides findings; empty where it is left out. Whoever runs the rules writes it.
+    /// An output folder for what the rule generates in addition to findings; empty if omitted. The caller writes it.
     OutputFolder,
-    /// A list of texts, any text where no words are given; empty where it is left out.
+    /// A list of strings, restricted to these words unless there are none; empty if omitted.
     Texts(&'static [&'static str]),
     /// A map of settings.
     Map(&'static [Setting]),
-    /// A list of maps of settings; empty where it is left out.
+    /// A list of maps of settings; empty if omitted.
     List(&'static [Setting]),
 }
 
-/// What the documents are that a setting names.
+/// The kind of documents that a setting names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentKind {
     /// Operator models: [`Need::Models`].
     Models,
 }
 
-/// Settings after validation: every key is known, every value allowed, defaults filled in.
+/// Validated settings: every key is known, every value is allowed, defaults are filled in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// `mode`.
     pub mode: Mode,
     /// `failMode`.
     pub fail_mode: FailMode,
-    /// The rule's own settings.
+    /// The rule's own settings, by name.
     pub(crate) values: Map<String, Value>,
 }
 
 impl Settings {
-    /// The rule's own settings as its struct, which has neither defaults nor optional fields: each setting has been read
-    /// by what the rule declares, and its default is there.
+    /// The rule's own settings as its struct, which has neither defaults nor optional fields: the values are validated
+    /// and complete.
     ///
     /// # Panics
-    /// The struct is not what the rule declares: a defect, which a test over the registry finds.
+    /// Panics if the struct does not match the declared settings: a defect, which a test over the registry finds.
     #[must_use]
     pub fn own<T: DeserializeOwned>(&self) -> T {
         match T::deserialize(Value::Object(self.values.clone())) {
@@ -135,60 +135,60 @@ impl Settings {
     }
 }
 
-/// What a rule's errors do.
+/// The effect of a rule's errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Breaking findings refuse.
+    /// Breaking findings refuse the run.
     #[default]
     Error,
-    /// Nothing refuses.
+    /// No finding refuses.
     Warn,
 }
 
-/// What `unknown` does under [`Mode::Error`].
+/// The effect of [`Verdict::Unknown`] in [`Mode::Error`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailMode {
-    /// It refuses.
+    /// Unknown findings refuse.
     #[default]
     Closed,
-    /// It warns.
+    /// Unknown findings warn.
     Open,
 }
 
-/// What a rule came to.
+/// The result of a rule.
 #[derive(Debug, Default)]
 pub struct Judgement {
-    /// What it found; any order.
+    /// The findings, in any order.
     pub findings: Vec<Finding>,
-    /// Facts that it could not get: what for, and why. Not empty means that the rule's outcome is `unable`.
+    /// Facts that the rule could not get: purpose and reason. If not empty, the rule's outcome is `unable`.
     pub unable: Vec<String>,
 }
 
-/// What a rule makes besides findings.
+/// Output of a rule in addition to its findings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Artefact {
-    /// The folder that a setting names.
+    /// The output folder, from a setting.
     pub folder: String,
-    /// The experiments that go into it.
+    /// The experiments to write into it.
     pub suite: Suite,
 }
 
-/// A judgement, or the facts that it still takes.
+/// A judgement, or the facts that are still missing.
 #[derive(Debug)]
 pub enum Checked {
-    /// Done.
+    /// The final judgement.
     Done(Judgement),
-    /// These facts are needed too. At most three rounds are gone.
+    /// These facts are needed as well. A rule may ask in at most three rounds.
     More(Needs),
 }
 
-/// What a rule has worked out and is asked for again in the same run: in the next round, and for every page. It follows
-/// from change set, cluster and settings, so that nothing but time depends on it.
+/// A cache for intermediate results of a rule, reused in later rounds and for every page. They depend only on change
+/// set, cluster and settings, so the cache affects time and nothing else.
 #[derive(Debug, Default)]
 pub struct Memory(Option<Box<dyn Any + Send + Sync>>);
 
 impl Memory {
-    /// What is remembered; worked out now where that is nothing.
+    /// Returns the cached value; computes it first if there is none.
     pub fn keep<T: Send + Sync + 'static>(&mut self, work_out: impl FnOnce() -> T) -> &T {
         if self.get::<T>().is_none() {
             self.0 = Some(Box::new(work_out()));
@@ -199,12 +199,12 @@ impl Memory {
         }
     }
 
-    /// What is remembered, for whoever asks for it last: it need not be there twice.
+    /// Takes the cached value out, for the last reader.
     pub fn take<T: 'static>(&mut self) -> Option<T> {
         self.0.take_if(|kept| kept.is::<T>())?.downcast().ok().map(|kept| *kept)
     }
 
-    /// What is remembered.
+    /// Returns the cached value, if any.
     #[must_use]
     pub fn get<T: 'static>(&self) -> Option<&T> {
         self.0.as_ref()?.downcast_ref()
@@ -213,37 +213,37 @@ impl Memory {
 
 /// A preflight rule. Pure: the same facts and settings give the same judgement.
 pub trait Rule: Debug + Sync {
-    /// What it is.
+    /// Static metadata of the rule.
     fn meta(&self) -> &'static RuleMeta;
 
-    /// The facts that it wants for these changes.
+    /// The facts that the rule needs for these changes.
     fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs;
 
-    /// Whether what it says of one change rests on all the others, and not on what that change means by itself.
+    /// Whether the judgement of one change depends on all the others.
     fn compares_the_whole(&self) -> bool {
         false
     }
 
-    /// Judges.
+    /// Judges the changes, or asks for more facts.
     fn check(&self, facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked;
 
-    /// Folds one page of a stream that it asked for with [`Need::Objects`] or
-    /// [`Need::NamespaceContents`] into its state (`Null` at first). The facts are those of the rounds before.
+    /// Folds one page of a stream requested with [`Need::Objects`] or [`Need::NamespaceContents`] into the rule's
+    /// state, which starts as `Null`. `_facts` are those of the earlier rounds.
     fn fold(&self, _facts: &Facts, _need: &Need, _memory: &Memory, _state: &mut Value, _page: &[Value]) {}
 
-    /// What it makes besides findings for the folders that its settings name, once it has judged. It is asked once a run,
-    /// and not when single changes are judged again.
+    /// Output for the folders named by the settings, after the judgement. Called once per run, and not if single
+    /// changes are judged again.
     fn artefacts(&self, _settings: &Settings, _memory: &Memory) -> Vec<Artefact> {
         Vec::new()
     }
 
-    /// The line that checks published by others print for one of its findings.
+    /// The line that the published upstream checks print for one of the rule's findings.
     fn published_line(&self, _finding: &Finding) -> Option<String> {
         None
     }
 
-    /// Its finding that tells what the API server refuses of an object: the field that the server names, and the value
-    /// that it quotes. Where both are told, the rule's says what to do.
+    /// The rule's finding for a rejection by the API server, identified by the field that the server names and the
+    /// value that it quotes. It says what to do, so it is kept if both are reported.
     fn finding_for_refusal(&self, _object: &ObjectRef, _field: &str, _value: Option<&str>) -> Option<FindingRef> {
         None
     }

@@ -1,5 +1,5 @@
-//! The rules, one file each (a folder beside it where a rule is large).
-//! Which of them exist is said in [`crate::registry`].
+//! The rules, one file each; a large rule has a folder as well.
+//! [`crate::registry`] lists them.
 
 mod crd_upgrade_safety;
 mod destructive_change;

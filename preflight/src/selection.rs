@@ -1,5 +1,5 @@
-//! Which rules run with which settings: the `--preflight` flag and `preflightRules`, read strictly.
-//! The whole table of combinations is a test at the end of this file.
+//! Which rules run with which settings, from the `--preflight` flag and `preflightRules`.
+//! A test at the end of this file covers all combinations.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -14,10 +14,10 @@ use crate::source::PathSegment;
 use crate::strictness::{self, Looser};
 use crate::waiver::Accepted;
 
-/// The word that switches every rule off.
+/// The flag's value that switches off every rule.
 pub const NONE: &str = "none";
 
-/// One entry of `preflightRules`.
+/// An entry of `preflightRules`.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigRule<'a> {
     /// `name`.
@@ -26,65 +26,65 @@ pub struct ConfigRule<'a> {
     pub config: &'a Value,
 }
 
-/// Who chose a rule, or that none runs.
+/// Who chose the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody: it is in the default set.
+    /// The rule is in the default set.
     #[default]
     Default,
-    /// The `preflightRules` of a policy source.
+    /// `preflightRules` of a policy source.
     Source,
-    /// The `preflightRules` of the manifests.
+    /// `preflightRules` of the manifests.
     Config,
-    /// `--preflight`.
+    /// The `--preflight` flag.
     Flag,
 }
 
-/// A rule that runs.
+/// A selected rule.
 #[derive(Clone, Debug)]
 pub struct Selected {
-    /// The rule.
+    /// The rule itself.
     pub rule: &'static dyn Rule,
-    /// Its settings, validated, defaults filled in.
+    /// Its validated settings.
     pub settings: Settings,
     /// Who chose it.
     pub origin: Origin,
 }
 
 impl Selected {
-    /// The paths that its settings name for documents that it reads, and what is to be there.
+    /// Document paths named by its settings, with the kind of documents expected there.
     #[must_use]
     pub fn input_paths(&self) -> Vec<(DocumentKind, &str)> {
         settings::input_paths(self.rule.meta().settings, &self.settings.values)
     }
 }
 
-/// The rules of a run, in the order of the registry.
+/// The selected rules of a run, in the order of the registry.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// The rules; empty where the user wants none.
+    /// The rules; empty if none is to run.
     pub rules: Vec<Selected>,
     /// Who decided which rules run.
     pub origin: Origin,
-    /// Rules that would run, had nobody switched them off.
+    /// Rules that would run if they were not switched off.
     pub off: Vec<RuleOff>,
-    /// In what the manifests ask for less.
+    /// Where the manifests are less strict than the policy.
     pub loosened: Vec<Loosened>,
-    /// What that does.
+    /// What a loosening does.
     pub loosening: Loosening,
-    /// How many objects waived findings were about before, by their fingerprints.
+    /// Number of objects affected by each waived finding before, by fingerprint.
     pub accepted: Accepted,
 }
 
 impl Selection {
-    /// Whether somebody has switched all rules off, which is to be said loudly.
+    /// Whether all rules are switched off explicitly, which the report must point out.
     #[must_use]
     pub fn is_switched_off(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// The names of the rules whose word others can count on. What the manifests add beside a policy is not among them:
-    /// a rule that leaves a finding to another one must not leave it to one that they have the say in.
+    /// Names of the rules that another rule may leave a finding to. Rules that only the manifests add next to a policy
+    /// are excluded: the manifests control their settings.
     #[must_use]
     pub fn relied_on(&self) -> BTreeSet<String> {
         let relied_on = self.rules.iter().filter(|selected| selected.origin == self.origin);
@@ -92,20 +92,20 @@ impl Selection {
     }
 }
 
-/// An entry of `preflightRules` that was read.
+/// A parsed entry of `preflightRules`.
 #[derive(Debug)]
 pub(crate) struct Configured<'c> {
-    /// The entry, counted from 0.
+    /// Index of the entry, from 0.
     pub(crate) index: usize,
-    /// The rule.
+    /// Name of the rule.
     pub(crate) name: &'c str,
     /// `config` as written.
     pub(crate) written: &'c Value,
-    /// All its values, defaults filled in.
+    /// All values, with defaults.
     pub(crate) values: Map<String, Value>,
 }
 
-/// One thing wrong with the flag or the Config.
+/// An error in the flag or the Config.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// The flag names a rule that does not exist.
@@ -117,7 +117,7 @@ pub enum SelectionError {
     /// The flag has an empty name, as in `A,,B`.
     #[error("--preflight: a rule name is empty in \"{0}\"")]
     EmptyInFlag(String),
-    /// The flag is given alone and with names: the one asks for the Config's rules, the other replaces them.
+    /// The flag is given both bare, which asks for the Config's rules, and with names, which replace them.
     #[error("--preflight is given both alone and with rule names; give the names only, or no names at all")]
     AloneAndWithNames,
     /// The flag mixes `none` with rules.
@@ -126,35 +126,35 @@ pub enum SelectionError {
     /// The Config names a rule that does not exist.
     #[error("{error}{}", if .error.name == NONE { "; to run no rule, write `preflightRules: []`" } else { "" })]
     UnknownInConfig {
-        /// The entry, counted from 0 over all Config documents.
+        /// Index of the entry, from 0, over all Config documents.
         index: usize,
-        /// Which name.
+        /// The unknown name.
         error: UnknownRule,
     },
-    /// The Config names a rule twice, in one document or in several.
+    /// The Config names a rule twice, in one or several documents.
     #[error("preflight rule \"{name}\" is configured more than once")]
     RepeatedInConfig {
-        /// The entry that repeats.
+        /// Index of the repeated entry.
         index: usize,
-        /// The entry that named it first.
+        /// Index of the first entry with the name.
         first: usize,
-        /// The rule.
+        /// Name of the rule.
         name: String,
     },
-    /// A rule's `config` is wrong.
+    /// A rule's `config` is invalid.
     #[error("preflight rule \"{name}\": {error}")]
     Setting {
-        /// The entry.
+        /// Index of the entry.
         index: usize,
-        /// The rule.
+        /// Name of the rule.
         name: String,
-        /// What is wrong; its path starts inside `config`.
+        /// The error; its path starts inside `config`.
         error: SettingError,
     },
 }
 
 impl SelectionError {
-    /// The entry of `preflightRules` that it is about; `None` for the flag.
+    /// Index of the offending entry of `preflightRules`; `None` for the flag.
     #[must_use]
     pub fn config_index(&self) -> Option<usize> {
         match self {
@@ -165,7 +165,7 @@ impl SelectionError {
         }
     }
 
-    /// Where in that entry: `name`, or a path that begins with `config`; empty for the flag.
+    /// Path within that entry: `name`, or a path that begins with `config`. Empty for the flag.
     #[must_use]
     pub fn path(&self) -> Vec<PathSegment> {
         match self {
@@ -176,7 +176,7 @@ impl SelectionError {
     }
 }
 
-/// The names in the flag: `None` where it leaves the choice to the Config, an empty list for `none`.
+/// The names in the flag: `None` if it leaves the choice to the Config, an empty list for `none`.
 pub(crate) fn read_flag(
     rules: &[&'static dyn Rule],
     values: &[String],
@@ -204,7 +204,7 @@ pub(crate) fn read_flag(
     let is_known = |name: &str| name == NONE || rules.iter().any(|rule| rule.meta().name == name);
     for name in names.iter().filter(|name| !is_known(name)) {
         let mut error = UnknownRule::new(name, rules);
-        // The word that switches everything off is suggested to those alone who have written it otherwise.
+        // `none` is suggested only for a different spelling of itself.
         if name.eq_ignore_ascii_case(NONE) {
             error.suggestion = Some(NONE.to_owned());
         }
@@ -219,7 +219,7 @@ pub(crate) fn read_flag(
     Some(names)
 }
 
-/// The entries of `preflightRules` with their settings. Of a rule that comes again, where it may, the strictest count.
+/// Reads the entries of `preflightRules`. If a rule may repeat, its strictest settings win.
 pub(crate) fn read_config<'c>(
     rules: &[&'static dyn Rule],
     entries: &[ConfigRule<'c>],
@@ -326,7 +326,7 @@ mod tests {
             ("no flag", None),
             ("--preflight", Some(&[""])),
             ("--preflight=Alpha", Some(&["Alpha"])),
-            // The two spellings reach this function as the same value.
+            // Both spellings reach this function as the same value.
             ("--preflight Alpha", Some(&["Alpha"])),
             ("--preflight=Alpha,Bravo", Some(&["Alpha,Bravo"])),
             ("--preflight=Bravo --preflight=Alpha", Some(&["Bravo", "Alpha"])),

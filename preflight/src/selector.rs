@@ -1,4 +1,4 @@
-//! Label selectors, as `kubectl -l` writes them: equality and set-based requirements.
+//! Label selectors in the syntax of `kubectl -l`: equality-based and set-based requirements.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::object::ObjectExt;
 
-/// All requirements must hold.
+/// A label selector. All requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(Vec<Requirement>);
 
@@ -15,7 +15,7 @@ pub struct LabelSelector(Vec<Requirement>);
 struct Requirement {
     key: String,
     operator: Operator,
-    /// `key=value` rather than `key in (value)`.
+    /// Written `key=value` rather than `key in (value)`.
     is_equality: bool,
 }
 
@@ -24,22 +24,22 @@ enum Operator {
     Exists,
     Absent,
     In(Vec<String>),
-    /// Holds for objects without the label too.
+    /// Also matches objects without the label.
     NotIn(Vec<String>),
 }
 
-/// Why a selector cannot be read.
+/// A syntax error in a selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("label selector {selector:?} cannot be read at {rest:?}")]
 pub struct SelectorError {
-    /// The selector.
+    /// The whole selector.
     pub selector: String,
-    /// Where it cannot be read.
+    /// The rest of the text, from the error on.
     pub rest: String,
 }
 
 impl LabelSelector {
-    /// Reads `a=b,c!=d,e in (f, g),h notin (i),j,!k`. The empty text selects everything.
+    /// Parses `a=b,c!=d,e in (f, g),h notin (i),j,!k`. The empty string selects everything.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut requirements = Vec::new();
         let mut rest = text.trim();
@@ -52,7 +52,7 @@ impl LabelSelector {
         Ok(Self(requirements))
     }
 
-    /// Whether an object has what is required.
+    /// Whether an object meets all requirements.
     #[must_use]
     pub fn matches(&self, object: &Value) -> bool {
         self.0.iter().all(|requirement| {
@@ -66,20 +66,20 @@ impl LabelSelector {
         })
     }
 
-    /// Whether objects must have the label.
+    /// Whether an object must have this label to match.
     #[must_use]
     pub fn requires(&self, key: &str) -> bool {
         let positive = |operator: &Operator| matches!(operator, Operator::Exists | Operator::In(_));
         self.0.iter().any(|requirement| requirement.key == key && positive(&requirement.operator))
     }
 
-    /// Whether it selects everything.
+    /// Whether the selector matches everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The labels and values, where it only demands equality.
+    /// Labels and values, if all requirements are equalities.
     #[must_use]
     pub fn equalities(&self) -> Option<BTreeMap<&str, &str>> {
         let pairs = self.0.iter().map(|requirement| match &requirement.operator {
@@ -91,7 +91,7 @@ impl LabelSelector {
         pairs.collect()
     }
 
-    /// The first key or value that no label can have.
+    /// The first key or value that is not valid in a label.
     #[must_use]
     pub fn impossible(&self) -> Option<&str> {
         self.0.iter().find_map(|Requirement { key, operator, .. }| {
@@ -106,7 +106,7 @@ impl LabelSelector {
     }
 }
 
-/// One requirement and what follows its comma.
+/// Parses one requirement; returns it with the text after its comma.
 fn requirement(text: &str) -> Option<(Requirement, &str)> {
     let (negated, text) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest.trim_start()));
     let (key, rest) = token(text);
@@ -135,7 +135,7 @@ fn requirement(text: &str) -> Option<(Requirement, &str)> {
         }
     };
     let rest = match rest.strip_prefix(',') {
-        // A comma promises one more.
+        // A comma must be followed by another requirement.
         Some(after) if after.trim().is_empty() => return None,
         Some(after) => after.trim_start(),
         None if rest.is_empty() => rest,
@@ -144,7 +144,7 @@ fn requirement(text: &str) -> Option<(Requirement, &str)> {
     Some((Requirement { key: key.to_owned(), operator, is_equality }, rest))
 }
 
-/// A key, value or word, and what follows it and its blanks.
+/// Parses a key, value or word; returns it with the text after it and its blanks.
 fn token(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "-_./".contains(c))).unwrap_or(text.len());
     (&text[..end], text[end..].trim_start())

@@ -1,5 +1,5 @@
-//! One run of the selected rules: says which facts they want, takes the answers, lets them judge, and closes with the
-//! report. The caller does the I/O between the calls; nothing here waits or reads.
+//! A run of the selected rules: requests facts, accepts answers, lets the rules judge, and returns the report.
+//! The caller does the I/O between the calls; nothing here blocks or reads.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::rule::{Artefact, Checked, Judgement, Memory, Settings};
 use crate::selection::{Selected, Selection};
 use crate::waiver::{Accepted, Waiver};
 
-/// How often a rule may ask for facts.
+/// Maximum number of rounds in which a rule may ask for facts.
 pub const ROUNDS: usize = 3;
 
 /// A run of rules.
@@ -30,20 +30,20 @@ pub const ROUNDS: usize = 3;
 pub struct Session {
     facts: Facts,
     runs: Vec<Run>,
-    /// Asked for and not yet answered.
+    /// Requested and not yet answered.
     asked: Needs,
-    /// What is told about the policy.
+    /// Findings about the policy itself.
     told: Vec<Finding>,
     off: Vec<RuleOff>,
     loosened: Vec<Loosened>,
-    /// How many objects waived findings were about before.
+    /// Number of objects affected by each waived finding before, by fingerprint.
     accepted: Accepted,
 }
 
 #[derive(Debug)]
 struct Run {
     selected: Selected,
-    /// Everything that it has asked for.
+    /// Everything that the rule has requested.
     wants: Needs,
     rounds: usize,
     memory: Memory,
@@ -51,8 +51,8 @@ struct Run {
 }
 
 impl Session {
-    /// Starts a run. `facts` holds the change set and the cluster; answers in it, as in a saved facts file,
-    /// are used and not asked for again.
+    /// Starts a run. `facts` contains the change set and the cluster; its answers, as in a saved facts file, are used
+    /// instead of asking again.
     #[must_use]
     pub fn new(selection: Selection, mut facts: Facts) -> Self {
         facts.rules = selection.relied_on();
@@ -71,14 +71,14 @@ impl Session {
         Self { facts, runs, asked: Needs::new(), told, off, loosened, accepted }
     }
 
-    /// Starts a run without any answers.
+    /// Starts a run without answers.
     #[must_use]
     pub fn of(selection: Selection, changes: ChangeSet, cluster: ClusterFacts) -> Self {
         Self::new(selection, Facts { changes, cluster, ..Facts::default() })
     }
 
-    /// The facts that are to be gathered now, of all rules together; empty when every rule has judged.
-    /// What was asked for before and was not answered counts as not to be had.
+    /// The facts to gather now, for all rules together; empty once every rule has judged.
+    /// A fact that was requested before and not answered counts as unavailable.
     pub fn needs(&mut self) -> Needs {
         for need in std::mem::take(&mut self.asked) {
             let reason = "it was asked for and not answered".to_owned();
@@ -92,7 +92,7 @@ impl Session {
         self.asked.clone()
     }
 
-    /// Takes answers.
+    /// Adds answers.
     pub fn answer(&mut self, answers: impl IntoIterator<Item = (Need, Answer)>) {
         for (need, answer) in answers {
             self.asked.remove(&need);
@@ -100,8 +100,8 @@ impl Session {
         }
     }
 
-    /// Folds one page of a stream into its state, which starts as `Null` and becomes the `state` of
-    /// [`Answer::Folded`]. Each rule that asked for the stream has its own part of it, under its name.
+    /// Folds one page of a stream into its state, which starts as `Null` and becomes the `state` of [`Answer::Folded`].
+    /// Each rule that requested the stream has its own share, under its name.
     pub fn fold(&self, need: &Need, state: &mut Value, page: &[Value]) {
         if !state.is_object() {
             *state = Value::Object(Map::new());
@@ -113,21 +113,21 @@ impl Session {
         }
     }
 
-    /// The facts so far.
+    /// The facts gathered so far.
     #[must_use]
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// What the rules have made besides findings.
+    /// Output of the rules in addition to findings.
     #[must_use]
     pub fn artefacts(&self) -> Vec<Artefact> {
         let of_run = |run: &Run| run.selected.rule.artefacts(&run.selected.settings, &run.memory);
         self.runs.iter().flat_map(of_run).collect()
     }
 
-    /// Closes the run. `server` is what the API server refused or could not say in dry-runs; `today` is the day
-    /// that waivers are judged by, `YYYY-MM-DD`. A rule that has not judged yet is `unable`.
+    /// Ends the run. `server` is what the API server rejected or could not check in dry runs; `today` is the date for
+    /// waivers, `YYYY-MM-DD`. A rule that has not judged yet is `unable`.
     #[must_use]
     pub fn finish(mut self, server: Judgement, waivers: &[Waiver], today: &str) -> (RunReport, Facts) {
         let mut endings = Vec::new();
@@ -146,7 +146,7 @@ impl Session {
 }
 
 impl Run {
-    /// Lets the rule go on as far as the facts reach.
+    /// Runs the rule as far as the facts allow.
     fn advance(&mut self, facts: &Facts) {
         let rule = self.selected.rule;
         if self.rounds == 0 {
@@ -205,7 +205,7 @@ mod tests {
     static ANYWHERE: RuleMeta = EMPTY;
     static ON_SERVERS: RuleMeta = RuleMeta { on_directory: false, ..EMPTY };
 
-    /// Asks for one more namespace each time, so many times in all.
+    /// Requests one more namespace in each round, for a given number of rounds.
     #[derive(Debug)]
     struct Curious(&'static RuleMeta, usize);
 

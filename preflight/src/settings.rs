@@ -1,5 +1,5 @@
-//! Reads the `config` of a rule strictly: every key must be known, every value allowed; defaults are filled in.
-//! An error carries its path inside `config`, so that the caller can point at the line.
+//! Strict validation of a rule's `config`: every key must be known, every value allowed; defaults are filled in.
+//! An error carries its path inside `config`, so that the caller can report the line.
 
 use serde_json::{Map, Value};
 
@@ -24,13 +24,13 @@ pub static COMMON: &[Setting] = &[
     },
 ];
 
-/// One thing wrong with a `config`.
+/// An error in a `config`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", place(.path))]
 pub struct SettingError {
-    /// Where, inside `config`; empty for `config` itself. For an unknown key, the path of that key.
+    /// Path inside `config`, or of the unknown key; empty for `config` itself.
     pub path: Vec<PathSegment>,
-    /// What, with the words that are allowed and a suggestion.
+    /// Description, with the allowed words and a suggestion.
     pub message: String,
 }
 
@@ -38,20 +38,20 @@ fn place(path: &[PathSegment]) -> String {
     if path.is_empty() { String::new() } else { format!("{}: ", display_path(path)) }
 }
 
-/// Validates `config` against what the rule declares. `Null` is an empty `config`.
+/// Validates `config` against the rule's declared settings. `Null` is an empty `config`.
 ///
 /// # Errors
-/// Everything that is wrong with it, in the order in which it is written.
+/// Every error, in the order of the text.
 pub fn parse(meta: &RuleMeta, config: &Value) -> Result<Settings, Vec<SettingError>> {
     read(meta, config).map(of_values)
 }
 
-/// The settings that a rule takes, the common ones first.
+/// The settings of a rule, the common ones first.
 pub(crate) fn declared(meta: &RuleMeta) -> Vec<&'static Setting> {
     COMMON.iter().chain(meta.settings).collect()
 }
 
-/// All values of a `config`, in the words that are declared; defaults are filled in.
+/// All values of a `config`, with defaults.
 pub(crate) fn read(meta: &RuleMeta, config: &Value) -> Result<Map<String, Value>, Vec<SettingError>> {
     let declared = declared(meta);
     let mut errors = Vec::new();
@@ -66,19 +66,19 @@ pub(crate) fn read(meta: &RuleMeta, config: &Value) -> Result<Map<String, Value>
     if errors.is_empty() { Ok(values) } else { Err(errors) }
 }
 
-/// Settings of values that were read.
+/// Converts validated values into settings.
 pub(crate) fn of_values(mut values: Map<String, Value>) -> Settings {
     let mode = if values.remove("mode") == Some("warn".into()) { Mode::Warn } else { Mode::Error };
     let fail_mode = if values.remove("failMode") == Some("open".into()) { FailMode::Open } else { FailMode::Closed };
     Settings { mode, fail_mode, values }
 }
 
-/// The values of a rule that nobody configured.
+/// The values of a rule that is not configured.
 pub(crate) fn defaults(meta: &RuleMeta) -> Map<String, Value> {
     read(meta, &Value::Null).unwrap_or_default()
 }
 
-/// The paths that the settings of a rule name for documents, and what is to be there.
+/// Document paths named by the settings of a rule, with the kind of documents expected there.
 pub(crate) fn input_paths<'v>(declared: &[Setting], values: &'v Map<String, Value>) -> Vec<(DocumentKind, &'v str)> {
     let of_setting = |setting: &Setting| match (setting.kind, values.get(setting.name)) {
         (SettingKind::InputPath(kind), Some(Value::String(path))) if !path.is_empty() => vec![(kind, path.as_str())],
@@ -133,7 +133,7 @@ fn read_value(
         (SettingKind::Map(inner), Value::Object(map)) => {
             Ok(Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), map, path, errors)))
         }
-        // A map without an entry. A word that is left out by a slip must not become the default unseen.
+        // A key without a value. A word omitted by mistake must not silently become the default.
         (SettingKind::Map(_), Value::Null) => return absent(setting, path, errors),
         (SettingKind::Map(_), other) => Err(format!("expected a map, got {}", describe(other))),
         (SettingKind::Texts(words), Value::Array(items)) => {
@@ -209,12 +209,12 @@ fn read_word(words: &[&str], value: &Value) -> Result<Value, String> {
     }
 }
 
-/// A number is shown as it is, anything else by what it is.
+/// Shows a number as it is, any other value by its type.
 fn shown(value: &Value) -> String {
     if value.is_number() { value.to_string() } else { describe(value).to_owned() }
 }
 
-/// The settings that exist, where nothing is near enough to be suggested.
+/// Lists the known settings if none is similar enough to suggest.
 fn known(declared: &[&Setting], suggestion: Option<&str>) -> String {
     if suggestion.is_some() {
         return String::new();

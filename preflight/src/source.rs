@@ -1,5 +1,5 @@
-//! Where every node of a document stands in its file, in 16 bytes a node.
-//! Kept beside the value, so that a finding about `spec.versions[0]` can name file, line and column.
+//! The position of every node of a document in its file, in 16 bytes per node.
+//! Kept next to the value, so that a finding about `spec.versions[0]` can name file, line and column.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub use pushback_crd::path::{PathSegment, display_path};
 
-/// A place in an input: lines and columns count from 1; 0 means unknown.
+/// A position in an input. Line and column start at 1; 0 means unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Position {
     /// File as the user named it, a URL, or `-` for standard input.
@@ -30,17 +30,17 @@ impl fmt::Display for Position {
     }
 }
 
-/// The places of all nodes of one document, in document order.
+/// The positions of all nodes of one document, in document order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Positions {
     file: Arc<str>,
     nodes: Vec<Node>,
 }
 
-/// A node and, behind it, its descendants: `size` counts the node itself and all of them.
+/// A node, followed by its descendants: `size` counts the node and all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Node {
-    /// Digest of the key that leads here from a map; the index where the parent is an array.
+    /// Digest of the key under which the parent map holds the node; the index if the parent is an array.
     step: u32,
     line: u32,
     column: u32,
@@ -62,12 +62,12 @@ impl PositionsBuilder {
         Self { file, nodes: Vec::new(), open: Vec::new() }
     }
 
-    /// Opens a node; `segment` is how its parent reaches it (anything for the root).
+    /// Opens a node; `segment` is its key or index in the parent (any for the root).
     pub fn open(&mut self, segment: &PathSegment, line: u32, column: u32) {
         self.open_step(step(segment), line, column);
     }
 
-    /// As [`PositionsBuilder::open`], for a node under a key.
+    /// Like [`PositionsBuilder::open`], for a key.
     pub fn open_key(&mut self, key: &str, line: u32, column: u32) {
         self.open_step(step_of_key(key), line, column);
     }
@@ -77,7 +77,7 @@ impl PositionsBuilder {
         self.nodes.push(Node { step, line, column, size: 1 });
     }
 
-    /// Closes the node opened last.
+    /// Closes the most recently opened node.
     pub fn close(&mut self) {
         if let Some(index) = self.open.pop() {
             self.nodes[index].size = u32::try_from(self.nodes.len() - index).unwrap_or(u32::MAX);
@@ -108,19 +108,19 @@ impl Positions {
         &self.file
     }
 
-    /// How many nodes the document has.
+    /// Number of nodes in the document.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Where the document starts.
+    /// Position of the start of the document.
     #[must_use]
     pub fn start(&self) -> Position {
         self.locate(&[])
     }
 
-    /// The places of each element of the array at `path`, as documents of their own.
+    /// The positions of each element of the array at `path`, each as a document of its own.
     #[must_use]
     pub fn elements(&self, path: &[PathSegment]) -> Vec<Positions> {
         let mut current = 0;
@@ -141,7 +141,7 @@ impl Positions {
         elements
     }
 
-    /// Where the node at `path` stands, or else its nearest ancestor that is in the document.
+    /// Position of the node at `path`, or of its nearest ancestor that exists.
     #[must_use]
     pub fn locate(&self, path: &[PathSegment]) -> Position {
         let mut current = 0;
@@ -167,7 +167,7 @@ impl Positions {
     }
 }
 
-/// FNV-1a of a key, or the index. A collision among siblings costs a wrong line in a message, nothing else.
+/// FNV-1a of a key, or the index. A collision between siblings costs a wrong line in a message, nothing else.
 fn step(segment: &PathSegment) -> u32 {
     match segment {
         PathSegment::Index(index) => u32::try_from(*index).unwrap_or(u32::MAX),
@@ -179,17 +179,17 @@ fn step_of_key(key: &str) -> u32 {
     key.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// A document of the input as it was read.
+/// A document of the input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// Its content.
     pub value: Value,
-    /// Where every node of it stands.
+    /// Position of each of its nodes.
     pub positions: Arc<Positions>,
 }
 
 #[cfg(test)]
-/// Numbers all nodes in document order, so that each has a line of its own.
+/// Gives every node its own line number, in document order.
 pub(crate) fn numbered(value: &serde_json::Value, file: &str) -> Positions {
     fn visit(value: &serde_json::Value, segment: &PathSegment, line: &mut u32, builder: &mut PositionsBuilder) {
         *line += 1;

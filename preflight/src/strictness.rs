@@ -1,12 +1,12 @@
-//! Which of two values of a setting is the stricter one. Each setting declares its order; where a policy comes from
-//! outside, what the judged manifests say can only go up in it, and what nobody can compare is not followed.
+//! Which of two values of a setting is stricter, by the order that the setting declares. With a policy source, the
+//! judged manifests can only be stricter; a value that cannot be compared is ignored.
 
 use serde_json::{Map, Value};
 
 use crate::rule::{Order, Setting, SettingKind};
 use crate::source::PathSegment;
 
-/// How a value stands to the one that it would replace.
+/// How a value compares with the one that it would replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Same,
@@ -15,32 +15,32 @@ enum Step {
     NotStricter,
 }
 
-/// A value that the manifests give and that is no stricter than the policy's.
+/// A value in the manifests that is not stricter than the policy's.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Difference {
-    /// Where, inside `config`.
+    /// Path inside `config`.
     pub(crate) path: Vec<PathSegment>,
     /// The policy's value.
     pub(crate) policy: Value,
-    /// The manifests'.
+    /// The manifests' value.
     pub(crate) manifests: Value,
-    /// It names something that only a source of policy may name.
+    /// Whether the value names something that only a policy source may name.
     pub(crate) names_outside: bool,
-    /// It counts all the same.
+    /// Whether the value is in effect anyway.
     pub(crate) followed: bool,
 }
 
-/// Whether what is looser counts.
+/// Whether looser values are in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Looser {
-    /// There is a policy from outside.
+    /// There is a policy source, so they are not.
     NotFollowed,
-    /// The manifests decide.
+    /// The manifests decide, so they are.
     Followed,
 }
 
-/// Takes over what the manifests have `written`, whose values are `read`, into the policy's `values`: whatever is
-/// stricter, and what is looser where that is followed. Returns what is not stricter.
+/// Merges the manifests' values `read` (as configured: `written`) into the policy's `values`: stricter ones, and looser
+/// ones if those are allowed. Returns the values that are not stricter.
 pub(crate) fn meet(
     declared: &[&Setting],
     values: &mut Map<String, Value>,
@@ -94,7 +94,7 @@ fn meet_at(
     }
 }
 
-/// How a value stands to the policy's, and what counts where nothing looser does.
+/// Compares a value with the policy's; returns the result and the value in effect if looser ones are not allowed.
 fn step(order: Order, ours: &Value, given: &Value) -> (Step, Value) {
     if ours == given {
         return (Step::Same, ours.clone());
@@ -111,13 +111,13 @@ fn step(order: Order, ours: &Value, given: &Value) -> (Step, Value) {
     if stricter { (Step::Stricter, given.clone()) } else { (Step::NotStricter, ours.clone()) }
 }
 
-/// The policy's entries, behind those of the manifests that can only make it stricter.
+/// The policy's entries, after those of the manifests that can only make it stricter.
 fn first_match(key: &str, strictest: &str, ours: &Value, given: &Value) -> (Step, Value) {
     let entries = |list: &Value| list.as_array().cloned().unwrap_or_default();
     let (policy, manifests) = (entries(ours), entries(given));
     let added: Vec<Value> = manifests.iter().filter(|entry| entry[key] == strictest).cloned().collect();
     let met: Vec<Value> = added.into_iter().chain(policy).collect();
-    // It is what the manifests say where they keep the policy's entries behind their own.
+    // It is the manifests' list if they keep the policy's entries after their own.
     let step = if met == manifests { Step::Stricter } else { Step::NotStricter };
     (step, Value::Array(met))
 }

@@ -1,13 +1,13 @@
-//! "did you mean": the known word that is nearest to a misspelt one.
-//! One function, so that rules, settings and flags suggest alike.
+//! "did you mean": the known word most similar to a misspelt one.
+//! One function, so that rules, settings and flags make the same suggestions.
 
-/// How alike two words must be (Jaro-Winkler, 0 to 1) before one is suggested for the other.
+/// Minimum Jaro-Winkler similarity (0 to 1) for a suggestion.
 const ALIKE: f64 = 0.8;
 
-/// Longer words than any candidate cost time and are never like one.
+/// Longer words cost time and never resemble a candidate.
 const LONGEST: usize = 100;
 
-/// The candidate most like `word`, if any is alike enough. Letter case does not count.
+/// The candidate most similar to `word`, if any is similar enough. Ignores letter case.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
@@ -24,13 +24,13 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean "X"?`, or nothing: the tail of an error message.
+/// `; did you mean "X"?`, or nothing: the end of an error message.
 #[must_use]
 pub fn hint(suggestion: Option<&str>) -> String {
     suggestion.map(|name| format!("; did you mean \"{name}\"?")).unwrap_or_default()
 }
 
-/// [`hint`], or where nothing is alike, what there is: `; known are A, B`.
+/// [`hint`], or the known words if none is similar: `; known are A, B`.
 #[must_use]
 pub fn hint_or_known(suggestion: Option<&str>, known: &[&str]) -> String {
     if suggestion.is_none() && !known.is_empty() {

@@ -1,5 +1,5 @@
-//! Waivers: findings that somebody has looked at and answers for. A waived finding is shown, never hidden;
-//! a waiver that has expired or covers nothing is a finding itself, so that the list does not rot.
+//! Waivers: findings that someone has reviewed and accepts. A waived finding is shown, never hidden; a waiver that has
+//! expired or covers nothing is a finding itself, so that the list stays current.
 
 use std::collections::BTreeMap;
 
@@ -12,63 +12,63 @@ use crate::registry;
 use crate::source::Position;
 use crate::suggest;
 
-/// One entry of `preflightWaivers`, or one `--waive FINGERPRINT=REASON`. What is left out matches anything.
+/// An entry of `preflightWaivers`, or a `--waive FINGERPRINT=REASON`. An omitted field matches anything.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Waiver {
-    /// Rule; `None` for a waiver from the command line.
+    /// Name of the rule; `None` for a waiver from the command line.
     pub rule: Option<String>,
-    /// Check, `*` for any characters.
+    /// Name of the check; `*` matches any characters.
     pub check: Option<String>,
-    /// `Kind name` for objects without a namespace, `Kind namespace/name` for the others; the kind may carry its
-    /// group (`Kafka.kafka.strimzi.io`); `*` for any characters in each part; `*` alone for every object.
+    /// `Kind name` for cluster-scoped objects, `Kind namespace/name` for namespaced ones; the kind may include its
+    /// group (`Kafka.kafka.strimzi.io`). `*` matches any characters in each part; `*` alone matches every object.
     pub object: Option<String>,
-    /// Field path, `*` for any characters.
+    /// Path of the field; `*` matches any characters.
     pub path: Option<String>,
-    /// Fingerprint.
+    /// Fingerprint of one finding.
     pub fingerprint: Option<String>,
-    /// Why.
+    /// Why the finding is acceptable.
     pub reason: String,
-    /// Who answers for it.
+    /// Who is responsible for the waiver.
     pub owner: Option<String>,
-    /// The last day on which it holds, `2026-12-31`.
+    /// The last day on which the waiver is valid, `2026-12-31`.
     pub expires: Option<String>,
-    /// So many objects may be affected; where it is left out, as many as when it was first used.
+    /// Maximum number of affected objects; if omitted, the number when the waiver was first used.
     pub affected: Option<u64>,
-    /// Where the entry stands.
+    /// Position of the entry in the input.
     pub position: Option<Position>,
 }
 
-/// Whether a waiver counts on a day.
+/// Whether a waiver is valid on a given day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Valid,
     Expired,
-    /// `expires` is not a date: then nobody knows, and it does not waive.
+    /// `expires` is not a date, so the waiver does not apply.
     NoDate,
 }
 
 /// A `--waive` that is not `FINGERPRINT=REASON` or `FINGERPRINT@COUNT=REASON`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WaiveError {
-    /// There is no `=`, or nothing behind it.
+    /// There is no `=`, or nothing after it.
     #[error("expected FINGERPRINT=REASON, and a reason is never empty")]
     NoReason,
-    /// What stands before the `=` is no fingerprint.
+    /// The text before the `=` is not a fingerprint.
     #[error(
         "expected the fingerprint of a finding, {FINGERPRINT_DIGITS} hexadecimal digits as findings show it, before the \"=\""
     )]
     NoFingerprint,
-    /// What stands behind the `@` is no number.
+    /// The text after the `@` is not a number.
     #[error("expected a number of affected objects between \"@\" and \"=\"")]
     NoCount,
 }
 
 impl Waiver {
-    /// Reads `--waive FINGERPRINT=REASON`, or `FINGERPRINT@COUNT=REASON`.
+    /// Parses `--waive FINGERPRINT=REASON` or `FINGERPRINT@COUNT=REASON`.
     ///
     /// # Errors
-    /// [`WaiveError`] where one of the two is missing.
+    /// [`WaiveError`] if a part is missing or malformed.
     pub fn from_flag(text: &str) -> Result<Self, WaiveError> {
         let (fingerprint, reason) = text.split_once('=').ok_or(WaiveError::NoReason)?;
         let (fingerprint, affected) = match fingerprint.split_once('@') {
@@ -86,7 +86,7 @@ impl Waiver {
         Ok(Self { fingerprint, reason: reason.to_owned(), affected, ..Self::default() })
     }
 
-    /// Whether it is about this finding. Says nothing about its date.
+    /// Whether the waiver covers this finding, regardless of its date.
     #[must_use]
     pub fn matches(&self, finding: &Finding) -> bool {
         let within = |pattern: &Option<String>, text: &str| pattern.as_deref().is_none_or(|glob| matches(glob, text));
@@ -97,24 +97,24 @@ impl Waiver {
             && within(&self.path, finding.path.as_deref().unwrap_or_default())
             && self.fingerprint.as_deref().is_none_or(|fingerprint| fingerprint == finding.fingerprint)
             && self.object.as_deref().is_none_or(|pattern| matches_object(pattern, &finding.object))
-            // A waiver that names neither rule nor fingerprint would waive everything.
+            // A waiver with neither rule nor fingerprint would waive everything.
             && (self.rule.is_some() || self.fingerprint.is_some())
     }
 
-    /// The reason as it is shown, with who answers for it.
+    /// The reason for display, with the person responsible.
     #[must_use]
     pub fn explanation(&self) -> String {
         let owner = self.owner.as_deref().map(|owner| format!(" (owner: {owner})")).unwrap_or_default();
         format!("{}{owner}", self.reason)
     }
 
-    /// Whether another waiver accepts all that this one does, for as long.
+    /// Whether another waiver accepts everything that this one does, for at least as long.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         let alike = |waiver: &Self| {
             let Self { rule, check, object, path, fingerprint, .. } = waiver.clone();
             (rule, check, object, path, fingerprint)
         };
-        // Days compare as text.
+        // Dates compare as strings.
         let ends_no_later = match (&self.expires, &other.expires) {
             (_, None) => true,
             (Some(day), Some(last)) => day <= last,
@@ -136,18 +136,18 @@ impl Waiver {
         }
     }
 
-    /// What it is called in a message: what it waives.
+    /// Name for messages: what it waives.
     pub(crate) fn title(&self) -> String {
         let parts = [&self.rule, &self.check, &self.object, &self.path, &self.fingerprint];
         parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// Marks the findings that a valid waiver covers, and returns what is to be said about the waivers themselves.
+/// Marks the findings that a valid waiver covers, and returns findings about the waivers themselves.
 ///
-/// Fingerprints must be filled in. `judged` names the rules that came to a judgement: whether a waiver of any other
-/// rule is needed is not known, so it is not called unused. `accepted` is how many objects findings were about when they
-/// were waived before, by their fingerprints.
+/// Fingerprints must be set. `judged` names the rules that returned a judgement: a waiver for any other rule may still
+/// be needed, so it is not reported as unused. `accepted` is the number of objects that each waived finding affected
+/// before, by fingerprint.
 pub(crate) fn apply(
     waivers: &[Waiver],
     accepted: &Accepted,
@@ -179,7 +179,7 @@ pub(crate) fn apply(
     remarks
 }
 
-/// How many objects findings were about when they were waived, by their fingerprints.
+/// Number of objects affected by each finding when it was waived, by fingerprint.
 pub type Accepted = BTreeMap<String, u64>;
 
 fn remark(waiver: &Waiver, standing: Standing, used: bool, judged: &[&str]) -> Option<Finding> {
@@ -238,7 +238,7 @@ fn matches_object(pattern: &str, object: &ObjectRef) -> bool {
     kind_matches && matches(namespace, &object.namespace) && matches(name, &object.name)
 }
 
-/// Whether it is written `YYYY-MM-DD` with a month and a day that can be. Such dates compare as text.
+/// Whether the text is `YYYY-MM-DD` with a valid month and day. Such dates compare as strings.
 fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let shape = bytes.len() == 10
@@ -282,7 +282,7 @@ mod tests {
         {
             assert!(matches_object(pattern, &web), "{pattern}");
         }
-        // Without a namespace only objects that have none are meant.
+        // Without a namespace, the pattern matches only objects that have none.
         for pattern in ["Deployment web", "Deployment", "Deployment shop/we", "StatefulSet shop/web", "* *", ""] {
             assert!(!matches_object(pattern, &web), "{pattern}");
         }

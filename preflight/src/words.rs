@@ -1,6 +1,6 @@
-//! Enums whose variants each have one word: in the machine formats, and for people.
+//! Enums whose variants each have one word, used in machine formats and for people.
 
-/// An enum that is written as one word everywhere: by serde, and by `as_str`.
+/// Declares an enum that serde and `as_str` write as the same word.
 #[macro_export]
 macro_rules! words {
     ($(#[$documentation:meta])* pub enum $name:ident { $($(#[$of_variant:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -13,7 +13,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Its word in every output.
+            /// The variant's word in every output.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {

@@ -162,7 +162,7 @@ pub struct SuiteExperiment {
     pub phase: Phase,
     /// What it needs.
     pub needs: BTreeSet<Need>,
-    /// What to know about it, or to do; empty where nothing.
+    /// What to know about it, or to do; empty if nothing.
     pub note: String,
 }
 
@@ -179,7 +179,7 @@ impl SuiteExperiment {
 pub struct Origin {
     /// Operator that changed.
     pub operator: String,
-    /// Its component; empty where no component of the models owns what changed.
+    /// Its component; empty if no component of the models owns what changed.
     pub component: String,
     /// What kind of change it is.
     pub change_type: String,

@@ -47,7 +47,7 @@ impl<'a> Demands<'a> {
         self.findings
     }
 
-    /// The text at a dotted path; `None` where there is no text, which is said already if there must be one.
+    /// The text at a dotted path; `None` if there is no text, which is said already if there must be one.
     fn text(&self, dotted: &str) -> Option<&'a str> {
         let mut value = self.document;
         for key in dotted.split('.') {

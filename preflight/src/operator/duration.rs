@@ -6,7 +6,7 @@ const SECOND: u64 = 1_000_000_000;
 /// A year: more is no recovery time.
 const LONGEST: u64 = 366 * 24 * 3600;
 
-/// Whole seconds, rounded up; `None` where the text is no duration, has a minus, or is longer than a year.
+/// Whole seconds, rounded up; `None` if the text is no duration, has a minus, or is longer than a year.
 #[must_use]
 pub fn seconds(text: &str) -> Option<u64> {
     let nanoseconds = if text.starts_with('-') { None } else { nanoseconds(text) };

@@ -145,7 +145,7 @@ pub(super) fn tokens(name: &str) -> BTreeSet<&str> {
     name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
-/// Size of what both have over size of what either has; 0 where neither has anything.
+/// Size of what both have over size of what either has; 0 if neither has anything.
 pub(super) fn jaccard<T: Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>) -> f64 {
     let common = one.intersection(other).count();
     let all = one.len() + other.len() - common;

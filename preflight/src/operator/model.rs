@@ -14,7 +14,7 @@ use crate::source::{Position, Positions};
 pub struct Release {
     /// Version; the first that an operator names, in the order of their files. Empty where none does.
     pub version: String,
-    /// `odh`, `rhoai`, `OpenShift`…; empty where unknown.
+    /// `odh`, `rhoai`, `OpenShift`…; empty if unknown.
     pub platform: String,
     /// Where it comes from.
     pub origin: Origin,
@@ -83,9 +83,9 @@ pub struct Operator {
 /// `recovery`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// `reconcileTimeout`, in seconds; 0 where it is not known.
+    /// `reconcileTimeout`, in seconds; 0 if it is not known.
     pub reconcile_timeout_seconds: u64,
-    /// `maxReconcileCycles`; 0 where it is not known.
+    /// `maxReconcileCycles`; 0 if it is not known.
     pub max_reconcile_cycles: u64,
 }
 
@@ -107,8 +107,8 @@ pub struct Component {
     pub finalizers: Vec<String>,
     /// What holds while all is well.
     pub steady_state: SteadyState,
-    /// Facts that hardly two unrelated components share (image repositories, service accounts, ports), as `class:value`.
-    /// Empty in written models.
+    /// Facts that hardly two unrelated components share (image repositories, service accounts, ports), as
+    /// `class:value`. Empty in written models.
     pub specific: BTreeSet<String>,
     /// Where the model says so; for a derived one, its workload.
     pub position: Position,
@@ -121,7 +121,7 @@ pub struct Resource {
     pub object: ObjectRef,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// The labels that select its pods; empty where it has none. The labels themselves in written models.
+    /// The labels that select its pods; empty if it has none. The labels themselves in written models.
     pub selector: BTreeMap<String, String>,
     /// `ownerRef`: the kind of its owner.
     pub owner_kind: String,
@@ -172,7 +172,7 @@ pub struct WebhookDetails {
 pub struct SteadyState {
     /// The checks.
     pub checks: Vec<SteadyStateCheck>,
-    /// `timeout`, in seconds; 0 where it is not given.
+    /// `timeout`, in seconds; 0 if not given.
     pub timeout_seconds: u64,
 }
 

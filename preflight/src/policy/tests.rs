@@ -1,4 +1,4 @@
-//! Policy sources and manifests, setting by setting: what counts, and what is told.
+//! Policy sources and manifests, setting by setting: what is in effect and what is reported.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::finding::Verdict;
 use crate::rule::Mode;
 
-/// Rules and settings that count, and what is told of the manifests.
+/// Effective rules and settings, and what is reported about the manifests.
 fn resolved(flag: Option<&[&str]>, source: Option<Option<Value>>, manifests: Option<Value>) -> String {
     let flag: Option<Vec<String>> = flag.map(|values| values.iter().map(ToString::to_string).collect());
     let entries = |rules: &Option<Value>| -> Option<Vec<(String, Value)>> {
@@ -42,7 +42,7 @@ fn with_a_source_manifests_add_rules_and_take_none_away() {
     insta::assert_snapshot!(show(source(), Some(json!([]))), @"CRDUpgradeSafety | RuleOff CRDUpgradeSafety not followed | ");
     insta::assert_snapshot!(show(source(), Some(json!([{"name": "FieldConflicts"}]))), @"CRDUpgradeSafety, FieldConflicts | RuleOff CRDUpgradeSafety not followed | ");
     insta::assert_snapshot!(show(source(), Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety | LooserSetting CRDUpgradeSafety mode not followed | ");
-    // A source without the key stands at the defaults, and so does the policy that has to come from outside.
+    // A source without the key has the defaults.
     insta::assert_snapshot!(show(Some(None), Some(json!([]))), @"CRDUpgradeSafety, PermissionValidation | RuleOff CRDUpgradeSafety not followed, RuleOff PermissionValidation not followed | ");
     insta::assert_snapshot!(show(Some(Some(json!([]))), Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn |  | ");
 }
@@ -53,7 +53,7 @@ fn without_a_source_the_manifests_decide_and_it_is_told() {
     insta::assert_snapshot!(show(None), @"CRDUpgradeSafety, PermissionValidation |  | ");
     insta::assert_snapshot!(show(Some(json!([]))), @" | RuleOff CRDUpgradeSafety followed, RuleOff PermissionValidation followed | CRDUpgradeSafety: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out");
     insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed, RuleOff PermissionValidation followed | PermissionValidation: the manifests' preflightRules leave it out");
-    // What is no default and added by the manifests is theirs.
+    // A rule that is not a default and that the manifests add is theirs.
     insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety"}, {"name": "PermissionValidation"}, {"name": "UpgradeDiff", "config": {"mode": "warn", "model": "/m"}}]))), @"CRDUpgradeSafety, PermissionValidation, UpgradeDiff warn | OutsideOnly UpgradeDiff model not followed | ");
 }
 

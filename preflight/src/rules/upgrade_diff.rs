@@ -1,5 +1,6 @@
-//! Rule UpgradeDiff: what a release changes in the operators that it consists of, from the live objects to the manifests:
-//! webhooks, permissions, selectors, what moved, what went. Both sides are derived; nobody keeps a second copy.
+//! Rule UpgradeDiff: what a release changes in the operators that it consists of, from the live objects to the
+//! manifests: webhooks, permissions, selectors, what moved, what went. Both sides are derived; nobody keeps a second
+//! copy.
 
 mod checks;
 #[cfg(test)]
@@ -88,8 +89,8 @@ struct Compared {
     diff: ReleaseDiff,
 }
 
-/// What was compared; `None` where nothing is live: a first deployment is no upgrade. An error says why the model could not
-/// be had.
+/// What was compared; `None` if nothing is live: a first deployment is no upgrade. An error says why the model could
+/// not be had.
 type Comparison = Result<Option<Compared>, String>;
 
 fn model_need(settings: &OwnSettings) -> Option<Need> {
@@ -205,8 +206,8 @@ impl Judge<'_> {
         remedied(finding, change.change_type)
     }
 
-    /// A change of a definition. Where CRDUpgradeSafety runs, it decides, and what it tells itself is not said twice; what it
-    /// has no objection to is worth knowing.
+    /// A change of a definition. Where CRDUpgradeSafety runs, it decides, and what it tells itself is not said twice;
+    /// what it has no objection to is worth knowing.
     fn of_definition(&self, change: &DefinitionChange) -> Finding {
         let judged = self.facts.rules.contains(crd_upgrade_safety::NAME);
         let verdict = if judged { Verdict::Change } else { self.verdict(change.severity) };

@@ -26,8 +26,8 @@ pub(super) enum Step {
     Additional,
 }
 
-/// The steps of a path as changes name it: `spec.disks[*].size`, `spec.labels{*}`, `data["tls.key"]`. `None` for what is no
-/// such path.
+/// The steps of a path as changes name it: `spec.disks[*].size`, `spec.labels{*}`, `data["tls.key"]`. `None` for what
+/// is no such path.
 pub(super) fn steps(path: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = path;
@@ -53,7 +53,7 @@ pub(super) fn steps(path: &str) -> Option<Vec<Step>> {
 }
 
 /// Both schemas of a node, the new one with nothing changed but what the steps lead to, and without fields that have no
-/// part in it. `None` where a side has no such node.
+/// part in it. `None` if a side has no such node.
 pub(super) fn one_change(
     before: &Value,
     now: &Value,

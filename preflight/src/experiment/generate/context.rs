@@ -1,4 +1,5 @@
-//! The two releases as generation asks for them: components by name, pods of a component, its checks, and where it runs.
+//! The two releases as generation asks for them: components by name, pods of a component, its checks, and where it
+//! runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -113,8 +114,8 @@ impl<'a> Place<'a> {
         self.operator.recovery.reconcile_timeout_seconds.clamp(DEFAULT_RECOVERY_SECONDS, LONGEST_SECONDS)
     }
 
-    /// What must hold of the component, in the two types of checks that every runner knows. Where its model says nothing,
-    /// its workloads.
+    /// What must hold of the component, in the two types of checks that every runner knows. Where its model says
+    /// nothing, its workloads.
     pub(super) fn checks(&self) -> Vec<Check> {
         let written = self.component.steady_state.checks.iter().map(|check| {
             let (kind, condition) = match &check.kind {
@@ -138,7 +139,7 @@ impl<'a> Place<'a> {
         checks.into_iter().collect()
     }
 
-    /// `None` where every runner refuses it: no kind or name, or in a namespace that is always left alone.
+    /// `None` if every runner refuses it: no kind or name, or in a namespace that is always left alone.
     fn check(&self, object: &ObjectRef, kind: &str, condition: &str) -> Option<Check> {
         let namespace = &object.namespace;
         let is_refused = object.kind.is_empty()

@@ -39,7 +39,7 @@ pub(super) struct Draft {
 pub(super) struct Injected<'a> {
     pub(super) kind: InjectionType,
     pub(super) danger: DangerLevel,
-    /// Where; `None` where it reaches the whole cluster.
+    /// Where; `None` if it reaches the whole cluster.
     pub(super) namespace: Option<String>,
     pub(super) parameters: Vec<(&'static str, String)>,
     /// In seconds.
@@ -157,8 +157,8 @@ impl Draft {
         self
     }
 
-    /// Gives it the level of danger and the bounds that its injection demands, and says why a runner would still not take
-    /// it, if so.
+    /// Gives it the level of danger and the bounds that its injection demands, and says why a runner would still not
+    /// take it, if so.
     pub(super) fn settle(&mut self) -> Option<String> {
         if self.experiment.is_cluster_scoped() {
             // No namespace bounds what has none.

@@ -34,7 +34,7 @@ impl Surplus {
     }
 }
 
-/// What `role` grants and `other` does not; `None` where that is nothing, or either is no role.
+/// What `role` grants and `other` does not; `None` if that is nothing, or either is no role.
 pub(super) fn surplus(role: &Value, other: &Value) -> Option<Surplus> {
     let is_role = |value: &Value| {
         matches!(value.text("/kind"), "Role" | "ClusterRole")

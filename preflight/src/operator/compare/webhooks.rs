@@ -8,7 +8,7 @@ use super::super::difference::{Change, ChangeType, Severity, WebhookSummary};
 use super::super::model::{Component, FactClass, Webhook, WebhookDetails};
 use super::context::{Context, Owner};
 
-/// Both sides of a component; one of them has nothing where the component is new or gone.
+/// Both sides of a component; one of them has nothing if the component is new or gone.
 pub(super) fn compare(
     context: &Context<'_>,
     (old, old_owner): (&Component, Owner<'_>),
@@ -191,8 +191,8 @@ fn is_part(part: &Value, whole: &Value) -> bool {
     rules(part).iter().all(|inner| whole.iter().any(|outer| holds(outer, inner)))
 }
 
-/// While a namespace is being deleted, the webhook's server is gone early and its configuration is not: requests that it
-/// must be asked about fail, those that delete what is left in the namespace among them.
+/// While a namespace is being deleted, the webhook's server is gone early and its configuration is not: requests that
+/// it must be asked about fail, those that delete what is left in the namespace among them.
 fn deadlock(context: &Context<'_>, before: &Webhook, after: Option<&Webhook>, changes: &mut Vec<Change>) {
     let served_from = |webhook: &Webhook| {
         let details = webhook.details.as_ref().filter(|details| details.failure_policy == "Fail")?;

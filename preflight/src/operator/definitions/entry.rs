@@ -58,7 +58,7 @@ impl Entry {
         Self { keyword: keyword.to_owned(), ..self }
     }
 
-    /// The change as it is reported; `after` is `None` where the whole definition is gone.
+    /// The change as it is reported; `after` is `None` if the whole definition is gone.
     pub(super) fn report(
         self,
         before: &Definition,
@@ -72,7 +72,8 @@ impl Entry {
         let (crd_name, path) = (before.name.clone(), field_path_with_keys(&self.steps));
         let id = digest(&[&crd_name, &self.version, &self.change_type.name(), &path, &self.keyword, &self.subject]);
         let (verdict, reason) = worst(grounds);
-        // What the published lists class keeps its class, and a guess beside the change that it explains is no second one.
+        // What the published lists class keeps its class, and a guess beside the change that it explains is no second
+        // one.
         let is_raised = verdict == CrdVerdict::Breaking && !is_classed(self.change_type);
         let [old_schema, new_schema] = self.schemas;
         DefinitionChange {

@@ -1,5 +1,5 @@
-//! What of a schema is shown beside a change: the schema without its texts, cut where it is large, so that a report grows
-//! with the number of changes alone.
+//! What of a schema is shown beside a change: the schema without its texts, cut where it is large, so that a report
+//! grows with the number of changes alone.
 
 use serde_json::{Map, Value};
 
@@ -47,7 +47,7 @@ enum Inside {
     Value,
 }
 
-/// A copy with sorted keys and without texts; `None` where it comes to more than is left.
+/// A copy with sorted keys and without texts; `None` if it comes to more than is left.
 fn copy(value: &Value, inside: Inside, left: &mut usize) -> Option<Value> {
     let text = value.as_str().map_or(0, str::len);
     *left = left.checked_sub(1 + text / 64)?;

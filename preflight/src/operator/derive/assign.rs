@@ -108,7 +108,7 @@ impl<'a> Labelled<'a> {
         found.take(CLAIMANTS + 1).copied().collect()
     }
 
-    /// What a selector selects in a namespace; nothing where it asks for no label's value, which says too little, or
+    /// What a selector selects in a namespace; nothing if it asks for no label's value, which says too little, or
     /// where all have it.
     fn selected(&self, namespace: &str, selector: &Selector<'_>) -> BTreeSet<usize> {
         let equal = selector.equal.iter().map(|(key, value)| self.labelled(namespace, key, value));
@@ -327,7 +327,8 @@ fn by_status(index: &Index<'_>, workloads: &[Workload<'_>], claims: &mut Claims)
     }
 }
 
-/// Equal `app.kubernetes.io/{instance,name,component}`, where they point to one workload: to several they prove nothing.
+/// Equal `app.kubernetes.io/{instance,name,component}`, where they point to one workload: to several they prove
+/// nothing.
 fn by_labels(index: &Index<'_>, workloads: &[Workload<'_>], claims: &mut Claims) {
     let mut bearers: HashMap<[&str; 3], BTreeSet<usize>> = HashMap::new();
     for (number, workload) in workloads.iter().enumerate() {
@@ -344,7 +345,7 @@ fn by_labels(index: &Index<'_>, workloads: &[Workload<'_>], claims: &mut Claims)
     }
 }
 
-/// `app.kubernetes.io/{instance,name,component}`; empty where one is missing.
+/// `app.kubernetes.io/{instance,name,component}`; empty if one is missing.
 pub(super) fn triple(value: &Value) -> [&str; 3] {
     ["app.kubernetes.io/instance", "app.kubernetes.io/name", "app.kubernetes.io/component"]
         .map(|key| value.label(key).unwrap_or_default())

@@ -62,7 +62,8 @@ impl<'a> Workload<'a> {
         self.object.value.get("spec").is_some_and(|spec| std::ptr::eq(spec, self.template))
     }
 
-    /// The name of a component that it is the centre of: what an operator makes of `Prometheus k8s` is `prometheus-k8s`.
+    /// The name of a component that it is the centre of: what an operator makes of `Prometheus k8s` is
+    /// `prometheus-k8s`.
     pub(super) fn component_name(&self) -> String {
         let name = &self.object.reference.name;
         if self.is_operand() { format!("{}-{name}", self.object.reference.kind.to_lowercase()) } else { name.clone() }
@@ -99,7 +100,7 @@ impl<'a> Workload<'a> {
         found.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 
-    /// The account that its pods act as; nothing where they act as the namespace's own.
+    /// The account that its pods act as; nothing if they act as the namespace's own.
     pub(super) fn service_account(&self) -> Option<&'a str> {
         let spec = self.pod_spec();
         let given = [spec.text("/serviceAccountName"), spec.text("/serviceAccount")];

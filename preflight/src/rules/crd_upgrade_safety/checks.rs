@@ -1,5 +1,5 @@
-//! The table of checks: one row holds all that is known of a check. Help, settings, docs, remedies and the lines of kapp
-//! and OLM are made from it.
+//! The table of checks: one row holds all that is known of a check. Help, settings, docs, remedies and the lines of
+//! kapp and OLM are made from it.
 
 use pushback_crd::definition::Blocked;
 use pushback_crd::schema::contain::Effect;
@@ -14,14 +14,14 @@ use crate::rules::levels::Level;
 pub(super) struct Check {
     pub(super) name: &'static str,
     doc: &'static str,
-    /// The validator that kapp and OLM publish for it; empty where they have none.
+    /// The validator that kapp and OLM publish for it; empty if they have none.
     pub(super) validator: &'static str,
     /// The words of its setting, the default first.
     words: &'static [&'static str],
     /// Whether it is about what objects of a version hold, so that those that are there can be counted.
     pub(super) is_of_a_schema: bool,
-    /// It is about the objects that suffer at the node itself, and not below. The server may name any keyword for what a
-    /// change does to them, as with those inside `allOf`: the place decides, not the word.
+    /// It is about the objects that suffer at the node itself, and not below. The server may name any keyword for what
+    /// a change does to them, as with those inside `allOf`: the place decides, not the word.
     pub(super) is_of_the_node_alone: bool,
     /// What the published lists say of it.
     pub(super) listing: Listing,
@@ -53,7 +53,8 @@ pub(super) enum Listing {
     Required,
     /// Values added are allowed; values removed, all of them too, and an enum where there was none are not.
     Enumeration,
-    /// A bound where there was none, or a tighter one, is prohibited; a wider one is allowed; that one goes is not listed.
+    /// A bound where there was none, or a tighter one, is prohibited; a wider one is allowed; that one goes is not
+    /// listed.
     LowerBound,
     /// The same.
     UpperBound,

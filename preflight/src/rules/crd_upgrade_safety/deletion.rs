@@ -32,7 +32,7 @@ pub(in crate::rules) fn concerns(change: &Change) -> bool {
     is_crd(change) && change.ends_live_object()
 }
 
-/// The stream of all objects of the kind; `None` where no version of it is served, so that nobody can list it.
+/// The stream of all objects of the kind; `None` if no version of it is served, so that nobody can list it.
 /// One page more than the objects that the change set deletes itself is enough to find one that it does not.
 pub(in crate::rules) fn need(change: &Change, changes: &ChangeSet) -> Option<Need> {
     let crd = Crd::of(change.live.as_deref()?);

@@ -1,5 +1,5 @@
-//! The changes of a definition as findings: which of them count, by the profile and the severities set, where they stand in
-//! the manifest, and what each finding is bound to.
+//! The changes of a definition as findings: which of them count, by the profile and the severities set, where they
+//! stand in the manifest, and what each finding is bound to.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::finding::{Finding, Severity, Verdict};
 use crate::rules::levels::Level;
 use crate::source::Position;
 
-/// The finding about a change; `None` where the change does not count.
+/// The finding about a change; `None` if the change does not count.
 pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings: &OwnSettings) -> Option<Finding> {
     let check = checks::of(change.keyword);
     let verdict = match &change.place {

@@ -19,7 +19,7 @@ pub(super) enum Remedy {
 }
 
 impl Remedy {
-    /// What to do about a change that is judged like this; `None` where nothing has to be done.
+    /// What to do about a change that is judged like this; `None` if nothing has to be done.
     pub(super) fn for_change(
         self,
         upgrade: &Upgrade<'_>,

@@ -20,7 +20,7 @@ pub(super) fn is_definition(object: &ObjectRef) -> bool {
     object.group == GROUP && object.kind == KIND
 }
 
-/// The definition before and after; `None` where one of the sides is not known.
+/// The definition before and after; `None` if one of the sides is not known.
 pub(super) fn sides(change: &Change) -> Option<(&Value, &Value)> {
     change.live.as_deref().zip(change.after())
 }
@@ -32,7 +32,8 @@ pub(super) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Where a version stands. Places are those of the manifest; the server's answer may list versions in another order.
+    /// Where a version stands. Places are those of the manifest; the server's answer may list versions in another
+    /// order.
     pub(super) fn path_of(&self, version: &str, keys: &[&str]) -> Vec<PathSegment> {
         match self.change.desired.as_deref() {
             Some(manifest) => Crd::of(manifest).path_of(version, keys),

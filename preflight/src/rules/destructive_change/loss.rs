@@ -95,7 +95,7 @@ pub(super) fn is_core(change: &Change, kind: &str) -> bool {
     change.object.group.is_empty() && change.object.kind == kind
 }
 
-/// `deleted`, or `deleted and created anew`.
+/// `deleted`, or `deleted and created again`.
 pub(super) fn fate(change: &Change) -> &'static str {
     if change.operation == Operation::Replace { "deleted and created anew" } else { "deleted" }
 }

@@ -119,13 +119,13 @@ impl<'f> Questions<'f> {
         answer
     }
 
-    /// Whether the rules of the namespace grant it. `false` proves nothing where they are incomplete.
+    /// Whether the rules of the namespace grant it. `false` proves nothing if they are incomplete.
     pub(super) fn granted_in_namespace(&self, access: &Access<'_>) -> bool {
         !access.namespace.is_empty()
             && self.rules(access.namespace).is_some_and(|(rules, _)| rules.iter().any(|rule| grants(rule, access)))
     }
 
-    /// As [`Self::ask`], but believes a complete list of rules, and so asks less: for permissions that come from RBAC
+    /// Like [`Self::ask`], but believes a complete list of rules, and so asks less: for permissions that come from RBAC
     /// alone, as those behind `escalate` and `bind` do.
     pub(super) fn hold(&mut self, access: &Access<'_>) -> Reply {
         if self.granted_in_namespace(access) {

@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[(&str, &str)] = &[
     ("NotObservable", "one side does not show a fact, so it is not known whether it changed"),
 ];
 
-/// What to do about a change; empty where there is nothing to do but know it.
+/// What to do about a change; empty if there is nothing to do but know it.
 pub(super) fn remedy(change_type: ChangeType) -> &'static str {
     match change_type {
         ChangeType::ComponentRenamed | ChangeType::ResourceRenamed => {

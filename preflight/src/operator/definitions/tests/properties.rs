@@ -82,7 +82,7 @@ fn kinds(changes: &[DefinitionChange], name: impl Fn(&DefinitionChange) -> Chang
     kinds
 }
 
-/// As [`kinds`] where a new required field counts as a new field, which the way back cannot tell.
+/// Like [`kinds`] where a new required field counts as a new field, which the way back cannot tell.
 fn plain(change: &DefinitionChange) -> ChangeType {
     let comes = change.old_schema.is_null() && !change.new_schema.is_null();
     match change.change_type {

@@ -13,7 +13,7 @@ type Owner = (&'static str, &'static str, &'static str);
 /// More than are shown one by one.
 const FIELDS: usize = SHOWN + 3;
 
-/// Each field's value before and after, and who has set which fields; true where it is a predecessor.
+/// Each field's value before and after, and who has set which fields; true if it is a predecessor.
 #[derive(Clone, Debug)]
 struct Scenario {
     name: &'static str,
