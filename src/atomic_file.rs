@@ -1,5 +1,5 @@
-//! A file that is written as a whole or not at all: under another name beside it, then renamed. Readable by its owner
-//! only.
+//! Writes a file completely or not at all: under another name in the same folder, then renamed. Only its owner can read
+//! it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,34 +7,34 @@ use std::path::{Path, PathBuf};
 
 use crate::path_safety::check_folder;
 
-/// Names that are tried for the file beside it before giving up.
+/// How many temporary names are tried before giving up.
 const TEMPORARY_NAMES: u32 = 16;
 
-/// Writes a file as a whole or not at all, readable by its owner only.
+/// Writes a file completely or not at all, readable only by its owner.
 ///
 /// # Errors
-/// The file system's.
+/// The file system's error.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let (temporary, mut file) = create_beside(path)?;
     let result = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
     if result.is_err() {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = fs::remove_file(&temporary);
     }
     result
 }
 
-/// Tries whether a file could be written at `path`, and leaves nothing behind.
+/// Checks that a file could be written at `path`, and leaves nothing behind.
 ///
 /// # Errors
-/// The file system's.
+/// The file system's error.
 pub(crate) fn probe(path: &Path) -> io::Result<()> {
     let (temporary, file) = create_beside(path)?;
     drop(file);
     fs::remove_file(temporary)
 }
 
-/// A new file in the folder of `path`: a rename inside one file system is all or nothing.
+/// Creates a file in the folder of `path`: a rename within one file system is atomic.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     check_folder(path.parent().unwrap_or(Path::new("")))?;

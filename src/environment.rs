@@ -1,18 +1,18 @@
-//! Clock, identity of this machine and process, and new ids: everything that differs from run to run enters here.
-//! What depends on the platform has a portable fallback.
+//! The clock, the identity of this machine and process, and new ids: everything that differs between runs enters here.
+//! Whatever depends on the platform has a portable fallback.
 
 use std::time::Duration;
 
-/// The run's view of the world around it. Tests build their own.
+/// What a run knows about its surroundings. Tests build their own.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// Host name.
     pub host: String,
-    /// Changes with every boot, and between process id namespaces; empty where the platform does not tell.
+    /// Changes with every boot, and between process id namespaces; empty if the platform does not provide it.
     pub boot: String,
     /// Process id.
     pub process: u32,
-    /// Who runs it, as the environment says.
+    /// User name, from the environment variables.
     pub user: String,
     ids: Ids,
 }
@@ -20,12 +20,12 @@ pub struct Environment {
 #[derive(Clone, Debug)]
 enum Ids {
     Real,
-    /// Ids and times of tests count from here.
+    /// For tests: ids and times count up from this value.
     Fixed(u64),
 }
 
 impl Environment {
-    /// The real ones.
+    /// The real environment.
     #[must_use]
     pub fn real() -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Environment {
         }
     }
 
-    /// Fixed ones, for tests: ids are derived from `seed`.
+    /// A fixed environment for tests: ids are derived from `seed`.
     #[must_use]
     pub fn fixed(seed: u64) -> Self {
         Self {
@@ -95,14 +95,14 @@ impl Environment {
     }
 }
 
-/// The wall clock, for people and names; nothing is decided by it.
+/// The wall clock, for display and names. No decision depends on it.
 #[must_use]
 pub fn wall_clock() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// A clock that never goes back and counts the time that the machine was suspended, where the platform has one.
-/// Leases are judged by it.
+/// A clock that never goes back and, on platforms that have one, includes time spent suspended.
+/// Leases are measured by it.
 #[must_use]
 pub fn boot_clock() -> Duration {
     #[cfg(target_os = "linux")]
@@ -112,7 +112,7 @@ pub fn boot_clock() -> Duration {
     }
     #[cfg(target_os = "macos")]
     {
-        // On macOS this clock goes on during sleep.
+        // On macOS this clock keeps running during sleep.
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
     }
@@ -123,7 +123,7 @@ pub fn boot_clock() -> Duration {
     }
 }
 
-/// A system's error as part of a sentence: without its number, which differs between systems, and in lower case.
+/// A system error as part of a sentence: in lower case, and without its number, which differs between systems.
 #[must_use]
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -138,7 +138,7 @@ pub fn reason(error: &std::io::Error) -> String {
     }
 }
 
-/// Whether a process of this machine is gone for certain. Where the platform does not tell: no.
+/// Whether a process of this machine has certainly ended. False if the platform cannot tell.
 #[must_use]
 pub fn process_is_gone(process: u32) -> bool {
     #[cfg(unix)]
@@ -164,8 +164,8 @@ fn host_name() -> String {
     }
 }
 
-/// Containers of one machine share its boot id and may share a host name, but not their process ids:
-/// the process id namespace is part of the answer.
+/// Includes the process id namespace: containers on one machine share its boot id and may share a host name, but not
+/// their process ids.
 fn boot_id() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let boot = boot.trim();

@@ -1,5 +1,5 @@
-//! The events that the engine emits while it works; the one contract between it and every renderer.
-//! Their JSON form, one object a line, is stable.
+//! The events that the engine emits: the only contract between it and the renderers.
+//! Their JSON form, one object per line, is stable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,13 +11,13 @@ use serde::Serialize;
 
 use crate::manifest::excerpt::Excerpt;
 
-/// Version of the lines.
+/// Version of the JSON form.
 pub const SCHEMA_VERSION: u32 = 1;
 
 words! {
     /// How a run ended.
     pub enum RunOutcome {
-        /// Everything is done.
+        /// Every change was made and everything is ready.
         Succeeded = "succeeded",
         /// There was nothing to do.
         Unchanged = "unchanged",
@@ -33,9 +33,9 @@ words! {
         Locked = "locked",
         /// A signal ended it.
         Interrupted = "interrupted",
-        /// Time was up.
+        /// A timeout expired.
         TimedOut = "timed out",
-        /// An error ended it, or something failed.
+        /// An error ended it, or a change failed.
         Failed = "failed",
     }
 }
@@ -43,23 +43,23 @@ words! {
 words! {
     /// How a change ended.
     pub enum ChangeOutcome {
-        /// It is written.
+        /// The write succeeded.
         Ok = "ok",
-        /// It could not be written.
+        /// The write failed.
         Failed = "failed",
-        /// It was not tried.
+        /// The write was not attempted.
         Skipped = "skipped",
-        /// The deletion is accepted, and the object is still there.
+        /// The deletion is accepted, but the object still exists.
         Requested = "requested",
     }
 }
 
 words! {
-    /// What an object is waited for.
+    /// The state that an object is waited for.
     pub enum Awaited {
-        /// That it works.
+        /// The object is ready.
         Ready = "ready",
-        /// That it is gone.
+        /// The object no longer exists.
         Deleted = "deleted",
     }
 }
@@ -67,29 +67,29 @@ words! {
 words! {
     /// How waiting for an object ended.
     pub enum WaitOutcome {
-        /// It is as it was waited for.
+        /// The object reached the awaited state.
         Ok = "ok",
-        /// It never will be.
+        /// The object will never reach it.
         Failed = "failed",
-        /// It was not in time.
+        /// The object did not reach it in time.
         Timeout = "timeout",
-        /// The run ended before.
+        /// The run ended first.
         Interrupted = "interrupted",
     }
 }
 
 words! {
-    /// How far a run came with an object that it leaves unfinished.
+    /// How far a run got with an object that it leaves unfinished.
     pub enum Unfinished {
         /// Nothing was written.
         NotApplied = "not applied",
-        /// The write was cut off.
+        /// The write was interrupted: it may or may not have taken effect.
         Unknown = "unknown",
-        /// It could not be written, or will not become ready.
+        /// The write failed, or the object will not become ready.
         Failed = "failed",
-        /// It is written.
+        /// Written, but not ready.
         NotReady = "not ready",
-        /// Its deletion was requested.
+        /// Its deletion was requested, but it still exists.
         NotDeleted = "not deleted",
     }
 }
@@ -99,39 +99,39 @@ words! {
     pub enum DiagnosticCode {
         /// What the run is doing before its plan and its verdict are known.
         Planning = "planning",
-        /// Somebody else holds the lock.
+        /// Another run holds the lock.
         LockWaiting = "lock-waiting",
         /// There is no app of this name.
         NoApp = "no-app",
-        /// A program is about to be asked for credentials.
+        /// A credential plugin is about to run.
         CredentialPlugin = "credential-plugin",
-        /// Why something is not ready cannot be said.
+        /// The cause of an object not being ready cannot be determined.
         ReasonsUnknown = "reasons-unknown",
         /// Experiments were written to files.
         ExperimentsWritten = "experiments-written",
-        /// What experiments have left.
+        /// What an experiment left behind.
         Left = "left",
-        /// How an experiment goes.
+        /// The progress of an experiment.
         Experiment = "experiment",
     }
 }
 
-/// One thing that happened. `seq` and `time` are added when it is written.
+/// One thing that happened. `seq` and `time` are added when the event is written.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Event {
-    /// The run starts: the cluster answers. Only `retry`, `warning` and `diagnostic` can come before.
+    /// The run starts: the cluster has answered. Only `retry`, `warning` and `diagnostic` can precede it.
     #[serde(rename = "run.start")]
     RunStart {
-        /// `apply`, `delete`, `diff`, `check`.
+        /// The command: `apply`, `delete`, `diff` or `check`.
         command: String,
-        /// Version of the tool.
+        /// Version of pushback.
         version: String,
         /// App name.
         app: String,
         /// Namespace of the app's record.
         namespace: String,
-        /// The cluster, as people know it.
+        /// The cluster's description, for people.
         cluster: String,
         /// Id of the run.
         run: String,
@@ -139,30 +139,30 @@ pub enum Event {
     /// The change set is known.
     #[serde(rename = "plan")]
     Plan {
-        /// Numbers of changes.
+        /// Number of changes by operation.
         counts: Counts,
-        /// Every change, noops left out.
+        /// Every change except noops.
         changes: Vec<PlannedLine>,
         /// Time since the start.
         elapsed: Millis,
     },
-    /// A finding.
+    /// Preflight found something.
     #[serde(rename = "finding")]
     Finding {
         /// The finding.
         finding: Box<Finding>,
-        /// The lines of the input that it is about, for people.
+        /// The lines of the input that the finding is about, for people.
         #[serde(skip)]
         excerpt: Option<Box<Excerpt>>,
     },
     /// Preflight is done.
     #[serde(rename = "preflight")]
     Preflight {
-        /// What all rules came to.
+        /// The combined outcome of all rules.
         outcome: PreflightOutcome,
         /// Each rule, in registry order.
         rules: Vec<RuleLine>,
-        /// Time that it took.
+        /// Duration of preflight.
         elapsed: Millis,
     },
     /// A write starts.
@@ -170,7 +170,7 @@ pub enum Event {
     ChangeStart {
         /// Object.
         object: ObjectRef,
-        /// What is done.
+        /// The operation.
         operation: Operation,
     },
     /// A write ended.
@@ -178,29 +178,29 @@ pub enum Event {
     ChangeDone {
         /// Object.
         object: ObjectRef,
-        /// What was done.
+        /// The operation.
         operation: Operation,
         /// How it ended.
         outcome: ChangeOutcome,
-        /// Why it failed or was skipped; how it was done where that is not the usual way.
+        /// Why the write failed or was skipped, or how it was done if not in the usual way.
         #[serde(skip_serializing_if = "String::is_empty")]
         message: String,
-        /// Time that it took.
+        /// Duration of the write.
         elapsed: Millis,
     },
-    /// What an object that is waited for looks like; sent when it changes.
+    /// The state of an awaited object; sent when it changes.
     #[serde(rename = "wait.progress")]
     WaitProgress {
         /// Object.
         object: ObjectRef,
-        /// What is waited for.
+        /// The awaited state.
         wanted: Awaited,
-        /// Where it stands: `2/4 ready`.
+        /// Progress so far: `2/4 ready`.
         message: String,
         /// Causes found below it: `pod web-6c9f: CrashLoopBackOff (exit 1)`.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         reasons: Vec<String>,
-        /// Since its write.
+        /// Time since the object was written.
         elapsed: Millis,
     },
     /// Waiting for an object ended.
@@ -208,51 +208,51 @@ pub enum Event {
     WaitDone {
         /// Object.
         object: ObjectRef,
-        /// What was waited for.
+        /// The awaited state.
         wanted: Awaited,
         /// How it ended.
         outcome: WaitOutcome,
-        /// The last word on it.
+        /// The last message about the object.
         #[serde(skip_serializing_if = "String::is_empty")]
         message: String,
         /// Causes found below it.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         reasons: Vec<String>,
-        /// Since its write.
+        /// Time since the object was written.
         elapsed: Millis,
     },
     /// A request is sent again.
     #[serde(rename = "retry")]
     Retry {
-        /// What was tried.
+        /// The request that failed.
         request: String,
-        /// Why it is tried again.
+        /// Why it is retried.
         reason: String,
         /// The attempt that failed, from 1.
         attempt: u32,
-        /// How long it waits.
+        /// Delay before the next attempt.
         delay: Millis,
     },
-    /// Something that the user should know: of the input, of the server.
+    /// A problem of the input or the server that the user should know about.
     #[serde(rename = "warning")]
     Warning {
-        /// Stable word: `yaml-octal`, `server`, `lock-waiting`, `stripped-field`…
+        /// Stable identifier: `yaml-octal`, `server`, `lock-waiting`, `stripped-field`…
         code: String,
-        /// One sentence.
+        /// The text, one sentence.
         message: String,
-        /// Object that it is about.
+        /// The object concerned.
         #[serde(skip_serializing_if = "Option::is_none")]
         object: Option<ObjectRef>,
-        /// Place that it is about.
+        /// The place concerned.
         #[serde(skip_serializing_if = "Option::is_none")]
         position: Option<Position>,
     },
-    /// A fact about how the run goes that needs no action.
+    /// A fact about the run's progress that needs no action.
     #[serde(rename = "diagnostic")]
     Diagnostic {
-        /// What it is about.
+        /// The subject.
         code: DiagnosticCode,
-        /// One sentence.
+        /// The text, one sentence.
         message: String,
     },
     /// The run is over. Always the last event.
@@ -260,27 +260,27 @@ pub enum Event {
     RunEnd {
         /// How it ended.
         outcome: RunOutcome,
-        /// The process' exit code.
+        /// Exit code of the process.
         exit_code: u8,
-        /// What was really done.
+        /// Changes actually made, by operation.
         done: Counts,
-        /// The error that ended it; empty where none did.
+        /// The error that ended the run; empty if none did.
         #[serde(skip_serializing_if = "String::is_empty")]
         error: String,
         /// What the user can do next.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         hints: Vec<String>,
-        /// Objects that are not done or not ready, with the reason.
+        /// Objects that are not written or not ready, with the reason.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         unfinished: Vec<UnfinishedLine>,
-        /// Requests sent to the cluster; 0 where it does not count.
+        /// Requests sent to the cluster; 0 if it does not count them.
         requests: u64,
         /// Time since the start.
         elapsed: Millis,
     },
 }
 
-/// Whole milliseconds.
+/// A duration in whole milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Millis(pub u64);
@@ -291,23 +291,23 @@ impl From<Duration> for Millis {
     }
 }
 
-/// Numbers of changes by operation.
+/// Number of changes by operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// Creates.
+    /// Objects created.
     pub create: usize,
-    /// Updates.
+    /// Objects updated.
     pub update: usize,
-    /// Replaces.
+    /// Objects replaced.
     pub replace: usize,
-    /// Deletes.
+    /// Objects deleted.
     pub delete: usize,
-    /// Unchanged.
+    /// Objects left unchanged.
     pub noop: usize,
-    /// Must exist already.
+    /// Objects that must already exist.
     pub exists: usize,
-    /// Deletions that were requested, of objects that are still there.
+    /// Objects whose deletion was requested, but which still exist.
     #[serde(skip_serializing_if = "is_zero")]
     pub deleting: usize,
 }
@@ -318,7 +318,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Counts {
-    /// Counts one.
+    /// Counts one operation.
     pub fn add(&mut self, operation: Operation) {
         *match operation {
             Operation::Create => &mut self.create,
@@ -330,13 +330,13 @@ impl Counts {
         } += 1;
     }
 
-    /// Changes that write.
+    /// Number of changes that write.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.create + self.update + self.replace + self.delete + self.deleting
     }
 
-    /// An object whose deletion was requested is gone.
+    /// Counts an object as deleted whose deletion had been requested.
     pub fn gone(&mut self) {
         self.deleting = self.deleting.saturating_sub(1);
         self.delete += 1;
@@ -349,14 +349,14 @@ impl Counts {
 pub struct PlannedLine {
     /// Object.
     pub object: ObjectRef,
-    /// What will be done.
+    /// The operation.
     pub operation: Operation,
-    /// Where it stands in the input.
+    /// Its position in the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
     /// Field changes, Secrets masked.
     pub fields: Vec<FieldLine>,
-    /// The same as unified text, Secrets masked; only where asked for.
+    /// The same as a unified diff, Secrets masked; only on request.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// Remarks: `not verified by the server: …`, `takes over spec.replicas from kubectl-scale`.
@@ -368,12 +368,12 @@ pub struct PlannedLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldLine {
-    /// Path.
+    /// Path of the field.
     pub path: String,
-    /// Before, masked, one line; `None` where the field is new.
+    /// Old value on one line, masked; `None` if the field is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
-    /// After; `None` where the field goes.
+    /// New value; `None` if the field is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<String>,
 }
@@ -382,19 +382,19 @@ pub struct FieldLine {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleLine {
-    /// Rule.
+    /// Name of the rule.
     pub name: String,
-    /// What it came to.
+    /// Its outcome.
     pub outcome: RuleOutcome,
-    /// Breaking findings.
+    /// Number of breaking findings.
     pub breaking: usize,
-    /// Unknown findings.
+    /// Number of unknown findings.
     pub unknown: usize,
-    /// Changes worth knowing.
+    /// Number of findings that are only worth knowing.
     pub changes: usize,
-    /// Waived findings.
+    /// Number of waived findings.
     pub waived: usize,
-    /// Why it was skipped, or which facts it could not get.
+    /// Why the rule was skipped, or which facts it could not obtain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
 }
@@ -405,14 +405,14 @@ pub struct RuleLine {
 pub struct UnfinishedLine {
     /// Object.
     pub object: ObjectRef,
-    /// How far the run came with it.
+    /// How far the run got with it.
     pub state: Unfinished,
-    /// Why.
+    /// The reason.
     pub message: String,
     /// Causes found below it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
-    /// Since its write, or since it was waited for where nothing was written; left out where it did not come so far.
+    /// Time since the write, or since the wait began if nothing was written; absent if neither happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<Millis>,
 }
@@ -425,21 +425,21 @@ pub struct Events {
 }
 
 impl Events {
-    /// A pair of sender and receiver.
+    /// A connected sender and receiver.
     #[must_use]
     pub fn channel() -> (Self, std::sync::mpsc::Receiver<Event>) {
         let (sender, receiver) = std::sync::mpsc::channel();
         (Self { sender, sent: Arc::default() }, receiver)
     }
 
-    /// Sends an event; without a receiver it is dropped.
+    /// Sends an event. Without a receiver it is dropped.
     pub fn send(&self, event: Event) {
         if self.sender.send(event).is_ok() {
             self.sent.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    /// How many events were sent, by all clones together.
+    /// Number of events sent by all clones together.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::SeqCst)

@@ -1,6 +1,6 @@
-//! Every exit code, and nothing else decides one.
+//! Every exit code. No other module defines one.
 
-/// How a run ended, as the shell sees it.
+/// How the process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ExitCode {
@@ -12,18 +12,18 @@ pub enum ExitCode {
     NoChanges = 2,
     /// Only with `--diff-exit-status` or `--apply-exit-status`: changes.
     Changes = 3,
-    /// Preflight refused; nothing written.
+    /// Preflight refused the change; nothing written.
     Refused = 10,
     /// Another run holds the app's lock.
     Locked = 12,
-    /// Cluster not reachable or not authorised, before the first write.
+    /// Cluster unreachable or not authorised, before the first write.
     Unreachable = 13,
-    /// Some writes failed, or the lock was lost; the rest is recorded, run again to resume. Of experiments: something that
-    /// was injected could not be taken back.
+    /// Some writes failed, or the lock was lost. The rest is recorded: run again to resume. For experiments: an
+    /// injected change could not be reverted.
     Partial = 20,
-    /// Applied, an object reached a terminal failure; or an experiment ran and was not resilient.
+    /// Applied, but an object reached a terminal failure; or an experiment ran and was not resilient.
     Failed = 21,
-    /// Applied, waiting timed out.
+    /// Applied, but waiting timed out.
     TimedOut = 22,
     /// A defect in pushback.
     Defect = 70,
@@ -34,7 +34,7 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
-    /// The number.
+    /// The numeric exit code.
     #[must_use]
     pub fn code(self) -> u8 {
         self as u8

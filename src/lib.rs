@@ -1,5 +1,5 @@
-//! `pushback` applies Kubernetes manifests as one app, and pushes back before anything is written
-//! when the change is not safe. The rooms, in the order of the data's way:
+//! `pushback` applies Kubernetes manifests as one app, and refuses an unsafe change before anything is written.
+//! The modules, in the order in which data flows through them:
 
 pub mod event;
 

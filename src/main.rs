@@ -1,4 +1,4 @@
-//! The binary: the command line of the library, with an exit code of its own for defects.
+//! The binary: runs the library's command line, and exits with a code of its own after a panic.
 
 use std::process::ExitCode;
 

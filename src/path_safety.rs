@@ -1,11 +1,11 @@
-//! Which places are safe to write to: a path that others could have prepared must not lead a write elsewhere.
-//! Symbolic links that lead out, links of other users, folders of other users.
+//! Which places are safe to write to: another user must not be able to redirect a write.
+//! Guards against symbolic links that lead outside, and against links and folders owned by other users.
 
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Whether files may be made in a folder, which need not exist yet.
+/// Checks that files may be created in a folder, which need not exist yet.
 ///
 /// # Errors
 /// A relative path leaves the working directory through a symbolic link; a link on the way, or the folder, belongs to
@@ -24,8 +24,8 @@ fn check_folder_as(user: u32, folder: &Path) -> io::Result<()> {
         )));
     }
     check_links(user, &existing)?;
-    // In a container the superuser writes into folders that are mounted from elsewhere. No link of others is followed
-    // there, and nothing is written in place.
+    // In a container the superuser writes into folders mounted from elsewhere. No other user's link is followed there,
+    // and nothing is written in place.
     if user != 0 && !is_trusted(user, owner(&fs::metadata(&real)?)) {
         return Err(io::Error::other(format!(
             "the folder {} belongs to another user, who could exchange the file",
@@ -35,7 +35,8 @@ fn check_folder_as(user: u32, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a folder is this user's alone, with everything above it: nobody else can exchange what is in it.
+/// Checks that nobody else can replace the content of a folder: neither it nor any folder above it is writable to
+/// others.
 ///
 /// # Errors
 /// Another user, or everybody, may write to it or to a folder above it; a link on the way belongs to another user.
@@ -48,17 +49,17 @@ pub(crate) fn check_private(folder: &Path) -> io::Result<()> {
         if !is_trusted(user, owner(&metadata)) {
             return Err(io::Error::other(format!("{} belongs to another user", above.display())));
         }
-        if is_everybodys(&metadata) {
+        if is_world_writable(&metadata) {
             return Err(io::Error::other(format!("everybody may write to {}", above.display())));
         }
     }
     Ok(())
 }
 
-/// The real path of something that is there. A symbolic link is followed inside of its folder.
+/// The real path of an existing file or folder. A symbolic link is followed if it stays within its folder.
 ///
 /// # Errors
-/// It leads out of the folder, or belongs to another user.
+/// The link leaves its folder, or belongs to another user.
 pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
     let real = fs::canonicalize(path)?;
     if !fs::symlink_metadata(path)?.is_symlink() {
@@ -72,13 +73,13 @@ pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
     Ok(real)
 }
 
-/// The nearest folder above that is there already, and its real path.
+/// The nearest folder above that exists, and its real path.
 fn existing(folder: &Path) -> io::Result<(PathBuf, PathBuf)> {
     for above in folder.ancestors() {
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
         match fs::canonicalize(above) {
             Ok(real) => return Ok((above.to_owned(), real)),
-            // A link to nothing is there, and leads somewhere.
+            // A dangling link exists, and still leads somewhere.
             Err(error) if error.kind() != io::ErrorKind::NotFound || fs::symlink_metadata(above).is_ok() => {
                 return Err(error);
             }
@@ -88,7 +89,7 @@ fn existing(folder: &Path) -> io::Result<(PathBuf, PathBuf)> {
     Ok((PathBuf::from("."), fs::canonicalize(".")?))
 }
 
-/// Whoever owns a link decides where it leads.
+/// Checks the owner of every link, because the owner decides where it leads.
 fn check_links(user: u32, path: &Path) -> io::Result<()> {
     for above in path.ancestors().filter(|above| !above.as_os_str().is_empty()) {
         let metadata = fs::symlink_metadata(above)?;
@@ -114,14 +115,14 @@ fn owner(metadata: &fs::Metadata) -> u32 {
     std::os::unix::fs::MetadataExt::uid(metadata)
 }
 
-/// Everybody may put files there and take others' away: without the sticky bit.
+/// Whether everybody may add and remove files there: writable to all, without the sticky bit.
 #[cfg(unix)]
-fn is_everybodys(metadata: &fs::Metadata) -> bool {
+fn is_world_writable(metadata: &fs::Metadata) -> bool {
     let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions());
     mode & 0o002 != 0 && mode & 0o1000 == 0
 }
 
-// Elsewhere owners are no numbers; the places that are used there are the user's own.
+// Other platforms have no numeric owners; the folders used there are the user's own.
 #[cfg(not(unix))]
 fn user() -> u32 {
     0
@@ -133,7 +134,7 @@ fn owner(_metadata: &fs::Metadata) -> u32 {
 }
 
 #[cfg(not(unix))]
-fn is_everybodys(_metadata: &fs::Metadata) -> bool {
+fn is_world_writable(_metadata: &fs::Metadata) -> bool {
     false
 }
 
@@ -144,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder that is neither root's nor the user's in question.
+    /// A folder that belongs neither to root nor to the returned user.
     fn of_another_user() -> (tempfile::TempDir, u32) {
         let folder = tempfile::tempdir().unwrap();
         if user() == 0 {
@@ -171,7 +172,7 @@ mod tests {
         let (folder, user) = of_another_user();
         let link = folder.path().join("link");
         symlink(folder.path(), &link).unwrap();
-        // Only root can give a link away, and only root's need to be.
+        // Only root can give a link away, and only root's has to be.
         let _ = lchown(&link, Some(user - 1), None);
         assert!(check_links(user, &link).unwrap_err().to_string().contains("the symbolic link"));
         assert!(check_links(user - 1, &link).is_ok());

@@ -1,5 +1,5 @@
-//! Keeps secret values out of text about them: servers and webhooks quote what they refuse.
-//! Pure text; which values are secret, the caller says.
+//! Removes secret values from text that quotes them, such as messages of servers and webhooks.
+//! Works on text alone; the caller says which values are secret.
 
 use std::fmt;
 
@@ -8,27 +8,27 @@ use base64::engine::GeneralPurpose;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-/// Shorter values are masked only where they are a word: replacing every `a` would leave no message.
-const SHORTEST_ANYWHERE: usize = 4;
+/// Shorter values are masked only as whole words: masking every `a` would leave no message.
+const MIN_PART: usize = 4;
 
-/// Shorter lines of a longer value are too likely to be found in a text that has nothing to do with it.
-const SHORTEST_LINE: usize = 8;
+/// Shorter lines of a longer value are too likely to occur in unrelated text.
+const MIN_LINE: usize = 8;
 
-/// A shorter word after `Bearer` may be just a word.
-const SHORTEST_TOKEN: usize = 16;
+/// A shorter word after `Bearer` may be an ordinary word.
+const MIN_TOKEN: usize = 16;
 
-/// How the header of a JSON Web Token starts, `{"` in base64, in lower case.
+/// How the header of a JSON Web Token starts: `{"` in base64, in lower case.
 const JSON_WEB_TOKEN: &str = "eyj";
 
 const BASE64_FORMS: [GeneralPurpose; 4] = [STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD, URL_SAFE];
 
 const MASK: &str = "***";
 
-/// The values that a request carried and no message may show. Empty for requests that carry no Secret.
+/// Values of a request that no message may show. Empty for requests without Secrets.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets {
     values: Vec<String>,
-    /// What a server quotes is cut out even if it is none of the values: it may be one that the server has changed.
+    /// Also mask values that the server quotes and the request did not contain: the server may have changed one.
     strict: bool,
 }
 
@@ -39,11 +39,11 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// The values in the body of a request about a Secret: an object or a patch.
+    /// The values in the body of a request about a Secret, be it an object or a patch.
     pub(crate) fn of_body(body: &Value) -> Self {
         let mut values = Vec::new();
         match body {
-            // A JSON patch: everything but the operations' own words.
+            // A JSON patch: the values of its operations.
             Value::Array(operations) => {
                 for operation in operations {
                     collect(operation.get("value").unwrap_or(&Value::Null), &mut values);
@@ -60,14 +60,14 @@ impl Secrets {
         Self::of(&values)
     }
 
-    /// Values that a user has declared secret, wherever they are.
+    /// Values that the user declared secret, wherever they occur.
     pub(crate) fn of_values<'a>(found: impl Iterator<Item = &'a Value>) -> Self {
         let mut values = Vec::new();
         found.for_each(|value| collect(value, &mut values));
         Self::of(&values)
     }
 
-    /// Credentials: masked wherever a server or a proxy hands them back; other text stays as it is.
+    /// Credentials: masked if a server or proxy echoes them; other text stays as it is.
     pub(crate) fn of_credentials(given: &[String]) -> Self {
         Self { strict: false, ..Self::of(given) }
     }
@@ -78,7 +78,7 @@ impl Secrets {
         Self { values, strict: true }.sort()
     }
 
-    /// These and others, to be masked at once: what is left of a value after a part of it was masked is not known again.
+    /// Combines two sets so that both are masked at once: after one mask, the rest of a value is no longer recognised.
     pub(crate) fn and(mut self, other: &Self) -> Self {
         self.values.extend(other.values.iter().cloned());
         self.strict |= other.strict;
@@ -86,7 +86,7 @@ impl Secrets {
     }
 
     fn sort(mut self) -> Self {
-        // The longest first, so that a value that holds another is masked whole.
+        // The longest first, so that a value that contains another is masked whole.
         self.values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         self.values.dedup();
         self
@@ -97,7 +97,7 @@ impl Secrets {
         let mut masked = text.to_owned();
         for value in &self.values {
             if masked.contains(value.as_str()) {
-                masked = if value.len() >= SHORTEST_ANYWHERE {
+                masked = if value.len() >= MIN_PART {
                     replace_with_word(&masked, value)
                 } else {
                     replace_word(&masked, value)
@@ -119,20 +119,20 @@ fn collect(value: &Value, values: &mut Vec<String>) {
     }
 }
 
-/// A value in every form in which somebody who quotes it may write it.
+/// A value in every form in which a message may quote it.
 fn spellings(value: &str) -> Vec<String> {
     let mut whole = vec![value.to_owned()];
     let joined: String = value.split_whitespace().collect();
     let decoded = BASE64_FORMS.iter().find_map(|form| form.decode(&joined).ok());
     whole.extend(decoded.and_then(|bytes| String::from_utf8(bytes).ok()));
-    // What is inside of it is as secret: a key's lines, the passwords of a registry's configuration.
+    // What a value contains is just as secret: the lines of a key, the passwords in a registry configuration.
     let mut all = Vec::new();
     for text in &whole {
-        all.extend(text.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE).map(str::to_owned));
+        all.extend(text.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE).map(str::to_owned));
         if let Ok(inner @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
             collect(&inner, &mut all);
         }
-        if text.len() >= SHORTEST_ANYWHERE {
+        if text.len() >= MIN_PART {
             all.push(url::form_urlencoded::byte_serialize(text.as_bytes()).collect());
             all.push(pushback_preflight::hex::encode(text.as_bytes()));
             all.extend(BASE64_FORMS.iter().map(|form| form.encode(text)));
@@ -144,7 +144,7 @@ fn spellings(value: &str) -> Vec<String> {
     all
 }
 
-/// Masks what is a credential by its form. The client library renews tokens by itself, and tells nobody the new ones.
+/// Masks credentials by their form: the client library renews tokens itself and does not expose the new ones.
 fn mask_tokens(mut text: String) -> String {
     let is_of_token = |character: char| character.is_ascii_alphanumeric() || "-._~+/=".contains(character);
     for mark in ["bearer ", "basic ", JSON_WEB_TOKEN] {
@@ -155,7 +155,7 @@ fn mask_tokens(mut text: String) -> String {
             let rest = &text[start..];
             let token = &rest[..rest.find(|character| !is_of_token(character)).unwrap_or(rest.len())];
             let end = start + token.len();
-            let is_token = if is_web_token { token.matches('.').count() >= 2 } else { token.len() >= SHORTEST_TOKEN };
+            let is_token = if is_web_token { token.matches('.').count() >= 2 } else { token.len() >= MIN_TOKEN };
             from = if is_token {
                 text.replace_range(start..end, MASK);
                 start + MASK.len()
@@ -167,7 +167,7 @@ fn mask_tokens(mut text: String) -> String {
     text
 }
 
-/// Replaces a text together with the word that it is in: a part of another value may be the rest of it.
+/// Replaces a text together with the word around it, because the rest of the word may belong to the secret.
 fn replace_with_word(text: &str, part: &str) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
@@ -181,12 +181,12 @@ fn replace_with_word(text: &str, part: &str) -> String {
     replaced
 }
 
-/// Whether a character does not end a word, or a value in base64.
+/// Whether a character can be inside a word or a base64 value.
 fn is_inside(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '+' | '/' | '=')
 }
 
-/// Replaces a text where neither end of it is within a word.
+/// Replaces a text where it is a whole word.
 fn replace_word(text: &str, word: &str) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
@@ -202,7 +202,7 @@ fn replace_word(text: &str, word: &str) -> String {
     replaced
 }
 
-/// What a decoder shows of the body goes with all that follows: `error found in #10 byte of ...|…|...`,
+/// Cuts a decoder's excerpt of the body and all that follows: `error found in #10 byte of ...|…|...`,
 /// `expected string, got &value.valueUnstructured{…}`.
 fn cut_excerpt(text: &str) -> String {
     for mark in ["error found in #", ", got "] {

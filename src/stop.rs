@@ -1,11 +1,11 @@
-//! What ends a run before its work is done: the signal that asked for it.
+//! What ends a run early: the signal that requested it.
 
 use crate::exit::ExitCode;
 
-/// Somebody wants the run to end.
+/// Whether, and by which signal, the run was asked to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stop {
-    /// Go on.
+    /// No signal has arrived.
     #[default]
     No,
     /// SIGINT.
@@ -15,7 +15,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// The exit code that stands for it.
+    /// The exit code for this signal; `None` without one.
     #[must_use]
     pub fn exit_code(self) -> Option<ExitCode> {
         match self {

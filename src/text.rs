@@ -1,4 +1,4 @@
-//! What several rooms say the same way.
+//! Phrases that several modules share.
 
 /// `1 finding`, `2 findings`.
 #[must_use]
