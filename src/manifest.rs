@@ -1,4 +1,4 @@
-//! Bytes to objects that remember file, line and column.
+//! Parses manifests into objects that remember file, line and column.
 
 pub mod collect;
 pub mod excerpt;

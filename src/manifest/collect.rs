@@ -1,4 +1,4 @@
-//! All inputs of a run as one: objects with an identity each, Config documents, warnings; or every error at once.
+//! Combines all inputs of a run: unique objects, Config documents and warnings, or every error at once.
 
 mod normalize;
 mod path;
@@ -15,7 +15,7 @@ use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions, parallel};
 use serde_json::Value;
 
 use super::input::{Input, InputError, InputWarning, Manifest, error_in};
-use super::limits::{Limits, Spent, size};
+use super::limits::{Limits, Usage, size};
 use super::options::LoadOptions;
 use super::source;
 use super::yaml::{self, Document};
@@ -23,28 +23,28 @@ use super::yaml::{self, Document};
 /// The label of ConfigMaps that carry a Config document.
 const CONFIG_LABEL: &str = "kapp.k14s.io/config";
 
-/// Bytes of files that are held at once, to be read side by side.
-const TOGETHER: usize = 16 << 20;
+/// Bytes of files held in memory at once, to be parsed in parallel.
+const BATCH_BYTES: usize = 16 << 20;
 
-/// Stack of a thread that reads: nesting takes none of it but what dropping a value takes.
+/// Stack of a parser thread: only dropping a value uses stack in proportion to its nesting.
 const STACK: usize = 8 << 20;
 
 const ALLOW_EMPTY: &str = "To go on with no objects at all, say --dangerous-allow-empty-list-of-resources.";
 
-/// Bytes of a file that holds a model, as the original limits it; people write it.
+/// Largest model file in bytes, the limit of the original tool; people write these by hand.
 const MAX_MODEL_BYTES: usize = 1 << 20;
 
-/// Reads what `-f` names: objects in input order, each identity once. The default namespace is not applied.
+/// Reads the inputs of `-f`: objects in input order, each identity once. Does not apply the default namespace.
 ///
 /// # Errors
-/// Everything that is wrong, sorted by file and line.
+/// Every problem, sorted by file and line.
 pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, Vec<InputError>> {
     let mut collector = Collector { models: options.models, ..Collector::default() };
     let empty_directories = collector.read(inputs, options);
     let is_empty = collector.input.manifests.is_empty() && collector.input.models.is_empty();
     if collector.errors.is_empty() && is_empty && !options.allow_empty && !collector.is_absent {
         let mut error = nothing_found(inputs, &empty_directories);
-        // Whoever names no input at all has forgotten it.
+        // Without any input argument, the user most likely forgot it.
         if !options.models && !inputs.is_empty() {
             error.hints.push(ALLOW_EMPTY.to_owned());
         }
@@ -61,10 +61,10 @@ pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, Vec<Input
     collector.finish()
 }
 
-/// Reads what `--config` names: files that hold Config documents and nothing else.
+/// Reads the files of `--config`, which hold nothing but Config documents.
 ///
 /// # Errors
-/// Everything that is wrong, sorted by file and line.
+/// Every problem, sorted by file and line.
 pub fn load_config_files(paths: &[String]) -> Result<(Vec<Manifest>, Vec<InputWarning>), Vec<InputError>> {
     let mut collector = Collector { only_configs: true, ..Collector::default() };
     for directory in collector.read(paths, &LoadOptions::default()) {
@@ -74,10 +74,10 @@ pub fn load_config_files(paths: &[String]) -> Result<(Vec<Manifest>, Vec<InputWa
     Ok((input.configs, input.warnings))
 }
 
-/// The Config documents in these files, each a name and its text, and ConfigMaps that carry one; all else is passed over.
+/// The Config documents, and ConfigMaps that carry one, in these (name, text) files. Other documents are ignored.
 ///
 /// # Errors
-/// A file cannot be read.
+/// A file cannot be parsed.
 pub fn configs_among(files: &[(String, String)]) -> Result<Vec<Manifest>, Vec<InputError>> {
     let mut collector = Collector { configs_among: true, ..Collector::default() };
     let file =
@@ -86,7 +86,7 @@ pub fn configs_among(files: &[(String, String)]) -> Result<Vec<Manifest>, Vec<In
     collector.finish().map(|input| input.configs)
 }
 
-/// A file as it was read.
+/// The content of one input file.
 #[derive(Debug)]
 struct File {
     name: String,
@@ -102,9 +102,9 @@ struct Collector {
     only_configs: bool,
     configs_among: bool,
     models: bool,
-    /// An input that may be absent is.
+    /// Whether the input is absent, and is allowed to be.
     is_absent: bool,
-    spent: Spent,
+    usage: Usage,
 }
 
 impl Collector {
@@ -135,7 +135,7 @@ impl Collector {
                     }
                     together += bytes.len();
                     read.push(File { name, path, bytes });
-                    if together >= TOGETHER {
+                    if together >= BATCH_BYTES {
                         self.files(&std::mem::take(&mut read), &options.limits);
                         together = 0;
                     }
@@ -153,21 +153,21 @@ impl Collector {
             |file| file.bytes.len(),
             STACK,
             |file| {
-                let mut spent = Spent::default();
-                yaml::load_next(&file.name, &file.bytes, limits, &mut spent).map(|loaded| (loaded, spent))
+                let mut usage = Usage::default();
+                yaml::load_next(&file.name, &file.bytes, limits, &mut usage).map(|loaded| (loaded, usage))
             },
         );
         for (file, loaded) in files.iter().zip(loaded) {
             if let Some(path) = &file.path {
                 self.input.sources.note(&file.name, path, &file.bytes);
             }
-            // Each was read as if it were the only one; the limits are those of all together.
+            // Each file was parsed as if it were the only one; the limits apply to all together.
             let loaded = match loaded {
-                Ok((loaded, spent)) if self.spent.plus(spent).is_within(limits) => {
-                    self.spent = self.spent.plus(spent);
+                Ok((loaded, usage)) if self.usage.plus(usage).is_within(limits) => {
+                    self.usage = self.usage.plus(usage);
                     Ok(loaded)
                 }
-                _ => yaml::load_next(&file.name, &file.bytes, limits, &mut self.spent),
+                _ => yaml::load_next(&file.name, &file.bytes, limits, &mut self.usage),
             };
             match loaded {
                 Ok(loaded) => {
@@ -195,9 +195,9 @@ impl Collector {
         self.input.models.push(pushback_preflight::source::Document { value, positions: Arc::new(positions) });
     }
 
-    /// One document: nothing, an object, or a list of objects.
+    /// Adds one document: nothing, an object, or a list of objects.
     fn document(&mut self, document: Document) {
-        // A stack, not recursion: lists may hold lists.
+        // A stack instead of recursion: lists may contain lists.
         let mut open = vec![document];
         while let Some(Document { mut value, positions }) = open.pop() {
             if value.is_null() {
@@ -274,7 +274,7 @@ impl Collector {
                 self.input.manifests.push(manifest);
             }
             Entry::Occupied(slot) => {
-                // It is left out, and with it what a Config says of masking it.
+                // The file is left out, and with it any Config that masks its values.
                 self.input.sources.hide(manifest.positions.file());
                 let earlier = &self.input.manifests[*slot.get()];
                 let (object, place) = (&manifest.object, earlier.positions.start());
@@ -302,7 +302,7 @@ impl Collector {
     }
 }
 
-/// Items of a typed list, such as `ConfigMapList`, may leave out what the list already says.
+/// Items of a typed list, such as `ConfigMapList`, may omit what the list already says.
 fn inherit_type(item: &mut Value, api_version: &str, list_kind: &str) {
     let kind = list_kind.strip_suffix("List").unwrap_or_default();
     let Some(item) = item.as_object_mut() else { return };
@@ -317,7 +317,7 @@ fn is_config(value: &Value) -> bool {
         && matches!(value.text("/apiVersion"), "kapp.k14s.io/v1alpha1" | "pushback.dev/v1alpha1")
 }
 
-/// Whether it is a ConfigMap that holds a Config document.
+/// Whether this is a ConfigMap that carries a Config document.
 fn carries_config(value: &Value) -> bool {
     value.text("/kind") == "ConfigMap" && value.label(CONFIG_LABEL).is_some()
 }
@@ -330,7 +330,7 @@ fn no_manifest_files(directory: &str) -> InputError {
     )
 }
 
-/// An empty input would delete the whole app, and is mostly a failed command before this one.
+/// An empty input would delete the whole app. Usually the command that produced it failed.
 fn absent(input: &str) -> InputWarning {
     InputWarning {
         code: "absent-path",

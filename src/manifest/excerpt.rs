@@ -1,5 +1,5 @@
-//! Lines of the input around a place, for messages. Nothing is kept of the input but a digest of each local file: it is
-//! read again when something of it is to be shown, and shown only where it is as it was.
+//! Input lines around a position, for messages. Keeps only a digest of each local file: the file is read again for
+//! display, and shown only if unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 
 use pushback_preflight::Position;
 
-/// Lines before the one that is shown.
+/// Lines shown before the line in question.
 const LINES_BEFORE: usize = 2;
-/// Characters of a line; a longer one was written for programs.
-const LONGEST_LINE: usize = 400;
+/// Longest line in characters; longer ones are generated.
+const MAX_LINE_CHARACTERS: usize = 400;
 
-/// A few lines of a file, and what of the last one is meant.
+/// A few lines of a file, and the part of the last one that a message is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     /// Number of the first line.
     pub first_line: u32,
-    /// The lines; the last one is the one that is meant.
+    /// The lines; the message is about the last one.
     pub lines: Vec<String>,
-    /// Where in the last line it starts, in characters from 0.
+    /// Start of the marked part in the last line, in characters from 0.
     pub start: usize,
-    /// How many characters it has.
+    /// Length of the marked part in characters.
     pub length: usize,
 }
 
-/// The local files of an input.
+/// The local files of the input.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: BTreeMap<String, (PathBuf, u64)>,
@@ -34,19 +34,19 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Notes a file as it was read.
+    /// Records a file as it was read.
     pub(super) fn note(&mut self, name: &str, path: &Path, bytes: &[u8]) {
         self.files.insert(name.to_owned(), (path.to_owned(), digest(bytes)));
     }
 
-    /// Shows nothing of a file: it holds what is masked, and lines know no borders.
+    /// Excludes a file from excerpts: it contains masked values, and a line may show more than the marked field.
     pub fn hide(&mut self, name: &str) {
         if !self.private.contains(name) {
             self.private.insert(name.to_owned());
         }
     }
 
-    /// The excerpt for each place, where there is one. Every file is read once, and one at a time.
+    /// The excerpt for each position that has one. Each file is read once, one at a time.
     #[must_use]
     pub fn excerpts(&self, places: &[Option<&Position>]) -> Vec<Option<Excerpt>> {
         let mut excerpts: Vec<Option<Excerpt>> = places.iter().map(|_| None).collect();
@@ -66,20 +66,20 @@ impl Sources {
         excerpts
     }
 
-    /// A file's text, if it may be shown and is what was read.
+    /// A file's text, if it may be shown and has not changed since it was read.
     fn unchanged(&self, name: &str) -> Option<String> {
         let (path, expected) = self.files.get(name).filter(|_| !self.private.contains(name))?;
         let bytes =
             fs::metadata(path).is_ok_and(|metadata| metadata.is_file()).then(|| fs::read(path).ok()).flatten()?;
         let text = String::from_utf8(bytes).ok().filter(|text| digest(text.as_bytes()) == *expected)?;
-        // Lines are counted in another way there.
+        // Such files count lines differently.
         let odd = || ['\u{feff}', '\u{85}', '\u{2028}', '\u{2029}'].into_iter().any(|odd| text.contains(odd));
         let is_odd = !text.is_ascii() && odd() || text.contains('\r') && text.replace("\r\n", "\n").contains('\r');
         (!is_odd).then_some(text)
     }
 }
 
-/// Only compared within a run.
+/// Compared only within a run.
 fn digest(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
@@ -95,7 +95,7 @@ fn excerpt(lines: &[&str], place: &Position) -> Option<Excerpt> {
     if length == 0 {
         return None;
     }
-    // Never a line of the document before.
+    // Never shows lines of the previous document.
     let before = lines[..number].iter().rev().take(LINES_BEFORE);
     let before = before.take_while(|line| !line.starts_with("---") && !is_long(line)).count();
     Some(Excerpt {
@@ -106,12 +106,12 @@ fn excerpt(lines: &[&str], place: &Position) -> Option<Excerpt> {
     })
 }
 
-/// Looks no further than it must: a whole definition on one line is asked for once a finding.
+/// Looks no further than necessary: a whole definition on one line is queried once per finding.
 fn is_long(line: &str) -> bool {
-    line.chars().nth(LONGEST_LINE).is_some()
+    line.chars().nth(MAX_LINE_CHARACTERS).is_some()
 }
 
-/// Characters of a key, with its value where that is on its line, without a comment behind it.
+/// Length in characters of a key and the value on its line, without a trailing comment.
 fn meant_length(rest: &str) -> usize {
     let quoted = rest.contains(['"', '\'']);
     let rest = if quoted { rest } else { rest.split(" #").next().unwrap_or(rest) };
@@ -138,7 +138,7 @@ mod tests {
         Position { file: "in.yaml".to_owned(), line, column }
     }
 
-    /// The first line's number, how many there are, and what is meant.
+    /// The first line's number, the number of lines, and the marked text.
     fn shown(sources: &Sources, line: u32, column: u32) -> Option<(u32, usize, String)> {
         let excerpt = sources.excerpts(&[Some(&at(line, column))]).remove(0)?;
         let meant = excerpt.lines.last()?.chars().skip(excerpt.start).take(excerpt.length).collect();

@@ -1,15 +1,15 @@
-//! What makes a file a manifest, and how its path is shown.
+//! Which files are manifests, and how their paths are displayed.
 
 use std::path::{Path, PathBuf};
 
 use super::limits::Limits;
 
-/// A file as it was read.
+/// The content of one file.
 #[derive(Debug)]
 pub struct SourceFile {
-    /// Path below the folder that was read.
+    /// Path relative to the folder that was read.
     pub path: PathBuf,
-    /// Content.
+    /// Content of the file.
     pub bytes: Vec<u8>,
 }
 
@@ -20,10 +20,10 @@ pub fn shown(path: &Path) -> String {
     text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
 }
 
-/// A file that the loader would refuse is not read.
+/// Refuses a file that the parser would refuse, before it is read.
 ///
 /// # Errors
-/// It is too large: what to say.
+/// The message, if the file is too large.
 pub fn check_size(shown: &str, size: u64) -> Result<(), String> {
     let limit = Limits::default().bytes;
     if usize::try_from(size).is_ok_and(|size| size <= limit) {
@@ -32,7 +32,7 @@ pub fn check_size(shown: &str, size: u64) -> Result<(), String> {
     Err(format!("{shown}: larger than {} MiB, the limit of one file", limit >> 20))
 }
 
-/// By its ending.
+/// Whether the extension is that of a manifest.
 #[must_use]
 pub fn is_manifest(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();

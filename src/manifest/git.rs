@@ -1,5 +1,5 @@
-//! The files of a git ref, read through the `git` program: its objects, never a checkout.
-//! The ref is resolved once, so that all answers are of one commit.
+//! The files of a git ref, read from the object store through the `git` program, never by a checkout.
+//! The ref is resolved once, so that every read sees the same commit.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -7,48 +7,47 @@ use std::process::{Command, Stdio};
 
 use super::files::{SourceFile, check_size, is_manifest, shown};
 
-/// git's own words, so that they are not said twice.
+/// git's own message, so that it is not repeated.
 const NO_REPOSITORY: &str = "not a git repository";
 
 /// Bytes of all files of a ref together.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// A repository's own configuration can name programs, and whoever made the repository chose them. The commands used here
-/// read objects and nothing else, and the one thing for which git starts a program then is to fetch an object that a
-/// partial clone does not have.
+/// A repository's own configuration can name programs, chosen by whoever created the repository. The commands used here
+/// only read objects; git then starts a program only to fetch an object that a partial clone lacks.
 const SEALED: [(&str, &str); 3] = [
     ("GIT_NO_LAZY_FETCH", "1"),
-    // A git that does not know that yet finds no protocol allowed, whatever `protocol.*` says: no ssh command, no remote
-    // helper, no `ext::`.
+    // Versions of git without that variable find no protocol allowed, whatever `protocol.*` says: no ssh command, no
+    // remote helper, no `ext::`.
     ("GIT_ALLOW_PROTOCOL", ""),
-    // What the commit says, not what a replacement on this machine says.
+    // Read the commit itself, not a replacement on this machine.
     ("GIT_NO_REPLACE_OBJECTS", "1"),
 ];
 
-/// Programs that are named by settings and that no command here has a use for.
+/// Settings that name programs, which no command here needs.
 const INERT: [&str; 3] = ["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.alternateRefsCommand="];
 
-/// What git could not do, in a sentence.
+/// Why git failed, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct GitError(pub String);
 
-/// A folder, or a single file, in a commit.
+/// A folder or a single file in a commit.
 #[derive(Debug)]
 pub struct GitTree {
     repository: PathBuf,
-    /// `main`, or `main:deploy/live`.
+    /// Ref and path as displayed: `main`, or `main:deploy/live`.
     label: String,
     /// Object name of the tree or blob.
     object: String,
-    /// The file's name, where it is one.
+    /// The file's name, if this is a single file.
     file: Option<PathBuf>,
-    /// The ref has no such path.
+    /// Whether the ref lacks the path.
     absent: bool,
 }
 
 impl GitTree {
-    /// Opens a ref of the repository that `repository` is in; `sub_path` counts from its top.
+    /// Opens a ref of the repository that contains `repository`; `sub_path` is relative to the repository's root.
     ///
     /// # Errors
     /// There is no git, no repository, no such ref or no such path in it.
@@ -60,13 +59,14 @@ impl GitTree {
         Ok(opened)
     }
 
-    /// The same, where a ref may be older than the path: then nothing is in it.
+    /// As [`Self::open`], but if the ref lacks the path, the result is empty.
     ///
     /// # Errors
-    /// There is no git, no repository or no such ref, or what is there cannot be told.
+    /// There is no git, no repository or no such ref, or the content cannot be listed.
     pub fn open_or_absent(repository: &Path, reference: &str, sub_path: &str) -> Result<Self, GitError> {
         let refused = |message: String| Err(GitError(message));
-        // Git would take it for an option. A colon would choose a path, a space or control character names nothing.
+        // Git would read a leading dash as an option. A colon would select a path; spaces and control characters are
+        // invalid.
         if reference.is_empty() || reference.starts_with('-') || sub_path.starts_with('-') || reference.contains(':') {
             return refused(format!("{reference:?} with path {sub_path:?} is not a git ref and folder"));
         }
@@ -87,7 +87,8 @@ impl GitTree {
             let path = format!("{}:{}", opened.object, parts.join("/"));
             opened.object = match opened.resolve(&path) {
                 Ok(object) => object,
-                // What a partial clone lacks is not what the ref lacks: the listing fails then.
+                // An object missing from a partial clone does not mean that the ref lacks the path: the listing fails
+                // then.
                 Err(_) if opened.lists_nothing(&parts.join("/")) => {
                     opened.absent = true;
                     return Ok(opened);
@@ -104,7 +105,7 @@ impl GitTree {
         Ok(opened)
     }
 
-    /// Whether the ref is there and the path in it is not.
+    /// Whether the ref exists and lacks the path.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         self.absent
@@ -114,7 +115,7 @@ impl GitTree {
         self.run(&["ls-tree", "-z", "--full-tree", &self.object, "--", path]).is_ok_and(|listed| listed.is_empty())
     }
 
-    /// What brings the refs and commits that a checkout of depth 1 leaves out.
+    /// The hint that fetches the refs and commits that a checkout of depth 1 omits.
     fn shallow_hint(&self) -> &'static str {
         let shallow = self.run(&["rev-parse", "--is-shallow-repository"]);
         match shallow.as_deref().map(<[u8]>::trim_ascii) {
@@ -131,7 +132,7 @@ impl GitTree {
         &self.label
     }
 
-    /// Path of a file as people see it.
+    /// Path of a file, for display.
     #[must_use]
     pub fn shown(&self, path: &Path) -> String {
         if self.file.is_some() {
@@ -141,11 +142,11 @@ impl GitTree {
         format!("{}{separator}{}", self.label, shown(path))
     }
 
-    /// Every YAML and JSON file, sorted by path; a single file whatever its ending. Symbolic links and submodules have
-    /// no content of their own here.
+    /// Every YAML and JSON file, sorted by path; a single file whatever its extension. Symbolic links and submodules
+    /// are skipped: they have no content of their own here.
     ///
     /// # Errors
-    /// Git cannot read it, or it is too large.
+    /// Git cannot read the content, or it is too large.
     pub fn read_all(&self) -> Result<Vec<SourceFile>, GitError> {
         if self.absent {
             return Ok(Vec::new());
@@ -174,7 +175,8 @@ impl GitTree {
         self.read_blobs(blobs).map_err(|error| self.failed("cannot be read", &error))
     }
 
-    /// All contents from one process. Names go in from a thread of their own, or both sides could wait for each other.
+    /// Reads all contents through one process. A separate thread writes the names, or both sides could block on each
+    /// other.
     fn read_blobs(&self, blobs: Vec<(PathBuf, String)>) -> io::Result<Vec<SourceFile>> {
         let mut child = self
             .command(&["cat-file", "--batch"])
@@ -229,7 +231,7 @@ impl GitTree {
         if valid { Ok(object) } else { Err(io::Error::other("git named no object")) }
     }
 
-    /// Standard output of a git command that succeeded.
+    /// Standard output of a git command, or an error if it failed.
     fn run(&self, arguments: &[&str]) -> io::Result<Vec<u8>> {
         let output = self.command(arguments).stdin(Stdio::null()).output()?;
         if output.status.success() {
@@ -261,7 +263,7 @@ impl GitTree {
     }
 }
 
-/// The same names as in a folder: none that start with a dot, except the app records at the top.
+/// The same files as in a folder: none whose name starts with a dot, except the app records at the top.
 fn is_visible(path: &str) -> bool {
     let path = path.strip_prefix(".pushback/").unwrap_or(path);
     path.split('/').all(|part| !part.starts_with('.'))
@@ -384,7 +386,7 @@ mod tests {
         assert_eq!(whole.read_all().unwrap().len(), 4);
         assert!(!marker.exists(), "{}", fs::read_to_string(&marker).unwrap_or_default());
 
-        // Objects that are not there have git look for them where the configuration says.
+        // For missing objects, git follows its configuration to fetch them.
         let objects = ["main:live/empty.yaml", "main:live", "main^{tree}"];
         for (object, url) in
             objects.iter().zip([format!("ext::{script} %S"), "ssh://host/r".to_owned(), script.clone()])

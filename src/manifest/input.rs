@@ -1,5 +1,4 @@
-//! What the input holds, and what is wrong with it.
-//! The types that every part of this room hands on.
+//! The content of the input, and its errors: the types that the other modules of the loader share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,15 +12,15 @@ use super::excerpt::Sources;
 /// One object of the input.
 #[derive(Clone)]
 pub struct Manifest {
-    /// What it is called; the namespace is empty where the manifest gives none.
+    /// Identity of the object; the namespace is empty if the manifest has none.
     pub object: ObjectRef,
     /// The object as it was written.
     pub value: Value,
-    /// Where every node of it stands.
+    /// Position of every node in the file.
     pub positions: Arc<Positions>,
 }
 
-/// Without the content, which may be a Secret's.
+/// Omits the content, which may be a Secret's.
 impl fmt::Debug for Manifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = self.positions.start();
@@ -29,52 +28,52 @@ impl fmt::Debug for Manifest {
     }
 }
 
-/// Something in the input that is legal and probably not meant.
+/// A legal construct in the input that is probably a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputWarning {
-    /// Stable word, such as `yaml-octal`.
+    /// Stable identifier, such as `yaml-octal`.
     pub code: &'static str,
-    /// One sentence.
+    /// The text, one sentence.
     pub message: String,
-    /// Where.
+    /// Position in the input.
     pub position: Position,
 }
 
-/// What the input holds.
+/// The content of all inputs.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
     /// Objects to apply, in input order, every identity once.
     pub manifests: Vec<Manifest>,
     /// Config documents, and ConfigMaps that carry one (these are in `manifests` too).
     pub configs: Vec<Manifest>,
-    /// Operator models, where [`LoadOptions::models`](super::LoadOptions::models) asks for them, in input order.
+    /// Operator models, if [`LoadOptions::models`](super::LoadOptions::models) is set, in input order.
     pub models: Vec<Document>,
     /// Warnings, in input order.
     pub warnings: Vec<InputWarning>,
-    /// The local files, of which messages show lines.
+    /// The local files, for excerpts in messages.
     pub sources: Sources,
 }
 
-/// What is wrong with an input: kind of error, place, and what to do.
+/// An error in an input: what is wrong, where, and what to do.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}{message}", self.place())]
 pub struct InputError {
     /// A lower-case sentence: what is wrong, and what was expected.
     pub message: String,
-    /// Where; line 0 where only the file is known.
+    /// Position in the input; line 0 if only the file is known.
     pub position: Position,
-    /// What to do about it, each a sentence.
+    /// Suggested fixes, each a sentence.
     pub hints: Vec<String>,
 }
 
 impl InputError {
-    /// The place and a colon; nothing where an error is about no file.
+    /// The position and a colon; empty if the error is not about a file.
     pub(super) fn place(&self) -> String {
         if self.position.file.is_empty() { String::new() } else { format!("{}: ", self.position) }
     }
 }
 
-/// An error that knows no more than the input's name.
+/// An error that is about an input as a whole.
 pub(super) fn error_in(name: &str, message: impl Into<String>, hints: &[&str]) -> InputError {
     let position = Position { file: name.to_owned(), line: 0, column: 0 };
     InputError { message: message.into(), position, hints: hints.iter().map(|&hint| hint.to_owned()).collect() }

@@ -1,14 +1,14 @@
-//! How much may be read, what of it is used, and how a limit is said.
-//! Reading stops at a limit; that it is passed is told by whoever knows the file.
+//! Limits on what is read, the usage so far, and how a limit is displayed.
+//! Reading stops at a limit; the caller, who knows the file, reports it.
 
 use std::io::{self, Read};
 
-/// How much may be read. Each error about a limit says the limit.
+/// Limits on what is read. Each error about a limit names its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a file.
     pub bytes: usize,
-    /// Levels of nesting, aliases followed. kubectl stops at 10,000; recursion elsewhere must be able to follow.
+    /// Levels of nesting, aliases followed. kubectl stops at 10,000; recursive code elsewhere must cope with it.
     pub depth: usize,
     /// Nodes of all files, as written.
     pub nodes: usize,
@@ -18,17 +18,17 @@ pub struct Limits {
     pub alias_bytes: usize,
 }
 
-/// What has been used of the limits that hold for all files of a run.
+/// Usage of the limits that apply to all files of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct Usage {
     /// Nodes read so far.
     pub nodes: usize,
     /// Bytes that aliases have added so far.
     pub alias_bytes: usize,
 }
 
-impl Spent {
-    /// Both together.
+impl Usage {
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Spent {
         }
     }
 
-    /// Whether so much may be read.
+    /// Whether the usage is within the limits.
     #[must_use]
     pub fn is_within(self, limits: &Limits) -> bool {
         self.nodes <= limits.nodes && self.alias_bytes <= limits.alias_bytes
@@ -59,7 +59,7 @@ pub(super) fn size(bytes: usize) -> String {
     }
 }
 
-/// All bytes, or `None` where there are more than `limit`.
+/// All bytes, or `None` if there are more than `limit`.
 pub(super) fn read_limited(reader: &mut dyn Read, limit: usize) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(limit).unwrap_or(u64::MAX);

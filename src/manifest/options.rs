@@ -1,24 +1,24 @@
 //! How inputs are read: what is followed and fetched, and how much.
-//! What the caller decides, resolved.
+//! Holds the caller's decisions.
 
 use super::limits::Limits;
 
 /// How inputs are read.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// An input without a single object is no error.
+    /// Accept an input without any object.
     pub allow_empty: bool,
-    /// Documents that are operator models are kept as such; else they are objects that lack everything.
+    /// Keep documents that are operator models; otherwise they are objects that lack every required field.
     pub models: bool,
-    /// `http://` URLs are fetched.
+    /// Fetch `http://` URLs.
     pub allow_http: bool,
-    /// Symbolic links in a directory may lead out of it.
+    /// Let symbolic links in a directory lead out of it.
     pub follow_links: bool,
-    /// A git ref that does not have the path yet holds nothing; a warning says so.
+    /// Treat a git ref that lacks the path as empty, with a warning.
     pub may_be_absent: bool,
-    /// What standard input holds, where it is not the process's own.
+    /// Content of standard input, if not the process's own.
     pub stdin: Option<Vec<u8>>,
-    /// Limits of each file, and of what they hold together.
+    /// Limits of each file, and of all files together.
     pub limits: Limits,
     /// Bytes of all files together.
     pub total_bytes: usize,

@@ -1,5 +1,5 @@
-//! What `-f` names: files, directories, git refs, URLs and standard input, found first, then read one by one.
-//! Nothing that is no regular file is opened, except pipes that the shell has already opened.
+//! Resolves `-f`: files, directories, git refs, URLs and standard input are found first, then read one by one.
+//! Only regular files are opened, and pipes that the shell has already opened.
 
 mod fetch;
 
@@ -16,13 +16,13 @@ use super::input::{InputError, error_in};
 use super::limits::{read_limited, size};
 use super::options::LoadOptions;
 
-/// Directories below a directory that is given.
+/// Maximum depth below a given directory.
 const MAX_DIRECTORY_DEPTH: usize = 64;
 
 /// One thing to read.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Its name in positions; without what a URL may hold of secrets.
+    /// Its name in positions; the secret parts of a URL are removed.
     pub(super) name: String,
     location: Location,
 }
@@ -34,30 +34,30 @@ enum Location {
     /// A pipe that the shell has opened: `-f <(helm template …)`.
     InheritedPipe(PathBuf),
     Url(Url),
-    /// A file of a git ref, read with all others of it.
+    /// A file of a git ref, read together with the others of that ref.
     Git(Vec<u8>),
 }
 
-/// What was found.
+/// The sources that the inputs name.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundSources {
     pub(super) sources: Vec<Source>,
     /// Directories without a single manifest file.
     pub(super) empty_directories: Vec<String>,
-    /// Paths that a git ref does not have yet.
+    /// Paths that a git ref lacks.
     pub(super) absent: Vec<String>,
     pub(super) errors: Vec<InputError>,
 }
 
-/// An input as it may be shown, however it is written: a URL without user, password, query and fragment.
+/// An input for display, in whatever form it is given: a URL without user, password, query and fragment.
 #[must_use]
 pub fn shown_input(input: &str) -> String {
     if input.contains("://") { fetch::without_secrets(input) } else { input.to_owned() }
 }
 
-/// Finds what `inputs` name, in their order; files of a directory are sorted by path.
-pub(super) fn find(inputs: &[String], options: &LoadOptions) -> Found {
-    let mut found = Found::default();
+/// Finds the sources that `inputs` name, in that order; files of a directory are sorted by path.
+pub(super) fn find(inputs: &[String], options: &LoadOptions) -> FoundSources {
+    let mut found = FoundSources::default();
     let mut standard_input = false;
     for input in inputs {
         if input == "-" || input == "/dev/stdin" {
@@ -112,8 +112,9 @@ fn url(input: &str, scheme: &str, allow_http: bool) -> Result<Source, InputError
     Ok(Source { name, location: Location::Url(url) })
 }
 
-/// `git:REF:PATH` in the repository of the working directory. The path must be said: a whole repository is no input.
-fn find_in_git(input: &str, of_ref: &str, may_be_absent: bool, found: &mut Found) {
+/// Finds `git:REF:PATH` in the repository of the working directory. The path is required: a whole repository is no
+/// input.
+fn find_in_git(input: &str, of_ref: &str, may_be_absent: bool, found: &mut FoundSources) {
     let Some((reference, path)) = of_ref.split_once(':').filter(|(_, path)| !path.is_empty()) else {
         let hint = "Name the folder or file in it, such as git:main:deploy; git:main:. is all of it.";
         found.errors.push(error_in(input, "expected git:REF:PATH", &[hint]));
@@ -132,7 +133,7 @@ fn find_in_git(input: &str, of_ref: &str, may_be_absent: bool, found: &mut Found
     }
 }
 
-fn find_path(input: &str, follow_links: bool, found: &mut Found) {
+fn find_path(input: &str, follow_links: bool, found: &mut FoundSources) {
     let path = Path::new(input);
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -142,7 +143,7 @@ fn find_path(input: &str, follow_links: bool, found: &mut Found) {
         }
     };
     if metadata.is_dir() {
-        // What cannot be resolved cannot be read either, and says so there.
+        // A path that cannot be resolved cannot be read either; reading reports it.
         let inside = fs::canonicalize(path).ok().filter(|_| !follow_links);
         let mut walk = Walk { found, inside, seen: HashSet::new(), above: Vec::new(), files: Vec::new() };
         walk.directory(path);
@@ -163,13 +164,13 @@ fn find_path(input: &str, follow_links: bool, found: &mut Found) {
     }
 }
 
-/// Collects the manifest files below a directory; links are followed, every file is taken once.
+/// Collects the manifest files below a directory; links are followed, each file is read once.
 struct Walk<'found> {
-    found: &'found mut Found,
-    /// The real path that no link may lead out of, unless it may.
+    found: &'found mut FoundSources,
+    /// The real path that no link may leave; `None` if links may.
     inside: Option<PathBuf>,
     seen: HashSet<PathBuf>,
-    /// The real paths of the directories that lead here.
+    /// The real paths of the directories above this one.
     above: Vec<PathBuf>,
     files: Vec<PathBuf>,
 }
@@ -222,12 +223,12 @@ impl Walk<'_> {
         let is_manifest = is_manifest(&path);
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
-            // A dangling link to something else does not matter here.
+            // A dangling link that is not a manifest does not matter.
             Err(_) if !is_manifest => return,
             Err(error) => return self.found.errors.push(input_output(&shown_path(&path), &error)),
         };
         if (metadata.is_dir() || is_manifest) && self.leads_out(&path) {
-            // To pass it over would be to delete what was applied of it.
+            // Skipping it would delete the objects that were applied from it.
             self.found.errors.push(error_in(
                 &shown_path(&path),
                 "the symbolic link leads out of the directory that was given",
@@ -253,7 +254,7 @@ impl Walk<'_> {
 }
 
 impl Source {
-    /// Where it can be read again.
+    /// The path from which the source can be read again.
     pub(super) fn local_path(&self) -> Option<PathBuf> {
         match &self.location {
             Location::File(path) => Some(path.clone()),
@@ -261,7 +262,7 @@ impl Source {
         }
     }
 
-    /// Reads everything, or says why not. More than `limit` bytes are refused, from a file without reading them.
+    /// Reads the whole source. More than `limit` bytes are an error; a file that large is not read at all.
     pub(super) fn read(self, standard_input: &mut dyn Read, limit: usize) -> Result<Vec<u8>, InputError> {
         let failed = |error: io::Error| input_output(&self.name, &error);
         let bytes = match self.location {
@@ -273,7 +274,7 @@ impl Source {
             Location::File(path) => {
                 let mut file = open(&path).map_err(failed)?;
                 let metadata = file.metadata().map_err(failed)?;
-                // It may have been replaced since it was found.
+                // The file may have been replaced since it was found.
                 if !metadata.is_file() {
                     return Err(not_regular(&self.name, &metadata));
                 }
@@ -295,7 +296,7 @@ impl Source {
     }
 }
 
-/// Opens without waiting, should a pipe have taken the file's place.
+/// Opens without blocking, in case a pipe has replaced the file.
 #[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;

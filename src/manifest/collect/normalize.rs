@@ -1,4 +1,4 @@
-//! What is made of an object before anything else sees it: the server's own fields go, `stringData` becomes `data`.
+//! Normalizes an object before anything else sees it: removes server-managed fields, converts `stringData` to `data`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::path::path;
 use crate::manifest::input::{InputError, InputWarning};
 
-/// Fields of `metadata` that only the server writes.
+/// Fields of `metadata` that only the server sets.
 const SERVER_FIELDS: [&str; 8] = [
     "uid",
     "resourceVersion",
@@ -36,7 +36,7 @@ pub(super) fn normalize(object: &mut Value, positions: &Positions) -> Result<Vec
     Ok(warnings)
 }
 
-/// Removes what the server writes; says so where a value was there that somebody may have counted on.
+/// Removes fields that the server sets, with a warning if a value was there that the author may rely on.
 fn strip_server_fields(object: &mut Value, positions: &Positions) -> Option<InputWarning> {
     let mut stripped: Vec<(String, Position)> = Vec::new();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -47,7 +47,7 @@ fn strip_server_fields(object: &mut Value, positions: &Positions) -> Option<Inpu
                 stripped.push((format!("metadata.{field}"), positions.locate(&path(&["metadata", field]))));
             }
         }
-        // An empty namespace is what templates leave of an unset one.
+        // Templates leave an empty namespace behind when none is set.
         if metadata.get("namespace").is_some_and(|namespace| namespace.is_null() || namespace == "") {
             metadata.shift_remove("namespace");
         }
@@ -70,7 +70,7 @@ fn strip_server_fields(object: &mut Value, positions: &Positions) -> Option<Inpu
     Some(InputWarning { code: "stripped-field", message, position })
 }
 
-/// Nothing but empty values, as generators print them.
+/// Whether there are only empty values, as generators print them.
 fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -81,7 +81,7 @@ fn is_blank(value: &Value) -> bool {
     }
 }
 
-/// `stringData` is write-only: kept, it would differ from the live object for ever.
+/// `stringData` is write-only: if kept, it would differ from the live object forever.
 fn encode_string_data(secret: &mut Value, positions: &Positions) -> Result<(), Vec<InputError>> {
     let Some(fields) = secret.as_object_mut() else { return Ok(()) };
     let must_be_map = |field: &str, found: &Value| {

@@ -1,9 +1,8 @@
-//! Paths as constants write them.
-//! Where an error or a warning stands is looked up by one.
+//! Builds paths from constants, to look up the position of an error or warning.
 
 use pushback_preflight::PathSegment;
 
-/// The path of these keys.
+/// The path with these keys.
 pub(super) fn path(segments: &[&str]) -> Vec<PathSegment> {
     segments.iter().map(|&segment| segment.into()).collect()
 }

@@ -1,4 +1,4 @@
-//! What becomes of good input; `hostile` has what is refused.
+//! Valid input. Refused input is in `hostile`.
 
 mod hostile;
 

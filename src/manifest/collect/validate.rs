@@ -1,4 +1,4 @@
-//! What every object must have: a version, a kind, a name, and text where the API takes only text.
+//! What every object must have: a version, a kind, a name, and strings where the API accepts only strings.
 
 use pushback_preflight::Positions;
 use pushback_preflight::object::describe;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::path::path;
 use crate::manifest::input::InputError;
 
-/// Everything that is wrong with the identity of an object. Values are never quoted: they may be secrets.
+/// Every problem with an object's identity. Values are never quoted: they may be secret.
 pub(super) fn validate(value: &Value, positions: &Positions) -> Vec<InputError> {
     let mut checker = Checker { positions, errors: Vec::new() };
     let Some(object) = value.as_object() else {
@@ -88,7 +88,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The rules that hold for every kind; each kind's own are the server's.
+    /// Checks the rules that hold for names of every kind; the server checks those of each kind.
     fn name(&mut self, at: &[&str], name: &str) {
         const MAX_LENGTH: usize = 253;
         let field = at.join(".");
@@ -106,7 +106,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Text that is not empty; whatever else is there is an error.
+    /// A non-empty string; anything else is noted as an error.
     fn text<'v>(&mut self, object: &'v Map<String, Value>, at: &[&str], hint: &str) -> Option<&'v str> {
         let field = at.join(".");
         match object.get(*at.last()?) {

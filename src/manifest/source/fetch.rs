@@ -1,4 +1,4 @@
-//! Manifests from `https://` URLs: size and redirects bounded, never to a weaker scheme.
+//! Fetches manifests from `https://` URLs: size and redirects are limited, and the scheme never gets weaker.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const MAX_REDIRECTS: usize = 5;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Fetches a URL. `None` where it has more than `limit` bytes.
+/// Fetches a URL. `None` if it has more than `limit` bytes.
 pub(super) fn fetch(url: &Url, name: &str, limit: usize) -> Result<Option<Vec<u8>>, InputError> {
     let agent = agent();
     let mut url = url.clone();
@@ -49,7 +49,7 @@ pub(super) fn fetch(url: &Url, name: &str, limit: usize) -> Result<Option<Vec<u8
     Err(error_in(name, format!("more than {MAX_REDIRECTS} redirects"), &["Use the final URL."]))
 }
 
-/// Where a redirect leads; from `https` only to `https`.
+/// The target of a redirect; from `https` only to `https`.
 fn redirect(from: &Url, target: Option<&str>, name: &str) -> Result<Url, InputError> {
     let target = target.and_then(|target| from.join(target).ok());
     let Some(target) = target else {
@@ -68,7 +68,7 @@ fn agent() -> ureq::Agent {
         .root_certs(RootCerts::PlatformVerifier)
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .build();
-    // Redirects are followed here, to see each target's scheme.
+    // Redirects are followed here, to check the scheme of each target.
     let config = ureq::Agent::config_builder()
         .tls_config(tls)
         .http_status_as_error(false)
@@ -103,7 +103,7 @@ fn failed(name: &str, error: &ureq::Error) -> InputError {
             error_in(name, "the server did not answer in time", &["Try again, or download the file first."])
         }
         ureq::Error::Rustls(error) => untrusted(name, error),
-        // The handshake runs inside of reads and writes, so its errors come as theirs.
+        // The handshake runs inside reads and writes, so its errors appear as theirs.
         ureq::Error::Io(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             Some(error) => untrusted(name, error),
             None => {
@@ -120,10 +120,10 @@ fn untrusted(name: &str, error: &rustls::Error) -> InputError {
     error_in(name, message, &["Check that the system trusts the server's certificate authority."])
 }
 
-/// The URL as it may be shown: user, password, query and fragment can be secrets.
+/// The URL for display: user, password, query and fragment can be secret.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // These fail only for URLs that cannot have them.
+    // These fail only for URLs that cannot have the parts.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_fragment(None);
@@ -133,7 +133,7 @@ pub(super) fn shown(url: &Url) -> String {
     url.to_string().replace("%E2%80%A6", "…")
 }
 
-/// The same for text that is no URL.
+/// As [`shown`], for text that is not a valid URL.
 pub(super) fn without_secrets(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match text.split_once("://") {

@@ -12,22 +12,22 @@ use super::scalar::Tag;
 use super::syntax;
 use super::tree::{Kind, TreeBuilder};
 use crate::manifest::input::InputWarning;
-use crate::manifest::limits::{Limits, Spent};
+use crate::manifest::limits::{Limits, Usage};
 
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
 
 /// Reads all documents of a YAML text.
-pub(super) fn load(file: &Arc<str>, text: &str, limits: &Limits, spent: &mut Spent) -> Result<Loaded, Fault> {
+pub(super) fn load(file: &Arc<str>, text: &str, limits: &Limits, usage: &mut Usage) -> Result<Loaded, Fault> {
     let mut options = granit_parser::options! {
-        // One more than allowed, so that the error is ours and names the limit.
+        // One more than allowed, so that our own error appears and names the limit.
         flow_nesting_limit: limits.depth + 1,
         block_nesting_limit: limits.depth + 1,
-        // An event at the alias instead of an error behind it.
+        // Emit an event at the alias instead of an error after it.
         emit_unresolved_aliases: true,
     };
     options.set_emit_comments(false);
     let mut loaded = Loaded::default();
-    let mut document = TreeBuilder::new(limits, spent.nodes);
+    let mut document = TreeBuilder::new(limits, usage.nodes);
     let mut anchors: HashMap<usize, usize> = HashMap::new();
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| syntax::explain(&error, text, limits))?;
@@ -46,10 +46,10 @@ pub(super) fn load(file: &Arc<str>, text: &str, limits: &Limits, spent: &mut Spe
             }
             Event::DocumentEnd => {
                 let tree = document.finish();
-                spent.nodes += tree.nodes.len();
-                document = TreeBuilder::new(limits, spent.nodes);
+                usage.nodes += tree.nodes.len();
+                document = TreeBuilder::new(limits, usage.nodes);
                 anchors.clear();
-                construct(file, &tree, limits, spent, &mut loaded)?;
+                construct(file, &tree, limits, usage, &mut loaded)?;
                 continue;
             }
             Event::Scalar(text, style, anchor, tag) => {
@@ -71,7 +71,7 @@ pub(super) fn load(file: &Arc<str>, text: &str, limits: &Limits, spent: &mut Spe
                 }
                 (0, document.leaf(Kind::Alias(target), place)?)
             }
-            // The name is not shown: it may be a password that starts with `*` and lacks its quotes.
+            // The name is not shown: it may be an unquoted password that starts with `*`.
             Event::UnresolvedAlias(_) => {
                 return Err(Fault::new(place, "the alias refers to an anchor that is not defined before it")
                     .hint("If the text should start with `*`, put it in quotes.")

@@ -1,5 +1,5 @@
-//! A tree to its value and positions: aliases followed, merge keys merged, scalars resolved.
-//! Without recursion, so that depth costs no stack.
+//! Converts a tree to its value and positions: follows aliases, merges merge keys, resolves scalars.
+//! Not recursive, so that depth uses no stack.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::fault::{Fault, Place};
 use super::scalar::{self, Surprise, Tag};
 use super::tree::{Kind, Node, Tree, too_deep};
 use crate::manifest::input::InputWarning;
-use crate::manifest::limits::{Limits, Spent, size};
+use crate::manifest::limits::{Limits, Usage, size};
 
 /// Adds the document of `tree` to `loaded`, warnings in the order of the text.
 pub(super) fn construct(
     file: &Arc<str>,
     tree: &Tree<'_>,
     limits: &Limits,
-    spent: &mut Spent,
+    usage: &mut Usage,
     loaded: &mut Loaded,
 ) -> Result<(), Fault> {
     if loaded.documents.len() >= limits.documents {
@@ -36,10 +36,10 @@ pub(super) fn construct(
         limits,
         positions: PositionsBuilder::new(Arc::clone(file)),
         warnings: Vec::new(),
-        alias_bytes: spent.alias_bytes,
+        alias_bytes: usage.alias_bytes,
     };
     let value = constructor.document()?;
-    spent.alias_bytes = constructor.alias_bytes;
+    usage.alias_bytes = constructor.alias_bytes;
     constructor.warnings.sort_by_key(|warning| (warning.position.line, warning.position.column));
     loaded.warnings.append(&mut constructor.warnings);
     loaded.documents.push(Document { value, positions: constructor.positions.finish() });
@@ -52,7 +52,7 @@ struct Constructor<'tree, 'input> {
     limits: &'tree Limits,
     positions: PositionsBuilder,
     warnings: Vec<InputWarning>,
-    /// What aliases have added so far.
+    /// Bytes that aliases have added so far.
     alias_bytes: usize,
 }
 
@@ -67,22 +67,22 @@ struct Entry {
     key: String,
     place: Place,
     value: usize,
-    /// Where the alias stands that brought the entry here; everything below it takes that place.
+    /// Position of the alias that led here; everything below it is reported there.
     alias: Option<Place>,
     merged: bool,
 }
 
-/// Maps with so few keys are looked through; most are.
-const FEW: usize = 8;
+/// Maps with up to this many keys are searched linearly; most are that small.
+const MAX_UNINDEXED: usize = 8;
 
-/// Where the keys of a map that is being read stand among its entries.
+/// Index of each known key among the entries of a map.
 #[derive(Default)]
-struct Known(HashMap<String, usize>);
+struct KeyIndex(HashMap<String, usize>);
 
-impl Known {
-    /// Called once for every key, with the entries so far.
+impl KeyIndex {
+    /// Finds the earlier entry with this key. Called once for every key, with the entries so far.
     fn find(&mut self, key: &str, entries: &[Entry]) -> Option<usize> {
-        if entries.len() <= FEW {
+        if entries.len() <= MAX_UNINDEXED {
             return entries.iter().position(|entry| entry.key == key);
         }
         for (index, entry) in entries.iter().enumerate().skip(self.0.len()) {
@@ -180,11 +180,11 @@ impl<'tree> Constructor<'tree, '_> {
         }
     }
 
-    /// The entries of a mapping, every key once: the last one wins, at the place of the first.
-    /// A merge key is read where it stands, so that it overrides what is written before it, as kubectl has it.
+    /// The entries of a mapping, each key once: the last one wins, at the position of the first.
+    /// A merge key is read where it appears and overrides what precedes it, as in kubectl.
     fn entries(&mut self, mapping: usize, alias: Option<Place>) -> Result<Vec<Entry>, Fault> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut known = Known::default();
+        let mut known = KeyIndex::default();
         let mut open = vec![(mapping + 1, self.node(mapping).end, alias, false)];
         while let Some((next, end, alias, merged)) = open.pop() {
             if next >= end {
@@ -223,7 +223,7 @@ impl<'tree> Constructor<'tree, '_> {
         }
     }
 
-    /// Puts the mappings of a merge key on the stack of what is read next; the first of a list wins.
+    /// Pushes the mappings of a merge key onto the stack of nodes to read; the first of a list wins.
     fn open_merge(
         &mut self,
         value: usize,
@@ -240,7 +240,7 @@ impl<'tree> Constructor<'tree, '_> {
         let node = self.node(source);
         match node.kind {
             Kind::Mapping => open.push((source + 1, node.end, source_alias, true)),
-            // An alias to a list is refused by kubectl, too.
+            // kubectl also refuses an alias to a list.
             Kind::Sequence if source == value => {
                 let mut next = source + 1;
                 while next < node.end {
@@ -254,7 +254,7 @@ impl<'tree> Constructor<'tree, '_> {
                     open.push((item + 1, self.node(item).end, item_alias, true));
                     next = self.node(next).end;
                 }
-                // What is opened last is read first, and what is read last wins: the first of the list.
+                // The last one pushed is read first, and the last one read wins: the first of the list.
             }
             _ => return Err(refused()),
         }
@@ -307,9 +307,9 @@ impl<'tree> Constructor<'tree, '_> {
                     place,
                 );
             }
-            // File modes are octal by custom; everywhere else a leading zero is an accident.
+            // File modes are octal by convention; everywhere else a leading zero is a mistake.
             Some(Surprise::Octal) if !matches!(key, "mode" | "defaultMode") => {
-                // The digits are not shown: they may be a secret.
+                // The digits are not shown: they may be secret.
                 let octal = scalar::resolve(&text.replacen('0', "0o", 1), true, Tag::None).as_ref() == Ok(value);
                 let read = if octal { "in base 8" } else { "in base 10, without the zero" };
                 let message = format!("a number with a leading zero is read {read}; quote it if it is meant as text");
@@ -323,7 +323,7 @@ impl<'tree> Constructor<'tree, '_> {
         self.warnings.push(InputWarning { code, message, position: place.in_file(self.file) });
     }
 
-    /// The node that an alias stands for, and the place that it then takes.
+    /// The node that an alias refers to, and the position to report for it.
     fn follow(&self, index: usize, alias: Option<Place>) -> (usize, Option<Place>) {
         let node = self.node(index);
         match node.kind {
@@ -332,7 +332,7 @@ impl<'tree> Constructor<'tree, '_> {
         }
     }
 
-    /// Counts a node that an alias brought here; small inputs must not grow without bound.
+    /// Counts a node that an alias copied, so that a small input cannot expand without limit.
     fn charge(&mut self, text: usize, place: Place) -> Result<(), Fault> {
         const NODE: usize = 64;
         self.alias_bytes = self.alias_bytes.saturating_add(NODE + text);
@@ -349,7 +349,7 @@ impl<'tree> Constructor<'tree, '_> {
     }
 }
 
-/// The warning for an entry that replaces an earlier one with the same key, unless that is the custom.
+/// The warning for an entry that overrides an earlier one with the same key, unless that is conventional.
 fn overridden(earlier: &Entry, later: &Entry) -> Option<(InputWarning, Place)> {
     let key = &later.key;
     let first = earlier.place.line;

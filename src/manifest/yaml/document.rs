@@ -1,5 +1,5 @@
-//! What a file holds: documents with the place of every node in them.
-//! The result of reading, whichever way the file is written.
+//! The content of a file: documents with the position of every node.
+//! The result of parsing, for either format.
 
 use pushback_preflight::Positions;
 use serde_json::Value;
@@ -9,17 +9,17 @@ use crate::manifest::input::InputWarning;
 /// One document. An empty one has the value null.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// Its value.
+    /// Value of the document.
     pub value: Value,
-    /// Where every node of it stands; a map entry stands where its key is.
+    /// Position of every node; a map entry has the position of its key.
     pub positions: Positions,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
-    /// Its documents, empty ones too.
+    /// The documents, including empty ones.
     pub documents: Vec<Document>,
-    /// What is legal and probably not meant, in the order of the file.
+    /// Warnings, in the order of the file.
     pub warnings: Vec<InputWarning>,
 }

@@ -1,5 +1,5 @@
-//! An error at a place, before it knows its file.
-//! Every step from text to values ends with one where it cannot go on.
+//! An error with a position, before the file name is added.
+//! Every step from text to values returns one on failure.
 
 use pushback_preflight::Position;
 
@@ -18,7 +18,7 @@ impl Place {
     }
 }
 
-/// An error before it knows its file.
+/// An error without a file name.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) place: Place,

@@ -1,5 +1,5 @@
-//! JSON texts, one after the other with or without white space between them: what `{}{}` means to kubectl.
-//! They become the trees of the YAML reader, so that limits, warnings and positions are the same.
+//! A stream of JSON texts, with or without white space between them: `{}{}` as kubectl reads it.
+//! Produces the trees of the YAML parser, so that limits, warnings and positions are the same.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::document::Loaded;
 use super::fault::{Fault, Place};
 use super::scalar::Tag;
 use super::tree::{Kind, TreeBuilder};
-use crate::manifest::limits::{Limits, Spent};
+use crate::manifest::limits::{Limits, Usage};
 
 /// Reads a stream of JSON texts.
-pub(super) fn load(file: &Arc<str>, text: &str, limits: &Limits, spent: &mut Spent) -> Result<Loaded, Fault> {
+pub(super) fn load(file: &Arc<str>, text: &str, limits: &Limits, usage: &mut Usage) -> Result<Loaded, Fault> {
     let mut reader = Reader { text, offset: 0, line: 1, counted: (0, 1) };
     let mut loaded = Loaded::default();
     loop {
@@ -20,11 +20,11 @@ pub(super) fn load(file: &Arc<str>, text: &str, limits: &Limits, spent: &mut Spe
         if reader.peek().is_none() {
             return Ok(loaded);
         }
-        let mut document = TreeBuilder::new(limits, spent.nodes);
+        let mut document = TreeBuilder::new(limits, usage.nodes);
         reader.document(&mut document)?;
         let tree = document.finish();
-        spent.nodes += tree.nodes.len();
-        construct(file, &tree, limits, spent, &mut loaded)?;
+        usage.nodes += tree.nodes.len();
+        construct(file, &tree, limits, usage, &mut loaded)?;
     }
 }
 
@@ -32,11 +32,11 @@ struct Reader<'input> {
     text: &'input str,
     offset: usize,
     line: u32,
-    /// An offset in this line, and its column: JSON is often one long line, which is to be counted only once.
+    /// An offset in this line, and its column: JSON is often one long line, which must be counted only once.
     counted: (usize, u32),
 }
 
-/// What may stand at a place.
+/// What the syntax allows next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Value,
@@ -49,7 +49,7 @@ enum Expected {
 }
 
 impl<'input> Reader<'input> {
-    /// One JSON text, without recursion.
+    /// Parses one JSON text, without recursion.
     fn document(&mut self, tree: &mut TreeBuilder<'input, '_>) -> Result<(), Fault> {
         let mut expected = Expected::Value;
         loop {
@@ -113,7 +113,7 @@ impl<'input> Reader<'input> {
         }
     }
 
-    /// A string, its escapes resolved.
+    /// Parses a string and resolves its escapes.
     fn string(&mut self) -> Result<Cow<'input, str>, Fault> {
         let place = self.place();
         let bytes = self.text.as_bytes();
@@ -141,7 +141,7 @@ impl<'input> Reader<'input> {
         })
     }
 
-    /// A number, `true`, `false` or `null`; the YAML rules read these the same way.
+    /// Parses a number, `true`, `false` or `null`; the YAML rules resolve these the same way.
     fn literal(&mut self) -> Result<&'input str, Fault> {
         let rest = &self.text[self.offset..];
         let end = rest.find(|c: char| c.is_whitespace() || "{}[],:\"".contains(c)).unwrap_or(rest.len());

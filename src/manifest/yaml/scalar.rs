@@ -5,10 +5,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value};
 
-/// A tag, as far as it decides what a scalar means.
+/// A tag, as far as it affects the meaning of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
-    /// None is written: a plain scalar is resolved, a quoted one is text.
+    /// No tag: a plain scalar is resolved, a quoted one is a string.
     None,
     Str,
     Int,
@@ -18,12 +18,12 @@ pub(super) enum Tag {
     Timestamp,
     Binary,
     Merge,
-    /// `!foo`, `!`, `!!omap`: dropped, and the scalar is text.
+    /// `!foo`, `!`, `!!omap`: ignored, and the scalar is a string.
     Other,
 }
 
 impl Tag {
-    /// From the part behind `tag:yaml.org,2002:`; `None` for tags outside of it.
+    /// Parses the part after `tag:yaml.org,2002:`; `None` for other tags.
     pub(super) fn from_suffix(suffix: Option<&str>) -> Self {
         match suffix {
             Some("str") => Self::Str,
@@ -59,7 +59,7 @@ pub(super) enum Scalar {
     Null,
     Bool(bool),
     Int(i64),
-    /// Above the signed range: a number that only a float can carry to the server.
+    /// Above the signed range: only a float can carry this number to the server.
     Unsigned(u64),
     Float(f64),
     Text(String),
@@ -74,7 +74,7 @@ pub(super) enum Surprise {
     Boolean,
 }
 
-/// Resolves a scalar. The error is a message that never quotes the text: it may be a secret.
+/// Resolves a scalar. The error never quotes the text: it may be secret.
 pub(super) fn resolve(text: &str, plain: bool, tag: Tag) -> Result<Scalar, String> {
     match tag {
         Tag::None if !plain => Ok(Scalar::Text(text.to_owned())),
@@ -95,7 +95,7 @@ pub(super) fn resolve(text: &str, plain: bool, tag: Tag) -> Result<Scalar, Strin
     }
 }
 
-/// Whether the plain, untagged scalar surprises. `value` is what it resolved to.
+/// Whether the plain, untagged scalar is surprising. `value` is its resolved value.
 pub(super) fn surprise(text: &str, value: &Scalar) -> Option<Surprise> {
     match value {
         Scalar::Bool(_) if !matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE") => {
@@ -112,7 +112,7 @@ pub(super) fn surprise(text: &str, value: &Scalar) -> Option<Surprise> {
     }
 }
 
-/// The value as it goes to the server. `None` for infinities and not-a-number, which JSON does not have.
+/// The value as sent to the server. `None` for infinities and not-a-number, which JSON lacks.
 pub(super) fn to_value(scalar: Scalar) -> Option<Value> {
     Some(match scalar {
         Scalar::Null => Value::Null,
@@ -125,7 +125,7 @@ pub(super) fn to_value(scalar: Scalar) -> Option<Value> {
     })
 }
 
-/// Go prints floats in the shortest form, without an exponent below 1e21, and reads back an integer where it can.
+/// Go prints the shortest form of a float, without an exponent below 1e21, and reads back an integer if it can.
 fn float(value: f64) -> Option<Number> {
     if value.fract() == 0.0 && value.abs() < 1e21 {
         if let Ok(integer) = format!("{value}").parse::<i64>() {
@@ -138,7 +138,7 @@ fn float(value: f64) -> Option<Number> {
     Number::from_f64(value)
 }
 
-/// The scalar as a key of a JSON object; the error says which kind of key that is.
+/// The scalar as a key of a JSON object; the error names the unsupported kind of key.
 pub(super) fn to_key(scalar: Scalar) -> Result<String, &'static str> {
     match scalar {
         Scalar::Text(text) => Ok(text),
@@ -211,7 +211,7 @@ fn integer(text: &str) -> Option<Scalar> {
     let value = if sign == "-" { -value } else { value };
     match i64::try_from(value) {
         Ok(value) => Some(Scalar::Int(value)),
-        // Go's parser of unsigned numbers takes no sign.
+        // Go's parser of unsigned numbers accepts no sign.
         Err(_) if sign.is_empty() => u64::try_from(value).ok().map(Scalar::Unsigned),
         Err(_) => None,
     }
@@ -243,11 +243,11 @@ fn decimal(text: &str) -> Option<Scalar> {
     if !rest.is_empty() {
         return None;
     }
-    // What overflows stays text, as it does in Go.
+    // A number that overflows stays a string, as in Go.
     text.parse::<f64>().ok().filter(|value| value.is_finite()).map(Scalar::Float)
 }
 
-/// A date, or a date and a time, stays text; only its shape is checked.
+/// A date, with or without a time, stays a string; only its format is checked.
 fn timestamp(text: &str) -> Result<Scalar, String> {
     let mut parts = text.splitn(3, '-');
     let year = parts.next().filter(|year| year.len() == 4);
@@ -262,7 +262,7 @@ fn timestamp(text: &str) -> Result<Scalar, String> {
     }
 }
 
-/// Standard base64, line breaks ignored. Bytes that are no text become replacement characters, as in kubectl.
+/// Standard base64, line breaks ignored. Invalid UTF-8 becomes replacement characters, as in kubectl.
 fn binary(text: &str) -> Result<Scalar, String> {
     let joined = text.replace(['\r', '\n'], "");
     let bytes = STANDARD
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// Answers of kubectl 1.32.4 (`kubectl label --local -o json`).
+    /// Expected values are those of kubectl 1.32.4 (`kubectl label --local -o json`).
     #[test]
     fn plain_scalars_mean_what_kubectl_reads() {
         for (text, expected) in [

@@ -1,4 +1,4 @@
-//! What the YAML parser's errors mean to a person: what was expected, and what to do.
+//! Explains the YAML parser's errors: what was expected, and what to do.
 
 use serde_yaml::granit_parser::{ErrorKind, ScanError};
 
@@ -6,7 +6,7 @@ use super::fault::{Fault, Place};
 use super::tree::too_deep;
 use crate::manifest::limits::Limits;
 
-/// An error of the parser in the words of this tool. Only single characters of the text are quoted.
+/// The parser's error in our own words. Only single characters of the text are quoted.
 pub(super) fn explain(error: &ScanError, text: &str, limits: &Limits) -> Fault {
     let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let place = Place { line: number(error.marker().line()), column: number(error.marker().col() + 1) };
@@ -16,7 +16,7 @@ pub(super) fn explain(error: &ScanError, text: &str, limits: &Limits) -> Fault {
     }
     let indentation = |line: &str| line[..line.len() - line.trim_start_matches([' ', '\t']).len()].contains('\t');
     if is_about_tabs(error.kind()) || indentation(line) {
-        // A value that goes on in the next line has its place where it starts.
+        // A value that continues on the next line is reported where it starts.
         let from = error.marker().line().max(1);
         let tab = text.lines().enumerate().skip(from - 1).take(2).find(|(_, line)| indentation(line));
         let place = match tab {

@@ -1,4 +1,4 @@
-//! The loader against kubectl's recorded answers, against hostile bytes, and against what it must warn of.
+//! The loader against kubectl's recorded results, against hostile bytes, and against what it must warn about.
 
 use proptest::prelude::*;
 use pushback_preflight::PathSegment;
@@ -9,7 +9,7 @@ use crate::manifest::{Input, InputWarning, LoadOptions};
 
 const ANSWERS: &str = include_str!("../../../tests/data/yaml/kubectl-1.32-answers.json");
 
-/// Where this loader differs from kubectl 1.32, on purpose: name of the case, and why.
+/// Where this loader differs from kubectl 1.32 on purpose: name of the case, and why.
 const DIFFERENCES: [(&str, &str); 3] = [
     ("dup-int-str", "`1` and `\"1\"` are one key; kubectl takes either by chance, here the last wins, with a warning"),
     ("sep-content", "`--- {…}` is YAML; kubectl's splitter only knows separators on lines of their own"),
@@ -22,7 +22,7 @@ fn whole_way(text: &str) -> Result<Input, String> {
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 
-/// The answer in the form of the recorded ones.
+/// The result in the form of the recorded ones.
 fn answer(kind: &str, text: &str) -> Result<Value, String> {
     let input = whole_way(text)?;
     if kind == "v" {
@@ -234,11 +234,11 @@ fn the_deepest_allowed_document_can_be_copied_compared_and_dropped() {
 fn files_of_a_run_share_what_aliases_may_add() {
     let limits = Limits { alias_bytes: 1000, ..Limits::default() };
     let text = "a: &a [1, 2, 3]\nb: *a\n---\na: &a [1, 2, 3]\nb: *a\n";
-    let mut spent = Spent::default();
-    assert!(load_next("a.yaml", text.as_bytes(), &limits, &mut spent).is_ok());
-    assert_eq!(spent, Spent { nodes: 16, alias_bytes: 2 * (4 * 64 + 3) });
+    let mut usage = Usage::default();
+    assert!(load_next("a.yaml", text.as_bytes(), &limits, &mut usage).is_ok());
+    assert_eq!(usage, Usage { nodes: 16, alias_bytes: 2 * (4 * 64 + 3) });
     assert_eq!(
-        load_next("b.yaml", text.as_bytes(), &limits, &mut spent).unwrap_err().to_string(),
+        load_next("b.yaml", text.as_bytes(), &limits, &mut usage).unwrap_err().to_string(),
         "b.yaml:5:4: aliases make the input grow by more than 1000 bytes"
     );
 }
@@ -348,7 +348,7 @@ proptest! {
     #[test]
     fn no_text_makes_it_panic_and_places_are_within(text in "[-a&*!<>:,?|#%@{}\\[\\]'\"\\\\.0-9 \t\r\n~é\u{feff}\u{2028}]{0,80}") {
         if let Ok(loaded) = load("a", text.as_bytes(), &Limits::default()) {
-            // "\r\n" is one end of a line, and so is each of the two alone.
+            // "\r\n" is one line break, and so is each of the two alone.
             assert_positions_are_within(&text.replace("\r\n", "\n").replace('\r', "\n"), &loaded);
         }
     }
@@ -373,14 +373,14 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
-    /// A server answers in JSON, and rounds as we do: a fraction that nobody changed must not look changed.
+    /// A server answers in JSON and must round as we do: an unchanged fraction must not look changed.
     #[test]
     fn a_fraction_is_the_same_in_the_input_and_in_an_answer(
         number in prop_oneof!["[1-9][0-9]{0,18}[.][0-9]{1,18}", "[1-9][.][0-9]{1,18}e-?[0-9]{1,2}"],
     ) {
         let answered: Value = serde_json::from_str(&number).expect("json");
         let read = loaded(&number).documents.remove(0).value;
-        // A whole number is read as one, however it is spelled.
+        // A whole number is read as an integer, however it is written.
         prop_assert_eq!(read.as_f64(), answered.as_f64());
     }
 }

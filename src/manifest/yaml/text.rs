@@ -1,4 +1,4 @@
-//! Bytes to text: UTF-8 without characters that YAML refuses, or a message that says what the file seems to be instead.
+//! Decodes bytes to text: UTF-8 without characters that YAML forbids, or a message that guesses the actual encoding.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::manifest::limits::{Limits, size};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The text of a file, byte order marks at the start of documents removed.
+/// The text of a file, without byte order marks at the start of documents.
 pub(super) fn decode<'input>(bytes: &'input [u8], limits: &Limits) -> Result<Cow<'input, str>, Fault> {
     let start = Place { line: 0, column: 0 };
     if bytes.len() > limits.bytes {
@@ -31,12 +31,12 @@ pub(super) fn decode<'input>(bytes: &'input [u8], limits: &Limits) -> Result<Cow
     Ok(without_byte_order_marks(text))
 }
 
-/// Bytes that are looked at together.
+/// Bytes checked together.
 const CHUNK: usize = 64;
 
-/// Refuses what YAML does not allow. JSON does, for a part of it.
+/// Refuses characters that YAML forbids. JSON allows some of them.
 pub(super) fn check_characters(text: &str) -> Result<(), Fault> {
-    // Without a way out half way, so that a chunk takes a few instructions of the processor.
+    // No early exit, so that a chunk takes only a few CPU instructions.
     let is_plain =
         |byte: &u8| (byte.wrapping_sub(b' ') <= b'~' - b' ') | (*byte == b'\n') | (*byte == b'\t') | (*byte == b'\r');
     let is_all_plain = |chunk: &[u8; CHUNK]| chunk.iter().fold(true, |plain, byte| plain & is_plain(byte));
@@ -62,7 +62,7 @@ pub(super) fn too_large(limit: usize) -> Fault {
         .hint("Split the file, or check that it is the right one.")
 }
 
-/// Characters that YAML does not allow, and the one line break that YAML versions read differently.
+/// Characters that YAML forbids, and the one line break on which YAML versions differ.
 fn is_refused(c: char) -> bool {
     (c.is_control() && !matches!(c, '\t' | '\n' | '\r')) || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
@@ -84,7 +84,7 @@ fn other_encoding(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => Some("UTF-32"),
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
-        // ASCII in UTF-16 without a mark: every other byte is zero.
+        // ASCII in UTF-16 without a byte order mark: every other byte is zero.
         [first, 0, second, 0, ..] | [0, first, 0, second, ..] if *first != 0 && *second != 0 => Some("UTF-16"),
         _ => None,
     }
@@ -100,7 +100,7 @@ fn binary_format(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Removes the mark at the start of the file, and of documents: files put together with `cat` have those.
+/// Removes the mark at the start of the file and of each document: `cat` leaves such marks in the middle.
 fn without_byte_order_marks(text: &str) -> Cow<'_, str> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     if !text.contains(BYTE_ORDER_MARK) {

@@ -1,4 +1,4 @@
-//! One document as it is written: nodes with their places, in document order, aliases not yet followed.
+//! The syntax tree of one document: nodes with their positions, in document order, aliases not yet followed.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub(super) struct Tree<'input> {
 pub(super) struct Node<'input> {
     pub(super) kind: Kind<'input>,
     pub(super) place: Place,
-    /// Index behind the last descendant; 0 while the node is still open.
+    /// Index after the last descendant; 0 while the node is still open.
     pub(super) end: usize,
 }
 
@@ -28,13 +28,13 @@ pub(super) enum Kind<'input> {
         tag: Tag,
     },
     Sequence,
-    /// Its children are keys and values in turn.
+    /// Its children alternate between keys and values.
     Mapping,
-    /// The node it stands for; always an earlier one that is complete.
+    /// The node that the alias refers to: always an earlier one that is complete.
     Alias(usize),
 }
 
-/// Grows a tree and keeps it within the limits.
+/// Builds a tree and enforces the limits.
 #[derive(Debug)]
 pub(super) struct TreeBuilder<'input, 'limits> {
     tree: Tree<'input>,
@@ -66,7 +66,7 @@ impl<'input, 'limits> TreeBuilder<'input, 'limits> {
         Ok(index)
     }
 
-    /// Ends the node that was opened last.
+    /// Closes the node that was opened last.
     pub(super) fn close(&mut self) {
         if let Some(index) = self.open.pop() {
             self.tree.nodes[index].end = self.tree.nodes.len();
@@ -78,7 +78,7 @@ impl<'input, 'limits> TreeBuilder<'input, 'limits> {
         self.open.last().map(|&index| &self.tree.nodes[index].kind)
     }
 
-    /// Whether a node is complete, so that an alias may stand for it.
+    /// Whether a node is complete, so that an alias may refer to it.
     pub(super) fn is_complete(&self, index: usize) -> bool {
         self.tree.nodes.get(index).is_some_and(|node| node.end > 0)
     }
@@ -101,7 +101,7 @@ impl<'input, 'limits> TreeBuilder<'input, 'limits> {
     }
 }
 
-/// The error for a document that is nested deeper than allowed.
+/// The error for a document nested deeper than allowed.
 pub(super) fn too_deep(limits: &Limits, place: Place) -> Fault {
     Fault::new(place, format!("the document is nested deeper than {} levels", limits.depth))
         .hint("No Kubernetes object needs this; check how the file was generated.")

@@ -1,4 +1,4 @@
-//! Bad and hostile input: each case ends with one exact message that says where and what.
+//! Malformed and hostile input: each case ends with one exact message that says where and what.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::thread;
 
 use super::{CONFIG_MAP, LoadOptions, load, load_text, options, write};
 
-/// All messages of an input, hints left out.
+/// All messages of an input, without hints.
 fn messages(text: &str) -> Vec<String> {
     load_text(text).unwrap_err().iter().map(ToString::to_string).collect()
 }
@@ -322,11 +322,11 @@ fn a_link_out_of_a_directory_is_followed_only_where_that_is_said() {
         assert_eq!(names(&LoadOptions::default(), given), Err(expected.to_vec()));
         assert_eq!(names(&LoadOptions { follow_links: true, ..LoadOptions::default() }, given), Ok(2));
     }
-    // A link that is named itself is what was asked for.
+    // A link that is itself an input is followed: the user asked for it.
     assert_eq!(names(&LoadOptions::default(), "given/b.yaml"), Ok(1));
 }
 
-/// Serves the answers one after the other, and returns the address.
+/// Serves the responses in order, and returns the address.
 fn serve(answers: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
