@@ -22,11 +22,11 @@ use serde_json::Value;
 pub struct Config {
     /// `minimumRequiredVersion`, the highest of all documents.
     pub minimum_required_version: Option<String>,
-    /// `preflightRules`; `None` where no document has the key.
+    /// `preflightRules`; `None` if no document has the key.
     pub preflight_rules: Option<Vec<PreflightRule>>,
-    /// Where the first `preflightRules` stands.
+    /// Position of the first `preflightRules`.
     pub preflight_rules_at: Option<Position>,
-    /// `policyLoosening`, the strictest of all documents, and where it stands.
+    /// `policyLoosening`, the strictest of all documents, and its position.
     pub policy_loosening: Option<(Loosening, Position)>,
     /// `preflightWaivers`.
     pub preflight_waivers: Vec<PreflightWaiver>,
@@ -49,7 +49,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Joins two sets of rules, `defaults` first: lists are concatenated, a label set twice keeps its place and takes
+    /// Joins two sets of rules, `defaults` first: lists are concatenated; a label set twice keeps its position and gets
     /// the later value.
     #[must_use]
     pub fn merge(mut defaults: Self, user: Self) -> Self {
@@ -89,95 +89,95 @@ impl Config {
 /// One entry of `preflightRules`.
 #[derive(Clone, Debug)]
 pub struct PreflightRule {
-    /// Rule name.
+    /// Name of the rule.
     pub name: String,
-    /// `config` as written; an empty map where absent.
+    /// `config` as written; an empty map if absent.
     pub config: Value,
-    /// Where the entry stands.
+    /// Position of the entry.
     pub position: Position,
-    /// Places inside `config`, for errors about a setting: paths start at the entry (`config`, `mode`).
+    /// Positions inside `config`, for errors about a setting: paths start at the entry (`config`, `mode`).
     pub places: EntryPlaces,
 }
 
-/// Finds places below one entry of a Config document.
+/// Finds positions below one entry of a Config document.
 #[derive(Clone, Debug, Default)]
 pub struct EntryPlaces {
-    /// The document's places.
+    /// Positions of the whole document.
     pub positions: std::sync::Arc<pushback_preflight::Positions>,
-    /// The path of the entry in it.
+    /// The path of the entry in the document.
     pub prefix: Vec<pushback_preflight::PathSegment>,
 }
 
 /// One entry of `preflightWaivers`.
 #[derive(Clone, Debug)]
 pub struct PreflightWaiver {
-    /// Rule.
+    /// Name of the rule.
     pub rule: String,
-    /// Check.
+    /// Name of the check; any if absent.
     pub check: Option<String>,
-    /// `Kind name` or `Kind namespace/name`; `*` in any part.
+    /// `Kind name` or `Kind namespace/name`; any part may be `*`.
     pub object: Option<String>,
-    /// Field path.
+    /// Path of the field; any if absent.
     pub path: Option<String>,
-    /// Fingerprint.
+    /// Fingerprint of the finding.
     pub fingerprint: Option<String>,
-    /// Why; never empty.
+    /// Justification; never empty.
     pub reason: String,
-    /// Who answers for it.
+    /// Person or team responsible for the waiver.
     pub owner: Option<String>,
-    /// Last day that it holds, `2026-12-31`.
+    /// Last day on which the waiver holds, `2026-12-31`.
     pub expires: Option<String>,
-    /// So many objects may be affected.
+    /// Maximum number of affected objects.
     pub affected: Option<u64>,
-    /// Where the entry stands.
+    /// Position of the entry.
     pub position: Position,
 }
 
-/// `changeGroupBindings`.
+/// One entry of `changeGroupBindings`.
 #[derive(Clone, Debug)]
 pub struct ChangeGroupBinding {
     /// Group name, placeholders not yet filled in.
     pub name: String,
-    /// Which objects.
+    /// Selects the objects.
     pub matchers: Vec<Matcher>,
-    /// Where the entry stands; `None` for built-in ones.
+    /// Position of the entry; `None` for built-in ones.
     pub position: Option<Position>,
 }
 
-/// `changeRuleBindings`.
+/// One entry of `changeRuleBindings`.
 #[derive(Clone, Debug)]
 pub struct ChangeRuleBinding {
     /// `upsert after upserting group`, placeholders not yet filled in.
     pub rules: Vec<String>,
-    /// A rule that would close a cycle is dropped.
+    /// Drop a rule that would close a cycle.
     pub ignore_if_cyclical: bool,
-    /// Which objects.
+    /// Selects the objects.
     pub matchers: Vec<Matcher>,
-    /// Where the entry stands; `None` for built-in ones.
+    /// Position of the entry; `None` for built-in ones.
     pub position: Option<Position>,
 }
 
-/// `rebaseRules`.
+/// One entry of `rebaseRules`.
 #[derive(Clone, Debug)]
 pub struct RebaseRule {
-    /// Paths.
+    /// Paths of the fields.
     pub paths: Vec<Path>,
-    /// What is done there.
+    /// The action on these fields.
     pub action: RebaseAction,
-    /// Which objects.
+    /// Selects the objects.
     pub matchers: Vec<Matcher>,
 }
 
-/// What a rebase rule does.
+/// The action of a rebase rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RebaseAction {
-    /// Takes the value of the first source that has one.
+    /// Copies the value of the first source that has one.
     Copy(Vec<RebaseSource>),
-    /// Leaves the field out.
+    /// Removes the field.
     Remove,
 }
 
-/// Where a rebase rule copies from.
+/// The source that a rebase rule copies from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RebaseSource {
     /// The manifest.
@@ -186,57 +186,57 @@ pub enum RebaseSource {
     Existing,
 }
 
-/// A path and which objects it is for.
+/// A path, and the objects that it applies to.
 #[derive(Clone, Debug)]
 pub struct PathRule {
-    /// Path.
+    /// Path of the field.
     pub path: Path,
-    /// Which objects.
+    /// Selects the objects.
     pub matchers: Vec<Matcher>,
 }
 
-/// `labelScopingRules`.
+/// One entry of `labelScopingRules`.
 #[derive(Clone, Debug)]
 pub struct LabelScopingRule {
     /// Path of a selector map.
     pub path: Path,
-    /// Switched off by `--default-label-scoping-rules=false`.
+    /// Whether `--default-label-scoping-rules=false` disables it.
     pub is_default: bool,
-    /// Which objects.
+    /// Selects the objects.
     pub matchers: Vec<Matcher>,
 }
 
-/// `waitRules`.
+/// One entry of `waitRules`.
 #[derive(Clone, Debug)]
 pub struct WaitRule {
-    /// Wait until `status.observedGeneration` has caught up first.
+    /// First wait until `status.observedGeneration` has caught up.
     pub supports_observed_generation: bool,
-    /// Conditions; failures are looked at before successes.
+    /// Conditions; failures are checked before successes.
     pub condition_matchers: Vec<ConditionMatcher>,
-    /// Which objects.
+    /// Selects the objects.
     pub matchers: Vec<Matcher>,
 }
 
 /// One condition of a wait rule.
 #[derive(Clone, Debug)]
 pub struct ConditionMatcher {
-    /// Condition type.
+    /// Type of the condition.
     pub type_: String,
-    /// Condition status.
+    /// Status of the condition.
     pub status: String,
-    /// It means failure.
+    /// Whether it means failure.
     pub failure: bool,
-    /// It means success.
+    /// Whether it means success.
     pub success: bool,
-    /// Dependents may go on although the object itself is waited for.
+    /// Whether dependents may proceed while the object is still waited for.
     pub unblock_changes: bool,
-    /// The condition's own `observedGeneration` must have caught up.
+    /// Whether the condition's own `observedGeneration` must have caught up.
     pub supports_observed_generation: bool,
-    /// Fails when the condition has held for longer.
+    /// Fail once the condition has held for longer than this.
     pub timeout: Option<Duration>,
 }
 
-/// Which objects a rule is for. A list of matchers means any of them.
+/// Selects the objects that a rule applies to. In a list, any matcher may match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Matcher {
     /// `allMatcher`.
@@ -263,7 +263,7 @@ pub enum Matcher {
     EmptyField { path: Path },
 }
 
-/// A path as Config writes it.
+/// A path as written in Config.
 pub type Path = Vec<PathPart>;
 
 /// One part of a path.
@@ -275,6 +275,6 @@ pub enum PathPart {
     Index(usize),
     /// All array elements.
     AllIndexes,
-    /// All map keys that match a regular expression (kept as text; checked when parsed).
+    /// All map keys that match a regular expression, kept as text and checked when parsed.
     Regex(String),
 }

@@ -1,12 +1,12 @@
-//! The rules that hold without any Config: order, labels, selectors and masks, as kapp has them.
-//! Source: kapp's built-in Config (`pkg/kapp/config/default.go`); what differs on purpose says so.
+//! The rules that apply without any Config: order, labels, selectors and masks, as in kapp.
+//! Source: kapp's built-in Config (`pkg/kapp/config/default.go`); deliberate differences are noted.
 //!
-//! There are no rebase rules here: server-side apply leaves the fields that others own alone, which is what kapp's
-//! are for. There are no wait rules and no preflight rules either.
+//! There are no rebase rules: server-side apply leaves other managers' fields alone, which is the purpose of kapp's
+//! rules. There are no wait rules and no preflight rules either.
 
 use super::{ChangeGroupBinding, ChangeRuleBinding, Config, LabelScopingRule, Matcher, Path, PathPart, PathRule};
 
-/// An object with this annotation takes no part in the groups and rules below.
+/// An object with this annotation is excluded from the groups and rules below.
 const DISABLE_ORDER: &str = "kapp.k14s.io/disable-default-change-group-and-rules";
 const DISABLE_OWNERSHIP_LABELS: &str = "kapp.k14s.io/disable-default-ownership-label-rules";
 /// The second is the older spelling of the first.
@@ -15,12 +15,12 @@ const DISABLE_LABEL_SCOPING: [&str; 2] =
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Kinds are matched in any API version: kapp's lists of versions have gone stale more than once.
+/// Kinds are matched in any API version: kapp's lists of versions have become outdated more than once.
 type GroupKinds = &'static [(&'static str, &'static str)];
 
 const CRDS: GroupKinds = &[("apiextensions.k8s.io", "CustomResourceDefinition")];
 const NAMESPACES: GroupKinds = &[("", "Namespace")];
-/// kapp looks for the group `storage`, which no server has, so its group of storage classes is always empty.
+/// kapp matches the group `storage`, which no server has, so its group of storage classes is always empty.
 const STORAGE_CLASSES: GroupKinds = &[("storage.k8s.io", "StorageClass")];
 const STORAGE: GroupKinds = &[("", "PersistentVolume"), ("", "PersistentVolumeClaim")];
 const ROLES: GroupKinds = &[(RBAC, "ClusterRole"), (RBAC, "Role")];
@@ -28,8 +28,8 @@ const ROLE_BINDINGS: GroupKinds = &[(RBAC, "ClusterRoleBinding"), (RBAC, "RoleBi
 const SERVICE_ACCOUNTS: GroupKinds = &[("", "ServiceAccount")];
 const APPS: GroupKinds = &[("kappctrl.k14s.io", "App")];
 const PACKAGE_INSTALLS: GroupKinds = &[("packaging.carvel.dev", "PackageInstall")];
-/// What Pods look at when they start. No Service: a load balancer that is slow to come would hold up everything.
-/// PodDisruptionBudget in `policy/v1` is in, unlike in kapp.
+/// What Pods read when they start. Services are left out: a load balancer that is slow to start would delay everything.
+/// Unlike in kapp, PodDisruptionBudget in `policy/v1` is included.
 const POD_RELATED: GroupKinds = &[
     ("extensions", "NetworkPolicy"),
     ("networking.k8s.io", "NetworkPolicy"),
@@ -83,7 +83,7 @@ fn change_group_bindings() -> Vec<ChangeGroupBinding> {
         ("rbac", &[ROLES, ROLE_BINDINGS]),
         ("pod-related", &[POD_RELATED]),
         ("serviceaccount", &[SERVICE_ACCOUNTS]),
-        // kapp's releases know these two under either name; manifests may refer to both.
+        // kapp releases use either name for these two; manifests may refer to both.
         ("appcr", &[APPS]),
         ("packageinstall", &[PACKAGE_INSTALLS]),
         ("kapp-controller-app", &[APPS]),
@@ -109,9 +109,9 @@ fn change_rule_bindings() -> Vec<ChangeRuleBinding> {
     };
     vec![
         bind(&[("upsert after upserting", "crds-{api-group}-{kind}")], false, vec![Matcher::CustomResource]),
-        // Custom resources go before their definitions, so that each deletion is seen.
+        // Custom resources are deleted before their definitions, so that each deletion is observed.
         bind(&[("delete before deleting", "crds")], true, vec![Matcher::CustomResource]),
-        // Everything else goes last: conversion webhooks must answer while custom resources are deleted.
+        // Everything else is deleted last: conversion webhooks must respond while custom resources are deleted.
         bind(&[("delete after deleting", "crds")], true, vec![not(Matcher::CustomResource), not(any(&[CRDS]))]),
         bind(&[("upsert after upserting", "namespaces-{namespace}")], false, vec![namespaced()]),
         bind(
@@ -120,7 +120,7 @@ fn change_rule_bindings() -> Vec<ChangeRuleBinding> {
             vec![any(&[SERVICE_ACCOUNTS]), namespaced()],
         ),
         bind(&[("upsert after upserting", "rbac-roles")], true, vec![any(&[ROLE_BINDINGS])]),
-        // What kapp-controller deploys acts as these accounts, on deletion too.
+        // What kapp-controller deploys acts as these accounts, also on deletion.
         bind(
             &[
                 ("upsert before upserting", "packageinstall"),
@@ -159,7 +159,7 @@ fn ownership_label_rules() -> Vec<PathRule> {
     ]
 }
 
-/// Of PodDisruptionBudgets only those in `policy/v1beta1`, as in kapp.
+/// PodDisruptionBudgets are scoped only in `policy/v1beta1`, as in kapp.
 fn label_scoping_rules() -> Vec<LabelScopingRule> {
     let rule = |parts: &[&str], matcher: Matcher| LabelScopingRule {
         path: path(parts),
@@ -179,7 +179,7 @@ fn group(name: &str) -> String {
     format!("change-groups.kapp.k14s.io/{name}")
 }
 
-/// `*` stands for all elements of an array.
+/// Builds a path; `*` means all elements of an array.
 fn path(parts: &[&str]) -> Path {
     parts
         .iter()
@@ -204,7 +204,7 @@ fn not(matcher: Matcher) -> Matcher {
 
 /// All conditions, and none of the annotations.
 fn unless(annotations: &[&str], mut conditions: Vec<Matcher>) -> Vec<Matcher> {
-    // The conditions first: they are cheap and mostly false.
+    // The conditions first: they are cheap and usually false.
     conditions.extend(
         annotations.iter().map(|annotation| not(Matcher::HasAnnotation { keys: vec![(*annotation).to_owned()] })),
     );

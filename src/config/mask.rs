@@ -1,5 +1,5 @@
-//! Which values are secret, and what stands in their place.
-//! Equal values get equal numbers, so that a reader still sees what changed.
+//! Which values are secret, and what is shown in their place.
+//! Equal values get equal numbers, so that a reader can still see what changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::path::{get, leaves, resolve, set_at};
 use super::{PathPart, PathRule};
 use crate::redact::Secrets;
 
-/// Annotations in which tools keep a copy of the whole object, its secret values included.
+/// Annotations in which tools keep a copy of the whole object, including its secret values.
 const COPIES: [&str; 4] = [
     "kapp.k14s.io/original",
     "kapp.k14s.io/original-diff",
@@ -21,7 +21,7 @@ const COPIES: [&str; 4] = [
     "kubectl.kubernetes.io/last-applied-configuration",
 ];
 
-/// What may be shown of a Secret beside the masked fields.
+/// Fields of a Secret that may be shown in addition to the masked ones.
 const SECRET_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
 
 /// Finds and replaces secret values by the `diffMaskRules`.
@@ -30,7 +30,7 @@ pub struct Masker {
     rules: Vec<PathRule>,
 }
 
-/// The numbers that were given to values; keep one for a run, so that a value has the same number everywhere.
+/// The numbers assigned to values; keep one for the whole run, so that a value has the same number everywhere.
 /// It holds digests, never values.
 #[derive(Clone, Debug, Default)]
 pub struct MaskNumbers {
@@ -38,14 +38,14 @@ pub struct MaskNumbers {
 }
 
 impl Masker {
-    /// A masker for `diffMaskRules`.
+    /// Builds a masker from `diffMaskRules`.
     #[must_use]
     pub fn new(rules: &[PathRule]) -> Self {
         Self { rules: rules.to_vec() }
     }
 
-    /// Every leaf of the object that must not be shown, once: what the rules name, and the copies of the object in
-    /// other tools' annotations where any rule is for it.
+    /// Every leaf of the object that must be masked, once: those that the rules name and, if any rule applies to the
+    /// object, the copies of it in other tools' annotations.
     #[must_use]
     pub fn masked_paths(&self, object: &Value) -> Vec<Vec<PathSegment>> {
         let mut paths = Vec::new();
@@ -59,7 +59,7 @@ impl Masker {
         for rule in self.rules.iter().filter(|rule| matches_any(&rule.matchers, object)) {
             concerned = true;
             resolve(&rule.path, object).iter().flat_map(|place| leaves(object, place)).for_each(&mut add);
-            // Where the object is not as the rule has it, what stands in the way may be the value.
+            // If the object does not have the expected shape, the value in the way may be the secret.
             for (length, part) in rule.path.iter().enumerate().skip(1) {
                 let places = resolve(&rule.path[..length], object);
                 let odd = places.iter().filter(|place| get(object, place).is_some_and(|value| !leads_on(part, value)));
@@ -83,13 +83,13 @@ impl Masker {
         paths
     }
 
-    /// Which places of these objects must not be shown.
+    /// The paths of these objects that must be masked.
     #[must_use]
     pub fn cover<'a>(&self, objects: impl IntoIterator<Item = &'a Value>) -> Cover {
         Cover { hidden: objects.into_iter().flat_map(|object| self.masked_paths(object)).collect() }
     }
 
-    /// The value at a place of the object, every secret leaf of it replaced.
+    /// The value at a path of the object, with every secret leaf replaced.
     #[must_use]
     pub fn shown(&self, object: &Value, path: &[PathSegment], numbers: &mut MaskNumbers) -> Option<Value> {
         let mut value = get(object, path)?.clone();
@@ -123,14 +123,14 @@ impl Masker {
     }
 }
 
-/// Places that must not be shown.
+/// Paths that must be masked.
 #[derive(Clone, Debug, Default)]
 pub struct Cover {
     hidden: BTreeSet<Vec<PathSegment>>,
 }
 
 impl Cover {
-    /// Whether a place is, or is in, what must not be shown.
+    /// Whether a path is masked, itself or as a part of a masked value.
     #[must_use]
     pub fn hides(&self, path: &[PathSegment]) -> bool {
         self.hidden.iter().any(|hidden| path.starts_with(hidden))
@@ -138,18 +138,18 @@ impl Cover {
 }
 
 impl MaskNumbers {
-    /// What is shown in place of a value. Not its length: that of a PIN or of a key tells much of what it is.
+    /// The text shown in place of a value. It omits the length, which reveals much about a PIN or a key.
     pub fn placeholder(&mut self, value: &Value) -> String {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let next = self.numbers.len() + 1;
-        // The type is part of it: the text "1" and the number 1 are different values.
+        // The type is included: the string "1" and the number 1 are different values.
         let digest = Sha256::new().chain_update([u8::from(value.is_string())]).chain_update(&text).finalize();
         let number = *self.numbers.entry(digest.into()).or_insert(next);
         format!("(secret #{number})")
     }
 }
 
-/// Whether a value has what a part of a path could lead to.
+/// Whether a value could contain what a part of a path refers to.
 fn leads_on(part: &PathPart, value: &Value) -> bool {
     match part {
         PathPart::Key(_) | PathPart::Regex(_) => value.is_object() || value.is_null(),
@@ -234,7 +234,7 @@ mod tests {
         let masker = Masker::new(&[PathRule { path, matchers: defaults().diff_mask_rules[0].matchers.clone() }]);
         let masked = |spec: Value| {
             let mut object = json!({"apiVersion": "v1", "kind": "Secret", "spec": spec});
-            // The rule alone: of a Secret, more than that is masked.
+            // Tests the rule alone: a Secret has more masked fields.
             object["kind"] = json!("Secret");
             masker.masked_paths(&object).len()
         };

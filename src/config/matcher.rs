@@ -1,5 +1,5 @@
-//! Whether a rule is for an object.
-//! The meaning of every matcher is kapp's (`docs/config`, "resourceMatchers").
+//! Whether a rule applies to an object.
+//! Every matcher has kapp's meaning (`docs/config`, "resourceMatchers").
 
 use pushback_preflight::object::{ObjectExt, is_custom_group, split_api_version};
 use serde_json::Value;
@@ -34,13 +34,13 @@ impl Matcher {
     }
 }
 
-/// What is left of a matcher once an object's API version and kind are known.
+/// What remains of a matcher once an object's API version and kind are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForKind {
-    /// They decide: it matches every object of the kind, or none.
+    /// The kind decides: every object of it matches, or none.
     Always(bool),
-    /// The rest of it, which each object has to be asked.
-    Ask(Matcher),
+    /// The remaining matcher, to be evaluated for each object.
+    Evaluate(Matcher),
 }
 
 impl ForKind {
@@ -49,11 +49,11 @@ impl ForKind {
     pub fn matches(&self, object: &Value) -> bool {
         match self {
             Self::Always(matches) => *matches,
-            Self::Ask(matcher) => matcher.matches(object),
+            Self::Evaluate(matcher) => matcher.matches(object),
         }
     }
 
-    /// What is left of a list of which any has to match.
+    /// What remains of a list of which any matcher may match.
     #[must_use]
     pub fn of_any(matchers: &[Matcher], api_version: &str, kind: &str) -> Self {
         Self::join(matchers, api_version, kind, true, Matcher::Any)
@@ -67,7 +67,7 @@ impl ForKind {
             Matcher::And(matchers) => Self::join(matchers, api_version, kind, false, Matcher::And),
             Matcher::Not(matcher) => match Self::of(matcher, api_version, kind) {
                 Self::Always(matches) => Self::Always(!matches),
-                Self::Ask(rest) => Self::Ask(Matcher::Not(Box::new(rest))),
+                Self::Evaluate(rest) => Self::Evaluate(Matcher::Not(Box::new(rest))),
             },
             Matcher::ApiGroupKind { api_group, kind: wanted } => Self::Always(group() == api_group && kind == wanted),
             Matcher::ApiVersionKind { api_version: version, kind: wanted } => {
@@ -78,11 +78,11 @@ impl ForKind {
             Matcher::KindNamespaceName { .. }
             | Matcher::HasAnnotation { .. }
             | Matcher::HasNamespace { .. }
-            | Matcher::EmptyField { .. } => Self::Ask(matcher.clone()),
+            | Matcher::EmptyField { .. } => Self::Evaluate(matcher.clone()),
         }
     }
 
-    /// Joins matchers of which one alone decides where it comes out as `decides`.
+    /// Joins matchers of which a single one settles the result if it evaluates to `decides`.
     fn join(
         matchers: &[Matcher],
         api_version: &str,
@@ -95,14 +95,14 @@ impl ForKind {
             match Self::of(matcher, api_version, kind) {
                 Self::Always(matches) if matches == decides => return Self::Always(decides),
                 Self::Always(_) => {}
-                Self::Ask(matcher) => rest.push(matcher),
+                Self::Evaluate(matcher) => rest.push(matcher),
             }
         }
-        if rest.is_empty() { Self::Always(!decides) } else { Self::Ask(joined(rest)) }
+        if rest.is_empty() { Self::Always(!decides) } else { Self::Evaluate(joined(rest)) }
     }
 }
 
-/// Whether any of them matches; no matcher matches nothing.
+/// Whether any of the matchers matches; an empty list matches nothing.
 #[must_use]
 pub fn matches_any(matchers: &[Matcher], object: &Value) -> bool {
     matchers.iter().any(|matcher| matcher.matches(object))
@@ -112,7 +112,7 @@ fn group(object: &Value) -> &str {
     split_api_version(object.text("/apiVersion")).0
 }
 
-/// Absent, null, `{}` and `[]` are empty; behind `allIndexes` and a regular expression all values must be.
+/// Absent, null, `{}` and `[]` are empty; after `allIndexes` and a regular expression, all values must be empty.
 fn is_empty_at(value: Option<&Value>, path: &[PathPart]) -> bool {
     let value = match value {
         None | Some(Value::Null) => return true,

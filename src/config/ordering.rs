@@ -11,22 +11,22 @@ pub const PLACEHOLDERS: [&str; 6] = ["{api-group}", "{kind}", "{name}", "{namesp
 /// `upsert after upserting GROUP`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderRule {
-    /// The change that the rule is about.
+    /// The operation of the change that has the rule.
     pub action: OrderAction,
-    /// Which side of the group's changes.
+    /// Whether that change precedes or follows those of the group.
     pub side: OrderSide,
-    /// The group's changes.
+    /// The operation of the group's changes.
     pub target: OrderAction,
-    /// The group.
+    /// Name of the change group.
     pub group: String,
 }
 
-/// What is done to an object.
+/// The operation on an object, as rules name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OrderAction {
-    /// Created or updated.
+    /// Create or update.
     Upsert,
-    /// Deleted.
+    /// Delete.
     Delete,
 }
 
@@ -39,7 +39,7 @@ pub enum OrderSide {
     After,
 }
 
-/// Fills in the placeholders of a group or rule from an object.
+/// Expands the placeholders of a group or rule for an object.
 ///
 /// # Errors
 /// An unknown placeholder, or one without a value for this object.
@@ -65,10 +65,10 @@ pub fn expand(name: &str, object: &Value) -> Result<String, String> {
     Ok(expanded)
 }
 
-/// Reads a rule; placeholders may be filled in or not.
+/// Parses a rule, whether or not its placeholders are expanded.
 ///
 /// # Errors
-/// What was expected, where it is not one.
+/// What was expected.
 pub fn parse_rule(text: &str) -> Result<OrderRule, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let expected = "expected `upsert|delete before|after upserting|deleting GROUP`";
@@ -95,10 +95,10 @@ pub fn parse_rule(text: &str) -> Result<OrderRule, String> {
 }
 
 /// Checks a group name, such as `apps.big.co/etcd`: parts of letters, digits, `-`, `_` and `.`, separated by `/`.
-/// Placeholders must be known ones.
+/// Placeholders must be known.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the name.
 pub fn check_group(name: &str) -> Result<(), String> {
     let mut plain = String::with_capacity(name.len());
     let mut rest = name;
@@ -124,7 +124,7 @@ pub fn check_group(name: &str) -> Result<(), String> {
     ))
 }
 
-/// The text before the next `{…}`, it, and the text behind it.
+/// The text before the next `{…}`, the placeholder, and the text after it.
 fn next_placeholder(text: &str) -> Option<(&str, &str, &str)> {
     let start = text.find('{')?;
     let end = start + text[start..].find('}')? + 1;

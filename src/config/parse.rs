@@ -1,5 +1,6 @@
-//! Reads Config documents strictly: every error at once, each with its place, its path and what was expected.
-//! A key of kapp that does not work yet is refused, and so is a key that nobody knows.
+//! Parses Config documents strictly: reports every error at once, each with its position, its path and what was
+//! expected.
+//! Unknown keys, and keys of kapp that are not supported yet, are errors.
 
 mod matchers;
 mod node;
@@ -24,26 +25,27 @@ use node::{Document, Fields, Node, describe, quote};
 /// What is wrong with a Config document.
 pub type ConfigError = InputError;
 
-/// Reads the documents of a YAML text: the text's name for positions, and the text. Empty documents are null.
+/// Parses the documents of a YAML text. Arguments: the text's name for positions, and the text. Empty documents are
+/// null.
 pub type ParseText<'a> = &'a dyn Fn(&str, &str) -> Result<Documents, InputError>;
 
-/// The documents of a text, with their places.
+/// The documents of a text, with their positions.
 pub type Documents = Vec<(Value, Positions)>;
 
 /// A ConfigMap with this label carries a Config document.
 pub const CONFIG_LABEL: &str = "kapp.k14s.io/config";
 
-/// The data key that it is under.
+/// The data key that holds the Config document.
 pub const CONFIG_DATA_KEY: &str = "config.yml";
 
-/// The release of kapp whose Config this tool reads: `minimumRequiredVersion` of a `kapp.k14s.io` document is compared
-/// with it, not with this tool's own version. 0.65.0 has the newest of the keys that work here.
+/// The kapp release whose Config this tool accepts: `minimumRequiredVersion` of a `kapp.k14s.io` document is compared
+/// with it, not with this tool's own version. 0.65.0 has the newest of the supported keys.
 pub const COMPATIBLE_KAPP_VERSION: &str = "0.65.0";
 
 const KAPP_GROUP: &str = "kapp.k14s.io";
 const OWN_GROUP: &str = "pushback.dev";
 
-/// Reads Config documents, and ConfigMaps that carry one, in input order. Rule names are not looked up here.
+/// Parses Config documents, and ConfigMaps that carry one, in input order. Does not look up rule names.
 ///
 /// # Errors
 /// All errors of all documents in the order of the input, then rules that are listed twice.
@@ -84,7 +86,7 @@ fn config_map_documents(manifest: &Manifest, parse_text: ParseText<'_>) -> Resul
             hints: vec![format!("put the Config document under `{CONFIG_DATA_KEY}`, or remove the label")],
         });
     };
-    // Lines count from the start of the text: where it starts in the file depends on how it is quoted there.
+    // Lines count from the start of the text: where it starts in the file depends on its quoting there.
     let file = format!("{} ({name}, {CONFIG_DATA_KEY})", manifest.positions.file());
     let mut documents = parse_text(&file, text)?;
     documents.retain(|(value, _)| !value.is_null());
@@ -113,7 +115,7 @@ fn read(
 }
 
 fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
-    // Keys of another kind or version would all be unknown; one error says it better.
+    // Under another kind or version every key would be unknown; a single error is clearer.
     let group = document_group(root)?;
     let fields = root.fields(&shapes::CONFIG)?;
     if let Some(metadata) = fields.optional("metadata") {
@@ -131,7 +133,7 @@ fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
         label_scoping_rules: entries(&fields, "labelScopingRules", rules::label_scoping_rule),
         ..Config::default()
     };
-    // An empty list is not the same as no list: it runs no rule.
+    // An empty list differs from an absent one: it runs no rule.
     if fields.optional("preflightRules").is_some() {
         config.preflight_rules = Some(entries(&fields, "preflightRules", rules::preflight_rule));
         config.preflight_rules_at = fields.optional("preflightRules").map(|node| node.position());
@@ -146,7 +148,7 @@ fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
     Some(config)
 }
 
-/// The document's API group, where it is a Config document in a version that is known.
+/// The document's API group, if it is a Config document of a known version.
 fn document_group<'a>(root: &Node<'a>) -> Option<&'a str> {
     let map = root.map()?;
     let known = [format!("{KAPP_GROUP}/v1alpha1"), format!("{OWN_GROUP}/v1alpha1")];
@@ -208,7 +210,7 @@ fn minimum_required_version(fields: &Fields<'_>, group: &str, tool_version: &str
     Some(text.to_owned())
 }
 
-/// The same rule in two entries: which settings hold would be anybody's guess.
+/// Reports rules that have two entries: which settings apply would be ambiguous.
 fn repeated_rules(config: &Config) -> Vec<ConfigError> {
     let mut first: BTreeMap<&str, &Position> = BTreeMap::new();
     let mut errors = Vec::new();

@@ -1,5 +1,5 @@
-//! Paths of Config into plain values: finding, reading, setting and removing what they lead to.
-//! No path and no value makes these panic; what a path does not fit is left alone.
+//! Paths of Config in plain values: finding, reading, setting and removing fields.
+//! Never panics, whatever the path and value; what a path does not fit is left unchanged.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::PathPart;
 
-/// The value at a place.
+/// The value at a path.
 #[must_use]
 pub fn get<'a>(value: &'a Value, path: &[PathSegment]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, segment| match (segment, value) {
@@ -20,13 +20,13 @@ pub fn get<'a>(value: &'a Value, path: &[PathSegment]) -> Option<&'a Value> {
     })
 }
 
-/// Every place in the value that the path leads to, in the value's own order.
+/// Every concrete path in the value that matches, in the value's own order.
 #[must_use]
 pub fn resolve(path: &[PathPart], value: &Value) -> Vec<Vec<PathSegment>> {
     let mut found: Vec<(Vec<PathSegment>, &Value)> = vec![(Vec::new(), value)];
     for part in path {
         let mut next = Vec::new();
-        // Compiled once for all places; patterns are few and short.
+        // Compiled once for all paths; patterns are few and short.
         let regex = if let PathPart::Regex(pattern) = part { regex_of(pattern) } else { None };
         for (place, value) in found {
             let mut step = |segment: PathSegment, value| {
@@ -63,8 +63,8 @@ pub fn resolve(path: &[PathPart], value: &Value) -> Vec<Vec<PathSegment>> {
     found.into_iter().map(|(place, _)| place).collect()
 }
 
-/// Sets the value at a place; maps that are missing (or null) on the way are made, array elements never.
-/// Returns whether it could be set; where it could not, nothing has changed.
+/// Sets the value at a path; missing (or null) maps on the way are created, array elements never.
+/// Returns whether the value was set; if not, nothing has changed.
 pub fn set_at(value: &mut Value, path: &[PathSegment], new: Value) -> bool {
     if !can_set(value, path) {
         return false;
@@ -99,7 +99,7 @@ fn can_set(value: &Value, path: &[PathSegment]) -> bool {
     true
 }
 
-/// Takes the value at a place out; the order of what stays is kept. The root cannot be removed.
+/// Removes the value at a path; the order of the rest is kept. The root cannot be removed.
 pub fn remove_at(value: &mut Value, path: &[PathSegment]) -> Option<Value> {
     let (last, way) = path.split_last()?;
     let parent = way.iter().try_fold(value, |value, segment| match (segment, value) {
@@ -114,7 +114,7 @@ pub fn remove_at(value: &mut Value, path: &[PathSegment]) -> Option<Value> {
     }
 }
 
-/// Every leaf at and below a place: texts, numbers, flags and null.
+/// Every leaf at and below a path: strings, numbers, booleans and null.
 #[must_use]
 pub fn leaves(value: &Value, below: &[PathSegment]) -> Vec<Vec<PathSegment>> {
     let mut found = Vec::new();
@@ -126,7 +126,7 @@ pub fn leaves(value: &Value, below: &[PathSegment]) -> Vec<Vec<PathSegment>> {
             open.push((place, value));
         };
         match value {
-            // Backwards, because the stack gives them back in reverse.
+            // In reverse, because the stack returns them in reverse.
             Value::Object(map) => map.iter().rev().for_each(|(key, value)| push(PathSegment::Key(key.clone()), value)),
             Value::Array(items) => {
                 items.iter().enumerate().rev().for_each(|(index, value)| push(PathSegment::Index(index), value));
@@ -137,11 +137,11 @@ pub fn leaves(value: &Value, below: &[PathSegment]) -> Vec<Vec<PathSegment>> {
     found
 }
 
-/// The pattern as Go's `regexp.MatchString` reads it: anywhere in the key. It was checked when it was parsed; one
-/// that does not compile matches nothing.
+/// The pattern as Go's `regexp.MatchString` reads it: anywhere in the key. It was checked when parsed; one that does
+/// not compile matches nothing.
 pub(super) fn regex_of(pattern: &str) -> Option<Regex> {
-    // A Config has a handful of patterns, and each is asked for at every object: compiling one takes far longer
-    // than using it.
+    // A Config has a handful of patterns, and each is evaluated for every object: compiling one takes far longer than
+    // using it.
     static COMPILED: Mutex<BTreeMap<String, Option<Regex>>> = Mutex::new(BTreeMap::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = compiled.get(pattern) {

@@ -1,5 +1,5 @@
-//! Rebase rules: fields of the manifest that take the live object's value, or are left out.
-//! The meaning is kapp's (`docs/config`, "rebaseRules"), except where this page says so.
+//! Rebase rules: fields of the manifest that take the live object's value, or are removed.
+//! The meaning is kapp's (`docs/config`, "rebaseRules"), except where noted.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use super::matcher::matches_any;
 use super::path::{get, key_matches, regex_of, remove_at, resolve, set_at};
 use super::{PathPart, RebaseAction, RebaseRule, RebaseSource};
 
-/// A field that a rule has changed, or that holds the live value because of one.
+/// A field that a rule has changed, or that already had the live value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebased {
-    /// Which field.
+    /// Path of the field.
     pub path: Vec<PathSegment>,
-    /// What happened to it.
+    /// Origin of its value.
     pub from: RebasedFrom,
 }
 
-/// Where a rebased field's value is from.
+/// Origin of a rebased field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RebasedFrom {
-    /// Copied.
+    /// Copied from a source.
     Source(RebaseSource),
-    /// Left out.
+    /// Removed.
     Removed,
 }
 
-/// Written by the server alone. In an apply body they are refused (`managedFields`), turned into a precondition
-/// (`uid`, `resourceVersion`), or mean nothing.
+/// Set only by the server. In an apply body these are refused (`managedFields`), act as a precondition (`uid`,
+/// `resourceVersion`), or have no effect.
 const SERVER_METADATA: [&str; 8] = [
     "uid",
     "resourceVersion",
@@ -41,11 +41,11 @@ const SERVER_METADATA: [&str; 8] = [
     "deletionGracePeriodSeconds",
 ];
 
-/// What the object is; a rule that moved it would change another object.
+/// The object's identity; a rule that changed it would write another object.
 const IDENTITY_METADATA: [&str; 3] = ["name", "namespace", "generateName"];
 
-/// Applies all rules in their order. `new` means the manifest as it was before the first of them. Most objects are
-/// changed by no rule, and are not copied.
+/// Applies all rules in order. `new` means the manifest as it was before the first of them. Objects that no rule
+/// changes, which are most, are not copied.
 pub fn rebase_all(rules: &[RebaseRule], desired: &mut Arc<Value>, live: &Value) -> Vec<Rebased> {
     let manifest = Arc::clone(desired);
     let mut rebased = Vec::new();
@@ -57,15 +57,15 @@ pub fn rebase_all(rules: &[RebaseRule], desired: &mut Arc<Value>, live: &Value) 
     rebased
 }
 
-/// Applies one rule. Copying takes the first listed source that has a value (null is none); missing maps are made
-/// only where no array index is in the path; a value that is absent everywhere changes nothing.
-/// Array elements are paired by index. A regular expression looks at the keys of all listed sources.
+/// Applies one rule. Copies from the first listed source that has a value (null does not count); missing maps are
+/// created only if the path has no array index; a value that is absent everywhere changes nothing.
+/// Array elements are paired by index. A regular expression matches the keys of all listed sources.
 fn apply(rule: &RebaseRule, manifest: &Value, desired: &mut Arc<Value>, live: &Value) -> Vec<Rebased> {
     let mut rebased = Vec::new();
     for path in &rule.paths {
         match &rule.action {
             RebaseAction::Remove => {
-                // Backwards: removing an element moves those behind it.
+                // In reverse: removing an element shifts those after it.
                 let mut places = resolve(path, desired);
                 places.reverse();
                 for place in places.into_iter().filter(|place| is_free(place)) {
@@ -110,7 +110,7 @@ fn copy(place: Vec<PathSegment>, desired: &mut Arc<Value>, sources: &[(RebaseSou
     set_at(Arc::make_mut(desired), &place, value).then_some(Rebased { path: place, from: RebasedFrom::Source(source) })
 }
 
-/// The places that a copy rule speaks of. Keys need not be there yet; array elements must be in the manifest.
+/// The paths that a copy rule applies to. Keys need not exist yet; array elements must be in the manifest.
 fn places_to_copy(path: &[PathPart], desired: &Value, sources: &[(RebaseSource, &Value)]) -> Vec<Vec<PathSegment>> {
     let mut places: Vec<Vec<PathSegment>> = vec![Vec::new()];
     for part in path {
@@ -155,7 +155,7 @@ fn is_metadata(place: &[PathSegment]) -> bool {
     matches!(place, [PathSegment::Key(key)] if key == "metadata")
 }
 
-/// Whether a rule may touch a place: neither what the object is, nor what the server alone writes.
+/// Whether a rule may change a path: neither the identity nor fields that only the server sets.
 fn is_free(place: &[PathSegment]) -> bool {
     match place {
         [] => false,

@@ -1,4 +1,4 @@
-//! Config documents for tests, from YAML text with positions. Positions are those of keys and of list elements.
+//! Config documents for tests, from YAML text. Positions are those of keys and list elements.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) fn manifests(file: &str, text: &str) -> Vec<Manifest> {
         .collect()
 }
 
-/// The documents of a text, as the parser of Config wants them.
+/// The documents of a text, in the form that the Config parser expects.
 pub(super) fn documents(file: &str, text: &str) -> Result<Documents, InputError> {
     let mut events = Parser::new_from_str(text)
         .map(|event| event.expect("it is valid"))

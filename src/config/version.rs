@@ -1,8 +1,8 @@
-//! Versions by the precedence of semver.org.
+//! Versions, ordered by the precedence of semver.org.
 
 use std::cmp::Ordering;
 
-/// `1.2.3`, `1.2`, `1.2.3-rc.1`; build metadata is read and ignored.
+/// `1.2.3`, `1.2`, `1.2.3-rc.1`; build metadata is accepted and ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     numbers: [u64; 3],
@@ -22,7 +22,7 @@ impl Version {
             return None;
         }
         for (number, part) in numbers.iter_mut().zip(parts) {
-            // `parse` alone would take a sign.
+            // `parse` alone would accept a sign.
             if !part.bytes().all(|byte| byte.is_ascii_digit()) {
                 return None;
             }
@@ -66,7 +66,7 @@ fn compare_pre_releases(left: &str, right: &str) -> Ordering {
     left.split('.').count().cmp(&right.split('.').count())
 }
 
-/// The higher of two versions; both have been checked.
+/// The higher of two versions, which have both been checked.
 pub(super) fn higher(one: Option<String>, other: Option<String>) -> Option<String> {
     fn parsed(version: &Option<String>) -> Option<Version> {
         Version::parse(version.as_deref()?)

@@ -1,4 +1,4 @@
-//! Reads resource matchers and paths.
+//! Parses resource matchers and paths.
 
 use pushback_preflight::suggest::nearest;
 
@@ -7,10 +7,10 @@ use crate::config::{Matcher, Path, PathPart};
 use super::node::{Fields, Node, describe};
 use super::shapes;
 
-/// Deeper nesting is nothing that a person wrote.
+/// Deeper nesting was not written by a person.
 const MAX_DEPTH: usize = 32;
 
-/// `resourceMatchers` of an entry. It is required: kapp takes an entry without one and never applies it.
+/// `resourceMatchers` of an entry. Required: kapp accepts an entry without it and never applies it.
 pub(super) fn resource_matchers(entry: &Fields<'_>) -> Option<Vec<Matcher>> {
     let Some(node) = entry.optional("resourceMatchers") else {
         return entry.node().fail(
@@ -22,7 +22,7 @@ pub(super) fn resource_matchers(entry: &Fields<'_>) -> Option<Vec<Matcher>> {
 }
 
 fn matchers(node: &Node<'_>, depth: usize) -> Option<Vec<Matcher>> {
-    // All are read before the first failure ends it, so that every error is found.
+    // All are parsed before the first failure is returned, so that every error is found.
     let read: Vec<Option<Matcher>> =
         node.filled_list("matcher")?.iter().map(|element| matcher(element, depth)).collect();
     read.into_iter().collect()
@@ -35,7 +35,7 @@ fn matcher(node: &Node<'_>, depth: usize) -> Option<Matcher> {
     let fields = node.fields(&shapes::MATCHER)?;
     let given: Vec<&str> = shapes::MATCHER.keys.iter().copied().filter(|key| fields.optional(key).is_some()).collect();
     let &[name] = given.as_slice() else {
-        // An unknown key has been noted already, and is probably the one that was meant.
+        // An unknown key has already been reported, and is probably the intended one.
         if given.is_empty() && node.map()?.is_empty() {
             return node.fail("expected one matcher, found `{}`", &["for every object write `allMatcher: {}`"]);
         }
@@ -59,7 +59,7 @@ fn matcher(node: &Node<'_>, depth: usize) -> Option<Matcher> {
         }
         "apiGroupKindMatcher" => {
             let fields = inner.fields(&shapes::API_GROUP_KIND)?;
-            // Empty means the core group, and so does its absence, as in kapp.
+            // Empty means the core group, and so does absent, as in kapp.
             let api_group = text_or_empty(&fields, "apiGroup");
             let kind = text(&fields, "kind");
             Some(Matcher::ApiGroupKind { api_group: api_group?, kind: kind? })
@@ -118,7 +118,7 @@ pub(super) enum Regexes {
     Refused,
 }
 
-/// A path: a list of keys, `{index: 0}`, `{allIndexes: true}` and, where allowed, `{regex: "^a"}`.
+/// Parses a path: a list of keys, `{index: 0}`, `{allIndexes: true}` and, if allowed, `{regex: "^a"}`.
 pub(super) fn path(node: &Node<'_>, regexes: Regexes) -> Option<Path> {
     if let Some(text) = node.value().as_str() {
         return node.fail(
@@ -178,7 +178,7 @@ fn regex_part(node: &Node<'_>, regexes: Regexes) -> Option<PathPart> {
     match regex::Regex::new(pattern) {
         Ok(_) => Some(PathPart::Regex(pattern.to_owned())),
         Err(error) => {
-            // The crate draws the pattern over several lines; the last one says what is wrong.
+            // The crate prints the pattern over several lines; the last one says what is wrong.
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim();
             let reason = reason.strip_prefix("error: ").unwrap_or(reason);

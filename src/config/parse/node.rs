@@ -1,5 +1,5 @@
-//! Reads one Config document strictly: every value knows its path, and every error is collected.
-//! Readers return `None` after they have noted what is wrong, so one pass finds all errors.
+//! Parses one Config document strictly: every value knows its path, and every error is collected.
+//! Parsers return `None` after they have noted an error, so that one pass finds all errors.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::manifest::InputError;
 /// The keys that a map may have.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// What works.
+    /// Supported keys.
     pub(super) keys: &'static [&'static str],
-    /// Keys of kapp that are known and refused.
+    /// Keys of kapp that are known but not supported.
     pub(super) later: &'static [&'static str],
 }
 
-/// One document that is being read.
+/// One document that is being parsed.
 #[derive(Debug)]
 pub(super) struct Document {
     positions: Arc<Positions>,
@@ -48,7 +48,7 @@ impl Document {
     }
 }
 
-/// A value of the document and the way to it.
+/// A value of the document, and the path to it.
 #[derive(Clone, Debug)]
 pub(super) struct Node<'a> {
     value: &'a Value,
@@ -73,13 +73,13 @@ impl<'a> Node<'a> {
         self.document.positions.locate(&self.path)
     }
 
-    /// Notes an error here and is `None`, so that a reader can end with it.
+    /// Notes an error here and returns `None`, so that a parser can end with it.
     pub(super) fn fail<T>(&self, message: impl AsRef<str>, hints: &[&str]) -> Option<T> {
         self.note(message, hints);
         None
     }
 
-    /// Notes an error here, and reading goes on.
+    /// Notes an error here; parsing continues.
     pub(super) fn note(&self, message: impl AsRef<str>, hints: &[&str]) {
         let path = display_path(&self.path);
         let separator = if path.is_empty() { "" } else { ": " };
@@ -96,7 +96,7 @@ impl<'a> Node<'a> {
         Self { value, path, document: self.document }
     }
 
-    /// A map with no other keys than the shape's.
+    /// A map without other keys than the shape's.
     pub(super) fn fields(&self, shape: &'static Shape) -> Option<Fields<'a>> {
         let map = self.map()?;
         for (key, value) in map {
@@ -124,7 +124,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// `{}`.
+    /// Expects `{}`.
     pub(super) fn empty_map(&self) -> Option<()> {
         match self.value {
             Value::Object(map) if map.is_empty() => Some(()),
@@ -174,7 +174,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// One of these words.
+    /// Expects one of these words.
     pub(super) fn choice<T: Clone>(&self, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text()?;
         if let Some((_, choice)) = choices.iter().find(|(word, _)| *word == text) {
@@ -209,12 +209,12 @@ impl<'a> Fields<'a> {
         self.optional(key).or_else(|| self.node.fail(format!("missing key `{key}`"), &[]))
     }
 
-    /// A flag that is false where it is absent.
+    /// A boolean that is false if absent.
     pub(super) fn flag(&self, key: &'static str) -> Option<bool> {
         self.optional(key).map_or(Some(false), |node| node.flag())
     }
 
-    /// A text that may be absent; `None` where it is there and wrong.
+    /// An optional string; the outer `None` means that it is invalid.
     pub(super) fn filled_text(&self, key: &'static str) -> Option<Option<String>> {
         match self.optional(key) {
             None => Some(None),
@@ -223,7 +223,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Text in quotes, control characters escaped, cut where it is long.
+/// Text in quotes, control characters escaped, truncated if long.
 pub(super) fn quote(text: &str) -> String {
     const SHOWN: usize = 60;
     match text.char_indices().nth(SHOWN) {
@@ -232,7 +232,7 @@ pub(super) fn quote(text: &str) -> String {
     }
 }
 
-/// What a value is, for `found …`.
+/// Describes a value for `found …`.
 pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),

@@ -1,4 +1,4 @@
-//! Reads the entries of every list of a Config document.
+//! Parses the entries of every list of a Config document.
 
 use pushback_preflight::bookkeeping::is_reserved_label;
 use serde_json::{Map, Value};
@@ -121,7 +121,7 @@ pub(super) fn change_rule_binding(node: &Node<'_>) -> Option<ChangeRuleBinding> 
 pub(super) fn rebase_rule(node: &Node<'_>) -> Option<RebaseRule> {
     let fields = node.fields(&shapes::REBASE_RULE)?;
     if node.map()?.contains_key("ytt") {
-        // Refused already; what else is missing beside it is no news.
+        // Already refused; what else is missing next to it does not matter.
         return None;
     }
     let paths = match (fields.optional("path"), fields.optional("paths")) {
@@ -219,7 +219,7 @@ fn condition_matcher(node: &Node<'_>) -> Option<ConditionMatcher> {
     Some(matcher)
 }
 
-/// YAML reads `True` as a flag; kapp then waits for a status that no object has.
+/// YAML reads `True` as a boolean; kapp then waits for a status that no object has.
 fn condition_status<'a>(node: &Node<'a>) -> Option<&'a str> {
     match node.value() {
         Value::Bool(flag) => {

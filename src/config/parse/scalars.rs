@@ -1,11 +1,11 @@
-//! The few texts with a grammar of their own: durations, dates, labels.
+//! The few strings with a grammar of their own: durations, dates, labels.
 
 use std::time::Duration;
 
 use pushback_crd::duration;
 use pushback_crd::names::{is_dns_subdomain, is_label_value, is_name_part};
 
-/// `1h30m`, `1.5s`, `300ms`, without a sign.
+/// Parses `1h30m`, `1.5s` or `300ms`, without a sign.
 pub(super) fn unsigned_duration(text: &str) -> Option<Duration> {
     let nanoseconds = if text.starts_with(['+', '-']) { None } else { duration::nanoseconds(text) };
     nanoseconds.and_then(|nanoseconds| u64::try_from(nanoseconds).ok()).map(Duration::from_nanos)
@@ -13,7 +13,7 @@ pub(super) fn unsigned_duration(text: &str) -> Option<Duration> {
 
 /// Whether a text is a calendar day, `2026-12-31`, and nothing else.
 pub(super) fn is_date(text: &str) -> bool {
-    // The date type itself takes more spellings (no dashes, with a time); one is enough.
+    // The date type itself accepts more spellings (no dashes, with a time); one is enough.
     let spelled = text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {
             4 | 7 => byte == b'-',

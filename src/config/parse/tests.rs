@@ -14,12 +14,12 @@ fn parse_text(text: &str) -> Result<Config, Vec<ConfigError>> {
     parse(&manifests("c.yaml", text), "1.2.3", &documents)
 }
 
-/// A document without its first two lines; the body starts at line 3.
+/// Parses a document without its first two lines; the body starts at line 3.
 fn parse_body(body: &str) -> Result<Config, Vec<ConfigError>> {
     parse_text(&format!("{HEAD}{body}"))
 }
 
-/// The errors as they are shown, hints after ` | `.
+/// The errors as displayed, with hints after ` | `.
 fn errors(body: &str) -> Vec<String> {
     let errors = parse_body(body).expect_err("the document is wrong");
     errors.iter().map(|error| [vec![error.to_string()], error.hints.clone()].concat().join(" | ")).collect()
@@ -29,7 +29,7 @@ fn key(name: &str) -> PathPart {
     PathPart::Key(name.to_owned())
 }
 
-/// One matcher, read from a rule that has nothing else of interest.
+/// One matcher, parsed within a minimal rule.
 fn matcher(text: &str) -> Matcher {
     let config = parse_body(&format!("changeGroupBindings:\n- name: a\n  resourceMatchers: [{text}]\n"));
     config.expect("it is valid").change_group_bindings[0].matchers[0].clone()
@@ -496,7 +496,7 @@ fn long_and_strange_texts_are_shown_short_and_escaped() {
     assert!(error.ends_with("found \"\\u{1b}[31m\""), "{error}");
 }
 
-/// Values of any shape under keys that mean something.
+/// Values of any shape under known keys.
 fn any_value() -> impl Strategy<Value = Value> {
     let keys: Vec<&str> = shapes::ALL.iter().flat_map(|shape| shape.keys.iter().chain(shape.later).copied()).collect();
     let key = prop::sample::select(keys);
