@@ -1,5 +1,5 @@
 //! The lock inside the record: who holds it, and when another run may take it over.
-//! Expiry is judged by what the observer sees on its own clock, never by comparing clocks of two machines.
+//! An observer measures expiry on its own clock, never by comparing the clocks of two machines.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::record::{AppError, AppName, Record, reread};
 use crate::cluster::Cluster;
 use crate::environment::{Environment, boot_clock, process_is_gone};
 
-/// How often an observer looks at a held lock.
+/// Interval at which an observer polls a held lock.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Who holds the lock.
+/// The holder of the lock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LockEntry {
-    /// User.
+    /// User name of the holder.
     pub holder: String,
-    /// Host.
+    /// Host name.
     pub host: String,
     /// Boot and process id namespace of the host.
     pub boot: String,
@@ -26,11 +26,11 @@ pub struct LockEntry {
     pub process: u32,
     /// Run id.
     pub run: String,
-    /// Start of the run, RFC 3339, by the holder's clock; for people.
+    /// Start of the run by the holder's clock, RFC 3339; for display only.
     pub since: String,
-    /// The lease: not renewed for so long means expired.
+    /// Length of the lease: the lock expires if it is not renewed for so long.
     pub lease_seconds: u64,
-    /// Counts renewals.
+    /// Number of renewals so far.
     pub renewals: u64,
 }
 
@@ -45,25 +45,25 @@ impl LockEntry {
             process: environment.process,
             run: run.to_owned(),
             since: environment.now(),
-            // Rounded up: others must never count less than the holder does.
+            // Rounded up: an observer must never count a shorter lease than the holder.
             lease_seconds: (lease.as_secs() + u64::from(lease.subsec_nanos() > 0)).max(1),
             renewals: 0,
         }
     }
 
-    /// The lease, as holder and observers count it.
+    /// Length of the lease, as holder and observers count it.
     #[must_use]
     pub fn lease(&self) -> Duration {
         Duration::from_secs(self.lease_seconds)
     }
 
-    /// Holder, host, process, run, since when.
+    /// Describes the holder: user, host, process, run and start.
     #[must_use]
     pub fn describe(&self) -> String {
         format!("{} on {} (process {}, run {}), since {}", self.holder, self.host, self.process, self.run, self.since)
     }
 
-    /// Whether its process ran on this very machine and boot, and is gone.
+    /// Whether the holder was a process of this machine and boot, and has ended.
     #[must_use]
     pub fn holder_is_gone(&self, environment: &Environment) -> bool {
         !self.boot.is_empty()
@@ -74,12 +74,12 @@ impl LockEntry {
     }
 }
 
-/// Waits until the record's lock is free, expired, or `patience` is over.
-/// Returns the record as last seen; `None` where it was deleted meanwhile.
-/// A lock of this very `run` is free: it was taken by a request whose answer was lost.
+/// Waits until the record's lock is free or expired, for at most `patience`.
+/// Returns the record as last read; `None` if it was deleted meanwhile.
+/// A lock of this `run` counts as free: it was taken by a request whose answer was lost.
 ///
 /// # Errors
-/// [`AppError::Locked`] when patience is over; the cluster's errors.
+/// [`AppError::Locked`] if patience runs out; the cluster's errors.
 pub async fn wait_until_free(
     cluster: &dyn Cluster,
     app: &AppName,
@@ -107,8 +107,8 @@ pub async fn wait_until_free(
             on_wait(&lock);
             told = true;
         }
-        // No later than the moment at which there is something to decide.
-        // Whoever may write the record may have written any number into it.
+        // Wake no later than the next decision is due. Saturating, because any number may have been written into the
+        // record.
         let expiry = unchanged_since.saturating_add(lock.lease());
         let left = expiry.min(started.saturating_add(patience)).saturating_sub(now);
         tokio::time::sleep(POLL.min(left.max(Duration::from_millis(10)))).await;
@@ -149,47 +149,40 @@ mod tests {
         assert_eq!([0, 1, 1000, 1001, 2500].map(lease).map(|lease| lease.as_secs()), [1, 1, 1, 2, 3]);
     }
 
-    #[tokio::test]
-    async fn a_lease_without_an_end_is_waited_for_no_longer_than_asked() {
+    /// How waiting ends for `run` while `holder` holds the lock of a new app.
+    async fn wait_for_lock_of(
+        holder: &str,
+        lease: Duration,
+        run: &str,
+        patience: Duration,
+    ) -> Result<Option<Record>, AppError> {
         let directory = tempfile::tempdir().unwrap();
         let cluster = crate::cluster::directory::DirectoryCluster::open(directory.path()).unwrap();
         let environment = Environment::fixed(1);
         let app = AppName { name: "shop".to_owned(), namespace: "default".to_owned() };
-        let lock = LockEntry { lease_seconds: u64::MAX, ..LockEntry::new(&environment, "other", Duration::ZERO) };
         let write = RecordWrite {
             spec: serde_json::Map::new(),
-            own: OwnPart::new(Phase::Applying, "other"),
-            lock: Some(lock),
+            own: OwnPart::new(Phase::Applying, holder),
+            lock: Some(LockEntry::new(&environment, holder, lease)),
             inline_inventory: None,
         };
         let address = Address::new(config_map_kind(), &app.namespace, &app.name);
         let record = write.create(&cluster, &app, &address).await.unwrap();
-        let patience = Duration::from_millis(20);
-        let waited = wait_until_free(&cluster, &app, record, &environment, "mine", patience, |_| {}).await;
+        wait_until_free(&cluster, &app, record, &environment, run, patience, |_| {}).await
+    }
+
+    #[tokio::test]
+    async fn a_lease_without_an_end_is_waited_for_no_longer_than_asked() {
+        let lease = Duration::from_secs(u64::MAX);
+        let waited = wait_for_lock_of("other", lease, "mine", Duration::from_millis(20)).await;
         assert!(matches!(waited, Err(AppError::Locked { .. })));
     }
 
     #[tokio::test]
     async fn a_run_that_already_holds_the_lock_does_not_wait_for_itself() {
-        let directory = tempfile::tempdir().unwrap();
-        let cluster = crate::cluster::directory::DirectoryCluster::open(directory.path()).unwrap();
-        let environment = Environment::fixed(1);
-        let app = AppName { name: "shop".to_owned(), namespace: "default".to_owned() };
-        let lock = LockEntry::new(&environment, "mine", Duration::from_secs(15));
-        let write = RecordWrite {
-            spec: serde_json::Map::new(),
-            own: OwnPart::new(Phase::Applying, "mine"),
-            lock: Some(lock),
-            inline_inventory: None,
-        };
-        let address = Address::new(config_map_kind(), &app.namespace, &app.name);
-        let record = write.create(&cluster, &app, &address).await.unwrap();
-
-        let wait = async |run: &str| {
-            let patience = Duration::ZERO;
-            wait_until_free(&cluster, &app, record.clone(), &environment, run, patience, |_| {}).await
-        };
-        assert!(wait("mine").await.is_ok_and(|record| record.is_some()));
-        assert!(matches!(wait("another").await, Err(AppError::Locked { .. })));
+        let lease = Duration::from_secs(15);
+        assert!(wait_for_lock_of("mine", lease, "mine", Duration::ZERO).await.is_ok_and(|record| record.is_some()));
+        let another = wait_for_lock_of("mine", lease, "another", Duration::ZERO).await;
+        assert!(matches!(another, Err(AppError::Locked { .. })));
     }
 }
