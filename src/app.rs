@@ -1,5 +1,5 @@
-//! Which app this is: its record and label, what it owns, who works on it now, and what was done to it.
-//! The record is kapp's; our part of it lives in data keys of its own.
+//! The app: its record and label, the objects that it owns, the run that holds it, and its history.
+//! The record is kapp's; our part of it has data keys of its own.
 
 pub mod claims;
 pub mod history;

@@ -1,4 +1,4 @@
-//! What other apps own where nothing is stamped: in a directory, the records alone say whose an object is.
+//! Objects that other apps own on a cluster without labels: in a directory only the records say who owns an object.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use super::identity::RECORD_LABEL;
 use super::record::{AppName, config_map_kind, observe};
 use crate::cluster::{Cluster, ClusterError, ListQuery, list_all};
 
-/// An app that has an object in its inventory.
+/// An app whose inventory lists an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The app.
+    /// Name of the app.
     pub app: AppName,
-    /// Its label value.
+    /// Label value of the app.
     pub label_value: String,
 }
 
-/// What the records of all apps but one say.
+/// The ownership recorded by all apps but one.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
-    /// Whose each object is.
+    /// The owner of each object.
     pub owners: BTreeMap<ObjectKey, Claim>,
-    /// Records that cannot be read, and why: nobody knows what their apps own.
+    /// Records that cannot be read, and why: their apps' objects are unknown.
     pub unreadable: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! History: one ConfigMap a change, as kapp writes them, with the run's findings and waivers in a key of our own.
+//! History: one ConfigMap per change, in kapp's format, with the run's findings and waivers in a key of our own.
 
 use std::sync::Arc;
 
@@ -9,40 +9,40 @@ use super::identity::HISTORY_LABEL;
 use super::record::{AppError, AppName, config_map_kind};
 use crate::cluster::{Address, Cluster, DeleteOptions, ListQuery, Patch, list_all};
 
-/// How many entries stay.
+/// Number of entries that are kept.
 pub const KEEP: usize = 200;
-/// Findings of a history entry beyond this size are cut: a ConfigMap holds one MiB.
+/// Findings beyond this size are truncated: a ConfigMap holds one MiB.
 const FINDINGS_BYTES: usize = 256 * 1024;
 
-/// Waivers of an entry; there is one finding in the whole output for each.
+/// Maximum number of waivers in an entry; each has one finding in the full output.
 const WAIVERS: usize = 500;
 
-/// What preflight came to, for the entry of a change.
+/// The preflight result, for the history entry of a change.
 #[derive(Debug)]
 pub struct Judged<'a> {
-    /// Findings.
+    /// All findings of preflight.
     pub findings: &'a [Finding],
-    /// By which policy: where it comes from, rules that are off, what the manifests loosened.
+    /// The policy: its source, disabled rules, and what the manifests loosened.
     pub policy: Value,
 }
 
-/// What a change did, kapp's `lastChange`.
+/// Result of a change: kapp's `lastChange`.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeSummary {
-    /// Start, RFC 3339; empty on a directory, which keeps no times.
+    /// Start, RFC 3339; empty on a directory, which stores no times.
     pub started_at: String,
-    /// End; empty while it runs.
+    /// End; empty while the change is running.
     pub finished_at: String,
-    /// Whether it succeeded; `None` while it runs.
+    /// Whether the change succeeded; `None` while it is running.
     pub successful: Option<bool>,
-    /// `update: Op: 1 create, …`.
+    /// Text in kapp's format: `update: Op: 1 create, …`.
     pub description: String,
     /// Namespaces of the app, `(cluster)` for cluster-scoped objects.
     pub namespaces: Vec<String>,
 }
 
 impl ChangeSummary {
-    /// kapp's JSON.
+    /// The JSON that kapp writes.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut change = serde_json::Map::new();
@@ -60,10 +60,10 @@ impl ChangeSummary {
     }
 }
 
-/// Starts a history entry; its name.
+/// Starts a history entry and returns its name.
 ///
 /// # Errors
-/// The cluster's.
+/// The cluster's error.
 pub async fn start(
     cluster: &dyn Cluster,
     app: &AppName,
@@ -74,7 +74,7 @@ pub async fn start(
 ) -> Result<String, AppError> {
     let mut labels = serde_json::Map::new();
     labels.insert(HISTORY_LABEL.to_owned(), json!(""));
-    // A label's value ends at 63 characters; kapp leaves the legacy label out for longer names.
+    // A label value has at most 63 characters; kapp omits the legacy label for longer names.
     if app.name.len() <= 63 {
         labels.insert("kapp.k14s.io/app-change-app".to_owned(), json!(app.name));
     }
@@ -89,7 +89,7 @@ pub async fn start(
     let waivers = findings.iter().filter(|finding| finding.waived.is_some()).take(WAIVERS).map(
         |finding| json!({"fingerprint": finding.fingerprint, "reason": finding.waived, "affected": finding.affected()}),
     );
-    // Findings are cut where there are too many, the waived ones first: what was accepted is told by itself.
+    // If there are too many findings, the waived ones are dropped first: the waivers are recorded separately.
     let own = json!({
         "run": run, "findings": findings.len(), "policy": judged.policy, "waivers": waivers.collect::<Vec<_>>(),
     });
@@ -110,10 +110,10 @@ pub async fn start(
     Ok(pushback_preflight::ObjectExt::name(&*written.object).to_owned())
 }
 
-/// Writes how a change ended.
+/// Records how a change ended.
 ///
 /// # Errors
-/// The cluster's.
+/// The cluster's error.
 pub async fn finish(cluster: &dyn Cluster, app: &AppName, name: &str, summary: &ChangeSummary) -> Result<(), AppError> {
     let address = Address::new(config_map_kind(), &app.namespace, name);
     let patch = Patch::Merge(json!({"data": {"spec": summary.to_json().to_string()}}));
@@ -121,17 +121,17 @@ pub async fn finish(cluster: &dyn Cluster, app: &AppName, name: &str, summary: &
     Ok(())
 }
 
-/// Deletes the oldest entries beyond `keep`; the whole history with 0. Best effort: returns how many went.
+/// Deletes the oldest entries beyond `keep`; with 0, the whole history. Best effort: returns how many were deleted.
 pub async fn trim(cluster: &dyn Cluster, app: &AppName, label_value: &str, keep: usize) -> usize {
     let selector = format!("{HISTORY_LABEL}=,kapp.k14s.io/app-change-app-label={label_value}");
     let query = ListQuery::new(config_map_kind(), Some(&app.namespace), &selector);
     let Ok(page) = list_all(cluster, &query).await else { return 0 };
-    // What bears the labels and is none of this app's history stays.
+    // Objects that carry the labels but are not part of this app's history are kept.
     let stem = name_stem(&app.name);
     let is_entry = |item: &&Arc<Value>| bookkeeping::entry_of(item) == Some(&stem);
     let mut entries: Vec<_> = page.items.iter().filter(is_entry).map(|item| (created(item), item)).collect();
     entries.sort_by(|left, right| right.0.cmp(&left.0));
-    // There can be hundreds; the cluster bounds its requests itself.
+    // There can be hundreds; the cluster limits its own requests.
     let delete = async |entry: &Value| {
         let name = pushback_preflight::ObjectExt::name(entry);
         let address = Address::new(config_map_kind(), &app.namespace, name);
@@ -142,13 +142,13 @@ pub async fn trim(cluster: &dyn Cluster, app: &AppName, label_value: &str, keep:
     gone.into_iter().filter(|gone| *gone).count()
 }
 
-/// How the names of an app's entries begin.
+/// Prefix of the names of an app's entries.
 fn name_stem(app: &str) -> String {
     app.chars().take(230).collect()
 }
 
-/// Order of age. Creation is told in whole seconds, the start of a change in parts of them; a directory keeps no
-/// times, and its names count up.
+/// Sort key by age. Creation times are in whole seconds, the start of a change is more precise; a directory stores no
+/// times, but its names count up.
 fn created(entry: &Value) -> (String, Option<jiff::Timestamp>, String) {
     use pushback_preflight::ObjectExt;
     let spec: Value = serde_json::from_str(entry.text("/data/spec")).unwrap_or_default();

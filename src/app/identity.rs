@@ -1,17 +1,17 @@
-//! kapp's labels and annotations: how an app's objects are found, and whose they are.
+//! kapp's labels and annotations: they identify an app's objects and their owner.
 
 use md5::{Digest, Md5};
 use pushback_preflight::hex;
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
 
-/// Label of every object of an app; its value is the app's.
+/// Label of every object of an app.
 pub const APP_LABEL: &str = "kapp.k14s.io/app";
-/// Label that tells which object of the app a child belongs to.
+/// Label that links a child to an object of the app.
 pub const ASSOCIATION_LABEL: &str = "kapp.k14s.io/association";
-/// Annotation that says who made the object.
+/// Annotation that says who created the object.
 pub const IDENTITY_ANNOTATION: &str = "kapp.k14s.io/identity";
-/// Label of an object that was left behind on purpose.
+/// Label of an object that was deliberately left behind.
 pub const ORPHANED_LABEL: &str = "kapp.k14s.io/orphaned";
 /// Label of app records.
 pub const RECORD_LABEL: &str = "kapp.k14s.io/is-app";
@@ -22,7 +22,7 @@ pub const INVENTORY_LABEL: &str = "pushback.dev/inventory";
 /// Label of a ConfigMap that carries a Config document.
 pub const CONFIG_LABEL: &str = "kapp.k14s.io/config";
 
-/// kapp's own bookkeeping of what it applied last. Useless to us, and it may hold Secret values in clear text.
+/// kapp's record of what it applied last. Useless to us, and it may hold Secret values in clear text.
 pub const ORIGINAL_ANNOTATIONS: [&str; 4] = [
     "kapp.k14s.io/original",
     "kapp.k14s.io/original-diff",
@@ -37,8 +37,8 @@ pub fn association(key: &ObjectKey) -> String {
     format!("v1.{}", hex::encode(&digest))
 }
 
-/// Value of [`INVENTORY_LABEL`]: the app's name, which may be longer than a label. Unlike the app's own label it is known
-/// without the record, so that shards are found whose record was never written.
+/// Value of [`INVENTORY_LABEL`]: derived from the app's name, which may be too long for a label. Unlike the app's own
+/// label it is known without the record, so that shards are found even if their record was never written.
 #[must_use]
 pub fn inventory_label(app: &str) -> String {
     hex::encode(&Md5::digest(app))
@@ -50,8 +50,8 @@ pub fn identity(object: &ObjectRef) -> String {
     format!("v1;{}/{}/{}/{};{}", object.namespace, object.group, object.kind, object.name, object.api_version())
 }
 
-/// Whether a live object was made by kapp or us, and not copied or generated from one that was:
-/// a controller's child carries the labels of its parent's template, but not its own identity.
+/// Whether kapp or pushback created a live object itself, and it was not copied or generated from one:
+/// a controller's child has the labels of its parent's template, but not its own identity.
 #[must_use]
 pub fn has_own_identity(live: &Value) -> bool {
     let object = ObjectRef::of(live);

@@ -1,26 +1,26 @@
-//! What an app owns: every object with its uid and the digests that tell whether anything moved since.
-//! Small inventories live in the record, large ones in shards beside it.
+//! What an app owns: every object with its uid and the digests that reveal changes since.
+//! Small inventories are stored in the record, large ones in shards.
 
 use std::collections::BTreeMap;
 
 use pushback_preflight::ObjectKey;
 use serde::{Deserialize, Serialize};
 
-/// Entries of a shard; a ConfigMap holds one MiB, an entry takes about 250 bytes.
+/// Maximum size of a shard; a ConfigMap holds one MiB, an entry about 250 bytes.
 const SHARD_BYTES: usize = 600 * 1024;
-/// Up to this size the inventory stays in the record: nothing else to write, to read or to lose.
+/// Up to this size the inventory is stored in the record, so that there is nothing else to write, read or lose.
 const INLINE_BYTES: usize = 160 * 1024;
 
-/// What is known of one owned object.
+/// The recorded state of an owned object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// API version that it was applied in.
+    /// API version in which it was applied.
     pub version: String,
-    /// Its uid; empty while its creation is not confirmed.
+    /// Its uid; empty until its creation is confirmed.
     pub uid: String,
-    /// Digest of the manifest as it was sent; empty where it may not be compared.
+    /// Digest of the manifest as sent; empty if it must not be compared.
     pub manifest_digest: String,
-    /// Digest of the live values that we own; empty where they may not be compared.
+    /// Digest of the live values that we own; empty if they must not be compared.
     pub live_digest: String,
 }
 
@@ -46,12 +46,12 @@ impl Inventory {
         self.entries.insert(key, entry);
     }
 
-    /// Takes an entry out.
+    /// Removes and returns an entry.
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Entry> {
         self.entries.remove(key)
     }
 
-    /// All entries, by object.
+    /// All entries, sorted by object.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Entry)> {
         self.entries.iter()
     }
@@ -62,19 +62,19 @@ impl Inventory {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether an object with this uid is in it.
+    /// Whether an object with this uid is listed.
     #[must_use]
     pub fn owns(&self, key: &ObjectKey, uid: &str) -> bool {
         !uid.is_empty() && self.get(key).is_some_and(|entry| entry.uid == uid)
     }
 
-    /// The text of each shard; one that is small enough for the record comes alone.
+    /// The text of each shard; a single one if it fits the record.
     #[must_use]
     pub fn to_shards(&self) -> Vec<String> {
         let mut shards = Vec::new();
@@ -111,7 +111,7 @@ impl Inventory {
         shards.len() == 1 && shards[0].len() <= INLINE_BYTES
     }
 
-    /// Reads one shard's entries into this inventory.
+    /// Adds the entries of one shard.
     ///
     /// # Errors
     /// The text is not a shard.
@@ -120,7 +120,7 @@ impl Inventory {
             let StoredEntry(group, kind, namespace, name, version, uid, manifest_digest, live_digest) = stored;
             (ObjectKey { group, kind, namespace, name }, Entry { version, uid, manifest_digest, live_digest })
         };
-        // They were written in order: made at once, the map compares each key with its neighbour and not with many.
+        // The entries are sorted: built at once, the map compares each key only with its neighbour.
         self.entries.append(&mut serde_json::from_str::<Vec<StoredEntry>>(text)?.into_iter().map(read).collect());
         Ok(())
     }

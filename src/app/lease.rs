@@ -1,5 +1,5 @@
-//! What the holder of a lock knows of its own lease: until when nobody can have taken it, and what that means when the
-//! cluster does not answer. The locks of apps and of experiments go by it alike.
+//! The holder's view of its own lease: until when nobody else can have taken the lock, and what to do if the cluster
+//! does not respond. Shared by the locks of apps and of experiments.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,59 +8,59 @@ use async_trait::async_trait;
 
 use crate::environment::boot_clock;
 
-/// Before its end by this share of the lease, nothing is begun any more: a write that is under way must reach the
-/// server while the lease still holds.
+/// Nothing new is started in this last fraction of the lease: a pending write must reach the server while the lease
+/// still holds.
 const MARGIN_DIVISOR: u32 = 5;
 
-/// How long a look at the lock may be out of date.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which the state of the lock is checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long after its lease a holder waits to hear whose lock it is: as long as a request waits for a server.
-const LONGEST_OUTAGE: Duration = Duration::from_mins(2);
+/// How long a holder waits after its lease to learn who holds the lock: as long as a request waits for a server.
+const MAX_OUTAGE: Duration = Duration::from_mins(2);
 
 /// The lock was lost: nothing may be written any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lock was lost: another run took it over, or the cluster did not answer for too long")]
 pub struct LockLost;
 
-/// What came of one attempt to renew a lock.
+/// The result of one attempt to renew a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewed {
-    /// Asked for at this moment of the boot clock, and granted.
+    /// Granted; the request was sent at this time of the boot clock.
     Since(Duration),
-    /// Nobody answered, or not as asked.
+    /// No answer, or not the expected one.
     Unheard,
     /// Another run holds it.
     Lost,
 }
 
-/// How a lock is renewed.
+/// Renews one kind of lock.
 #[async_trait]
 pub trait Renew: Send {
-    /// One attempt.
+    /// Makes one attempt.
     async fn attempt(&mut self) -> Renewed;
 }
 
-/// A lease that is held.
+/// A lease held by this run.
 #[derive(Debug)]
 pub struct Lease {
     length: Duration,
-    /// In milliseconds of the clock: until then writing is safe.
+    /// Milliseconds of the clock until which writing is safe.
     safe_until: AtomicU64,
     lost: AtomicBool,
     clock: fn() -> Duration,
 }
 
 impl Lease {
-    /// One that was asked for at this moment of the boot clock.
+    /// A lease requested at this time of the boot clock.
     #[must_use]
     pub fn taken(at: Duration, length: Duration) -> Self {
         Self::by_clock(at, length, boot_clock)
     }
 
-    /// One that nobody takes: something else keeps others away.
+    /// A lease that never expires: something else keeps others away.
     #[must_use]
-    pub fn without_end() -> Self {
+    pub fn unlimited() -> Self {
         let lease = Self::taken(Duration::ZERO, Duration::ZERO);
         lease.safe_until.store(u64::MAX, Ordering::Release);
         lease
@@ -72,52 +72,52 @@ impl Lease {
         lease
     }
 
-    /// Whether the lock holds for certain, with a margin for the write that is about to start. Where it does not,
-    /// [`Self::confirmed`] tells more.
+    /// Whether the lock certainly holds, with a margin for the write that is about to start. If not, use
+    /// [`Self::confirmed`].
     #[must_use]
     pub fn holds(&self) -> bool {
         self.time_left().is_some()
     }
 
-    /// Returns when nothing may be written for now; what is under way is to be cut off then.
+    /// Returns as soon as nothing may be written; pending writes must then be cancelled.
     pub async fn until_uncertain(&self) {
-        // In steps: the timer stands still while the machine is suspended, and the lease may be renewed or lost.
+        // In steps: the timer stops while the machine is suspended, and the lease may be renewed or lost.
         while let Some(left) = self.time_left() {
-            tokio::time::sleep(left.min(LOOK)).await;
+            tokio::time::sleep(left.min(CHECK_INTERVAL)).await;
         }
     }
 
-    /// Returns when the lock holds for certain. A lease that ran out while the server did not answer is not lost yet:
-    /// another run could not reach the record either. The next renewal tells, as it is for the very state that this
-    /// run has left.
+    /// Returns once the lock certainly holds. A lease that expired while the server did not respond is not yet lost:
+    /// another run could not reach the record either. The next renewal settles it, because it requires the exact state
+    /// that this run wrote.
     ///
     /// # Errors
-    /// [`LockLost`] where another run has taken it, or nothing is heard for too long.
+    /// [`LockLost`] if another run has taken the lock, or if there is no answer for too long.
     pub async fn confirmed(&self) -> Result<(), LockLost> {
         while self.time_left().is_none() {
             let silent = millis((self.clock)()).saturating_sub(self.safe_until.load(Ordering::Acquire));
-            if self.is_lost() || silent >= millis(LONGEST_OUTAGE) {
+            if self.is_lost() || silent >= millis(MAX_OUTAGE) {
                 self.lost.store(true, Ordering::Release);
                 return Err(LockLost);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
         Ok(())
     }
 
-    /// Renews the lock every third of the lease, until it is lost or nobody waits for this any more.
+    /// Renews the lock every third of the lease, until it is lost or the future is dropped.
     pub async fn keep(&self, lock: &mut dyn Renew) {
         let mut pause = self.length / 3;
         while !self.is_lost() {
             tokio::time::sleep(pause).await;
-            // After an attempt that came to nothing there is little time left for others.
+            // After a failed attempt there is little time left for more.
             pause = if self.renew(lock).await { self.length / 3 } else { self.length / 30 };
         }
     }
 
-    /// One renewal; whether it succeeded. A request that hangs is given up in time for another.
+    /// Attempts one renewal and returns whether it succeeded. A hanging request is cancelled in time for another.
     pub async fn renew(&self, lock: &mut dyn Renew) -> bool {
-        // Not reached: tried again for as long as somebody waits for it.
+        // No answer: retried until the future is dropped.
         match tokio::time::timeout(self.length / 3, lock.attempt()).await.unwrap_or(Renewed::Unheard) {
             Renewed::Since(at) => self.extend(at),
             Renewed::Unheard => return false,
@@ -134,7 +134,7 @@ impl Lease {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// For how long writing is safe if nothing happens; `None` where it is not.
+    /// For how long writing is safe without a renewal; `None` if it is not.
     fn time_left(&self) -> Option<Duration> {
         let left = self.safe_until.load(Ordering::Acquire).checked_sub(millis((self.clock)()))?;
         (left > 0 && !self.is_lost()).then_some(Duration::from_millis(left))
@@ -155,7 +155,7 @@ mod tests {
 
     const LENGTH: Duration = Duration::from_secs(15);
 
-    /// Goes with the runtime's own clock, which these tests stop and move.
+    /// Follows the runtime's clock, which these tests pause and advance.
     fn paused_clock() -> Duration {
         thread_local!(static START: OnceCell<Instant> = const { OnceCell::new() });
         START.with(|start| start.get_or_init(Instant::now).elapsed())
@@ -172,10 +172,10 @@ mod tests {
         assert!(lease.holds());
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(!lease.holds());
-        assert!(Lease::without_end().holds());
+        assert!(Lease::unlimited().holds());
     }
 
-    /// A server that does not answer until it is back.
+    /// A server that does not respond for a while.
     struct Server {
         back: Instant,
         answer: fn() -> Renewed,

@@ -1,11 +1,11 @@
-//! Apps as they are listed: what the record of one says of it.
-//! An app whose run has not come to its end is no success, whatever kapp's part of the record says.
+//! Apps as listed: a summary of each record.
+//! An app whose run did not finish is never a success, whatever kapp's part of the record says.
 
 use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
 
-/// What a run is at, or was killed at, `applying` or `deleting`: what the record says of its last change is of the one
-/// before. kapp knows nothing of it, and where it has written since, neither do we.
+/// The phase of a run that is in progress or was killed, `applying` or `deleting`: the record's last change is then the
+/// previous one. kapp does not know the phase, so it is void if kapp has written since.
 fn phase(record: &Value, spec: &Value) -> String {
     let own: Value = serde_json::from_str(record.text("/data/pushback")).unwrap_or(Value::Null);
     let is_known = own.text("/lastChangeName") == spec.text("/lastChangeName");
@@ -13,13 +13,13 @@ fn phase(record: &Value, spec: &Value) -> String {
     if is_known && matches!(phase, "applying" | "deleting") { phase.to_owned() } else { String::new() }
 }
 
-/// The app of a record, with what came of its last change.
+/// Summary of a record, with the result of its last change.
 #[must_use]
 pub fn listed(record: &Value) -> Value {
     let spec: Value = serde_json::from_str(record.text("/data/spec")).unwrap_or(Value::Null);
     let successful = spec.pointer("/lastChange/successful").filter(|_| phase(record, &spec).is_empty());
     let state = match (phase(record, &spec).as_str(), successful.and_then(Value::as_bool)) {
-        // A record is deleted last: what it names has been asked to go.
+        // A record is deleted last: its objects are already being deleted.
         ("deleting", _) => "deleting",
         (_, Some(true)) => "succeeded",
         (_, Some(false)) => "failed",
@@ -52,7 +52,7 @@ mod tests {
             assert_eq!(listed(&record(phase, "app-change-1"))["successful"], Value::Null, "{phase}");
         }
         assert_eq!(listed(&record("done", "app-change-1"))["successful"], true);
-        // kapp has been here since.
+        // kapp has written since.
         assert_eq!(listed(&record("applying", "app-change-0"))["successful"], true);
     }
 }

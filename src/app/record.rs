@@ -1,5 +1,5 @@
-//! The app's record: kapp's ConfigMap, read and written so that kapp still understands it,
-//! with our own part in data keys beside kapp's. A deploy by kapp takes them out: it writes its own key and no other.
+//! The app's record: kapp's ConfigMap, read and written so that kapp still understands it, with our own part in data
+//! keys next to kapp's. A deploy by kapp removes them: it writes only its own key.
 
 use std::sync::Arc;
 
@@ -13,35 +13,35 @@ use super::inventory::Inventory;
 use super::lock::LockEntry;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind};
 
-/// What kapp appends to the record's name when it is asked for fully qualified names.
+/// What kapp appends to the record's name if fully qualified names are requested.
 pub const QUALIFIED_SUFFIX: &str = ".apps.k14s.io";
 /// kapp's data key.
 const SPEC_KEY: &str = "spec";
 /// Our data key.
 const OWN_KEY: &str = "pushback";
-/// The lock has a key of its own, so that renewing it stays a small write.
+/// A separate key for the lock, so that renewing it stays a small write.
 const LOCK_KEY: &str = "pushback-lock";
-/// A small inventory.
+/// Data key of an inventory that fits the record.
 const INVENTORY_KEY: &str = "pushback-inventory";
-/// Layout of our part that this version writes, and the newest that it reads.
+/// The layout of our part that this version writes, and the newest that it reads.
 const SCHEMA: u32 = 1;
 
-/// Which app.
+/// Identifies an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppName {
-    /// Name.
+    /// Name of the app.
     pub name: String,
     /// Namespace of its record.
     pub namespace: String,
 }
 
-/// How far a run came.
+/// How far a run got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Objects are being written; the inventory is the union of before and after.
     Applying,
-    /// The app is being deleted.
+    /// The app is being deleted; the inventory still lists what is left.
     Deleting,
     /// Everything was done.
     #[default]
@@ -54,33 +54,33 @@ pub enum Phase {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnPart {
-    /// Layout that it was written in.
+    /// Layout in which it was written.
     pub schema: u32,
-    /// Oldest layout that a reader must know to write it.
+    /// Oldest layout that a reader must know in order to write it.
     pub minimum_reader: u32,
-    /// How far the last run came.
+    /// How far the last run got.
     pub phase: Phase,
-    /// The last run.
+    /// Id of the last run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
-    /// uid of the record itself: a record restored from a backup has another one, and its uids are void.
+    /// uid of the record itself: a record restored from a backup has a different one, and the uids in it are void.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub record_uid: String,
-    /// `lastChangeName` as we left it; another one means that kapp has deployed since.
+    /// `lastChangeName` as we left it; a different one means that kapp has deployed since.
     #[serde(default)]
     pub last_change_name: String,
-    /// When that change started. Without history no change has a name, and only this tells them apart.
+    /// Start of that change. Without history, changes have no names, and only this distinguishes them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_change_started: String,
-    /// Names of the inventory shards; empty where the inventory is in the record.
+    /// Names of the inventory shards; empty if the inventory is in the record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<String>,
-    /// How many objects the findings were about that the last run waived, by their fingerprints; empty once it is done.
+    /// Number of objects affected by each finding that the last run waived, by fingerprint; empty once the run is done.
     #[serde(default, skip_serializing_if = "Accepted::is_empty")]
     pub accepted: Accepted,
 }
 
-/// What every layout of our part says of itself.
+/// The fields that every layout of our part has.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Layout {
@@ -91,19 +91,19 @@ struct Layout {
 /// A record as it was read.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// The ConfigMap.
+    /// Address of the ConfigMap.
     pub address: Address,
     /// Its uid.
     pub uid: String,
-    /// Its resourceVersion: the write that takes the lock carries it.
+    /// Its resourceVersion; the write that takes the lock requires it.
     pub resource_version: String,
-    /// kapp's part, unknown keys included.
+    /// kapp's part, including unknown keys.
     pub spec: Map<String, Value>,
-    /// Our part.
+    /// Our part, if there is one.
     pub own: Option<OwnPart>,
-    /// Who works on the app.
+    /// The lock, if it is held.
     pub lock: Option<LockEntry>,
-    /// The layout of our part, where a newer version wrote it in one that this version must not write.
+    /// The layout of our part, if a newer version wrote one that this version must not write.
     newer: Option<u32>,
     inline_inventory: Option<String>,
 }
@@ -111,49 +111,49 @@ pub struct Record {
 /// Everything that the cluster knows about an app.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// Which app.
+    /// Identifies the app.
     pub app: AppName,
     /// Its record; `None` for a new app.
     pub record: Option<Record>,
-    /// What it owns; empty where that is not known.
+    /// The objects that it owns; empty if unknown.
     pub inventory: Inventory,
-    /// Why the inventory's uids and digests may not be used, where they may not.
+    /// Why the uids and digests of the inventory must not be used, if so.
     pub inventory_void: Option<String>,
 }
 
 /// Why an app cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
-    /// The cluster refused.
+    /// The cluster returned an error.
     #[error("failed to {action}: {error}")]
     Cluster {
-        /// What was tried.
+        /// What was attempted.
         action: String,
-        /// Why it failed.
+        /// The cluster's error.
         error: ClusterError,
     },
     /// A ConfigMap of that name is something else.
     #[error("ConfigMap {namespace}/{name} is not an app record: it has no label {RECORD_LABEL}")]
     NotARecord {
-        /// Namespace.
+        /// Namespace of the ConfigMap.
         namespace: String,
-        /// Name.
+        /// Name of the ConfigMap.
         name: String,
     },
-    /// Two records have the app's name: kapp knows the record under either.
+    /// Two records have the app's name: kapp accepts either name for the record.
     #[error("app {app} has two records in namespace {namespace}: ConfigMaps {app} and {app}{QUALIFIED_SUFFIX}")]
     TwoRecords {
-        /// Namespace.
+        /// Namespace of the records.
         namespace: String,
-        /// App.
+        /// Name of the app.
         app: String,
     },
     /// The record cannot be read.
     #[error("the record ConfigMap {namespace}/{name} is damaged: {reason}")]
     Damaged {
-        /// Namespace.
+        /// Namespace of the record.
         namespace: String,
-        /// Name.
+        /// Name of the record.
         name: String,
         /// What is wrong.
         reason: String,
@@ -163,21 +163,21 @@ pub enum AppError {
         "the app was last written by a newer pushback (record layout {found}, this version writes {SCHEMA}); use that version or a later one"
     )]
     Newer {
-        /// Layout.
+        /// Layout of the record.
         found: u32,
     },
     /// Another run holds the lock.
     #[error("another run holds the lock of app {app}: {holder}")]
     Locked {
-        /// App.
+        /// Name of the app.
         app: String,
-        /// Holder, host, process, run, since when.
+        /// User, host, process, run and start of the holder.
         holder: String,
     },
-    /// The record changed while it was looked at: observe again.
+    /// The record changed after it was read: observe again.
     #[error("the record of app {app} was changed by another run")]
     Changed {
-        /// App.
+        /// Name of the app.
         app: String,
     },
 }
@@ -202,16 +202,16 @@ pub fn config_map_kind() -> Arc<Kind> {
 }
 
 impl Observed {
-    /// An app of which nothing is recorded.
+    /// An app without a record.
     #[must_use]
     pub fn unrecorded(app: AppName) -> Self {
         Self { app, record: None, inventory: Inventory::default(), inventory_void: None }
     }
 
-    /// Refuses to write what a newer version has written. To look at it is harmless.
+    /// Refuses to overwrite what a newer version wrote. Reading it is harmless.
     ///
     /// # Errors
-    /// [`AppError::Newer`].
+    /// [`AppError::Newer`] if the layout is unknown.
     pub fn require_known_layout(&self) -> Result<(), AppError> {
         match self.record.as_ref().and_then(|record| record.newer) {
             Some(found) => Err(AppError::Newer { found }),
@@ -227,7 +227,7 @@ impl Observed {
 pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, AppError> {
     let plain = app.name.strip_suffix(QUALIFIED_SUFFIX).unwrap_or(&app.name);
     let app = AppName { name: plain.to_owned(), namespace: app.namespace.clone() };
-    // A lock that is renewed behind a thousand writes is renewed too late.
+    // Urgent: a lock that is renewed after a thousand queued writes is renewed too late.
     let address = |name: &str| Address::new(config_map_kind(), &app.namespace, name).urgent();
     let qualified = address(&format!("{plain}{QUALIFIED_SUFFIX}"));
     let unqualified = address(plain);
@@ -235,13 +235,14 @@ pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, A
     let read = AppError::cluster("read the app's record");
     let is_record = |found: &Value| found.label(RECORD_LABEL).is_some();
     let (address, found) = match (first, second) {
-        // One of the two shadows the other: forged, or left by a kapp that was killed while it renamed the record.
+        // Either could shadow the other: one is forged, or left by a kapp that was killed while renaming the record.
         (Ok(Some(first)), Ok(Some(second))) if is_record(&first) && is_record(&second) => {
             return Err(AppError::TwoRecords { namespace: app.namespace, app: app.name });
         }
         (Ok(Some(first)), Ok(Some(second))) if !is_record(&first) && is_record(&second) => (unqualified, Some(second)),
         (Ok(Some(found)), _) => (qualified, Some(found)),
-        // Who may read only one name by RBAC uses that one; any other failure must not make a second record.
+        // If RBAC allows reading only one of the names, that one is used; any other failure must not create a second
+        // record.
         (Err(error), _) if error.kind != ErrorKind::Forbidden => return Err(read(error)),
         (_, Ok(found)) => (unqualified, found),
         (_, Err(error)) => return Err(read(error)),
@@ -254,7 +255,7 @@ pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, A
     Ok(Observed { app, record: Some(record), inventory, inventory_void })
 }
 
-/// Reads the record alone, to see who holds the lock.
+/// Reads only the record, to see who holds the lock.
 ///
 /// # Errors
 /// The record cannot be read.
@@ -324,7 +325,7 @@ impl Record {
             Ok(_) => return Err(damaged("data.spec is no JSON object".to_owned())),
             Err(error) => return Err(damaged(format!("data.spec is no JSON: {error}"))),
         };
-        // Of a layout that is not known, nothing but its number can be read.
+        // Of an unknown layout, only the number can be read.
         let layout = data(OWN_KEY).and_then(|text| serde_json::from_str::<Layout>(text).ok());
         let newer = layout.filter(|layout| layout.minimum_reader > SCHEMA).map(|layout| layout.schema);
         let own = data(OWN_KEY)
@@ -332,7 +333,7 @@ impl Record {
             .map(serde_json::from_str::<OwnPart>)
             .transpose()
             .map_err(|error| damaged(format!("data.{OWN_KEY}: {error}")))?;
-        // A lock that cannot be read is nobody's: it would block the app for ever.
+        // An unreadable lock has no holder: otherwise it would block the app forever.
         let lock = data(LOCK_KEY).and_then(|text| serde_json::from_str(text).ok());
         Ok(Self {
             uid: found.uid().to_owned(),
@@ -352,13 +353,13 @@ impl Record {
         self.spec.get("labelValue").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// kapp's `lastChangeName`.
+    /// kapp's `lastChangeName`; empty if there is none.
     #[must_use]
     pub fn last_change_name(&self) -> &str {
         self.spec.get("lastChangeName").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// kapp's `lastChange`, null where there is none.
+    /// kapp's `lastChange`; null if there is none.
     #[must_use]
     pub fn last_change(&self) -> &Value {
         self.spec.get("lastChange").unwrap_or(&Value::Null)
@@ -385,7 +386,7 @@ impl Record {
     }
 }
 
-/// kapp's part for an app, from what was there before.
+/// kapp's part for an app, based on the previous one.
 #[must_use]
 pub fn spec_for(
     before: Option<&Map<String, Value>>,
@@ -402,7 +403,7 @@ pub fn spec_for(
     let mut versions: Vec<Value> = Vec::new();
     for (group, version, _) in kinds {
         match version.as_str() {
-            // Of what could not be read now, the versions of before are all that is known.
+            // For kinds that could not be read, the previous versions are all that is known.
             "" => versions.extend(
                 before
                     .and_then(|before| before.get("usedGVs")?.as_array())
@@ -420,12 +421,12 @@ pub fn spec_for(
     spec
 }
 
-/// What a write puts into the record.
+/// The content that a write stores in the record.
 #[derive(Clone, Debug)]
 pub(super) struct RecordWrite {
     pub(super) spec: Map<String, Value>,
     pub(super) own: OwnPart,
-    /// `None` takes the lock out.
+    /// `None` releases the lock.
     pub(super) lock: Option<LockEntry>,
     /// `None`: the inventory is in shards.
     pub(super) inline_inventory: Option<String>,
@@ -441,7 +442,7 @@ impl RecordWrite {
         })
     }
 
-    /// Creates the record; `Changed` where one appeared meanwhile.
+    /// Creates the record; `Changed` if one appeared meanwhile.
     pub(super) async fn create(
         &self,
         cluster: &dyn Cluster,
@@ -463,7 +464,7 @@ impl RecordWrite {
         });
         match cluster.create(address, &body, false).await {
             Ok(written) => Record::parse(address.clone(), &written.object),
-            // Another run was first; or it was us, and the answer was lost. Looking again tells.
+            // Another run was first, or our own request succeeded and its answer was lost. Reading again settles it.
             Err(error) if error.kind == ErrorKind::AlreadyExists || error.ambiguous => {
                 Err(AppError::Changed { app: app.name.clone() })
             }
@@ -471,7 +472,7 @@ impl RecordWrite {
         }
     }
 
-    /// Writes over a record in the state that was read; `Changed` where it moved on.
+    /// Overwrites the record in the state that was read; `Changed` if it has changed since.
     pub(super) async fn update(
         &self,
         cluster: &dyn Cluster,
@@ -482,7 +483,7 @@ impl RecordWrite {
     }
 }
 
-/// Renews or takes out the lock alone.
+/// Renews or releases only the lock.
 pub(super) async fn write_lock(
     cluster: &dyn Cluster,
     app: &AppName,
@@ -510,7 +511,7 @@ async fn patch(cluster: &dyn Cluster, app: &AppName, before: &Record, data: &Val
     }
 }
 
-/// Writes the shards of an inventory under new names. Empty where it fits the record.
+/// Writes the shards of an inventory under new names. Returns none if it fits the record.
 pub(super) async fn write_shards(
     cluster: &dyn Cluster,
     app: &AppName,
@@ -534,7 +535,8 @@ pub(super) async fn write_shards(
     futures::future::try_join_all(shards.iter().enumerate().map(write)).await
 }
 
-/// Names of all shards of an app, those of killed runs included. Best effort: what may not be listed is found later.
+/// Names of all shards of an app, including those of killed runs. Best effort: shards that cannot be listed are found
+/// later.
 pub(super) async fn find_shards(cluster: &dyn Cluster, app: &AppName) -> Vec<String> {
     let selector = format!("{INVENTORY_LABEL}={}", inventory_label(&app.name));
     let query = crate::cluster::ListQuery::new(config_map_kind(), Some(&app.namespace), &selector);
@@ -543,18 +545,18 @@ pub(super) async fn find_shards(cluster: &dyn Cluster, app: &AppName) -> Vec<Str
     page.items.iter().filter(|shard| is_shard(shard, &stem)).map(|shard| shard.name().to_owned()).collect()
 }
 
-/// How the names of an app's shards begin, with room for what follows: an app's name may be as long as an object's.
+/// Prefix of the names of an app's shards, with room for the rest: an app's name may be as long as an object's.
 fn shard_stem(app: &str) -> String {
     app.strip_suffix(QUALIFIED_SUFFIX).unwrap_or(app).chars().take(200).collect()
 }
 
-/// Whether an object is a part of an inventory; a name that a record mentions proves nothing.
+/// Whether an object is an inventory shard; a name in a record alone proves nothing.
 fn is_shard(object: &Value, stem: &str) -> bool {
     object.label(INVENTORY_LABEL).is_some() && bookkeeping::entry_of(object) == Some(stem)
 }
 
-/// Deletes shards that no pointer leads to any more, and nothing that is none. Best effort: the next run finds a
-/// leftover by its label.
+/// Deletes shards that are no longer referenced, and nothing else. Best effort: the next run finds leftovers by their
+/// label.
 pub(super) async fn delete_shards(cluster: &dyn Cluster, app: &AppName, names: &[String]) {
     let stem = shard_stem(&app.name);
     let delete = async |name: &String| {
@@ -567,7 +569,7 @@ pub(super) async fn delete_shards(cluster: &dyn Cluster, app: &AppName, names: &
 }
 
 impl OwnPart {
-    /// Notes which change of kapp's part was the last when this was written.
+    /// Records which change of kapp's part was the last one at this write.
     pub(super) fn note_last_change(&mut self, spec: &Map<String, Value>) {
         self.last_change_name = spec.get("lastChangeName").and_then(Value::as_str).unwrap_or_default().to_owned();
         let change = spec.get("lastChange").unwrap_or(&Value::Null);

@@ -1,5 +1,5 @@
-//! A run's hold on an app: takes the lock with the inventory of everything that may come to exist,
-//! renews it in the background, and ends with the inventory of what does exist.
+//! A run's hold on an app: takes the lock together with the inventory of everything that may be created,
+//! renews it in the background, and ends by writing the inventory of what exists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,28 +20,28 @@ use super::record::{
 use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
 use crate::environment::{Environment, boot_clock};
 
-/// What a session is opened with.
+/// The arguments for opening a session.
 #[derive(Clone, Debug)]
 pub struct Opening<'a> {
-    /// What was observed; its resourceVersion guards the write that takes the lock.
+    /// The observed state; its resourceVersion guards the write that takes the lock.
     pub observed: &'a Observed,
     /// The app's label value.
     pub label_value: &'a str,
-    /// What exists now and what may exist after.
+    /// The objects that exist now and those that may exist afterwards.
     pub inventory: &'a Inventory,
-    /// Group, version and kind of all objects before and after.
+    /// Group, version and kind of all objects, before and after.
     pub kinds: &'a [(String, String, String)],
     /// Run id.
     pub run: &'a str,
     /// `Applying` or `Deleting`.
     pub phase: Phase,
-    /// The lease.
+    /// Length of the lease.
     pub lease: Duration,
-    /// How many objects waived findings are about, for whoever resumes the run.
+    /// Number of objects affected by each waived finding, for the run that resumes this one.
     pub accepted: Accepted,
 }
 
-/// A held lock.
+/// A held lock on an app.
 #[derive(Debug)]
 pub struct Session {
     cluster: Arc<dyn Cluster>,
@@ -50,7 +50,7 @@ pub struct Session {
     run: String,
     shared: Arc<Shared>,
     renewal: Option<tokio::task::JoinHandle<()>>,
-    /// Those that the record leads to while the run goes on.
+    /// The shards that the record references while the run is in progress.
     shards: Vec<String>,
     local_lock: Option<LocalLock>,
     accepted: Accepted,
@@ -66,7 +66,7 @@ impl Session {
     /// Takes the lock and writes the inventory, shards first.
     ///
     /// # Errors
-    /// [`AppError::Changed`] where the record is no longer what was observed: observe and plan again.
+    /// [`AppError::Changed`] if the record has changed since it was observed: observe and plan again.
     pub async fn open(
         cluster: Arc<dyn Cluster>,
         environment: &Environment,
@@ -76,7 +76,7 @@ impl Session {
         opening.observed.require_known_layout()?;
         let app = opening.observed.app.clone();
         let before = opening.observed.record.as_ref();
-        // A directory is locked by a file; a lock in the record would be a difference in the tree.
+        // A directory is locked by a file; a lock in the record would show up as a difference in the tree.
         let lock = local_lock.is_none().then(|| LockEntry::new(environment, opening.run, opening.lease));
         let run = if local_lock.is_none() { opening.run } else { "" };
         let shards = opening.inventory.to_shards();
@@ -107,19 +107,19 @@ impl Session {
                 }
             }
         };
-        // No more than tidiness: the lock does not age for it.
+        // Only cleanup: it must not use up the lease.
         let find = tokio::time::timeout(opening.lease / 3, find_shards(&*cluster, &app));
         let (taken, found) = futures::join!(take, find);
         let mut old_shards = found.unwrap_or_default();
-        let held = lease.map_or_else(Lease::without_end, |lease| Lease::taken(taken_at, lease));
-        // After that time another run may have taken over, and they may be its own.
+        let held = lease.map_or_else(Lease::unlimited, |lease| Lease::taken(taken_at, lease));
+        // After that time another run may have taken over, and the shards may be its own.
         if !held.holds() {
             old_shards.clear();
         }
         let record = match taken {
             Ok(record) => record,
             Err(error) => {
-                // Where the answer was lost, the record may have been written, and lead to them.
+                // If the answer was lost, the record may have been written and reference them.
                 if let Ok(seen) = observe(&*cluster, &app).await
                     && seen.record.and_then(|record| record.own).is_none_or(|own| own.shards != new_shards)
                 {
@@ -128,7 +128,7 @@ impl Session {
                 return Err(error);
             }
         };
-        // Those of the record of before, of runs that were killed, and those to which kapp has taken out the pointer.
+        // The shards of the previous record, of killed runs, and those whose reference kapp has removed.
         old_shards.extend(before.and_then(|record| record.own.as_ref()).into_iter().flat_map(|own| own.shards.clone()));
         old_shards.sort();
         old_shards.dedup();
@@ -143,7 +143,7 @@ impl Session {
                 run: opening.run.to_owned(),
                 shared: Arc::clone(&shared),
             };
-            // A server that was slow to answer has used up some of the lease.
+            // A slow server has used up part of the lease.
             if boot_clock().saturating_sub(taken_at) > lease / 3 {
                 shared.lease.renew(&mut keep).await;
             }
@@ -163,13 +163,13 @@ impl Session {
         })
     }
 
-    /// The lock's lease, which is asked before every write.
+    /// The lease of the lock; check it before every write.
     #[must_use]
     pub fn lease(&self) -> &Lease {
         &self.shared.lease
     }
 
-    /// Writes the final inventory and frees the lock.
+    /// Writes the final inventory and releases the lock.
     ///
     /// # Errors
     /// The lock was lost ([`AppError::Changed`]) or the cluster refused.
@@ -184,7 +184,7 @@ impl Session {
         let shards = inventory.to_shards();
         let inline = Inventory::fits_record(&shards);
         let run = if self.local_lock.is_some() { "" } else { self.run.as_str() };
-        // What is done is not waived again: a change that comes back is a new one.
+        // A completed change is not waived again: if it comes back, it is a new one.
         let accepted = if phase == Phase::Done { Accepted::new() } else { std::mem::take(&mut self.accepted) };
         let mut own = OwnPart { accepted, ..OwnPart::new(phase, run) };
         if !inline {
@@ -207,18 +207,18 @@ impl Session {
         Ok(())
     }
 
-    /// Deletes the record with everything that belongs to it: the app is gone.
+    /// Deletes the record and everything that belongs to it, because the app no longer exists.
     ///
     /// # Errors
-    /// The cluster's.
+    /// The cluster's error.
     pub async fn close_deleted(mut self) -> Result<(), AppError> {
-        // What another run has begun since must not be deleted under its hands.
+        // Must not delete what another run has started since.
         self.lease().confirmed().await.map_err(|LockLost| self.changed())?;
         self.stop_renewal();
         history::trim(&*self.cluster, &self.app, &self.label_value, 0).await;
         let mut record = self.shared.record.lock().await.clone();
         if !self.shards.is_empty() {
-            record = self.let_go_of_shards(record).await?;
+            record = self.delete_all_shards(record).await?;
         }
         for attempt in 0.. {
             let options = DeleteOptions {
@@ -229,7 +229,7 @@ impl Session {
             match self.cluster.delete(&record.address, &options).await {
                 Ok(_) => break,
                 Err(error) if error.kind == ErrorKind::NotFound => break,
-                // Somebody else edited it, or a renewal was still under way.
+                // Another client edited it, or a renewal was still in progress.
                 Err(error) if error.kind == ErrorKind::Conflict && attempt < 5 => {
                     match reread(&*self.cluster, &record.address).await? {
                         Some(seen) if self.holds(&seen) => record = seen,
@@ -243,9 +243,9 @@ impl Session {
         Ok(())
     }
 
-    /// Deletes the shards of an app that has no objects left, before its record: once that is gone, only another run of
-    /// this app would find them. A record that leads to shards which are gone is never there, wherever this is cut off.
-    async fn let_go_of_shards(&self, record: Record) -> Result<Record, AppError> {
+    /// Deletes the shards of an app without objects, before its record: afterwards only another run of this app would
+    /// find them. At no point does a record reference deleted shards, even if this is interrupted.
+    async fn delete_all_shards(&self, record: Record) -> Result<Record, AppError> {
         let run = if self.local_lock.is_some() { "" } else { self.run.as_str() };
         let write = |record: &Record| {
             let mut own = OwnPart { record_uid: record.uid.clone(), ..OwnPart::new(Phase::Deleting, run) };
@@ -258,7 +258,7 @@ impl Session {
         Ok(record)
     }
 
-    /// Writes the record, also where somebody else has edited it since: as long as the lock is ours, so is the last word.
+    /// Writes the record even if another client has edited it since: while we hold the lock, our write wins.
     async fn rewrite(&self, mut record: Record, write: impl Fn(&Record) -> RecordWrite) -> Result<Record, AppError> {
         let mut attempts = 0;
         loop {
@@ -269,7 +269,7 @@ impl Session {
             }
             let seen = reread(&*self.cluster, &record.address).await?.ok_or_else(|| self.changed())?;
             if seen.lock == wanted.lock && seen.own.as_ref() == Some(&wanted.own) {
-                // It was us, and the answer was lost.
+                // Our own write succeeded, and its answer was lost.
                 return Ok(seen);
             }
             if !self.holds(&seen) {
@@ -303,7 +303,7 @@ impl Drop for Session {
     }
 }
 
-/// Keeps a lock alive.
+/// Renews the lock in the background.
 #[derive(Debug)]
 struct Renewal {
     cluster: Arc<dyn Cluster>,
@@ -315,7 +315,7 @@ struct Renewal {
 #[async_trait]
 impl Renew for Renewal {
     async fn attempt(&mut self) -> Renewed {
-        // Held over the request: `close` must see the resourceVersion that this write leaves.
+        // Held during the request: `close` must see the resourceVersion that this write returns.
         let mut record = self.shared.record.lock().await;
         loop {
             let Some(lock) = &record.lock else { return Renewed::Unheard };
@@ -326,7 +326,7 @@ impl Renew for Renewal {
                     *record = renewed;
                     return Renewed::Since(started);
                 }
-                // Somebody else edited the record, or an answer of our own was lost.
+                // Another client edited the record, or the answer to our own write was lost.
                 Err(AppError::Changed { .. }) => match reread(&*self.cluster, &record.address).await {
                     Ok(Some(seen)) if seen.lock.as_ref().is_some_and(|lock| lock.run == self.run) => *record = seen,
                     Ok(_) => return Renewed::Lost,

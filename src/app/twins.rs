@@ -1,4 +1,4 @@
-//! Other records that claim an app's label: a copy, or a forgery. What cannot be told apart is nobody's to delete.
+//! Other records that claim an app's label: copies or forgeries. An object that both may own is never deleted.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use super::inventory::Inventory;
 use super::record::{AppName, Observed, Record, config_map_kind, read_inventory};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, ListQuery, list_all};
 
-/// A record with the label value of another one.
+/// Another record with the same label value.
 #[derive(Clone, Debug)]
 pub struct Twin {
     record: AppName,
-    /// What it proves to own by uid.
+    /// The objects that it proves to own by uid.
     inventory: Inventory,
 }
 
-/// The other records that claim the label of an app. Who may not look everywhere looks in `namespaces`.
+/// The other records that claim the label of an app. Without permission to list all namespaces, searches `namespaces`.
 ///
 /// # Errors
-/// The cluster does not answer.
+/// The cluster does not respond.
 pub async fn of(
     cluster: &dyn Cluster,
     observed: &Observed,
@@ -42,7 +42,7 @@ pub async fn of(
     let mut twins = Vec::new();
     for found in records.iter().filter(|found| found.uid() != own.uid) {
         let address = Address::new(config_map_kind(), found.namespace(), found.name());
-        // One that cannot be read leads nobody to an object.
+        // An unreadable record claims no object.
         let Ok(record) = Record::parse(address, found) else { continue };
         if record.label_value() != own.label_value() {
             continue;
@@ -57,7 +57,7 @@ pub async fn of(
     Ok(twins)
 }
 
-/// The twin that an object may belong to as well, unless its uid proves that it is this app's alone.
+/// The twin that an object may also belong to, unless its uid proves that only this app owns it.
 #[must_use]
 pub fn rival<'a>(twins: &'a [Twin], observed: &Observed, object: &Value) -> Option<&'a AppName> {
     let key = ObjectRef::of(object).key();
