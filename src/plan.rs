@@ -1,4 +1,5 @@
-//! Desired × live → change set: what is done to every object, what differs, what the server says to it, in which order.
+//! Desired and live state to a change set: each object's operation and differences, the server's response, and the
+//! order.
 
 mod absent;
 mod aggregated;
@@ -48,85 +49,84 @@ pub use view::{View, planned_lines};
 /// One planned object.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// What rules see.
+    /// The change as rules see it.
     pub change: Change,
-    /// The kind that serves it.
+    /// The kind of the object.
     pub kind: Arc<Kind>,
-    /// The kind is served only once a CRD of this set is applied.
+    /// Whether the kind is served only after a CRD of this set is applied.
     pub kind_from_set: bool,
-    /// The kind's definition changes in this run: the server takes a moment to serve the new one.
+    /// Whether this run changes the kind's definition: the server takes a moment to serve the new one.
     pub kind_changes: bool,
-    /// What its annotations ask for.
+    /// What its annotations request.
     pub strategies: Strategies,
-    /// Whose work on it is continued: their entries in `managedFields` become ours first.
+    /// The takeover of other deploy tools' fields: their entries in `managedFields` become ours first.
     pub takeover: Option<takeover::Takeover>,
-    /// What the server makes of it is asked again right before it is written: the plan's answer is missing, or what a
-    /// verdict rests on.
+    /// Whether the server is asked again right before the write: the plan has no answer, or a verdict rests on it.
     pub asked_again: bool,
-    /// What the server misses before it takes the object, and this run changes: it goes first.
+    /// Objects that this run changes and that the server needs before it accepts this one.
     pub after: Vec<ObjectKey>,
-    /// What differs.
+    /// The fields that differ.
     pub fields: Vec<FieldChange>,
     /// Remarks for people.
     pub notes: Vec<String>,
     /// Digest of the manifest, for the inventory.
     pub manifest_digest: digest::BodyDigest,
-    /// Whether it is waited for.
+    /// Whether the run waits for the object.
     pub wait: bool,
 }
 
 impl Planned {
-    /// Whether deleting it means only to let go of it.
+    /// Whether a deletion only releases the object from the app.
     #[must_use]
     pub fn is_orphaned(&self) -> bool {
         self.change.orphaned
     }
 }
 
-/// What an app owns beyond the objects of a plan.
+/// Objects of the app that the plan does not cover.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub struct Retained {
     /// Live objects that are not pruned (`--patch`).
     pub objects: Vec<Arc<serde_json::Value>>,
-    /// Group and kind of what could not be listed; which versions there are is not known either.
+    /// Group and kind of objects that could not be listed; their versions are unknown too.
     pub unreadable: Vec<(String, String)>,
 }
 
 /// A warning of the plan.
 #[derive(Clone, Debug)]
 pub struct PlanWarning {
-    /// Stable word.
+    /// Stable identifier.
     pub code: &'static str,
-    /// One sentence.
+    /// The text, one sentence.
     pub message: String,
-    /// Index of the object, where it is about one.
+    /// Index of the object concerned, if any.
     pub object: Option<usize>,
 }
 
-/// Everything that a run is going to do.
+/// Everything that a run will do.
 #[derive(Debug)]
 pub struct Plan {
-    /// What was known of the app.
+    /// The observed state of the app.
     pub observed: Observed,
     /// The app's label value: the record's, or a new one.
     pub label_value: String,
-    /// All objects: wanted ones in input order, then deletes.
+    /// All objects: desired ones in input order, then deletes.
     pub objects: Vec<Planned>,
-    /// Who waits for whom; node = index in `objects`.
+    /// The order of the changes; a node is an index in `objects`.
     pub graph: Graph,
-    /// What belongs to the app and is neither wanted nor deleted by this run: the record must not forget it.
-    pub kept: Kept,
+    /// Objects of the app that are neither desired nor deleted by this run, but must stay in the record.
+    pub retained: Retained,
     /// What the server refused: findings of rule `server`.
     pub refusals: Vec<Finding>,
-    /// What could not be asked, and why: preflight cannot pass.
+    /// What could not be checked, and why: preflight cannot pass.
     pub unable: Vec<String>,
-    /// Warnings.
+    /// Warnings of planning.
     pub warnings: Vec<PlanWarning>,
-    /// The inventory lists objects that are gone: the record is written even where nothing else is.
+    /// The inventory lists objects that no longer exist: the record is written even if nothing else is.
     pub forgets: bool,
-    /// The user deletes the whole app, by its name.
+    /// Whether the user explicitly deletes the whole app.
     pub deletes_app: bool,
-    /// Definitions of the cluster that the input lacks, where nobody named an app.
+    /// Definitions on the cluster that the input lacks, if no app is named.
     pub missing_definitions: Vec<MissingDefinition>,
 }
 
@@ -136,7 +136,7 @@ pub enum PlanError {
     /// The input cannot be applied.
     #[error("the input has errors")]
     Input(Vec<InputError>),
-    /// The cluster did not answer.
+    /// The cluster returned an error.
     #[error("{0}")]
     Cluster(#[from] ClusterError),
     /// Objects belong to other apps.
@@ -145,7 +145,7 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// What rules judge.
+    /// The changes as rules see them.
     #[must_use]
     pub fn change_set(&self) -> ChangeSet {
         ChangeSet {
@@ -156,18 +156,18 @@ impl Plan {
         }
     }
 
-    /// Whether anything is written to an object.
+    /// Whether any object is written.
     #[must_use]
     pub fn has_changes(&self) -> bool {
         self.objects.iter().any(|planned| planned.change.operation.writes())
     }
 
-    /// Everything that exists now or may exist after: the inventory while the run goes on.
+    /// Everything that exists now or may exist afterwards: the inventory while the run is in progress.
     #[must_use]
     pub fn union_inventory(&self) -> Inventory {
         use pushback_preflight::ObjectExt;
         let mut union = self.observed.inventory.clone();
-        for object in &self.kept.objects {
+        for object in &self.retained.objects {
             let reference = pushback_preflight::ObjectRef::of(object);
             if union.get(&reference.key()).is_none_or(|entry| entry.uid != object.uid()) {
                 let version = reference.version.clone();
@@ -185,7 +185,7 @@ impl Plan {
                         union.insert(key, entry(planned, live));
                     }
                 }
-                // Its digests are void from now on; its uid still says what is ours.
+                // Its digests are now void; its uid still proves ownership.
                 Operation::Create | Operation::Update | Operation::Replace | Operation::Delete => {
                     let uid = live.map(ObjectExt::uid).unwrap_or_default();
                     let version = planned.change.object.version.clone();
@@ -197,7 +197,7 @@ impl Plan {
         union
     }
 
-    /// Group, version and kind of every object, for kapp's part of the record; no version where it is not known.
+    /// Group, version and kind of every object, for kapp's part of the record; the version is empty if unknown.
     #[must_use]
     pub fn kinds(&self, with_deletes: bool) -> Vec<(String, String, String)> {
         let mut kinds: Vec<_> = self
@@ -210,11 +210,11 @@ impl Plan {
                 (object.group.clone(), object.version.clone(), object.kind.clone())
             })
             .collect();
-        kinds.extend(self.kept.objects.iter().map(|object| {
+        kinds.extend(self.retained.objects.iter().map(|object| {
             let object = pushback_preflight::ObjectRef::of(object);
             (object.group, object.version, object.kind)
         }));
-        kinds.extend(self.kept.unreadable.iter().map(|(group, kind)| (group.clone(), String::new(), kind.clone())));
+        kinds.extend(self.retained.unreadable.iter().map(|(group, kind)| (group.clone(), String::new(), kind.clone())));
         kinds.sort();
         kinds.dedup();
         kinds
@@ -231,7 +231,7 @@ impl Plan {
                 namespace => namespace.to_owned(),
             })
             .collect();
-        if !self.kept.objects.is_empty() || !self.kept.unreadable.is_empty() {
+        if !self.retained.objects.is_empty() || !self.retained.unreadable.is_empty() {
             namespaces.extend(self.observed.record.iter().flat_map(Record::namespaces));
         }
         namespaces.sort();
@@ -240,7 +240,7 @@ impl Plan {
     }
 }
 
-/// The inventory entry of an object in a known state.
+/// The inventory entry for an object in this live state.
 #[must_use]
 pub fn entry(planned: &Planned, live: &serde_json::Value) -> Entry {
     use pushback_preflight::ObjectExt;

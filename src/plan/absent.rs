@@ -1,5 +1,5 @@
-//! Namespaces that the set brings and the cluster lacks: nothing that goes into them can be dry-run there. The server is
-//! asked in another namespace instead, for what does not depend on the namespace: whether the fields are right.
+//! Namespaces that the set creates and that do not exist yet: objects in them cannot be dry-run there. The server is
+//! asked in another namespace instead, for what does not depend on it: whether the fields are valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use super::guard::{free_name, is_of_a_free_name, only_new};
 use super::live::Live;
 use crate::cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind, Kind};
 
-/// What is known of the absent namespaces of a set.
+/// The missing namespaces of a set.
 #[derive(Debug, Default)]
 pub(super) struct Absent {
     namespaces: BTreeMap<String, ObjectKey>,
-    /// The record's namespace, which has to be there anyway; empty where it is itself one of them.
+    /// The record's namespace, which must exist anyway; empty if it is itself missing.
     elsewhere: String,
-    /// Whether this user may ask there, by kind: one request for each tells.
+    /// Whether this user may send requests there, by kind: determined by one request each.
     may_ask: BTreeMap<Arc<Kind>, OnceCell<bool>>,
 }
 
 impl Absent {
-    /// Looks which of the namespaces that the set brings, and fills, are not there.
+    /// Finds the namespaces that the set creates and uses and that do not exist.
     ///
     /// # Errors
-    /// The cluster cannot be reached. A namespace that may not be read is taken to be there.
+    /// The cluster cannot be reached. A namespace that may not be read counts as existing.
     pub(super) async fn find(
         cluster: &dyn Cluster,
         home: &str,
@@ -63,13 +63,13 @@ impl Absent {
         Ok(Self { namespaces, elsewhere, may_ask })
     }
 
-    /// Whether an object goes into one of them.
+    /// Whether an object belongs to a missing namespace.
     pub(super) fn lacks_namespace_of(&self, desired: &Desired) -> bool {
         desired.kind.namespaced && self.namespaces.contains_key(&desired.object.namespace)
     }
 
-    /// What is known of such an object: it is new, and where it goes alone the server cannot say more than whether its
-    /// fields are right.
+    /// The comparison of such an object: it is new, and until its namespace exists the server can only validate its
+    /// fields.
     pub(super) async fn compare(
         &self,
         cluster: &dyn Cluster,
@@ -89,7 +89,7 @@ impl Absent {
         Ok(compared)
     }
 
-    /// What the server refuses of the object in any namespace.
+    /// The server's refusal that applies in any namespace.
     async fn refusal(
         &self,
         cluster: &dyn Cluster,
@@ -124,7 +124,7 @@ impl Absent {
     }
 }
 
-/// The body for another place, where it must not meet an object.
+/// The body with another address, where no object of that name exists.
 pub(super) fn moved(body: &Value, place: &Address) -> Value {
     let mut moved = only_new(body);
     if let Some(metadata) = moved.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -134,7 +134,7 @@ pub(super) fn moved(body: &Value, place: &Address) -> Value {
     moved
 }
 
-/// The part of a refusal that holds in any namespace and under any name.
+/// The part of a refusal that applies in any namespace and under any name.
 fn about_fields(mut error: ClusterError) -> Option<ClusterError> {
     if error.kind != ErrorKind::Invalid {
         return None;
@@ -145,7 +145,7 @@ fn about_fields(mut error: ClusterError) -> Option<ClusterError> {
     (before == 0 || !error.causes.is_empty()).then_some(error)
 }
 
-/// The refusal as if the object had been where it goes.
+/// The refusal as worded for the object's own address.
 fn in_its_own_words(mut error: ClusterError, desired: &Desired, place: &Address) -> ClusterError {
     let object = &desired.object;
     let [asked, meant] = [(&place.namespace, &place.name), (&object.namespace, &object.name)]

@@ -1,5 +1,5 @@
-//! Kinds that an aggregated API serves. Its server may take a dry-run for the real thing, so nothing is sent to it
-//! before the verdict. An APIService that names a Service is one; those of CRDs and of the API server itself name none.
+//! Kinds served by an aggregated API. Its server may ignore dry-run, so nothing is sent to it before the verdict. An
+//! APIService that names a Service is aggregated; those of CRDs and of the API server itself name none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use super::desired::Desired;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds};
 
-/// What is known of the group versions of the wanted objects: one request for each, at its first use.
+/// What is known about the group versions of the desired objects: one request for each, on first use.
 #[derive(Debug, Default)]
 pub(super) struct Aggregated {
     versions: BTreeMap<(String, String), OnceCell<bool>>,
@@ -19,7 +19,7 @@ pub(super) struct Aggregated {
 }
 
 impl Aggregated {
-    /// Prepares the questions. The API server serves its own groups itself, and a CRD of the set speaks for its group.
+    /// Prepares the lookups. The API server serves its built-in groups itself, and a CRD of the set covers its group.
     pub(super) fn new(cluster: &dyn Cluster, kinds: &Kinds, desired: &[Desired]) -> Self {
         if !cluster.capabilities().server {
             return Self::default();
@@ -33,10 +33,10 @@ impl Aggregated {
         Self { versions, api_service: kinds.preferred("apiregistration.k8s.io", "APIService").cloned() }
     }
 
-    /// Whether another server than the API server itself serves a kind.
+    /// Whether a kind is served by another server than the API server.
     ///
     /// # Errors
-    /// The cluster does not answer. Who may not read APIServices is taken to have none.
+    /// The cluster does not respond. Without permission to read APIServices, none are assumed.
     pub(super) async fn serves(&self, cluster: &dyn Cluster, kind: &Kind) -> Result<bool, ClusterError> {
         let version = (kind.group.clone(), kind.version.clone());
         let (Some(known), Some(api_service)) = (self.versions.get(&version), &self.api_service) else {

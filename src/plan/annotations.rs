@@ -1,5 +1,5 @@
 //! kapp's annotations on an object: how it is created, updated, deleted, ordered and waited for.
-//! One that is not supported is an error, never ignored.
+//! An unsupported annotation is an error, never ignored.
 
 use pushback_preflight::{Operation, PathSegment, Positions};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::manifest::InputError;
 
 pub(crate) const PREFIX: &str = "kapp.k14s.io/";
 
-/// Written by kapp or us, not by users; in an input they come from a dump of a live object.
+/// Set by kapp or pushback, not by users; in an input they come from a dump of a live object.
 pub(crate) const WRITTEN: [&str; 7] = [
     "identity",
     "original",
@@ -19,7 +19,7 @@ pub(crate) const WRITTEN: [&str; 7] = [
     "is-configmap-migrated",
 ];
 
-/// Known to kapp, not supported yet.
+/// Supported by kapp, but not yet here.
 pub(crate) const LATER: [&str; 7] = [
     "versioned",
     "versioned-keep-original",
@@ -30,8 +30,8 @@ pub(crate) const LATER: [&str; 7] = [
     "versioned-explicit-ref",
 ];
 
-/// The annotations that are accepted, and the values of each; any where there are none. `change-group` and
-/// `change-rule` take a suffix too.
+/// The accepted annotations, and the accepted values of each; an empty list accepts any. `change-group` and
+/// `change-rule` also accept a suffix.
 pub const ACCEPTED: [(&str, &[&str]); 18] = [
     ("create-strategy", &["", "fallback-on-update", "fallback-on-update-or-noop"]),
     ("update-strategy", &["", "fallback-on-replace", "always-replace", "skip"]),
@@ -49,27 +49,27 @@ pub const ACCEPTED: [(&str, &[&str]); 18] = [
     ("apps-v1-deployment-wait-minimum-replicas-available", &[]),
     ("change-group", &[]),
     ("change-rule", &[]),
-    // Without an effect: they switch off something that is not done here.
+    // No effect: they disable something that does not exist here.
     ("disable-original", &[]),
     ("disable-default-secretgen-rebase-rules", &[]),
 ];
 
-/// How an update is done.
+/// How an object is updated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpdateStrategy {
     /// Server-side apply.
     #[default]
     Apply,
-    /// Delete and create where the server calls the update invalid.
+    /// Delete and create if the server calls the update invalid.
     FallbackOnReplace,
     /// Delete and create.
     AlwaysReplace,
-    /// Never.
+    /// Never update.
     Skip,
 }
 
 impl UpdateStrategy {
-    /// The operation of an update that is done so.
+    /// The operation for an update with this strategy.
     pub(super) fn operation(self) -> Operation {
         match self {
             Self::AlwaysReplace => Operation::Replace,
@@ -77,7 +77,7 @@ impl UpdateStrategy {
         }
     }
 
-    /// The strategy of that name; server-side apply for any other.
+    /// Parses the name; server-side apply for any other.
     #[must_use]
     pub fn of(name: &str) -> Self {
         match name {
@@ -89,12 +89,12 @@ impl UpdateStrategy {
     }
 }
 
-/// What an object's annotations ask for.
+/// What an object's annotations request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strategies {
     /// `update-strategy`.
     pub update: UpdateStrategy,
-    /// `create-strategy: fallback-on-update-or-noop`: an existing object is left as it is.
+    /// `create-strategy: fallback-on-update-or-noop`: leave an existing object unchanged.
     pub keep_existing: bool,
     /// `delete-strategy: orphan`.
     pub orphan: bool,
@@ -104,11 +104,11 @@ pub struct Strategies {
     pub nonce: bool,
     /// `exists`.
     pub exists: bool,
-    /// `noop`: never touched, and kept in the app.
+    /// `noop`: never write the object, but keep it in the app.
     pub noop: bool,
     /// `disable-wait`.
     pub disable_wait: bool,
-    /// `disable-associated-resources-wait`: reasons below the object are not looked for.
+    /// `disable-associated-resources-wait`: do not search for causes below the object.
     pub disable_associated_wait: bool,
     /// `disable-default-change-group-and-rules`.
     pub no_default_order: bool,
@@ -125,7 +125,7 @@ pub struct Strategies {
 /// Reads the annotations of an input object.
 ///
 /// # Errors
-/// Every annotation that is unknown, not supported yet, or has a value that kapp does not know.
+/// Every annotation that is unknown, not supported yet, or has an invalid value.
 pub fn read(object: &Value, positions: &Positions) -> Result<Strategies, Vec<InputError>> {
     let mut strategies = Strategies::default();
     let mut errors = Vec::new();
@@ -141,7 +141,7 @@ pub fn read(object: &Value, positions: &Positions) -> Result<Strategies, Vec<Inp
     if errors.is_empty() { Ok(strategies) } else { Err(errors) }
 }
 
-/// Reads the annotations of a live object, which decide about its deletion; what is not known there is passed over.
+/// Reads the annotations of a live object, which control its deletion; unknown ones are ignored.
 #[must_use]
 pub fn read_live(object: &Value) -> Strategies {
     let mut strategies = Strategies::default();
@@ -177,7 +177,7 @@ fn read_one(strategies: &mut Strategies, key: &str, name: &str, value: &str) -> 
         "disable-default-label-scoping-rules" | "disable-label-scoping" => strategies.no_label_scoping = true,
         "change-group" => strategies.change_groups.push((key.to_owned(), value.to_owned())),
         "change-rule" => strategies.change_rules.push((key.to_owned(), value.to_owned())),
-        // Read where readiness is judged, or without an effect.
+        // Evaluated with readiness, or without an effect.
         _ => {}
     }
     Ok(())
@@ -203,7 +203,7 @@ fn takes_suffix(known: &str, name: &str) -> bool {
     matches!(known, "change-group" | "change-rule") && is_named(name, known)
 }
 
-/// `change-group` itself, or with a suffix that makes it unique, `change-group.db`.
+/// Whether this is `change-group` itself, or has a suffix that makes it unique, `change-group.db`.
 fn is_named(name: &str, wanted: &str) -> bool {
     name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -1,4 +1,4 @@
-//! Two answers of the server about one object, compared as far as somebody relies on them.
+//! Compares two answers of the server about one object, as far as anything depends on them.
 
 use pushback_crd::schema::cel::are_equal_quantities;
 use pushback_preflight::source::display_path;
@@ -15,9 +15,9 @@ pub fn is_definition(object: &ObjectRef) -> bool {
     object.group == "apiextensions.k8s.io" && object.kind == "CustomResourceDefinition"
 }
 
-/// Where an answer differs from an earlier one: anywhere in what a definition defines, and in what was applied of any
-/// other object. What others set, and what the server gives out anew each time, is no difference. Places only: this
-/// text knows no mask.
+/// Where an answer differs from an earlier one: anywhere in what a CRD defines, and in the applied fields of any other
+/// object. Fields of other managers and per-request server values do not count. Returns only paths: no mask is applied
+/// here.
 #[must_use]
 pub fn differences(object: &ObjectRef, before: &Value, after: &Value) -> Vec<String> {
     let (before, after) = if is_definition(object) {
@@ -31,16 +31,16 @@ pub fn differences(object: &ObjectRef, before: &Value, after: &Value) -> Vec<Str
         (fields::project(&own.fields, before), fields::project(&own.fields, after))
     };
     let changes = diff::diff(&before, &after, &DiffOptions::default());
-    // How items are ordered among those of others is the server's merge to say.
+    // The order of items among those of other managers is up to the server's merge.
     let changes = changes.iter().filter(|change| change.segments.last() != Some(&DiffSegment::Order));
     let mut places: Vec<String> = changes.map(|change| display_path(&change.path)).collect();
     places.dedup();
     places
 }
 
-/// Where the server has set something else than the manifest sets, of which it never said what it makes: by what it
-/// counts as applied. `None` where it does not keep that, and nothing can be compared. What it adds is its own, and so
-/// is how it writes a value: a quantity, an empty value.
+/// Paths where the server stored something else than the manifest sets, for objects without a dry-run answer, judged by
+/// the fields that it counts as applied. `None` if it does not track them. Additions by the server, and its spelling of
+/// a value (a quantity, an empty value), do not count.
 #[must_use]
 pub fn set_otherwise(desired: &Value, written: &Value) -> Option<Vec<String>> {
     let own = own_entry(written)?;
@@ -63,7 +63,7 @@ fn otherwise(set: &Value, written: Option<&Value>, path: &mut Vec<PathSegment>, 
         (Value::Array(set), Some(Value::Array(written))) => {
             let mut rest = written.iter();
             for (index, item) in set.iter().enumerate() {
-                // Others may have put items in between; what was set is still there, in its order.
+                // Other managers may have inserted items; ours must still be there, in order.
                 if !rest.any(|written| is_as_set(item, written)) {
                     path.push(PathSegment::Index(index));
                     match written.iter().find(|written| is_same_item(item, written)) {
@@ -75,7 +75,7 @@ fn otherwise(set: &Value, written: Option<&Value>, path: &mut Vec<PathSegment>, 
                 }
             }
         }
-        // No default makes it true.
+        // No default turns it to true.
         (Value::Bool(false), Some(Value::Bool(true))) => places.push(display_path(path)),
         (set, written) if is_empty(set) || written.is_some_and(|written| is_same_value(set, written)) => {}
         _ => places.push(display_path(path)),
@@ -92,7 +92,7 @@ fn is_same_item(one: &Value, other: &Value) -> bool {
     one.get("name").is_some_and(|name| Some(name) == other.get("name"))
 }
 
-/// What a server may leave out, or take for not set and fill in.
+/// Values that a server may omit, or treat as unset and default.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -104,8 +104,8 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether the server means the same, however it writes it: `1000m` and `1`, Base64 with and without line breaks, a
-/// time to the second.
+/// Whether the server's value means the same in another spelling: `1000m` and `1`, Base64 with and without line breaks,
+/// a time truncated to seconds.
 fn is_same_value(set: &Value, written: &Value) -> bool {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),

@@ -1,5 +1,5 @@
-//! Config's bindings of change groups and rules, prepared once for each kind: thousands of objects share a few kinds,
-//! and what a kind decides is not asked of each object again.
+//! Config's bindings of change groups and rules, prepared once per kind: thousands of objects share a few kinds, so
+//! that matchers which depend only on the kind are evaluated once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use super::graph::{ChangeNode, Rule, parse_rule};
 use crate::config::matcher::ForKind;
 use crate::config::{Config, Matcher, ordering};
 
-/// The bindings of a Config, and what was prepared of them so far.
+/// The bindings of a Config, and those prepared so far.
 #[derive(Debug)]
 pub(super) struct Bindings<'a> {
     config: &'a Config,
-    kinds: HashMap<(String, String), Arc<OfKind<'a>>>,
+    kinds: HashMap<(String, String), Arc<KindBindings<'a>>>,
 }
 
-/// The bindings that objects of a kind may have.
+/// The bindings that may apply to objects of a kind.
 #[derive(Debug)]
-struct OfKind<'a> {
-    groups: Vec<Bound<Text<'a, String>>>,
-    rules: Vec<Bound<Vec<Text<'a, Rule>>>>,
+struct KindBindings<'a> {
+    groups: Vec<Binding<Text<'a, String>>>,
+    rules: Vec<Binding<Vec<Text<'a, Rule>>>>,
 }
 
-/// A binding for objects that `left` matches.
+/// A binding for objects that `matcher` matches.
 #[derive(Debug)]
-struct Bound<T> {
+struct Binding<T> {
     built_in: bool,
-    left: ForKind,
-    what: T,
+    matcher: ForKind,
+    value: T,
 }
 
-/// A group or rule: read already, or with placeholders that each object fills in.
+/// A group or rule: either parsed, or with placeholders to expand for each object.
 #[derive(Debug)]
 enum Text<'a, T> {
     Read(Result<T, String>),
@@ -55,21 +55,22 @@ impl<'a> Bindings<'a> {
         fail: &mut dyn FnMut(String),
     ) {
         let of_kind = self.of_kind(object);
-        let applies =
-            |built_in: bool, left: &ForKind| !(built_in && planned.strategies.no_default_order) && left.matches(object);
-        for bound in of_kind.groups.iter().filter(|bound| applies(bound.built_in, &bound.left)) {
-            let group = match &bound.what {
+        let applies = |built_in: bool, matcher: &ForKind| {
+            !(built_in && planned.strategies.no_default_order) && matcher.matches(object)
+        };
+        for bound in of_kind.groups.iter().filter(|bound| applies(bound.built_in, &bound.matcher)) {
+            let group = match &bound.value {
                 Text::Read(group) => group.clone(),
                 Text::Template { text, .. } => match ordering::expand(text, object) {
-                    // A definition without its group is no member: what it lacks is told where it is judged.
+                    // A definition without its group is not a member: the missing group is reported elsewhere.
                     Err(_) if bound.built_in => continue,
                     group => group,
                 },
             };
             group.map_or_else(&mut *fail, |group| node.groups.push(group));
         }
-        for bound in of_kind.rules.iter().filter(|bound| applies(bound.built_in, &bound.left)) {
-            for text in &bound.what {
+        for bound in of_kind.rules.iter().filter(|bound| applies(bound.built_in, &bound.matcher)) {
+            for text in &bound.value {
                 let rule = match text {
                     Text::Read(rule) => rule.clone(),
                     Text::Template { text, ignore_if_cyclical } => {
@@ -81,11 +82,11 @@ impl<'a> Bindings<'a> {
         }
     }
 
-    fn of_kind(&mut self, object: &Value) -> Arc<OfKind<'a>> {
+    fn of_kind(&mut self, object: &Value) -> Arc<KindBindings<'a>> {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let config = self.config;
-        let prepare = |key: &(String, String)| Arc::new(OfKind::new(config, &key.0, &key.1));
+        let prepare = |key: &(String, String)| Arc::new(KindBindings::new(config, &key.0, &key.1));
         let key = (api_version, kind);
         if let Some(known) = self.kinds.get(&key) {
             return Arc::clone(known);
@@ -96,22 +97,22 @@ impl<'a> Bindings<'a> {
     }
 }
 
-impl<'a> OfKind<'a> {
+impl<'a> KindBindings<'a> {
     fn new(config: &'a Config, api_version: &str, kind: &str) -> Self {
-        let left = |matchers: &[Matcher], position: &Option<Position>| {
-            let left = ForKind::of_any(matchers, api_version, kind);
-            (left != ForKind::Always(false)).then_some((left, position.is_none()))
+        let matcher = |matchers: &[Matcher], position: &Option<Position>| {
+            let matcher = ForKind::of_any(matchers, api_version, kind);
+            (matcher != ForKind::Always(false)).then_some((matcher, position.is_none()))
         };
         let groups = config.change_group_bindings.iter().filter_map(|binding| {
-            let (left, built_in) = left(&binding.matchers, &binding.position)?;
-            let what = Text::new(&binding.name, false, || Ok(binding.name.clone()));
-            Some(Bound { built_in, left, what })
+            let (matcher, built_in) = matcher(&binding.matchers, &binding.position)?;
+            let value = Text::new(&binding.name, false, || Ok(binding.name.clone()));
+            Some(Binding { built_in, matcher, value })
         });
         let rules = config.change_rule_bindings.iter().filter_map(|binding| {
-            let (left, built_in) = left(&binding.matchers, &binding.position)?;
+            let (matcher, built_in) = matcher(&binding.matchers, &binding.position)?;
             let ignore_if_cyclical = binding.ignore_if_cyclical;
             let read = |text: &'a String| Text::new(text, ignore_if_cyclical, || rule(text, ignore_if_cyclical));
-            Some(Bound { built_in, left, what: binding.rules.iter().map(read).collect() })
+            Some(Binding { built_in, matcher, value: binding.rules.iter().map(read).collect() })
         });
         Self { groups: groups.collect(), rules: rules.collect() }
     }
@@ -123,7 +124,7 @@ impl<'a, T> Text<'a, T> {
     }
 }
 
-/// Reads a rule.
+/// Parses a rule.
 pub(super) fn rule(text: &str, ignore_if_cyclical: bool) -> Result<Rule, String> {
     let mut rule = parse_rule(text)?;
     rule.ignore_if_cyclical = ignore_if_cyclical;

@@ -1,5 +1,5 @@
-//! From a wanted object to the body that is sent: the app's labels and annotations, rebase rules,
-//! and fields that another controller rightly owns left out.
+//! Builds the request body for a desired object: adds the app's labels and annotations, applies rebase rules, and omits
+//! fields that belong to other controllers.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION, as
 use crate::config::rebase::{self, RebasedFrom};
 use crate::config::{Config, Path, PathPart, PathRule, RebaseSource, matcher, path};
 
-/// What stamps an app's objects.
+/// What is needed to label an app's objects.
 #[derive(Clone, Debug)]
 pub struct Stamp<'a> {
     /// Config of the run.
     pub config: &'a Config,
-    /// The app's label value; `None` where nothing is stamped (a directory).
+    /// The app's label value; `None` if objects are not labelled (a directory).
     pub label_value: Option<&'a str>,
-    /// Whether the built-in label scoping rules hold.
+    /// Whether the built-in label scoping rules apply.
     pub default_label_scoping: bool,
-    /// Value of `nonce`.
+    /// Value of the `nonce` annotation.
     pub nonce: &'a str,
 }
 
-/// A body, and what was done to it beyond the stamp.
+/// A request body, and notes on what was changed in it.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// What is sent; the manifest itself where nothing is done to it.
+    /// The body; the manifest itself if nothing is changed.
     pub value: Arc<Value>,
-    /// `leaves spec.replicas to kube-controller-manager`.
+    /// Notes for people: `leaves spec.replicas to kube-controller-manager`.
     pub notes: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body
     }
     if let Some(live) = live {
         for rebased in rebase::rebase_all(&stamp.config.rebase_rules, &mut value, live) {
-            // A value that another manager keeps is left to it: sending it would take the field over.
+            // A value that another manager maintains is omitted: sending it would take over the field.
             if rebased.from == RebasedFrom::Source(RebaseSource::Existing) && owned_by_other(live, &rebased.path) {
                 path::remove_at(Arc::make_mut(&mut value), &rebased.path);
             }
@@ -93,8 +93,8 @@ fn stamp_labels(value: &mut Arc<Value>, desired: &Desired, live: Option<&Value>,
     let Some(label_value) = stamp.label_value else { return };
     for rule in &config.label_scoping_rules {
         let off = rule.is_default && (!stamp.default_label_scoping || desired.strategies.no_label_scoping);
-        // An existing object keeps the kind of selector that it has: a workload's is immutable, and a
-        // Service would be without endpoints until every Pod has been replaced.
+        // An existing object keeps its kind of selector: a workload's is immutable, and a Service would lack endpoints
+        // until every Pod has been replaced.
         let scoped = live.is_none_or(|live| any_map_has(live, &rule.path, APP_LABEL));
         if !off && scoped && matcher::matches_any(&rule.matchers, &desired.value) {
             maps_at(value, &rule.path, false, &mut |map| {
@@ -108,7 +108,7 @@ fn metadata_labels() -> Path {
     vec![PathPart::Key("metadata".to_owned()), PathPart::Key("labels".to_owned())]
 }
 
-/// Templates that the API server does not let change.
+/// Templates that the API server does not allow to change.
 fn is_immutable_template(object: &ObjectRef, path: &Path) -> bool {
     let starts_with =
         |keys: &[&str]| keys.iter().zip(path).all(|(key, part)| matches!(part, PathPart::Key(name) if name == key));
@@ -146,7 +146,7 @@ fn read_maps_at(value: &Value, path: &[PathPart], act: &mut dyn FnMut(&Map<Strin
     }
 }
 
-/// Calls `act` on every map at `path`; with `make`, missing maps on the way are made, never list items.
+/// Calls `act` on every map at `path`; with `make`, creates missing maps on the way, but never list items.
 fn maps_at(value: &mut Value, path: &[PathPart], make: bool, act: &mut dyn FnMut(&mut Map<String, Value>)) {
     let Some((part, rest)) = path.split_first() else {
         if make && value.is_null() {
@@ -182,7 +182,7 @@ fn maps_at(value: &mut Value, path: &[PathPart], make: bool, act: &mut dyn FnMut
     }
 }
 
-/// Leaves out what a controller keeps: replicas of a scaled workload, injected CA bundles, aggregated rules.
+/// Omits fields that controllers maintain: replicas of a scaled workload, injected CA bundles, aggregated rules.
 fn leave_to_controllers(value: &mut Arc<Value>, object: &ObjectRef, live: &Value, notes: &mut Vec<String>) {
     for path in controller_paths(object, value) {
         if path::get(value, &path).is_none() {
@@ -216,7 +216,7 @@ fn controller_paths(object: &ObjectRef, value: &Value) -> Vec<Vec<PathSegment>> 
     }
 }
 
-/// Who else keeps a field. Deployers and people are no controllers: what they set, the manifest may set anew.
+/// The other manager that maintains a field. Deployers and people do not count: the manifest may override them.
 fn other_owner(live: &Value, path: &[PathSegment]) -> Option<String> {
     let replicas = path.last() == Some(&PathSegment::from("replicas"));
     fields::owners_of(live, path)
@@ -230,12 +230,12 @@ fn other_owner(live: &Value, path: &[PathSegment]) -> Option<String> {
 }
 
 fn owned_by_other(live: &Value, path: &[PathSegment]) -> bool {
-    // What a predecessor has set is taken over with this very apply: left out, it would be removed.
+    // A predecessor's fields are taken over by this very apply: if omitted, they would be removed.
     let owners = fields::owners_of(live, path).unwrap_or_default();
     owners.iter().any(|owner| owner.manager != crate::cluster::FIELD_MANAGER && !takeover::is_predecessor(owner))
 }
 
-/// Managers that stand for a person or a deploy tool.
+/// Whether a manager is a person or a deploy tool.
 fn is_deployer(manager: &str) -> bool {
     matches!(manager, crate::cluster::FIELD_MANAGER | "kapp" | "helm" | "before-first-apply" | "kustomize-controller")
         || manager.starts_with("kubectl")

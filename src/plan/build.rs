@@ -1,5 +1,5 @@
-//! Builds the plan: compares every wanted object with what is live, asks the server in dry-run,
-//! finds what is gone from the input, and orders it all.
+//! Builds the plan: compares every desired object with its live state, asks the server in dry-run,
+//! finds objects that are gone from the input, and orders all changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use super::desired::Desired;
 use super::live::{self, Live};
 use super::providers::Providers;
 use super::{
-    Kept, Plan, PlanError, PlanWarning, Planned, answer, missing, misspelt, ordering, quota, refusal, rivals, takeover,
+    Plan, PlanError, PlanWarning, Planned, Retained, answer, missing, misspelt, ordering, quota, refusal, rivals,
+    takeover,
 };
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
 use crate::app::inventory::Entry;
@@ -28,54 +29,54 @@ use crate::config::Config;
 use crate::config::mask::Masker;
 use crate::manifest::InputError;
 
-/// Objects that are compared at the same time; the cluster bounds its requests itself.
+/// Objects compared concurrently; the cluster limits its own requests.
 const CONCURRENCY: usize = 64;
 
-/// Namespaces that every cluster has and nobody may lose.
+/// Namespaces that every cluster needs; they are never deleted.
 const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// What the user decided about planning.
+/// The user's options for planning.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Delete nothing that is gone from the input.
+    /// Do not delete objects that are gone from the input.
     pub no_prune: bool,
-    /// Send everything to the server, whatever the record knows.
+    /// Send everything to the server, whatever the record says.
     pub recheck: bool,
-    /// Take objects of other apps over.
+    /// Take over objects of other apps.
     pub override_ownership: bool,
-    /// Only those of these apps.
+    /// Take over only objects of these apps.
     pub override_allowed_apps: Vec<String>,
-    /// Whether the built-in label scoping rules hold.
+    /// Whether the built-in label scoping rules apply.
     pub default_label_scoping: bool,
     /// Value of `nonce` annotations.
     pub nonce: String,
-    /// Look for definitions of the cluster that the input lacks: no app is named, so nothing is pruned.
+    /// Look for definitions on the cluster that the input lacks: without an app, nothing is pruned.
     pub compare_definitions: bool,
-    /// A refusal by authorization is said, not held against the set (`diff` and `check`).
+    /// Report a refusal by authorization without failing the set (`diff` and `check`).
     pub tolerate_forbidden: bool,
 }
 
-/// What to plan.
+/// The arguments of planning.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The cluster.
     pub cluster: &'a dyn Cluster,
-    /// Its kinds.
+    /// The kinds that the cluster serves.
     pub kinds: &'a Kinds,
     /// Config of the run.
     pub config: &'a Config,
-    /// The app.
+    /// The observed state of the app.
     pub observed: Observed,
     /// The app's label value.
     pub label_value: String,
-    /// Options.
+    /// The user's options.
     pub options: &'a Options,
 }
 
 /// Plans an apply.
 ///
 /// # Errors
-/// The input cannot be applied, objects belong to another app, or the cluster does not answer.
+/// The input cannot be applied, objects belong to another app, or the cluster does not respond.
 pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, PlanError> {
     let Request { cluster, kinds, config, mut observed, label_value, options } = request;
     let stamps = cluster.capabilities().server;
@@ -85,7 +86,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         default_label_scoping: options.default_label_scoping,
         nonce: &options.nonce,
     };
-    keep_off_the_record(&observed, &desired)?;
+    protect_record(&observed, &desired)?;
     let missing_definitions =
         if options.compare_definitions { missing::definitions(cluster, kinds, &desired).await? } else { Vec::new() };
     let live = live::read(cluster, kinds, &observed, &desired).await?;
@@ -143,11 +144,11 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         .collect();
     let Unwanted { mut prunes, left_alone } = unwanted(&live, &pairs, &only_named, kinds, stamps);
     warnings.extend(left_alone.iter().filter_map(|object| left_alone_warning(object, &only_named)));
-    let mut kept = Kept { objects: left_alone, unreadable: live.unreadable.keys().cloned().collect() };
+    let mut retained = Retained { objects: left_alone, unreadable: live.unreadable.keys().cloned().collect() };
     if options.no_prune {
-        kept.objects.extend(prunes.drain(..).filter_map(|planned| planned.change.live));
+        retained.objects.extend(prunes.drain(..).filter_map(|planned| planned.change.live));
     }
-    keep_home(&observed, &prunes)?;
+    protect_record_namespace(&observed, &prunes)?;
     if stamps && let Some(error) = rivals::check(cluster, &observed, &prunes, &pairs, &take_over).await? {
         let message = format!("whether another record claims what is written is not known: {error}");
         warnings.push(PlanWarning { code: "unreadable-record", message, object: None });
@@ -186,7 +187,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         label_value,
         objects,
         graph,
-        kept,
+        retained,
         refusals,
         unable,
         warnings,
@@ -199,7 +200,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
 /// Plans the deletion of the whole app.
 ///
 /// # Errors
-/// The cluster does not answer.
+/// The cluster does not respond.
 pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
     let Request { cluster, kinds, config, observed, label_value, .. } = request;
     let live = live::read(cluster, kinds, &observed, &[]).await?;
@@ -215,13 +216,13 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
     }
     let warnings = left_alone.iter().filter_map(|object| left_alone_warning(object, &BTreeSet::new())).collect();
     let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
-    let kept = Kept { objects: Vec::new(), unreadable: live.unreadable.into_keys().collect() };
+    let retained = Retained { objects: Vec::new(), unreadable: live.unreadable.into_keys().collect() };
     Ok(Plan {
         observed,
         label_value,
         objects,
         graph,
-        kept,
+        retained,
         refusals: Vec::new(),
         unable,
         warnings,
@@ -231,8 +232,9 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
     })
 }
 
-/// The namespace of the record goes with the whole app, or not at all: pruned, it would take record and lock along.
-fn keep_home(observed: &Observed, prunes: &[Planned]) -> Result<(), PlanError> {
+/// Refuses to prune the record's namespace, which would delete record and lock with it; only deleting the app may do
+/// so.
+fn protect_record_namespace(observed: &Observed, prunes: &[Planned]) -> Result<(), PlanError> {
     let home = &observed.app.namespace;
     let is_home = |planned: &&Planned| {
         let object = &planned.change.object;
@@ -251,8 +253,8 @@ fn keep_home(observed: &Observed, prunes: &[Planned]) -> Result<(), PlanError> {
     }
 }
 
-/// An object of the input in the place of the app's own record would make the app forget what it owns.
-fn keep_off_the_record(observed: &Observed, desired: &[Desired]) -> Result<(), PlanError> {
+/// Refuses an input object at the address of the app's own record: it would erase what the app owns.
+fn protect_record(observed: &Observed, desired: &[Desired]) -> Result<(), PlanError> {
     let app = &observed.app;
     let takes_its_place = |wanted: &&Desired| {
         let object = &wanted.object;
@@ -271,15 +273,15 @@ fn keep_off_the_record(observed: &Observed, desired: &[Desired]) -> Result<(), P
     if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors)) }
 }
 
-/// Takes what is gone, and not wanted again, out of the inventory: an object that somebody else makes later under the
-/// same name is not ours. Whether there was any.
+/// Removes objects that no longer exist and are not desired from the inventory: a later object of the same name is not
+/// ours. Returns whether there were any.
 fn forget(observed: &mut Observed, live: &Live, desired: &[Desired], server: bool) -> bool {
     let wanted: BTreeSet<ObjectKey> = desired.iter().map(|wanted| wanted.object.key()).collect();
     let finished =
         observed.record.as_ref().and_then(|record| record.own.as_ref()).is_some_and(|own| own.phase == Phase::Done);
     let mut forgets = false;
     for key in live.gone.iter().filter(|key| !wanted.contains(*key)) {
-        // What a run that was cut off was about to create may still arrive; the run after this one looks again.
+        // A create from an interrupted run may still arrive; the next run checks again.
         let may_come = |entry: &Entry| server && !finished && entry.uid.is_empty();
         if observed.inventory.get(key).is_some_and(|entry| !may_come(entry)) {
             observed.inventory.remove(key);
@@ -289,20 +291,20 @@ fn forget(observed: &mut Observed, live: &Live, desired: &[Desired], server: boo
     forgets
 }
 
-/// What takes something away, if the server makes more of it than the plan knew: every definition, and every object that
-/// is there and was not verified. What is new and not verified is tried by its strict write.
+/// Whether a removal may depend on the server's answer right before the write: every definition, and every existing
+/// object that was not verified. A new object that was not verified is checked by its strict write.
 fn is_asked_again(wanted: &Desired, compared: &Compared) -> bool {
     let writes = matches!(compared.operation, Operation::Create | Operation::Update | Operation::Replace);
     let is_unknown = matches!(compared.verification, Verification::NotVerified(_));
     let may_lose = answer::is_definition(&wanted.object) || (is_unknown && compared.operation == Operation::Update);
-    writes && may_lose && !compared.unaskable
+    writes && may_lose && !compared.no_dry_run
 }
 
 fn planned(wanted: Desired, compared: Compared) -> Planned {
     let mut object = wanted.object;
     object.version.clone_from(&wanted.kind.version);
-    // What is only looked at, or left as somebody else has it, is not the app's to wait for; its watches would not
-    // see it either, for want of the label.
+    // An object that is only checked, or left to others, is not waited for; without the label its watches would not see
+    // it either.
     let left_alone = match compared.operation {
         Operation::Exists => true,
         Operation::Noop => compared.live.as_deref().is_some_and(|live| live.label(APP_LABEL).is_none()),
@@ -338,7 +340,7 @@ fn planned(wanted: Desired, compared: Compared) -> Planned {
     }
 }
 
-/// Decides what a server's refusal means, now that the whole set is known; one that stands stays in `refused`.
+/// Decides what a server's refusal means, now that the whole set is known; a final one stays in `refused`.
 fn settle(
     wanted: &Desired,
     mut compared: Compared,
@@ -361,7 +363,7 @@ fn settle(
     } else if error.kind == ErrorKind::Forbidden && options.tolerate_forbidden {
         compared.verification = Verification::NotVerified(format!("compared without the server: {}", error.message));
     } else if error.kind == ErrorKind::Unsupported {
-        compared.unaskable = true;
+        compared.no_dry_run = true;
         compared.verification = Verification::NotVerified(error.message);
     } else if matches!(error.kind, ErrorKind::WebhookUnavailable | ErrorKind::Server | ErrorKind::Protocol) {
         unable.push(format!("{} could not be verified by the server: {}", wanted.object, error.message));
@@ -385,16 +387,16 @@ fn providers(pairs: &[(Desired, Compared)], prunes: &[Planned]) -> Providers {
     providers
 }
 
-/// Live objects of the app that the input does not ask to be written.
+/// Live objects of the app that the input does not ask to write.
 #[derive(Debug, Default)]
 struct Unwanted {
-    /// Those that go.
+    /// Objects to delete.
     prunes: Vec<Planned>,
-    /// Those that an annotation, in the input or on the live object, says to leave as they are: they stay the app's.
+    /// Objects that an annotation, in the input or on the live object, protects: they stay in the app.
     left_alone: Vec<Arc<Value>>,
 }
 
-/// What becomes of the live objects that the input does not ask to be written. Those that it `only_names` stay.
+/// Decides what happens to live objects that the input does not ask to write. Those in `only_names` are kept.
 fn unwanted(
     live: &Live,
     pairs: &[(Desired, Compared)],
@@ -403,7 +405,7 @@ fn unwanted(
     stamps: bool,
 ) -> Unwanted {
     let wanted: BTreeSet<_> = pairs.iter().map(|(wanted, _)| wanted.object.key()).collect();
-    // One object served under two groups is one object.
+    // One object served under two groups counts once.
     let wanted_uids: BTreeSet<&str> = pairs
         .iter()
         .filter_map(|(_, compared)| compared.live.as_deref().map(ObjectExt::uid))
@@ -465,7 +467,7 @@ fn unwanted(
     unwanted
 }
 
-/// Says that an object stays for the sake of its own annotation; what the input says itself is no news.
+/// Warns that an object's own annotation keeps it; the input's own annotation needs no warning.
 fn left_alone_warning(object: &Value, only_named: &BTreeSet<ObjectKey>) -> Option<PlanWarning> {
     let reference = ObjectRef::of(object);
     if only_named.contains(&reference.key()) {
@@ -479,7 +481,7 @@ fn left_alone_warning(object: &Value, only_named: &BTreeSet<ObjectKey>) -> Optio
     })
 }
 
-/// Objects that carry another app's label are an error that names the app.
+/// Refuses objects that carry another app's label, with an error that names the app.
 async fn check_ownership(
     cluster: &dyn Cluster,
     observed: &Observed,
@@ -548,7 +550,7 @@ async fn take_over(cluster: &dyn Cluster, observed: &Observed, options: &Options
     )
 }
 
-/// App names by label value, of one namespace. What cannot be read stays unnamed.
+/// App names by label value in one namespace. Unreadable records are skipped.
 async fn app_names(cluster: &dyn Cluster, namespace: &str) -> BTreeMap<String, String> {
     let query = ListQuery::new(config_map_kind(), Some(namespace), RECORD_LABEL);
     let Ok(page) = list_all(cluster, &query).await else { return BTreeMap::new() };

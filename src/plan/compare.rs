@@ -1,4 +1,4 @@
-//! Wanted against live, one object: unchanged by what the record knows, or by what the server's dry-run answers.
+//! Compares a desired object with its live state: unchanged by the record, or by the server's dry-run answer.
 
 mod context;
 mod continued;
@@ -24,13 +24,13 @@ use super::takeover;
 use crate::app::identity::APP_LABEL;
 use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER};
 
-/// How often an object that changes while it is compared is read again.
+/// How often an object that changes during the comparison is read again.
 const CONFLICTS: u32 = 5;
 
 /// Compares one object.
 ///
 /// # Errors
-/// The cluster cannot be reached; every other refusal is part of the answer.
+/// The cluster cannot be reached; any other refusal is part of the result.
 pub(super) async fn compare(
     context: Context<'_>,
     desired: &Desired,
@@ -39,7 +39,7 @@ pub(super) async fn compare(
     let mut compared = compare_unmasked(context, desired, listed).await?;
     compared.taken_from = conflicts::taken_from(&compared, context.masker);
     compared.notes.extend(conflicts::notes(&compared.taken_from));
-    // The rules for masks are the Config's; the cluster knows only of Secrets.
+    // Config defines the masks; the cluster only knows Secrets.
     let live = compared.live.clone();
     let objects: Vec<&Value> = std::iter::once(&*desired.value).chain(live.as_deref()).collect();
     for text in compared.notes.iter_mut().chain(&mut compared.warnings) {
@@ -72,7 +72,7 @@ async fn compare_unmasked(
         return with_live(context, desired, &address, live).await;
     }
     let aggregated = context.aggregated.serves(context.cluster, &desired.kind).await?;
-    // A folder tells what is there for less than an apply.
+    // In a folder a plain read costs less than an apply.
     let is_told = aggregated || !context.cluster.capabilities().server;
     if is_told && let Some(live) = context.cluster.get(&address).await? {
         return with_live(context, desired, &address, live).await;
@@ -80,7 +80,7 @@ async fn compare_unmasked(
     let body = body::build(desired, None, context.stamp);
     if aggregated {
         let mut compared = Compared::new(Operation::Create);
-        compared.unaskable = true;
+        compared.no_dry_run = true;
         compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
         compared.body = Some(body.value);
         return Ok(compared);
@@ -97,7 +97,8 @@ async fn compare_unmasked(
             ErrorKind::Unreachable | ErrorKind::Unauthorized | ErrorKind::Timeout | ErrorKind::Busy => {
                 return Err(error.clone());
             }
-            // A refusal does not tell whether it exists, and whose it is. Who may not read it either learns no more.
+            // The refusal does not say whether the object exists, or who owns it. Without permission to read it,
+            // neither do we.
             _ => match context.cluster.get(&address).await {
                 Ok(live) => live,
                 Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => {
@@ -124,8 +125,8 @@ async fn compare_unmasked(
     Ok(compared)
 }
 
-/// Compares with a live object that controllers write to all the while: what was listed a moment ago may be
-/// outdated by a status, which says nothing about the input.
+/// Compares with a live object that controllers keep writing: the listed one may be outdated by a status update, which
+/// does not concern the input.
 async fn with_live(
     context: Context<'_>,
     desired: &Desired,
@@ -162,12 +163,12 @@ async fn with_state(
         compared.foreign_app = Some(other.to_owned());
         return Ok(compared);
     }
-    // An object of the app may have been given the label by somebody; a record is no app's object.
+    // An object of the app may have been labelled by hand; a record is never an app's object.
     if pushback_preflight::bookkeeping::record_of(&live).is_some() && !is_known(context, desired, &live) {
         compared.foreign_app = Some(String::new());
         return Ok(compared);
     }
-    // As long as two records list an object, each app takes it only where it is told to: neither knows who was last.
+    // While two records list an object, each app takes it only if told to: neither knows which wrote last.
     if let Some(claim) = context.claims.owners.get(&desired.object.key())
         && !context.take_over.allows(&claim.label_value)
     {
@@ -188,20 +189,20 @@ async fn with_state(
     }
     if context.aggregated.serves(context.cluster, &desired.kind).await? {
         compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
-        // What the manifest no longer sets shows only in the manifest.
+        // Fields that the manifest no longer sets show up only in the manifest.
         let known = context.inventory.get(&desired.object.key()).map(|entry| entry.manifest_digest.as_str());
         let manifest_differs =
             known.is_some_and(|known| !known.is_empty() && known != compared.manifest_digest.of(&body));
         if manifest_differs || !compared.fields.is_empty() {
             compared.operation = Operation::Update;
-            compared.unaskable = true;
+            compared.no_dry_run = true;
             compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
         }
         compared.body = Some(body);
         return Ok(compared);
     }
     let options = ApplyOptions { dry_run: true, force: true, strict: true };
-    // In a folder nothing changes between the look and the answer, and the body need not be copied.
+    // In a folder nothing changes between read and answer, and the body need not be copied.
     let guarded = context.cluster.capabilities().server.then(|| guard(&body, &live));
     let answer = context.cluster.apply(address, guarded.as_ref().unwrap_or(&body), options).await;
     if continued::continue_work(context, address, &live, &body, &answer, desired.strategies.update, &mut compared)
@@ -237,7 +238,7 @@ async fn with_state(
             _ => {
                 compared.operation = Operation::Update;
                 compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
-                // Every kind has words of its own for what cannot be changed, so the server is asked.
+                // Every kind words an immutable field differently, so the server is asked.
                 compared.only_as_new =
                     error.kind == ErrorKind::Invalid && can_be_created(context, desired, address).await;
                 compared.refused = Some(error);
@@ -248,7 +249,7 @@ async fn with_state(
     Ok(compared)
 }
 
-/// Whether the app has made the object its own already: by its label, or in a directory by the record.
+/// Whether the app already owns the object: by its label, or in a directory by the record.
 fn is_known(context: Context<'_>, desired: &Desired, live: &Value) -> bool {
     match context.stamp.label_value {
         Some(_) => live.label(APP_LABEL).is_some(),
@@ -256,13 +257,13 @@ fn is_known(context: Context<'_>, desired: &Desired, live: &Value) -> bool {
     }
 }
 
-/// Whether the server would take the object where there is none yet: only then may the old one be deleted.
+/// Whether the server would accept the object as a new one: only then may the old one be deleted.
 async fn can_be_created(context: Context<'_>, desired: &Desired, address: &Address) -> bool {
     let body = body::build(desired, None, context.stamp).value;
     refusal_as_new(context.cluster, address, Arc::unwrap_or_clone(body)).await.is_none()
 }
 
-/// Nothing was applied by others, nothing is wanted anew: no request needed.
+/// Whether neither the live object nor the manifest has changed, so that no request is needed.
 fn is_unchanged(
     context: Context<'_>,
     desired: &Desired,
@@ -275,7 +276,7 @@ fn is_unchanged(
         return false;
     }
     if context.stamp.label_value.is_none() {
-        // A directory has no other managers: the document is what was applied, or it is not.
+        // A directory has no other managers: the document either equals the manifest or does not.
         return diff::diff(live, body, &DiffOptions::default()).is_empty();
     }
     let Ok(managers) = fields::managers(live) else { return false };
@@ -293,7 +294,7 @@ fn is_unchanged(
         return false;
     }
     if is_secret(live) {
-        // Secret values are compared as they are; no digest of them is ever stored.
+        // Secret values are compared directly; their digests are never stored.
         let owned = fields::project(&own.fields, live);
         return same_secret(&owned, body);
     }
@@ -310,7 +311,7 @@ fn same_secret(owned: &Value, body: &Value) -> bool {
             .all(|pointer| body.pointer(pointer).is_none() || owned.pointer(pointer) == body.pointer(pointer))
 }
 
-/// Whether our own entry would change although no value does: adoption, or a field that is given up.
+/// Whether our own entry would change although no value does: adoption, or a released field.
 fn own_fields_differ(live: &Value, result: &Value) -> bool {
     let own = |object: &Value| own_entry(object).map(|entry| (entry.owner.api_version, entry.fields));
     own(live) != own(result)

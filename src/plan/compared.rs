@@ -1,5 +1,5 @@
-//! What one object's comparison came to.
-//! Filled step by step: by the comparison itself, and by what the rest of the set explains.
+//! The result of comparing one object.
+//! Filled in steps: by the comparison itself, then by what the rest of the set explains.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::digest::BodyDigest;
 use super::takeover::Takeover;
 use crate::cluster::{Address, ClusterError};
 
-/// What one object's comparison came to, before it is known what the rest of the set explains.
+/// The result of comparing one object, before the rest of the set is taken into account.
 #[derive(Debug)]
 pub(super) struct Compared {
     pub(super) operation: Operation,
@@ -20,7 +20,7 @@ pub(super) struct Compared {
     pub(super) result: Option<Arc<Value>>,
     pub(super) verification: Verification,
     pub(super) takeover: Option<Takeover>,
-    /// Whose fields it takes over.
+    /// The managers whose fields it takes over.
     pub(super) taken_from: Vec<TakenFrom>,
     pub(super) fields: Vec<FieldChange>,
     pub(super) notes: Vec<String>,
@@ -28,15 +28,15 @@ pub(super) struct Compared {
     pub(super) manifest_digest: BodyDigest,
     /// The server's refusal.
     pub(super) refused: Option<ClusterError>,
-    /// The server refuses the change, and would take the same object as a new one.
+    /// Whether the server refuses the change, but would accept the same object as a new one.
     pub(super) only_as_new: bool,
-    /// What has to go first, by what the refusal says.
+    /// Objects that must be written first, according to the refusal.
     pub(super) after: Vec<ObjectKey>,
-    /// The server must not be asked in dry-run, or cannot be.
-    pub(super) unaskable: bool,
-    /// Where the server was asked instead, its namespace being absent.
+    /// Whether the server must not, or cannot, be asked in dry-run.
+    pub(super) no_dry_run: bool,
+    /// The address used for the dry-run instead, if the namespace does not exist.
     pub(super) elsewhere: Option<Address>,
-    /// Label value of the app that owns the live object, where it is another one.
+    /// Label value of the app that owns the live object, if it is another one.
     pub(super) foreign_app: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Compared {
             refused: None,
             only_as_new: false,
             after: Vec::new(),
-            unaskable: false,
+            no_dry_run: false,
             elsewhere: None,
             foreign_app: None,
         }

@@ -1,5 +1,5 @@
-//! Whose fields an apply takes over: what other managers own of the live object and no longer own of the result.
-//! Fields of equal value are shared, and are no conflict.
+//! The fields that an apply takes over: those that other managers own in the live object, but not in the result.
+//! Fields of equal value are shared and cause no conflict.
 
 use pushback_preflight::source::display_path;
 use pushback_preflight::{Operation, PathSegment, TakenField, TakenFrom};
@@ -12,13 +12,13 @@ use super::takeover;
 use crate::cluster::FIELD_MANAGER;
 use crate::config::mask::{Cover, MaskNumbers, Masker};
 
-/// What the other managers of the live object lose by an update; nothing by any other change.
+/// What other managers of the live object lose by an update; nothing for any other change.
 pub(super) fn taken_from(compared: &Compared, masker: &Masker) -> Vec<TakenFrom> {
     let (Operation::Update, Some(live)) = (compared.operation, compared.live.as_deref()) else { return Vec::new() };
     taken(live, compared.result.as_deref(), &compared.fields, masker)
 }
 
-/// What the other managers of the live object lose by an update that the server has answered.
+/// What other managers of the live object lose by an update that the server has answered.
 #[must_use]
 pub fn taken_by_update(live: &Value, result: &Value, masker: &Masker) -> Vec<TakenFrom> {
     taken(live, Some(result), &[], masker)
@@ -27,8 +27,8 @@ pub fn taken_by_update(live: &Value, result: &Value, masker: &Masker) -> Vec<Tak
 fn taken(live: &Value, result: Option<&Value>, differing: &[FieldChange], masker: &Masker) -> Vec<TakenFrom> {
     let Ok(managers) = fields::managers(live) else { return Vec::new() };
     let after = result.and_then(|result| fields::managers(result).ok());
-    let seen = Seen { live, result, masker, cover: masker.cover(std::iter::once(live).chain(result)) };
-    // Who applied the object before is a predecessor once; who comes back later takes fields from us.
+    let seen = UpdateStates { live, result, masker, cover: masker.cover(std::iter::once(live).chain(result)) };
+    // A manager that applied the object earlier is a predecessor only once; after that its fields are taken from us.
     let is_new = !managers.iter().any(|entry| is_ours(&entry.owner) && entry.owner.operation == "Apply");
     managers
         .iter()
@@ -46,7 +46,7 @@ fn taken(live: &Value, result: Option<&Value>, differing: &[FieldChange], masker
         .collect()
 }
 
-/// For people: what is taken over from whom. Predecessors have a note of their own.
+/// Notes on which fields are taken over from whom. Predecessors have a separate note.
 pub(super) fn notes(taken_from: &[TakenFrom]) -> Vec<String> {
     let others = taken_from.iter().filter(|taken| !taken.predecessor);
     others
@@ -63,15 +63,15 @@ fn is_ours(owner: &Owner) -> bool {
 }
 
 /// The two sides of an update.
-struct Seen<'a> {
+struct UpdateStates<'a> {
     live: &'a Value,
     result: Option<&'a Value>,
     masker: &'a Masker,
     cover: Cover,
 }
 
-impl Seen<'_> {
-    /// By what the server says: what the manager owns now and not afterwards.
+impl UpdateStates<'_> {
+    /// By the server's answer: fields that the manager owns before, but not afterwards.
     fn lost(&self, entry: &ManagerEntry, after: &[ManagerEntry]) -> Vec<TakenField> {
         let same = |owner: &Owner| {
             let of = |owner: &Owner| (owner.manager.clone(), owner.operation.clone(), owner.subresource.clone());
@@ -87,12 +87,12 @@ impl Seen<'_> {
                 let place = new.clone().unwrap_or_else(|| old.clone());
                 Some(self.field(self.display(leaf, &old), place, Some(&old), new.as_deref()))
             })
-            // Only who owns it has changed.
+            // Only the owner changes.
             .filter(|field| field.old != field.new)
             .collect()
     }
 
-    /// Where the server could not be asked: what the manager owns of the fields that differ.
+    /// Without an answer of the server: the differing fields that the manager owns.
     fn overwritten(&self, entry: &ManagerEntry, differing: &[FieldChange]) -> Vec<TakenField> {
         let hides: &Masked<'_> = &|path| self.cover.hides(path);
         let theirs = differing.iter().filter(|field| field.old.is_some() && entry.owns(self.live, &field.old_path));
@@ -115,7 +115,7 @@ impl Seen<'_> {
         old: Option<&[PathSegment]>,
         new: Option<&[PathSegment]>,
     ) -> TakenField {
-        // Numbers of their own, so that a finding about one field does not change with another one.
+        // Separate numbers, so that a finding about one field does not change with another.
         let mut numbers = MaskNumbers::default();
         let mut shown =
             |object: Option<&Value>, place: Option<&[PathSegment]>| self.masker.shown(object?, place?, &mut numbers);
@@ -123,7 +123,7 @@ impl Seen<'_> {
         TakenField { path, place, old, new }
     }
 
-    /// `spec.containers[name=web].image`: what names an item of a list is shown, unless it is secret.
+    /// `spec.containers[name=web].image`: the key of a list item is shown unless it is secret.
     fn display(&self, leaf: &[Element], place: &[PathSegment]) -> String {
         let mut text = String::new();
         for (depth, element) in leaf.iter().enumerate() {

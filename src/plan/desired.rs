@@ -1,5 +1,5 @@
-//! From manifests to what is wanted on the cluster: the kind that serves each object, its namespace,
-//! and one value for each identity.
+//! From manifests to desired objects: resolves the kind and namespace of each object,
+//! and ensures one value per identity.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use super::annotations::{self, Strategies, UpdateStrategy};
 use crate::cluster::{Kind, Kinds};
 use crate::manifest::{InputError, InputWarning, Manifest};
 
-/// One wanted object.
+/// One desired object.
 #[derive(Clone, Debug)]
 pub struct Desired {
-    /// As the manifest names it.
+    /// Identity in the manifest.
     pub source: ObjectRef,
-    /// As the cluster will know it: namespace filled in or mapped.
+    /// Identity on the cluster: the namespace is filled in or mapped.
     pub object: ObjectRef,
     /// The manifest with its namespace.
     pub value: Arc<Value>,
-    /// Places in the input.
+    /// Positions in the input.
     pub positions: Arc<Positions>,
-    /// The kind that serves it, or will.
+    /// The kind of the object, which may not be served yet.
     pub kind: Arc<Kind>,
-    /// The kind is served only once a CRD of this set is applied.
+    /// Whether the kind is served only after a CRD of this set is applied.
     pub kind_from_set: bool,
-    /// What its annotations ask for.
+    /// What its annotations request.
     pub strategies: Strategies,
 }
 
 impl Desired {
-    /// Takes the strategy for objects that ask for none.
+    /// Sets the strategy if the object requests none.
     pub fn update_by_default(&mut self, strategy: UpdateStrategy) {
         let replaces = matches!(strategy, UpdateStrategy::FallbackOnReplace | UpdateStrategy::AlwaysReplace);
         if self.strategies.update == UpdateStrategy::Apply && !(replaces && takes_more_along(&self.object)) {
@@ -41,8 +41,8 @@ impl Desired {
     }
 }
 
-/// Kinds whose deletion deletes more than the object: what is in a namespace, all objects of a kind, stored data. They
-/// are replaced where they themselves ask for it, never by a setting for all objects.
+/// Kinds whose deletion also deletes other things: the content of a namespace, all objects of a kind, stored data. They
+/// are replaced only on their own request, never by a global setting.
 #[must_use]
 pub fn takes_more_along(object: &ObjectRef) -> bool {
     matches!(
@@ -52,18 +52,18 @@ pub fn takes_more_along(object: &ObjectRef) -> bool {
     )
 }
 
-/// Where namespaced objects go.
+/// The namespaces of namespaced objects.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
-    /// For objects that name none.
+    /// Namespace of objects that have none.
     pub default_namespace: String,
-    /// For all objects.
+    /// Overrides the namespace of all objects.
     pub into_namespace: Option<String>,
-    /// From → to; where given, every namespaced object must be mapped.
+    /// Mapping from → to; if not empty, every namespaced object must be mapped.
     pub map_namespaces: Vec<(String, String)>,
 }
 
-/// The wanted objects, in input order.
+/// The desired objects, in input order.
 ///
 /// # Errors
 /// Every object whose kind is unknown, whose namespace is not mapped, or which is there twice.
@@ -85,7 +85,7 @@ pub fn prepare(
                     seen.insert(wanted.object.key(), desired.len());
                     desired.push(wanted);
                 }
-                // The default namespace can make one object of two.
+                // The default namespace can make two manifests one object.
                 Some(&first) if desired[first].value == wanted.value => {}
                 Some(&first) => errors.push(InputError {
                     message: format!(
@@ -154,7 +154,7 @@ fn one(
     Ok(Desired { source, object, value: Arc::new(value), positions, kind, kind_from_set, strategies })
 }
 
-/// Labels that say whose an object is would make it another app's, or hide it among the bookkeeping.
+/// Refuses ownership labels, which would assign the object to another app or hide it among the records.
 fn reserved_labels(value: &Value, positions: &Positions) -> Vec<InputError> {
     let labels = value.pointer("/metadata/labels").and_then(Value::as_object);
     let is_refused = |key: &&String| is_reserved_label(key) && !is_membership_label(key);
@@ -167,7 +167,7 @@ fn reserved_labels(value: &Value, positions: &Positions) -> Vec<InputError> {
     reserved.map(error).collect()
 }
 
-/// Labels of the app that a dumped object was of are left out, like all else that is not an input's to say.
+/// Removes the labels of the app that a dumped object belonged to, like all other fields that an input must not set.
 fn strip_membership(value: &mut Value, positions: &Positions) -> Option<InputWarning> {
     let labels = value.pointer_mut("/metadata/labels").and_then(Value::as_object_mut)?;
     let key = labels.keys().find(|key| is_membership_label(key))?.clone();

@@ -1,5 +1,5 @@
-//! The difference of two objects, field by field: list items are matched by what names them,
-//! so that an inserted container is one change and not a shift of all that follow.
+//! The difference of two objects, field by field: list items are paired by their keys,
+//! so that an inserted container is one change and does not shift all that follow.
 
 mod change;
 mod flow;
@@ -16,15 +16,15 @@ pub use self::lines::field_lines;
 pub use self::mask::Masked;
 pub use self::text::text;
 
-/// What is compared.
+/// What to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffOptions {
-    /// Fields that are left out, with all that is in them.
+    /// Fields to leave out, including everything below them.
     pub ignored: Vec<Vec<PathSegment>>,
 }
 
 impl Default for DiffOptions {
-    /// Leaves out what only the server writes.
+    /// Leaves out the fields that only the server sets.
     fn default() -> Self {
         let metadata = ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
         let mut ignored: Vec<Vec<PathSegment>> =
@@ -34,7 +34,7 @@ impl Default for DiffOptions {
     }
 }
 
-/// All changes from `old` to `new`, in the order of `new`'s fields, removed fields after the others of their map.
+/// All changes from `old` to `new`, in the order of `new`'s fields; removed fields come last in their map.
 #[must_use]
 pub fn diff(old: &Value, new: &Value, options: &DiffOptions) -> Vec<FieldChange> {
     let mut comparison = Comparison { options, steps: Vec::new(), changes: Vec::new() };
@@ -42,12 +42,11 @@ pub fn diff(old: &Value, new: &Value, options: &DiffOptions) -> Vec<FieldChange>
     comparison.changes
 }
 
-/// A step into both objects, borrowed from them: few of them end in a change, which is written out.
+/// A step into both objects, borrowed: only a few end in a change, which is then copied.
 #[derive(Clone, Copy)]
 enum Step<'v> {
     Key(&'v str),
-    /// An item's place in the old list and in the new one, its own where it has no partner; with the fields that name
-    /// it.
+    /// An item's index in the old list and in the new one (its own if it has no partner), and its key fields.
     Item {
         old: usize,
         new: usize,
@@ -113,7 +112,7 @@ impl<'v> Comparison<'_, 'v> {
         self.options.ignored.iter().any(is_here)
     }
 
-    /// One step further down.
+    /// Descends one step.
     fn step(&mut self, step: Step<'v>, old: Option<&'v Value>, new: Option<&'v Value>) {
         self.steps.push(step);
         if !self.is_ignored() {

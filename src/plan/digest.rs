@@ -1,5 +1,5 @@
-//! Digests of what is written and of what is live: by them an unchanged object is known without asking the server.
-//! Of a Secret there is none.
+//! Digests of manifests and live values: with them an unchanged object is recognised without a request.
+//! Secrets have none.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -12,18 +12,18 @@ use super::fields::{self, ManagerEntry};
 use crate::cluster::FIELD_MANAGER;
 use pushback_preflight::hex;
 
-/// Whether it is a core Secret.
+/// Whether this is a core Secret.
 #[must_use]
 pub fn is_secret(object: &Value) -> bool {
     object.text("/kind") == "Secret" && object.text("/apiVersion") == "v1"
 }
 
-/// The [`digest`] of a body, worked out when it is first asked for: what is only looked at is recorded nowhere.
+/// The [`digest`] of a body, computed on first use: objects that are only checked are not recorded.
 #[derive(Clone, Debug, Default)]
 pub struct BodyDigest(OnceLock<String>);
 
 impl BodyDigest {
-    /// The digest; `body` is the same each time.
+    /// The digest; `body` must be the same on each call.
     pub fn of(&self, body: &Value) -> &str {
         self.0.get_or_init(|| digest(body))
     }
@@ -34,7 +34,7 @@ impl BodyDigest {
 pub fn digest(value: &Value) -> String {
     let mut text = String::new();
     if is_secret(value) {
-        // The shape alone: which keys there are, not what they hold.
+        // Only the structure: which keys there are, not their values.
         let mut shape = value.clone();
         if let Some(data) = shape.get_mut("data").and_then(Value::as_object_mut) {
             data.values_mut().for_each(|value| *value = Value::Null);
@@ -46,9 +46,9 @@ pub fn digest(value: &Value) -> String {
     hex::encode(&Sha256::digest(text)[..16])
 }
 
-/// Writes down what a value says, so that no two values read alike.
+/// Serialises a value unambiguously: no two values give the same text.
 fn state(value: &Value, text: &mut String) {
-    // Writing to a text does not fail.
+    // Writing to a string cannot fail.
     match value {
         Value::Object(map) => {
             let mut entries: Vec<_> = map.iter().collect();
@@ -74,7 +74,7 @@ fn state(value: &Value, text: &mut String) {
     }
 }
 
-/// Digest of the live values that we own, for the inventory; empty for Secrets and where it cannot be told.
+/// Digest of the live values that we own, for the inventory; empty for Secrets and if ownership is unknown.
 #[must_use]
 pub fn live_digest(live: &Value) -> String {
     if is_secret(live) {
@@ -83,7 +83,7 @@ pub fn live_digest(live: &Value) -> String {
     own_entry(live).map(|own| digest(&fields::project(&own.fields, live))).unwrap_or_default()
 }
 
-/// What we have applied of an object.
+/// Our own entry in `managedFields`.
 pub(super) fn own_entry(object: &Value) -> Option<ManagerEntry> {
     let managers = fields::managers(object).ok()?;
     managers.into_iter().find(|entry| entry.owner.manager == FIELD_MANAGER && entry.owner.operation == "Apply")

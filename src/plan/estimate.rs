@@ -1,5 +1,5 @@
-//! A local stand-in for the server's merge, where the server does not merge: it refuses, or may not be asked. How lists
-//! are merged is read off the sets of those who have written the object.
+//! Estimates the server's merge when the server does not merge: it refuses, or must not be asked. The merge keys of
+//! lists are inferred from the managed fields of the object.
 
 use pushback_preflight::PathSegment;
 use serde_json::{Map, Value};
@@ -8,8 +8,8 @@ use super::fields::{self, Element, FieldSet, ManagerEntry, canonical, element_ma
 use crate::cluster::FIELD_MANAGER;
 use crate::config::path;
 
-/// What an apply of the manifest would make of the object, as far as that can be known here: what the manifest sets, over
-/// what is live, without what we alone have set and the manifest no longer does. What the server fills in stays.
+/// The estimated result of applying the manifest: the manifest over the live object, without fields that only we own
+/// and the manifest no longer sets. Server defaults stay.
 #[must_use]
 pub(super) fn applied(live: &Value, manifest: &Value) -> Value {
     let managers = fields::managers(live).unwrap_or_default();
@@ -18,8 +18,8 @@ pub(super) fn applied(live: &Value, manifest: &Value) -> Value {
     over(live, manifest, &union(ours), &union(others))
 }
 
-/// What the object is once it is deleted and created anew, as far as that can be known here: what anybody has set goes
-/// where the manifest does not set it, and what nobody has set the server fills in again.
+/// The estimated result of deleting and recreating the object: fields that any manager owns are removed unless the
+/// manifest sets them; fields without an owner are defaulted again by the server.
 #[must_use]
 pub(super) fn replaced(live: &Value, manifest: &Value) -> Value {
     let managers = fields::managers(live).unwrap_or_default();
@@ -30,7 +30,7 @@ fn union<'a>(entries: impl IntoIterator<Item = &'a ManagerEntry>) -> FieldSet {
     entries.into_iter().fold(FieldSet::default(), |union, entry| union.union(&entry.fields))
 }
 
-/// The manifest over what is live, without what is in `going` alone and the manifest no longer sets.
+/// The manifest over the live object, without fields that only `going` owns and the manifest no longer sets.
 fn over(live: &Value, manifest: &Value, going: &FieldSet, staying: &FieldSet) -> Value {
     let all = going.union(staying);
     let mut result = live.clone();
@@ -38,7 +38,7 @@ fn over(live: &Value, manifest: &Value, going: &FieldSet, staying: &FieldSet) ->
     let lost = going.lost(&present(&all, manifest));
     let lost = lost.iter().filter(|path| staying.below(path).is_none_or(FieldSet::is_empty));
     let mut places: Vec<Vec<PathSegment>> = lost.filter_map(|path| fields::resolve(path, &result)).collect();
-    // What comes later in a list goes first.
+    // Later list items are removed first.
     places.sort_by(|left, right| right.cmp(left));
     for place in &places {
         path::remove_at(&mut result, place);
@@ -46,7 +46,7 @@ fn over(live: &Value, manifest: &Value, going: &FieldSet, staying: &FieldSet) ->
     result
 }
 
-/// The part of a set that a manifest has, too.
+/// The part of a set that is also in a manifest.
 #[must_use]
 pub(super) fn present(set: &FieldSet, manifest: &Value) -> FieldSet {
     let mut found = FieldSet::default();
@@ -74,8 +74,8 @@ fn child_of<'a>(value: &'a Value, element: &Element) -> Option<&'a Value> {
     }
 }
 
-/// The item that an element means. A key field that the manifest leaves to the server's default fits any value,
-/// where no item has exactly the key.
+/// The index of the item that an element selects. A key field that the manifest leaves to the server's default matches
+/// any value if no item has the exact key.
 fn position(items: &[Value], element: &Element) -> Option<usize> {
     let Element::Key(fields) = element else {
         return items.iter().enumerate().position(|(index, item)| element_matches(element, index, item));
@@ -91,8 +91,8 @@ fn position(items: &[Value], element: &Element) -> Option<usize> {
     exact.or_else(|| items.iter().position(|item| any_given(item) && fits(item, false)))
 }
 
-/// Puts what the manifest sets over an object. `set` tells which maps and lists are of one piece, and what names the
-/// items of the others.
+/// Writes the manifest's fields over an object. `set` tells which maps and lists are atomic, and the keys of the
+/// others.
 pub(super) fn overlay(object: &mut Value, manifest: &Value, set: Option<&FieldSet>) {
     let one_piece = set.is_some_and(|set| set.is_member() && set.children().next().is_none());
     match (object, manifest) {
@@ -168,7 +168,7 @@ mod tests {
                 "containers": [{"name": "web", "image": "web:2", "imagePullPolicy": "IfNotPresent"}],
             })
         );
-        // Anew, it has nothing of anybody else either.
+        // A recreated object loses the fields of other managers too.
         assert_eq!(
             replaced(&live, &manifest)["spec"],
             json!({
@@ -176,7 +176,7 @@ mod tests {
                 "containers": [{"name": "web", "image": "web:2", "imagePullPolicy": "IfNotPresent"}],
             })
         );
-        // Where nobody says who has set what, nothing goes.
+        // Without ownership information, nothing is removed.
         let live = json!({"spec": {"a": {"b": 1}, "args": ["x"]}});
         let manifest = json!({"spec": {"a": {"c": 2}, "args": ["y"]}});
         assert_eq!(applied(&live, &manifest), json!({"spec": {"a": {"b": 1, "c": 2}, "args": ["y"]}}));

@@ -1,5 +1,5 @@
-//! Which fields a manager owns: the sets that the API server keeps in `metadata.managedFields[].fieldsV1`.
-//! Parsed into a tree, combined as sets, and written back in one canonical form.
+//! The fields that a manager owns: the sets that the API server keeps in `metadata.managedFields[].fieldsV1`.
+//! Parsed into a tree, combined as sets, and serialised in one canonical form.
 
 mod owners;
 mod resolve;
@@ -13,7 +13,7 @@ pub use owners::{ManagerEntry, Owner, managers, owners_of};
 pub(in crate::plan) use resolve::element_matches;
 pub use resolve::{project, resolve};
 
-/// How deep a set may nest. Kubernetes objects stay far below it; deeper ones would only exhaust the stack.
+/// Maximum nesting of a set. Kubernetes objects stay far below it; deeper ones would only exhaust the stack.
 const MAX_DEPTH: usize = 200;
 
 /// One step of a path in a set.
@@ -30,13 +30,13 @@ pub enum Element {
 }
 
 impl Element {
-    /// A field.
+    /// The element for a field.
     #[must_use]
     pub fn field(name: &str) -> Self {
         Self::Field(name.to_owned())
     }
 
-    /// The list item with these key fields.
+    /// The element for the list item with these key fields.
     #[must_use]
     pub fn key(fields: &Map<String, Value>) -> Self {
         let mut fields: Vec<_> = fields.iter().map(|(name, value)| (name.clone(), canonical(value))).collect();
@@ -44,7 +44,7 @@ impl Element {
         Self::Key(fields)
     }
 
-    /// The list item that equals this.
+    /// The element for the list item that equals this value.
     #[must_use]
     pub fn value(value: &Value) -> Self {
         Self::Value(canonical(value))
@@ -89,18 +89,18 @@ impl fmt::Display for Element {
 /// A set of field paths. Equal sets are equal values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldSet {
-    /// The path that leads here is itself in the set.
+    /// Whether the path to this node is itself in the set.
     member: bool,
     children: BTreeMap<Element, FieldSet>,
 }
 
-/// What is wrong with a set, and where.
+/// An invalid set: the place and the problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct FieldsError {
-    /// Place, such as `metadata.managedFields[2].fieldsV1`.
+    /// Path, such as `metadata.managedFields[2].fieldsV1`.
     pub place: String,
-    /// A lower-case fragment.
+    /// Message, a lower-case fragment.
     pub message: String,
 }
 
@@ -108,11 +108,11 @@ impl FieldSet {
     /// Parses the value of `fieldsV1`.
     ///
     /// # Errors
-    /// The first step that cannot be understood, with the steps that lead to it.
+    /// The first invalid step, with the path to it.
     pub fn parse(value: &Value) -> Result<Self, FieldsError> {
         let mut path = Vec::new();
         let mut set = Self::parse_node(value, &mut path)?;
-        // The object as a whole is nobody's; the server reads a dot at the top as nothing, too.
+        // The object as a whole has no owner; the server also ignores a dot at the top.
         set.member = false;
         Ok(set)
     }
@@ -136,7 +136,7 @@ impl FieldSet {
             path.push(step);
             let child = Self::parse_node(child, path)?;
             path.pop();
-            // Two spellings of one key are one key.
+            // Two spellings of one key are equal.
             let merged = match set.children.remove(&element) {
                 Some(known) => known.union(&child),
                 None => child,
@@ -148,7 +148,7 @@ impl FieldSet {
         Ok(set)
     }
 
-    /// Writes the set the way `fieldsV1` is written, steps sorted.
+    /// Serialises the set in the format of `fieldsV1`, steps sorted.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
@@ -161,7 +161,7 @@ impl FieldSet {
         Value::Object(map)
     }
 
-    /// Whether no path is in the set.
+    /// Whether the set contains no path.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.member && self.children.is_empty()
@@ -182,7 +182,7 @@ impl FieldSet {
         path.iter().try_fold(self, |node, element| node.children.get(element)).is_some_and(|node| node.member)
     }
 
-    /// The paths of either.
+    /// The union of both sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut children = self.children.clone();
@@ -196,7 +196,7 @@ impl FieldSet {
         Self { member: self.member || other.member, children }
     }
 
-    /// The paths of this one that the other has not.
+    /// The paths of this set that the other lacks.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let children = self.children.iter().filter_map(|(element, own)| {
@@ -209,7 +209,7 @@ impl FieldSet {
         Self { member: self.member && !other.member, children: children.collect() }
     }
 
-    /// The paths of both.
+    /// The intersection of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let children = self.children.iter().filter_map(|(element, own)| {
@@ -219,7 +219,7 @@ impl FieldSet {
         Self { member: self.member && other.member, children: children.collect() }
     }
 
-    /// The set without a path and all that continues it.
+    /// The set without a path and everything below it.
     #[must_use]
     pub fn without(&self, path: &[Element]) -> Self {
         let Some((first, rest)) = path.split_first() else { return Self::default() };
@@ -233,24 +233,24 @@ impl FieldSet {
         set
     }
 
-    /// Whether the path that leads here is itself in the set.
+    /// Whether the path to this node is itself in the set.
     #[must_use]
     pub fn is_member(&self) -> bool {
         self.member
     }
 
-    /// Whether the path that leads here is in the set, and no other that continues it.
+    /// Whether the path to this node is in the set, and no path below it.
     #[must_use]
     pub fn is_leaf(&self) -> bool {
         self.member && self.children.is_empty()
     }
 
-    /// The steps that continue the path that leads here, sorted, each with what lies below it.
+    /// The next steps after this node, sorted, each with its subtree.
     pub fn children(&self) -> impl Iterator<Item = (&Element, &Self)> {
         self.children.iter()
     }
 
-    /// What lies below a path, as a set of its own.
+    /// The subtree below a path, as a set of its own.
     #[must_use]
     pub fn below(&self, path: &[Element]) -> Option<&Self> {
         path.iter().try_fold(self, |node, element| node.children.get(element))
@@ -262,15 +262,15 @@ impl FieldSet {
         self.collect_paths(false)
     }
 
-    /// The paths that no other path of the set continues, sorted.
+    /// The paths that have no other path of the set below them, sorted.
     #[must_use]
     pub fn leaves(&self) -> Vec<Vec<Element>> {
         self.collect_paths(true)
     }
 
-    /// The highest paths that an object loses when the owner of this set owns only `kept` from now on: what the API
-    /// server prunes after an apply. A list item goes with everything in it unless `kept` has the item itself; a field
-    /// of a map stays as long as `kept` has anything below it.
+    /// The topmost paths that an object loses when the owner of this set only keeps `kept`: what the API server prunes
+    /// after an apply. A list item is removed with everything in it unless `kept` has the item itself; a map field
+    /// stays as long as `kept` has anything below it.
     #[must_use]
     pub fn lost(&self, kept: &Self) -> Vec<Vec<Element>> {
         fn walk(own: &FieldSet, kept: &FieldSet, path: &mut Vec<Element>, lost: &mut Vec<Vec<Element>>) {
@@ -280,7 +280,7 @@ impl FieldSet {
                 let kept = kept.children.get(element);
                 let goes = match element {
                     Element::Field(_) => kept.is_none(),
-                    // An item of which only a part is owned is not the owner's to remove.
+                    // If only part of an item is owned, the owner cannot remove the item.
                     Element::Key(_) | Element::Value(_) | Element::Index(_) => {
                         child.member && !kept.is_some_and(|kept| kept.member)
                     }

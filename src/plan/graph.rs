@@ -1,5 +1,5 @@
 //! The change graph: which change waits for which, from groups and rules, in time linear in memberships and rules.
-//! Every (group, operation, side) has one join node between members and rules, so no edge is drawn pair by pair.
+//! Every (group, operation, side) has one join node between members and rules, which avoids pairwise edges.
 
 mod cycle;
 mod incremental;
@@ -16,13 +16,13 @@ pub use self::rule::{NodeOperation, Position, Rule, parse_rule};
 /// One change. Its index in the input is its identity everywhere in this module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeNode {
-    /// How messages call it.
+    /// Name in messages.
     pub name: String,
-    /// What it does.
+    /// The change's operation.
     pub operation: NodeOperation,
-    /// Change groups that it belongs to.
+    /// Change groups that it is a member of.
     pub groups: Vec<String>,
-    /// Rules of its own; those for another operation than its own are ignored.
+    /// Rules of its own; those for another operation are ignored.
     pub rules: Vec<Rule>,
 }
 
@@ -57,18 +57,18 @@ impl fmt::Display for CycleError {
 
 impl std::error::Error for CycleError {}
 
-/// The graph. Vertices below `node_count` are changes, the others are joins.
+/// The graph. Vertices below `node_count` are changes, the rest are joins.
 #[derive(Clone, Debug)]
 pub struct Graph {
     node_count: usize,
-    /// For every vertex, those that wait for it.
+    /// For each vertex, the vertices that wait for it.
     dependents: Vec<Vec<usize>>,
-    /// For every vertex, those that it waits for.
+    /// For each vertex, the vertices that it waits for.
     dependencies: Vec<Vec<usize>>,
     dropped: Vec<DroppedRule>,
 }
 
-/// Which join a rule goes through.
+/// Identifies the join of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct JoinKey<'a> {
     group: &'a str,
@@ -80,31 +80,31 @@ struct JoinKey<'a> {
 struct Join {
     vertex: usize,
     position: Position,
-    /// Sorted by index.
+    /// Members of the group, sorted by index.
     members: Vec<usize>,
-    /// A member with a rule about its own group. There can be only one: two of them would wait for each other.
+    /// The member with a rule about its own group. At most one: two would wait for each other.
     inner_source: Option<usize>,
 }
 
 /// One rule of one node, bound to its join.
 #[derive(Clone, Copy, Debug)]
-struct Use {
+struct BoundRule {
     id: DroppedRule,
     /// Index of the join.
     join: usize,
 }
 
-/// The changes of each group, by what they do; sorted by index.
+/// The changes of each group by operation, sorted by index.
 type Members<'a> = HashMap<(&'a str, NodeOperation), Vec<usize>>;
 
 impl Graph {
-    /// Builds the graph. Required rules all hold; the others are taken in node and rule order,
-    /// and a rule that would close a cycle with what holds already is left out as a whole.
+    /// Builds the graph. All required rules apply; the optional ones are added in node and rule order,
+    /// and a rule that would close a cycle with the rules so far is dropped as a whole.
     ///
     /// # Errors
     /// The shortest cycle of required rules through its first node.
     pub fn build(nodes: &[ChangeNode]) -> Result<Self, CycleError> {
-        // Neither map is ever walked through: what comes first in the input has the first number.
+        // These maps are never iterated: the order of the input alone determines the numbers.
         let mut members = Members::new();
         for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.operation != NodeOperation::None) {
             for group in &node.groups {
@@ -123,12 +123,12 @@ impl Graph {
                 }
                 let key = JoinKey { group: &rule.group, operation: rule.other, position: rule.position };
                 let Some(join) = builder.ensure_join(key, &members) else { continue };
-                let rule_use = Use { id: DroppedRule { node: node_index, rule: rule_index }, join };
-                if rule.ignore_if_cyclical { &mut optional } else { &mut required }.push(rule_use);
+                let bound = BoundRule { id: DroppedRule { node: node_index, rule: rule_index }, join };
+                if rule.ignore_if_cyclical { &mut optional } else { &mut required }.push(bound);
             }
         }
-        for rule_use in &required {
-            builder.draw(rule_use);
+        for bound in &required {
+            builder.draw(bound);
         }
         if let Some(cycle) = cycle::find(&builder.arcs, nodes.len()) {
             let names = cycle.iter().map(|&index| nodes[index].name.clone()).collect();
@@ -150,7 +150,7 @@ impl Graph {
         Self { node_count, dependents, dependencies, dropped }
     }
 
-    /// Rules that were left out, in node and rule order.
+    /// The dropped rules, in node and rule order.
     #[must_use]
     pub fn dropped(&self) -> &[DroppedRule] {
         &self.dropped
@@ -174,7 +174,7 @@ impl Graph {
         self.reach(node, &self.dependents, true)
     }
 
-    /// Follows arcs from `node`: through joins always, through nodes only where `transitively`.
+    /// Follows arcs from `node`: through joins always, through nodes only if `transitively`.
     fn reach(&self, node: usize, arcs: &[Vec<usize>], transitively: bool) -> Vec<usize> {
         if node >= self.node_count {
             return Vec::new();
@@ -200,13 +200,13 @@ impl Graph {
         found
     }
 
-    /// A fresh walk over the graph.
+    /// Starts a traversal of the graph.
     #[must_use]
     pub fn order(&self) -> Order<'_> {
         Order::new(self)
     }
 
-    /// The nodes by depth: what could run at the same time if every wave were waited for. For display.
+    /// The nodes by depth: what could run concurrently if each wave waited for the previous one. For display.
     #[must_use]
     pub fn waves(&self) -> Vec<Vec<usize>> {
         let mut order = self.order();
@@ -221,7 +221,7 @@ impl Graph {
     }
 }
 
-/// The graph while it is drawn: for every vertex, those that wait for it.
+/// The graph under construction: for each vertex, the vertices that wait for it.
 #[derive(Debug)]
 struct Builder<'a> {
     arcs: Vec<Vec<usize>>,
@@ -230,7 +230,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// The join, made with its arcs to all members where there was none; `None` where the group has no members.
+    /// The join; created on first use with arcs to all members. `None` if the group has no members.
     fn ensure_join(&mut self, key: JoinKey<'a>, members: &Members<'a>) -> Option<usize> {
         if let Some(&known) = self.by_key.get(&key) {
             return Some(known);
@@ -248,10 +248,10 @@ impl<'a> Builder<'a> {
         Some(index)
     }
 
-    /// The arc of a rule, or the arcs where its node is itself a member and must not wait for itself.
-    fn draw(&mut self, rule_use: &Use) {
-        let source = rule_use.id.node;
-        let join = &mut self.joins[rule_use.join];
+    /// Adds the arc of a rule; several arcs if its node is itself a member and must not wait for itself.
+    fn draw(&mut self, bound: &BoundRule) {
+        let source = bound.id.node;
+        let join = &mut self.joins[bound.join];
         let position = join.position;
         if join.members.binary_search(&source).is_err() {
             let (from, to) = position.arc(source, join.vertex);
@@ -260,7 +260,7 @@ impl<'a> Builder<'a> {
         }
         match join.inner_source {
             Some(first) if first == source => {}
-            // Each waits for the other. One pair of arcs is enough to make the cycle known.
+            // Both wait for each other. One pair of arcs is enough for the cycle to be found.
             Some(first) => {
                 let (from, to) = position.arc(source, first);
                 self.arcs[from].push(to);
@@ -275,37 +275,36 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Draws the optional rules that close no cycle, and returns the others.
-    fn draw_optional(&mut self, optional: &[Use]) -> Vec<DroppedRule> {
-        // Only a rule whose ends lie in one strongly connected component of everything together can ever be on a
-        // cycle. All others are drawn at once, which in practice is nearly all of them.
+    /// Adds the optional rules that close no cycle, and returns the others.
+    fn draw_optional(&mut self, optional: &[BoundRule]) -> Vec<DroppedRule> {
+        // Only a rule whose ends are in the same strongly connected component of all rules together can be on a cycle.
+        // All others, in practice nearly all, are added at once.
         let mut everything = self.arcs.clone();
-        for rule_use in optional {
-            let join = &self.joins[rule_use.join];
-            let (from, to) = join.position.arc(rule_use.id.node, join.vertex);
+        for bound in optional {
+            let join = &self.joins[bound.join];
+            let (from, to) = join.position.arc(bound.id.node, join.vertex);
             everything[from].push(to);
         }
         let component = cycle::components(&everything);
         let (mut certain, mut doubtful) = (Vec::new(), Vec::new());
-        for rule_use in optional {
-            let join = &self.joins[rule_use.join];
-            if component[rule_use.id.node] == component[join.vertex] { &mut doubtful } else { &mut certain }
-                .push(rule_use);
+        for bound in optional {
+            let join = &self.joins[bound.join];
+            if component[bound.id.node] == component[join.vertex] { &mut doubtful } else { &mut certain }.push(bound);
         }
-        for rule_use in certain {
-            self.draw(rule_use);
+        for bound in certain {
+            self.draw(bound);
         }
         if doubtful.is_empty() {
             return Vec::new();
         }
         let mut acyclic = Acyclic::new(std::mem::take(&mut self.arcs));
         let mut dropped = Vec::new();
-        // Joins that have refused a rule, with all vertices on the wrong side of them at that time. Reachability
-        // only grows, so whoever is in there is refused without a search.
+        // Joins that have refused a rule, with all vertices on the wrong side at that time. Reachability only grows, so
+        // these vertices are refused without a search.
         let mut refused: HashMap<usize, Vec<bool>> = HashMap::new();
-        for rule_use in doubtful {
-            let source = rule_use.id.node;
-            let join = &mut self.joins[rule_use.join];
+        for bound in doubtful {
+            let source = bound.id.node;
+            let join = &mut self.joins[bound.join];
             let position = join.position;
             let accepted = if join.members.binary_search(&source).is_ok() {
                 match join.inner_source {
@@ -319,18 +318,18 @@ impl<'a> Builder<'a> {
                         accepted
                     }
                 }
-            } else if refused.get(&rule_use.join).is_some_and(|reached| reached.get(source) == Some(&true)) {
+            } else if refused.get(&bound.join).is_some_and(|reached| reached.get(source) == Some(&true)) {
                 false
             } else {
                 let (from, to) = position.arc(source, join.vertex);
                 let accepted = acyclic.insert(from, to);
                 if !accepted {
-                    refused.insert(rule_use.join, acyclic.reach(join.vertex, position));
+                    refused.insert(bound.join, acyclic.reach(join.vertex, position));
                 }
                 accepted
             };
             if !accepted {
-                dropped.push(rule_use.id);
+                dropped.push(bound.id);
             }
         }
         self.arcs = acyclic.into_arcs();

@@ -1,4 +1,4 @@
-//! How cost grows with size, counted in allocations and arcs: the same on every machine, however busy it is.
+//! How cost grows with size, counted in allocations and arcs: the same on every machine, whatever its load.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::{Planned, diff, ordering};
 use crate::config::defaults::defaults;
 use crate::manifest::yaml;
 
-/// Four times the work may cost this many times as much; a cost that grows with the square would be 16 times as much.
+/// Four times the work may cost up to this factor; quadratic growth would cost 16 times as much.
 const FOUR_TIMES: u64 = 5;
 
-/// What the same work costs for so many objects, lines or documents, and for four times as many.
+/// The cost of some work for `size` objects, lines or documents, after checking it against four times as many.
 fn assert_linear(what: &str, size: usize, work: impl Fn(usize) -> AllocationInfo) -> AllocationInfo {
     let (small, large) = (work(size), work(4 * size));
     for (unit, small, large) in [
@@ -27,7 +27,7 @@ fn assert_linear(what: &str, size: usize, work: impl Fn(usize) -> AllocationInfo
 }
 
 fn create(object: &Value) -> Planned {
-    // From JSON, so that what a change may have besides stays at its default.
+    // From JSON, so that all other fields of a change keep their defaults.
     let change = json!({
         "object": ObjectRef::of(object), "resource": "", "namespaced": true, "operation": Operation::Create,
         "verification": Verification::Server, "desired": object,

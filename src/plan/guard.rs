@@ -1,5 +1,5 @@
-//! Bodies that are taken only by the object that was looked at, only as a new object, or under a name that nobody has.
-//! With them a question or a write cannot hit what nobody has seen.
+//! Bodies that the server accepts only for the object that was examined, only as a new object, or under an unused name.
+//! They keep a request from affecting any other object.
 
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::digest::digest;
 use crate::cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind};
 
-/// Why the server would not take an object where there is none yet. It is asked with a name that is free.
+/// Why the server would refuse the object as a new one. Asks with an unused name.
 pub async fn refusal_as_new(cluster: &dyn Cluster, address: &Address, mut body: Value) -> Option<ClusterError> {
     let free = Address { name: free_name(&address.name, &body), ..address.clone() };
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -16,9 +16,9 @@ pub async fn refusal_as_new(cluster: &dyn Cluster, address: &Address, mut body: 
     let options = ApplyOptions { dry_run: true, force: true, strict: true };
     let mut error = cluster.apply(&free, &body, options).await.err()?;
     let passes = match error.kind {
-        // Some kinds insist on names, and what the old object holds is free once it is gone.
+        // Some kinds require certain names, and what the old object holds is free once it is deleted.
         ErrorKind::Invalid => !error.causes.is_empty() && error.causes.iter().all(is_of_a_free_name),
-        // A permission for one name is none for another.
+        // A permission may be limited to one name.
         ErrorKind::Forbidden => true,
         _ => false,
     };
@@ -26,14 +26,14 @@ pub async fn refusal_as_new(cluster: &dyn Cluster, address: &Address, mut body: 
     (!passes).then_some(error)
 }
 
-/// A name that nobody has, for a question about an object.
+/// An unused name for a question about an object.
 pub(super) fn free_name(name: &str, body: &Value) -> String {
     let stem: String = name.chars().take(40).collect();
     let digest = digest(body);
     format!("{}-{}", stem.trim_end_matches(['-', '.']), &digest[..8])
 }
 
-/// Whether a refusal is about the free name, or about what the object itself holds under its own.
+/// Whether a refusal is about the unused name, or about what the object itself holds under its own.
 pub(super) fn is_of_a_free_name(cause: &Cause) -> bool {
     cause.field == "metadata.name"
         || cause.message.contains("provided port is already allocated")
@@ -51,8 +51,8 @@ pub fn guard(body: &Value, live: &Value) -> Value {
     guarded
 }
 
-/// The body for an object that must not exist yet. An apply with a resourceVersion creates what is absent and is
-/// refused where the object has another one; no object has version 1, which is that of an empty store.
+/// The body for an object that must not exist yet. An apply with a resourceVersion creates a missing object and is
+/// refused if the object has another version; no object has version 1, which is that of an empty store.
 #[must_use]
 pub fn only_new(body: &Value) -> Value {
     let mut guarded = body.clone();

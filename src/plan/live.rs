@@ -1,5 +1,5 @@
-//! What is live of the app: lists by label, scoped to the app's kinds and namespaces.
-//! What could not be listed proves nothing absent.
+//! The app's live objects: lists by label, limited to the app's kinds and namespaces.
+//! A list that fails never proves an object absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::app::identity::{APP_LABEL, has_own_identity};
 use crate::app::record::Observed;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, list_all};
 
-/// Up to so many namespaces are listed one by one, which takes no cluster-wide permission.
+/// Up to this many namespaces are listed one by one, which needs no cluster-wide permission.
 const NAMESPACES_ONE_BY_ONE: usize = 4;
 
 /// The app's live objects.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
-    /// By identity; each in the API version that the input names, or the preferred one.
+    /// Objects by identity, in the API version of the input or else the preferred one.
     pub objects: BTreeMap<ObjectKey, Arc<Value>>,
-    /// (group, kind) that could not be read, and why: nothing of them is pruned.
+    /// (group, kind) that could not be listed, and why: their objects are not pruned.
     pub unreadable: BTreeMap<(String, String), String>,
-    /// Objects that carry the label of the app but were not made by it: pods of its workloads.
+    /// Objects with the app's label that it did not create: Pods of its workloads.
     pub derived: Vec<Arc<Value>>,
-    /// What other apps own, where only their records tell.
+    /// Objects of other apps, if only their records tell.
     pub claims: Claims,
-    /// Objects of the inventory that do not exist any more or that another app has taken, where that is certain.
+    /// Inventory objects that certainly no longer exist or belong to another app.
     pub gone: Vec<ObjectKey>,
 }
 
@@ -46,7 +46,7 @@ pub async fn read(
         return read_by_inventory(cluster, kinds, observed).await;
     }
     let Some(record) = &observed.record else {
-        // A new app's label is on nothing yet.
+        // No object has the label of a new app yet.
         return Ok(Live::default());
     };
     let mut live = Live::default();
@@ -82,7 +82,7 @@ pub async fn read(
             served.extend(kinds.preferred(&group, &kind).cloned());
         }
         if served.is_empty() {
-            // A kind that is not served any more has no objects; one of a broken group may have.
+            // A kind that is no longer served has no objects; one of a broken group may have some.
             if let Some(reason) = kinds.broken_group(&group) {
                 live.unreadable.insert((group, kind), reason.to_owned());
             }
@@ -115,8 +115,8 @@ pub async fn read(
         }
     }
     drop(lists);
-    // A run that was killed after it had pruned them could not say so. A kind that is not served proves nothing: its
-    // objects may come back with it.
+    // A killed run may have pruned them without recording it. A kind that is not served proves nothing: its objects may
+    // reappear with it.
     listed.retain(|kind| !live.unreadable.contains_key(kind));
     let gone = observed
         .inventory
@@ -156,7 +156,7 @@ async fn list_kind(
 fn add(live: &mut Live, items: Vec<Arc<Value>>, observed: &Observed) {
     let mut ours = Vec::with_capacity(items.len());
     for item in items {
-        // Bookkeeping bears no app's label; only the record itself could be given it.
+        // Bookkeeping has no app label; only the record itself could have been given it.
         if observed.record.as_ref().is_some_and(|record| record.uid == item.uid()) {
             continue;
         }
@@ -167,7 +167,7 @@ fn add(live: &mut Live, items: Vec<Arc<Value>>, observed: &Observed) {
             live.derived.push(item);
         }
     }
-    // The server lists by name: made at once, the map compares each key with its neighbour and not with many.
+    // The server lists by name: built at once, the map compares each key only with its neighbour.
     live.objects.append(&mut ours.into_iter().collect());
 }
 
@@ -177,11 +177,11 @@ fn is_ours(key: &ObjectKey, item: &Value, observed: &Observed) -> bool {
         || super::annotations::read_live(item).owned_for_deletion
 }
 
-/// In a directory nothing is stamped: the record alone says what belongs to the app.
+/// Reads a directory, where objects have no labels: only the record says what belongs to the app.
 async fn read_by_inventory(cluster: &dyn Cluster, kinds: &Kinds, observed: &Observed) -> Result<Live, ClusterError> {
     let mut live = Live { claims: claims::of_others(cluster, &observed.app).await?, ..Live::default() };
     for (key, entry) in observed.inventory.iter() {
-        // An object that two records list is nobody's to delete.
+        // An object that two records list is never deleted.
         if live.claims.owners.contains_key(key) {
             live.gone.push(key.clone());
             continue;
@@ -202,8 +202,8 @@ async fn read_by_inventory(cluster: &dyn Cluster, kinds: &Kinds, observed: &Obse
     Ok(live)
 }
 
-/// What the app's controllers have made below its objects: ReplicaSets and Pods carry the app's label.
-/// What may not be listed is left out.
+/// Objects that controllers created below the app's objects: ReplicaSets and Pods carry the app's label.
+/// Kinds that may not be listed are left out.
 pub async fn children(cluster: &dyn Cluster, observed: &Observed, live: &Live) -> Vec<Arc<Value>> {
     let Some(record) = observed.record.as_ref().filter(|_| cluster.capabilities().server) else { return Vec::new() };
     let selector = format!("{APP_LABEL}={}", record.label_value());

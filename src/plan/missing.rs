@@ -1,5 +1,5 @@
-//! What is on the other side of a comparison of files and not in the input. Without an app nothing is pruned, and a
-//! definition that has gone would not be seen: all objects of its kind would go with it.
+//! CRDs on the other side of a file comparison that the input lacks. Without an app nothing is pruned, so a removed
+//! CRD, which would delete all its objects, would go unnoticed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::manifest::InputError;
 const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "CustomResourceDefinition";
 
-/// The definitions of the cluster that the input lacks, sorted.
+/// The CRDs of the cluster that the input lacks, sorted.
 ///
 /// # Errors
-/// They cannot be listed; or each side has one, and they are two.
+/// They cannot be listed; or each side has exactly one, and they differ.
 pub(super) async fn definitions(
     cluster: &dyn Cluster,
     kinds: &Kinds,

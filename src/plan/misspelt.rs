@@ -1,5 +1,5 @@
-//! A server that does not know a field of an object says so of one field a map, and looks no further. It is asked
-//! again without that field, until it has said everything.
+//! The server reports only one unknown field per map, then stops. It is asked again without that field until all are
+//! known.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::refusal;
 use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind};
 use crate::config::path;
 
-/// An object with more misspelt fields than this is another kind of object.
+/// An object with more misspelt fields than this has the wrong kind.
 const QUESTIONS: usize = 20;
 
-/// What the server has to say beyond the first refusal.
+/// The findings beyond the first refusal.
 pub(super) async fn further(cluster: &dyn Cluster, desired: &Desired, compared: &Compared) -> Vec<Finding> {
     let (Some(refused), Some(body)) = (&compared.refused, &compared.body) else { return Vec::new() };
     let mut body = match &compared.live {
@@ -34,7 +34,7 @@ pub(super) async fn further(cluster: &dyn Cluster, desired: &Desired, compared: 
     let mut findings = Vec::new();
     for _ in 0..QUESTIONS {
         let unknown = refusal::unknown_fields(&error, &body);
-        // All of them are taken out, or the answer would be the same.
+        // All of them must be removed, or the answer would be the same.
         if unknown.is_empty() || !unknown.iter().all(|field| path::remove_at(&mut body, field).is_some()) {
             break;
         }

@@ -1,4 +1,4 @@
-//! Which change waits for which: kapp's groups and rules from Config and annotations, bound to the changes.
+//! Applies kapp's groups and rules, from Config and annotations, to the changes: which change waits for which.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use super::graph::{ChangeNode, CycleError, Graph, NodeOperation, Position, Rule}
 use crate::config::{Config, ordering};
 use crate::manifest::InputError;
 
-/// Every other delete, for the namespace that goes last.
+/// Group of all other deletes, for the namespace that is deleted last.
 const OTHER_DELETES: &str = "pushback.dev/other-deletes";
 
-/// Draws the change graph. The namespace of the app's record is deleted last: with it go the record and the lock, and
-/// what is left of the app then is found by nobody.
+/// Builds the change graph. The namespace of the app's record is deleted last: the record and the lock go with it, and
+/// nobody could find the rest of the app afterwards.
 ///
 /// # Errors
-/// Rules that cannot be read, placeholders without a value, a cycle of required rules.
+/// Invalid rules, placeholders without a value, a cycle of required rules.
 pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Result<Graph, Vec<InputError>> {
     let mut errors = Vec::new();
     let mut bindings = Bindings::new(config);
@@ -55,12 +55,12 @@ pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Res
         if let Ok(graph) = Graph::build(&waiting) {
             return Ok(graph);
         }
-        // The user has ordered otherwise. Then the write is tried until what it misses is there.
+        // The user chose another order. The write is then retried until its dependency exists.
     }
     Graph::build(&nodes).map_err(|cycle| vec![cycle_error(&cycle, objects)])
 }
 
-/// (object, what the server misses for it), by index.
+/// Pairs of indexes: (object, what the server needs for it).
 fn missed(objects: &[Planned]) -> Vec<(usize, usize)> {
     let wanting: Vec<_> = objects.iter().enumerate().filter(|(_, planned)| !planned.after.is_empty()).collect();
     if wanting.is_empty() {
@@ -74,9 +74,9 @@ fn missed(objects: &[Planned]) -> Vec<(usize, usize)> {
     pairs.filter(|(index, first)| index != first).collect()
 }
 
-/// (webhook configuration, a Service of the same set that it calls and that is new), by index. The API server calls a
-/// webhook as soon as its configuration is there; before its Service is, every write that it judges fails, and with
-/// them whatever the default order holds back, the Service among it.
+/// Pairs of indexes: (webhook configuration, a new Service of the same set that it calls). The API server calls a
+/// webhook as soon as its configuration exists; until its Service does, every write in its scope fails, and so does
+/// whatever the default order puts after those, possibly the Service itself.
 fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
     let is_new = |planned: &Planned| planned.change.operation == Operation::Create;
     let services: BTreeMap<(&str, &str), usize> = objects
@@ -106,10 +106,10 @@ fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// A required rule overrides the default order, which would hold a Service back until all Secrets are there.
+/// A required rule overrides the default order, which would delay a Service until all Secrets exist.
 fn wait_for(nodes: &mut [ChangeNode], pairs: &[(usize, usize)], ignore_if_cyclical: bool) {
     for &(index, first) in pairs {
-        // No group of a user has a space in its name.
+        // No user's group name contains a space.
         let group = format!("change {first}");
         if !nodes[first].groups.contains(&group) {
             nodes[first].groups.push(group.clone());
@@ -122,14 +122,14 @@ fn wait_for(nodes: &mut [ChangeNode], pairs: &[(usize, usize)], ignore_if_cyclic
 fn node(planned: &Planned, bindings: &mut Bindings<'_>, errors: &mut Vec<InputError>) -> ChangeNode {
     let operation = match planned.change.operation {
         Operation::Delete => NodeOperation::Delete,
-        // An unchanged object stands in the graph too: what depends on it waits until it is ready.
+        // Unchanged objects are in the graph too: their dependents wait until they are ready.
         Operation::Create | Operation::Update | Operation::Replace | Operation::Noop | Operation::Exists => {
             NodeOperation::Upsert
         }
     };
     let mut node =
         ChangeNode { name: planned.change.object.to_string(), operation, groups: Vec::new(), rules: Vec::new() };
-    // kapp looks at the new object for upserts and at the existing one for deletes.
+    // As in kapp: the new object for upserts, the existing one for deletes.
     let Some(object) = planned.change.desired.as_deref().or(planned.change.live.as_deref()) else { return node };
     let mut fail = |message: String, annotation: Option<&str>| {
         let path: Vec<PathSegment> = match annotation {

@@ -1,5 +1,5 @@
-//! Refusals that say nothing yet, because their reason is part of the very set that is planned: a namespace, a
-//! definition, a role, a webhook. What is refused for such a reason is not verified, and waits for it.
+//! Refusals that are inconclusive because their cause is part of the planned set: a namespace, a CRD, a role, a
+//! webhook. Such an object is not verified, and waits for the cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,26 +9,26 @@ use serde_json::Value;
 use super::desired::Desired;
 use crate::cluster::{ClusterError, ErrorKind, NAMESPACE_TERMINATING};
 
-/// Why a refusal says nothing yet.
+/// Why a refusal is inconclusive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// For people.
+    /// Reason for display.
     pub reason: String,
-    /// The objects of the set that have to be there, ready or gone first.
+    /// The objects of the set that must first exist, be ready, or be deleted.
     pub after: Vec<ObjectKey>,
 }
 
-/// The objects of the set by what they can be the reason of.
+/// The objects of the set, by what their absence can cause.
 #[derive(Debug, Default)]
 pub struct Providers {
     changed: BTreeSet<ObjectKey>,
     /// Group and kind of custom resources whose CRD changes → the CRD.
     custom_kinds: BTreeMap<(String, String), ObjectKey>,
-    /// What decides about other objects and changes: webhooks, admission policies.
+    /// Objects that control the admission of others: webhooks, admission policies.
     admission: Vec<ObjectKey>,
-    /// Services of the set, changed or not: a webhook's own backend.
+    /// Services of the set, changed or not, as backends of webhooks.
     services: Vec<Service>,
-    /// Namespace and labels of Pods that an object of the set stands for.
+    /// Namespace and labels of the Pods that an object of the set creates.
     pods: Vec<(ObjectKey, Value)>,
     /// Quotas and limit ranges that change.
     limits: Vec<ObjectKey>,
@@ -84,13 +84,13 @@ impl Providers {
         self.custom_kinds.get(&(desired.object.group.clone(), desired.object.kind.clone()))
     }
 
-    /// Whether the object's own definition is changed by this set, so that even a good answer is not the last word.
+    /// Whether this set changes the object's own CRD, so that even a positive answer is not final.
     #[must_use]
     pub fn changes_kind_of(&self, desired: &Desired) -> bool {
         self.definition_of(desired).is_some()
     }
 
-    /// Why a refusal says nothing yet; `None` where it stands.
+    /// Why a refusal is inconclusive; `None` if it is final.
     #[must_use]
     pub fn explain(&self, desired: &Desired, error: &ClusterError) -> Option<Explained> {
         let object = &desired.object;
@@ -139,7 +139,7 @@ impl Providers {
         None
     }
 
-    /// What the object refers to and the server has looked up in vain.
+    /// Explains a refusal because of a referenced object that does not exist yet.
     fn explain_reference(&self, desired: &Desired, error: &ClusterError) -> Option<Explained> {
         let object = &desired.object;
         let refused =
@@ -176,7 +176,7 @@ impl Providers {
         Some(Explained { reason: format!("{} {} is changed by this run", first.kind, first.name), after })
     }
 
-    /// The Service that a webhook is called by, and what runs behind it, where they are in the set. The server names
+    /// The Service that a webhook calls, and the workloads behind it, if they are in the set. The server's message has
     /// the address: `https://name.namespace.svc:443/path`.
     fn backend(&self, message: &str) -> Option<Vec<ObjectKey>> {
         let called =

@@ -1,5 +1,5 @@
-//! Quota headroom: dry-run does not count against quotas, so creates are summed up here
-//! against `status.hard − used`.
+//! Quota headroom: dry-run does not count against quotas, so creates are added up here
+//! and compared with `status.hard − used`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::Planned;
 use super::refusal::RULE;
 use crate::cluster::{Cluster, Kinds, ListQuery, list_all};
 
-/// Findings for creates that a quota would refuse. A quota that cannot be read says nothing.
+/// Findings for creates that a quota would refuse. A quota that cannot be read gives none.
 pub async fn check(cluster: &dyn Cluster, kinds: &Kinds, objects: &[Planned]) -> Vec<Finding> {
     let Some(kind) = kinds.find("", "v1", "ResourceQuota") else { return Vec::new() };
     let mut creates: BTreeMap<&str, Vec<&Planned>> = BTreeMap::new();
@@ -21,7 +21,7 @@ pub async fn check(cluster: &dyn Cluster, kinds: &Kinds, objects: &[Planned]) ->
             creates.entry(&object.namespace).or_default().push(planned);
         }
     }
-    // A namespace that this run creates has no quota but those of the run, which start at zero.
+    // A namespace that this run creates only has the run's own quotas, which start at zero.
     creates.retain(|namespace, _| {
         !objects.iter().any(|planned| {
             let object = &planned.change.object;
@@ -48,14 +48,14 @@ pub async fn check(cluster: &dyn Cluster, kinds: &Kinds, objects: &[Planned]) ->
     findings
 }
 
-/// The change of a quota itself: what it allows from then on counts.
+/// The change of a quota by this set, whose new limit then applies.
 fn of_set<'a>(objects: &'a [Planned], quota: &Value) -> Option<&'a Planned> {
     let key = ObjectRef::of(quota).key();
     objects.iter().find(|planned| planned.change.operation.writes() && planned.change.object.key() == key)
 }
 
 fn one(quota: &Value, hard: Option<&Value>, created: &[&Planned]) -> Vec<Finding> {
-    // A scoped quota counts some objects only; which, the server knows.
+    // A scoped quota counts only some objects; which ones, only the server knows.
     if quota.pointer("/spec/scopes").is_some() || quota.pointer("/spec/scopeSelector").is_some() {
         return Vec::new();
     }
@@ -65,7 +65,7 @@ fn one(quota: &Value, hard: Option<&Value>, created: &[&Planned]) -> Vec<Finding
         let (Some(limit), Some(used)) = (whole(limit), used.map_or(Some(0), whole)) else { continue };
         let counted: Vec<&&Planned> = created.iter().filter(|planned| counts(planned, resource)).collect();
         let free = limit.saturating_sub(used);
-        // The first object that does not fit is the one the server would refuse.
+        // The first object that does not fit is the one that the server would refuse.
         if let Some(first) = counted.get(usize::try_from(free).unwrap_or(usize::MAX)) {
             let message = format!(
                 "quota {} allows {limit} {resource}, {used} are used, and this run creates {}",
@@ -82,7 +82,7 @@ fn one(quota: &Value, hard: Option<&Value>, created: &[&Planned]) -> Vec<Finding
     findings
 }
 
-/// Object counts only: `pods`, `count/deployments.apps`. Sums of cpu and memory are the server's business.
+/// Object counts only: `pods`, `count/deployments.apps`. Sums of cpu and memory are left to the server.
 fn counts(planned: &Planned, resource: &str) -> bool {
     let group = &planned.change.object.group;
     let plural = &planned.change.resource;

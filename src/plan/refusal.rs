@@ -1,5 +1,5 @@
-//! What the API server refused in dry-run, as findings of rule `server`: every cause on its own, at its place in
-//! the input.
+//! The API server's refusals in dry-run as findings of rule `server`: each cause separately, at its position in the
+//! input.
 
 mod server_message;
 
@@ -14,12 +14,12 @@ use crate::cluster::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING};
 
 /// The rule name of these findings.
 pub const RULE: &str = "server";
-/// The check of a namespace that does not exist.
+/// The check for a namespace that does not exist.
 const MISSING_NAMESPACE: &str = "namespace";
-/// The check of a field that cannot be changed.
+/// The check for a field that cannot be changed.
 const IMMUTABLE: &str = "immutable";
 
-/// Findings for one refused object. `only_as_new`: the server would take it where there is none yet.
+/// Findings for one refused object. `only_as_new`: the server would accept it as a new object.
 #[must_use]
 pub fn findings(desired: &Desired, error: &ClusterError, only_as_new: bool) -> Vec<Finding> {
     let told = server_message::causes(&error.message);
@@ -80,8 +80,8 @@ fn finding(desired: &Desired, check: &str, cause: &Cause) -> Finding {
     }
 }
 
-/// `Invalid value: {…}: field is immutable` carries the whole value, which may fill a screen and hold what nobody
-/// should read; the place says enough.
+/// Removes the value from `Invalid value: {…}: field is immutable`: it may be huge, and it may be confidential; the
+/// path is enough.
 fn without_value(message: &str) -> String {
     let Some(value) = message.strip_prefix("Invalid value: ") else { return message.to_owned() };
     let end = match value.chars().next() {
@@ -92,7 +92,7 @@ fn without_value(message: &str) -> String {
     end.map_or_else(|| message.to_owned(), |end| value[end + 3..].to_owned())
 }
 
-/// The text that `Invalid value: "v1beta1": missing from …` is about.
+/// The quoted value in `Invalid value: "v1beta1": missing from …`.
 fn quoted_value(message: &str) -> Option<&str> {
     message.strip_prefix("Invalid value: \"")?.split('"').next()
 }
@@ -113,7 +113,7 @@ fn check_name(error: &ClusterError) -> &'static str {
     }
 }
 
-/// One finding a missing namespace, however many objects go into it.
+/// Merges the findings of each missing namespace, however many objects it would contain.
 pub fn merge_missing_namespaces(findings: &mut Vec<Finding>) {
     let mut objects: BTreeMap<String, usize> = BTreeMap::new();
     for finding in findings.iter().filter(|finding| finding.check == MISSING_NAMESPACE) {

@@ -1,5 +1,5 @@
-//! Objects that another record with the app's label claims as well: it is forged or a copy, and which of the two cannot be
-//! told. Nothing of them is deleted, and nothing taken over unasked.
+//! Objects that another record with the app's label also claims: one record is forged or a copy, and it is impossible
+//! to tell which. None of them is deleted, or taken over without being requested.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use crate::app::twins;
 use crate::cluster::{Cluster, ClusterError};
 use crate::manifest::InputError;
 
-/// Refuses deletions and writes of what another record claims as well. Returns why that is not known, where only writes
-/// are asked about: they change what the app has in its inventory, and a list that fails proves nothing against that.
+/// Refuses deletions and writes of objects that another record also claims. If that is unknown, returns the reason when
+/// only writes are planned: they change objects in the app's inventory, and a failed list is no evidence against that.
 pub(super) async fn check(
     cluster: &dyn Cluster,
     observed: &Observed,

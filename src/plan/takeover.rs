@@ -1,5 +1,5 @@
-//! Objects that another deploy tool has written: its entries in `managedFields` become one entry of ours,
-//! so that fields which the manifest no longer sets really go. Afterwards only an apply of ours writes them.
+//! Takes over objects that another deploy tool wrote: its entries in `managedFields` become one entry of ours,
+//! so that fields which the manifest no longer sets are really removed. Afterwards only our apply writes them.
 
 mod autoscaler;
 mod preview;
@@ -18,51 +18,51 @@ use crate::cluster::{FIELD_MANAGER, Patch};
 pub use autoscaler::targets;
 pub use preview::{Answer, Autoscaled, Continued, Refused, Scene, continue_work};
 
-/// Deploy tools whose work we continue. What people did by hand (`kubectl edit`) is never continued, nor what was
-/// created without a manifest to go by (`kubectl create`, `kubectl run`).
+/// Deploy tools whose objects are taken over. Manual edits (`kubectl edit`) are never taken over, nor objects created
+/// without a manifest (`kubectl create`, `kubectl run`).
 const PREDECESSORS: [&str; 4] = ["kapp", "kubectl-client-side-apply", "kubectl", BEFORE_FIRST_APPLY];
 
-/// What the API server calls the unknown authors of an object that had no entries when it was applied first.
+/// The API server's name for the unknown managers of an object without entries at its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Where kubectl keeps the manifest that it applied last.
+/// Annotation in which kubectl stores the last applied manifest.
 const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// How many fields a note names.
+/// Maximum number of fields that a note names.
 const NAMED: usize = 3;
 
-/// How an object is taken over.
+/// The plan for taking over an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Takeover {
-    /// Whose entries become ours.
+    /// The managers whose entries become ours.
     pub from: Vec<String>,
-    /// Whether the live number of replicas stays, although the manifest gives it up: it is an autoscaler's.
+    /// Whether the live number of replicas stays although the manifest no longer sets it: an autoscaler maintains it.
     pub keeps_replicas: bool,
-    /// Fields that go, because nobody else owns them and the manifest does not set them; the server may put its
-    /// defaults in their place.
+    /// Fields to remove, because nobody else owns them and the manifest does not set them; the server may then default
+    /// them.
     removals: Vec<Vec<Element>>,
-    /// Copies of the manifest that predecessors kept in annotations; they go, too.
+    /// Copies of the manifest that predecessors stored in annotations; removed as well.
     copies: Vec<Vec<Element>>,
-    /// What becomes ours.
+    /// Our entry afterwards.
     ours: ManagerEntry,
-    /// Entries that stay as they are.
+    /// Entries that remain unchanged.
     others: Vec<ManagerEntry>,
-    /// Fields that the manifest does not set, that the server does not let go, and that nobody owns from now on.
+    /// Fields that the manifest does not set, the server refuses to remove, and nobody will own.
     left: Vec<String>,
 }
 
-/// Why the work of predecessors cannot be continued: their entry is in another API version than the object is read in.
+/// Why a takeover is impossible: the predecessor's entry is in another API version than the live object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OtherVersion {
     manager: String,
     api_version: String,
-    /// What the manifest does not set of it, as far as the paths are the same.
+    /// Its fields that the manifest does not set, as far as the paths are comparable.
     stays: Vec<String>,
 }
 
-/// What taking an object over means; `None` where no predecessor has written it.
+/// Plans the takeover of an object; `None` if no predecessor has written it.
 ///
-/// `known` are the object's entries, `wanted` is what the manifest sets of it.
+/// `known` are the object's entries, `wanted` are the fields that the manifest sets.
 fn plan(
     live: &Value,
     known: Vec<ManagerEntry>,
@@ -108,9 +108,8 @@ fn plan(
     Ok(Some(Takeover { from, keeps_replicas, removals, copies, ours, others, left: Vec::new() }))
 }
 
-/// What of an entry was deployed, and not come with the object's life: status is its controller's, whoever wrote it
-/// first. The authors of an object without entries are unknown, so what controllers have put there to hold on to it
-/// counts as theirs.
+/// The deployed part of an entry, without fields of the object's life cycle: status belongs to controllers, whoever
+/// wrote it first. The managers of an object without entries are unknown, so finalizers count as set by controllers.
 fn deployed(entry: &ManagerEntry) -> FieldSet {
     let metadata = |field: &str| [Element::field("metadata"), Element::field(field)];
     let fields = entry.fields.without(&[Element::field("status")]).without(&metadata("generateName"));
@@ -120,8 +119,8 @@ fn deployed(entry: &ManagerEntry) -> FieldSet {
     }
 }
 
-/// Whether a path leads to what names an item of a list. Where the item stays, so does its name: what a manifest leaves
-/// out of it is the server's default.
+/// Whether a path leads to a key field of a list item. As long as the item stays, so does its key: one that the
+/// manifest leaves out is the server's default.
 fn names_an_item(path: &[Element]) -> bool {
     match path {
         [.., Element::Key(fields), Element::Field(name)] => fields.iter().any(|(field, _)| field == name),
@@ -133,7 +132,7 @@ fn replicas() -> [Element; 2] {
     [Element::field("spec"), Element::field("replicas")]
 }
 
-/// Copies of the manifest in annotations. They are of use to nobody else, and may hold Secret values in clear text.
+/// Copies of the manifest in annotations. Of no use to other tools, and they may contain Secret values in clear text.
 fn copies(set: &FieldSet) -> Vec<Vec<Element>> {
     let places = copy_annotations()
         .map(|name| vec![Element::field("metadata"), Element::field("annotations"), Element::field(name)]);
@@ -144,7 +143,7 @@ fn copy_annotations() -> impl Iterator<Item = &'static str> {
     ORIGINAL_ANNOTATIONS.into_iter().chain([LAST_APPLIED_ANNOTATION])
 }
 
-/// The changes without the end of copies that predecessors kept of the manifest: bookkeeping that is nobody's setting.
+/// The changes without the removal of predecessors' copies of the manifest, which is mere bookkeeping.
 #[must_use]
 pub fn without_copies(mut changes: Vec<FieldChange>) -> Vec<FieldChange> {
     changes.retain(|change| match change.path.as_slice() {
@@ -160,20 +159,20 @@ pub fn without_copies(mut changes: Vec<FieldChange>) -> Vec<FieldChange> {
 }
 
 impl Takeover {
-    /// The patch that makes the predecessors' entries ours, and changes nothing else; refused where the object has
-    /// moved on since it had `resource_version`.
+    /// The patch that makes the predecessors' entries ours and changes nothing else; refused if the object no longer
+    /// has `resource_version`.
     #[must_use]
     pub fn rewrite(&self, resource_version: &str) -> Patch {
         let entries: Vec<Value> = std::iter::once(&self.ours).chain(&self.others).map(ManagerEntry::to_value).collect();
         Patch::Json(json!([
             {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version},
-            // It replaces what is there, and there may be nothing.
+            // `replace` requires that it exists, and it may not.
             {"op": "add", "path": "/metadata/managedFields", "value": entries},
         ]))
     }
 
-    /// Gives up removals that the server refuses. What admission has filled in may count as set by whoever sent the
-    /// object, and cannot always be taken out again, such as the class of a claim.
+    /// Drops removals that the server refuses. Values set by admission may count as set by the client, and cannot
+    /// always be removed, such as the class of a claim.
     fn keep(&mut self, refused: &[Vec<Element>], live: &Value) {
         self.removals.retain(|removal| !refused.contains(removal));
         for path in refused {
@@ -182,7 +181,7 @@ impl Takeover {
         }
     }
 
-    /// For people: whose work it is. What goes is part of the diff.
+    /// A note that names the predecessors. The removals are part of the diff.
     #[must_use]
     pub fn note(&self) -> String {
         let mut note = format!("continues the work of {}", self.from.join(", "));
@@ -207,7 +206,7 @@ fn named(places: &[String]) -> String {
     }
 }
 
-/// Whether a predecessor's entries are in the object.
+/// Whether the object has entries of a predecessor.
 pub(super) fn is_needed(managers: &[ManagerEntry]) -> bool {
     managers.iter().any(|entry| is_predecessor(&entry.owner))
 }

@@ -1,4 +1,4 @@
-//! The plan as people see it: lines and texts, Secrets masked.
+//! The plan for display: lines and texts, Secrets masked.
 
 use pushback_preflight::{Operation, PathSegment};
 use serde_json::Value;
@@ -11,13 +11,13 @@ use crate::event::{Counts, PlannedLine};
 /// How to show a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// Config of the run: what is masked.
+    /// Config of the run, for its masks.
     pub config: &'a Config,
-    /// Unified text too.
+    /// Whether to include the unified diff.
     pub text: bool,
 }
 
-/// Counts, and a line for every change.
+/// The counts, and a line for each change.
 #[must_use]
 pub fn planned_lines(plan: &Plan, view: &View<'_>) -> (Counts, Vec<PlannedLine>) {
     let masker = Masker::new(&view.config.diff_mask_rules);
@@ -42,7 +42,7 @@ fn line(planned: &Planned, masker: &Masker, text: bool) -> PlannedLine {
         let new: Option<&Value> = match (change.operation, &change.result, &change.desired, &change.live) {
             (Operation::Delete, ..) => None,
             (_, Some(result), ..) => Some(result),
-            // The server has not said what it would make of it.
+            // The server has not said what the result would be.
             (Operation::Update, None, Some(desired), Some(live)) => {
                 estimated = estimate::applied(live, desired);
                 Some(&estimated)

@@ -1,4 +1,4 @@
-//! What comparing needs beside the object.
+//! The inputs of a comparison, apart from the object.
 //! The same for all objects of a set.
 
 use std::collections::BTreeSet;
@@ -16,11 +16,11 @@ use crate::plan::body::Stamp;
 /// Apps whose objects may be taken over.
 #[derive(Clone, Debug)]
 pub(in crate::plan) enum TakeOver {
-    /// Nobody's.
+    /// None.
     None,
-    /// Everybody's.
+    /// Any app.
     Any,
-    /// Of apps with these label values.
+    /// The apps with these label values.
     Labels(BTreeSet<String>),
 }
 
@@ -34,23 +34,23 @@ impl TakeOver {
     }
 }
 
-/// What comparing needs beside the object.
+/// The inputs of a comparison, apart from the object.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::plan) struct Context<'a> {
     pub(in crate::plan) cluster: &'a dyn Cluster,
     pub(in crate::plan) stamp: &'a Stamp<'a>,
     pub(in crate::plan) masker: &'a Masker,
     pub(in crate::plan) inventory: &'a Inventory,
-    /// Digests of the inventory may be used.
+    /// Whether the digests of the inventory may be used.
     pub(in crate::plan) trust_digests: bool,
-    /// What other apps own, where nothing is stamped.
+    /// Objects of other apps, if ownership is not recorded in labels.
     pub(in crate::plan) claims: &'a Claims,
-    /// Whose objects may be taken over.
+    /// The apps whose objects may be taken over.
     pub(in crate::plan) take_over: &'a TakeOver,
-    /// Which kinds other servers serve.
+    /// The kinds that aggregated APIs serve.
     pub(in crate::plan) aggregated: &'a Aggregated,
-    /// Namespaces that the set brings and the cluster lacks.
+    /// Namespaces that the set creates and that do not exist yet.
     pub(in crate::plan) absent: &'a Absent,
-    /// What the set's autoscalers scale.
+    /// Objects that the set's autoscalers scale.
     pub(in crate::plan) autoscaled: &'a BTreeSet<ObjectKey>,
 }

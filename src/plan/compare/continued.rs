@@ -1,4 +1,4 @@
-//! The comparison of an object that another deploy tool has written: with what it becomes once that work is continued.
+//! Compares an object that another deploy tool has written with the result of taking it over.
 
 use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
@@ -11,8 +11,8 @@ use crate::plan::diff::{self, DiffOptions};
 use crate::plan::estimate;
 use crate::plan::takeover;
 
-/// Where a deploy tool has written the object before: what really differs once its work is continued. Whether that
-/// is the whole answer.
+/// If a deploy tool wrote the object before, computes the difference after taking it over. Returns whether that
+/// completes the comparison.
 pub(super) async fn continue_work(
     context: Context<'_>,
     address: &Address,
@@ -35,7 +35,7 @@ pub(super) async fn continue_work(
     let continued = match takeover::continue_work(scene).await {
         None => return Ok(false),
         Some(Ok(continued)) => continued,
-        // The plain answer stands.
+        // The plain answer applies.
         Some(Err(takeover::Refused::Impossible(note))) => {
             compared.notes.push(note);
             return Ok(false);
@@ -60,7 +60,7 @@ pub(super) async fn continue_work(
     compared.notes.push(continued.takeover.note());
     compared.fields = continued.fields;
     compared.result = Some(continued.result);
-    // Where no value changes, nothing has to be replaced.
+    // If no value changes, nothing has to be replaced.
     compared.operation = if compared.fields.is_empty() { Operation::Update } else { strategy.operation() };
     compared.takeover = Some(continued.takeover);
     Ok(true)

@@ -1,5 +1,5 @@
-//! One change of a field, and its path as it is shown.
-//! A path is shown without what names an item, where that is masked.
+//! One change of a field, and its displayed path.
+//! Masked key fields are left out of the path.
 
 use pushback_preflight::PathSegment;
 use pushback_preflight::source::display_path;
@@ -7,42 +7,41 @@ use serde_json::Value;
 
 use super::mask::{Masked, is_masked};
 
-/// One step of a change's path, as it is shown.
+/// One step of a displayed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiffSegment {
     /// A key of a map.
     Key(String),
     /// An element of an array.
     Index(usize),
-    /// An element of an array, found by what names it.
+    /// An element of an array, identified by its key fields.
     Item {
-        /// Where it is in the new array, or in the old one where it goes.
+        /// Index in the new array; in the old one if the item is removed.
         index: usize,
-        /// Field and value that name it.
+        /// Names and values of the key fields.
         names: Vec<(&'static str, String)>,
     },
     /// The order of an array's items, not the items.
     Order,
 }
 
-/// One change. A subtree that comes or goes is one change.
+/// One change. A subtree that is added or removed is one change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldChange {
-    /// Path in the new object; in the old one where the field goes.
+    /// Path in the new object; in the old one if the field is removed.
     pub path: Vec<PathSegment>,
     /// Path in the old object; it differs from `path` where list items have moved.
     pub old_path: Vec<PathSegment>,
-    /// The path as it is shown.
+    /// The path for display.
     pub segments: Vec<DiffSegment>,
-    /// Before; `None` where the field is new.
+    /// Old value; `None` if the field is new.
     pub old: Option<Value>,
-    /// After; `None` where the field goes.
+    /// New value; `None` if the field is removed.
     pub new: Option<Value>,
 }
 
 impl FieldChange {
-    /// The path as it is shown, `spec.containers[name=web].image`. What names an item is shown by its index where
-    /// it is masked.
+    /// The path for display, `spec.containers[name=web].image`. Items with masked keys are shown by index.
     #[must_use]
     pub fn display(&self, masked: &Masked<'_>) -> String {
         let mut text = String::new();

@@ -1,12 +1,12 @@
-//! A value on one line, in flow style: what would read as something else is quoted.
-//! Texts of several lines are counted, long values keep their beginning and end.
+//! A value on one line, in flow style: ambiguous scalars are quoted.
+//! Multi-line strings are counted, long values are truncated in the middle.
 
 use serde_json::Value;
 
 /// Characters of a value that are shown.
 const MAX_VALUE: usize = 120;
 
-/// Stands for a masked scalar inside a subtree. A value of the object that reads like this is quoted.
+/// Placeholder for a masked scalar inside a subtree. A value of the object that looks like this is quoted.
 pub(super) const HIDDEN: &str = "(secret)";
 
 pub(super) fn is_text(text: &str) -> bool {
@@ -58,7 +58,8 @@ pub(super) fn write_flow(value: &Value, is_top: bool, text: &mut String) {
     }
 }
 
-/// Quotes what would read as something else than this string: numbers, booleans, null, edges of white space, arrows.
+/// Quotes a string that would otherwise read as something else: numbers, booleans, null, leading or trailing space,
+/// arrows.
 pub(super) fn plain_or_quoted(text: &str) -> String {
     let looks_like_other = matches!(
         text.to_ascii_lowercase().as_str(),
@@ -70,13 +71,13 @@ pub(super) fn plain_or_quoted(text: &str) -> String {
         || text.ends_with(char::is_whitespace)
         || text.contains(": ")
         || text.contains(" #")
-        // Old and new value stand on both sides of an arrow.
+        // An arrow separates old and new value.
         || ["→", "->"].iter().any(|arrow| text.contains(arrow))
         || text.chars().any(char::is_control);
     if looks_like_other || is_number || is_odd { Value::String(text.to_owned()).to_string() } else { text.to_owned() }
 }
 
-/// Cuts a long value in the middle and says how long it was.
+/// Truncates a long value in the middle and adds its length.
 pub(super) fn shorten(text: &str) -> String {
     let count = text.chars().count();
     if count <= MAX_VALUE {

@@ -1,5 +1,5 @@
-//! Changes as single lines: every value on one line, short, and without what is masked.
-//! Long values keep their beginning and end; texts of several lines are counted, not shown.
+//! Changes as single lines: every value on one line, short, and masked.
+//! Long values are truncated in the middle; multi-line strings are counted, not shown.
 
 use pushback_preflight::PathSegment;
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn line(change: &FieldChange, masked: &Masked<'_>) -> FieldLine {
         (old, new) => {
             let one = |value: &Option<Value>, path: &[PathSegment]| {
                 value.as_ref().map(|value| {
-                    // What is hidden on one side is hidden on both: an item may have moved out of a rule's reach.
+                    // A value masked on one side is masked on both: an item may have moved out of a rule's scope.
                     let always = |_: &[PathSegment]| true;
                     one_line(value, path, if hidden { &always } else { masked })
                 })
@@ -59,7 +59,7 @@ fn one_line(value: &Value, path: &[PathSegment], masked: &Masked<'_>) -> String 
     if is_scalar(value) && is_masked(path, masked) {
         return HIDDEN.to_owned();
     }
-    // Sizes of what is hidden inside a subtree do not matter to a reader; that it is hidden does.
+    // The size of a masked value inside a subtree does not matter to a reader; that it is masked does.
     let value = mask(value, path, masked, &mut |_| Value::String(HIDDEN.to_owned()));
     let mut text = String::new();
     write_flow(&value, true, &mut text);

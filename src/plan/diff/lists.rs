@@ -1,5 +1,5 @@
-//! Which items of two lists belong together: by the fields that name them where every item has them and they are
-//! unique, otherwise by the longest common run of equal items.
+//! Pairs the items of two lists: by key fields if every item has them and they are unique, otherwise by the longest
+//! common subsequence of equal items.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use super::flow::plain_or_quoted;
 use crate::plan::fields::canonical;
 
-/// Fields that name list items in Kubernetes objects, the most telling first.
+/// Key fields of list items in Kubernetes objects, the most specific first.
 const KEYS: &[&[&str]] = &[
     &["mountPath"],
     &["devicePath"],
@@ -21,10 +21,10 @@ const KEYS: &[&[&str]] = &[
     &["id"],
 ];
 
-/// Ports may have names, but numbers are what they are.
+/// Ports may have names, but their numbers identify them.
 const PORT_KEYS: &[&[&str]] = &[&["containerPort", "protocol"], &["port", "protocol"], &["name"]];
 
-/// An item of each side; `None` where one has no partner.
+/// An item of each list; `None` if one has no partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) old: Option<usize>,
@@ -33,11 +33,11 @@ pub(super) struct Pair {
 
 #[derive(Debug)]
 pub(super) struct Pairing {
-    /// The fields that name the items; `None` where they have no names.
+    /// The key fields of the items; `None` if they have none.
     pub(super) keys: Option<&'static [&'static str]>,
     /// In the order of the new list, removed items last.
     pub(super) pairs: Vec<Pair>,
-    /// Named items that both have stand in another order.
+    /// Whether items that both lists have are in a different order.
     pub(super) is_reordered: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn pair(field: &str, old: &[Value], new: &[Value]) -> Pairing {
     Pairing { keys: Some(keys), pairs, is_reordered }
 }
 
-/// The fields that name an item, with their values.
+/// The key fields of an item, with their values.
 pub(super) fn names(keys: &'static [&'static str], item: &Value) -> Vec<(&'static str, String)> {
     keys.iter()
         .filter_map(|&field| Some((field, item.get(field)?)))
@@ -72,7 +72,7 @@ pub(super) fn names(keys: &'static [&'static str], item: &Value) -> Vec<(&'stati
         .collect()
 }
 
-/// The list with nothing but what names its items.
+/// The list reduced to the key fields of its items.
 pub(super) fn only_keys(keys: &[&str], items: &[Value]) -> Value {
     let only = |item: &Value| -> Value {
         let fields: Map<String, Value> =
@@ -89,7 +89,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// The scalars that name an item. The first field must be there; the others (`protocol`) have defaults.
+/// The values of an item's key fields. The first field is required; the others (`protocol`) have defaults.
 fn key(keys: &[&str], item: &Value) -> Option<Vec<String>> {
     let mut values = Vec::with_capacity(keys.len());
     for (position, field) in keys.iter().enumerate() {

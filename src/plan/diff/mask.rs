@@ -1,10 +1,10 @@
-//! Takes what must not be shown out of values, before anything is rendered from them.
-//! Keys stay, as they tell what changed; every scalar below a masked field goes.
+//! Removes masked values before anything is rendered.
+//! Keys stay, because they show what changed; every scalar below a masked field is removed.
 
 use pushback_preflight::PathSegment;
 use serde_json::Value;
 
-/// Tells which fields must not be shown. A field is hidden with all that is in it.
+/// Decides which fields are masked. A field is masked with everything below it.
 pub type Masked<'a> = dyn Fn(&[PathSegment]) -> bool + 'a;
 
 /// Whether a path or anything above it is masked.
@@ -12,7 +12,7 @@ pub(super) fn is_masked(path: &[PathSegment], masked: &Masked<'_>) -> bool {
     (0..=path.len()).any(|length| masked(&path[..length]))
 }
 
-/// A copy of `value`, which stands at `path`, in which `replace` has taken the place of every masked scalar.
+/// A copy of `value`, located at `path`, with every masked scalar replaced by `replace`.
 pub(super) fn mask(
     value: &Value,
     path: &[PathSegment],

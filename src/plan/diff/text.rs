@@ -11,11 +11,12 @@ use super::mask::mask;
 use super::{DiffOptions, Masked};
 use crate::plan::fields::canonical;
 
-/// Up to this many lines the search anchors at unique lines, which reads best; above it the cheapest one is taken.
+/// Up to this many lines the diff anchors at unique lines, which is most readable; above it the cheapest algorithm is
+/// used.
 const FINE_LINES: usize = 50_000;
 
-/// Unified diff of the YAML of two objects, `None` for one that does not exist; empty where nothing differs.
-/// Fields that only the server writes are left out, keys are sorted.
+/// Unified diff of the YAML of two objects, `None` for one that does not exist; empty if they are equal.
+/// Fields that only the server sets are left out; keys are sorted.
 #[must_use]
 pub fn text(old: Option<&Value>, new: Option<&Value>, masked: &Masked<'_>) -> String {
     let mut numbers: HashMap<String, usize> = HashMap::new();
@@ -33,7 +34,7 @@ pub fn text(old: Option<&Value>, new: Option<&Value>, masked: &Masked<'_>) -> St
 }
 
 fn unified(old: &str, new: &str) -> String {
-    // No deadline: the same input must give the same bytes on every machine. The search is bounded by steps instead.
+    // No deadline: the same input must give the same bytes on every machine. The number of steps is limited instead.
     let lines = old.lines().count().max(new.lines().count());
     let algorithm = if lines > FINE_LINES { Algorithm::Myers } else { Algorithm::Patience };
     TextDiff::configure().algorithm(algorithm).diff_lines(old, new).unified_diff().context_radius(3).to_string()
@@ -72,8 +73,8 @@ fn sorted(value: &Value) -> Value {
 
 fn to_yaml(value: &Value) -> String {
     let mut options = serde_yaml::SerializerOptions::default();
-    // A folded line changes as a whole when one word does; long lines stay as they are.
+    // A folded line changes as a whole when one word does; so long lines are not folded.
     options.folded_wrap_chars = usize::MAX;
-    // What YAML cannot write is written as JSON, which is YAML, too.
+    // What YAML cannot represent is written as JSON, which is also YAML.
     serde_yaml::to_string_with_options(value, options).unwrap_or_else(|_| format!("{value:#}\n"))
 }

@@ -1,5 +1,5 @@
-//! Who owns what in an object, from its `metadata.managedFields`.
-//! What cannot be understood is an error with its place, never a manager that silently owns nothing.
+//! The owners of an object's fields, from its `metadata.managedFields`.
+//! An invalid entry is an error with its path, never a manager that silently owns nothing.
 
 use pushback_preflight::PathSegment;
 use serde_json::{Map, Value};
@@ -7,33 +7,33 @@ use serde_json::{Map, Value};
 use super::resolve::element_matches;
 use super::{Element, FieldSet, FieldsError};
 
-/// One manager of an object.
+/// A field manager of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     /// Name of the field manager.
     pub manager: String,
     /// `Apply` or `Update`.
     pub operation: String,
-    /// `status` and the like; empty for the object itself.
+    /// `status` and similar; empty for the object itself.
     pub subresource: String,
-    /// The API version that the paths are in.
+    /// The API version of the paths.
     pub api_version: String,
-    /// When it wrote last, as the server wrote it; empty where unknown.
+    /// Time of its last write, as the server wrote it; empty if unknown.
     pub time: String,
 }
 
 /// One entry of `metadata.managedFields`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ManagerEntry {
-    /// Whose.
+    /// The manager.
     pub owner: Owner,
-    /// What.
+    /// The fields that it owns.
     pub fields: FieldSet,
 }
 
 impl ManagerEntry {
-    /// Whether the field of the object at `path` or any part of it is owned. A field that is owned as one (no path of
-    /// the set continues it) is owned with all that is in it.
+    /// Whether the field at `path` or any part of it is owned. An atomic field (no path of the set continues it) is
+    /// owned with everything below it.
     #[must_use]
     pub fn owns(&self, object: &Value, path: &[PathSegment]) -> bool {
         let (mut set, mut value) = (&self.fields, Some(object));
@@ -57,7 +57,7 @@ impl ManagerEntry {
         !set.is_empty()
     }
 
-    /// Writes the entry the way `managedFields` has it.
+    /// Serialises the entry in the format of `managedFields`.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let Owner { manager, operation, subresource, api_version, time } = &self.owner;
@@ -78,10 +78,10 @@ impl ManagerEntry {
     }
 }
 
-/// The entries of `metadata.managedFields`, in the object's order; none where it has none.
+/// The entries of `metadata.managedFields`, in the object's order; empty if it has none.
 ///
 /// # Errors
-/// The first entry that cannot be understood.
+/// The first invalid entry.
 pub fn managers(object: &Value) -> Result<Vec<ManagerEntry>, FieldsError> {
     let place = "metadata.managedFields";
     let entries = match object.pointer("/metadata/managedFields") {
@@ -120,10 +120,10 @@ fn parse_entry(place: &str, entry: &Value) -> Result<ManagerEntry, FieldsError> 
 }
 
 /// The managers that own the field at `path` or any part of it, in the object's order. For many paths of one object,
-/// read its [`managers`] once and ask each [`ManagerEntry::owns`].
+/// call [`managers`] once and then [`ManagerEntry::owns`] for each.
 ///
 /// # Errors
-/// The first entry of `managedFields` that cannot be understood.
+/// The first invalid entry of `managedFields`.
 pub fn owners_of(object: &Value, path: &[PathSegment]) -> Result<Vec<Owner>, FieldsError> {
     let entries = managers(object)?.into_iter();
     Ok(entries.filter(|entry| entry.owns(object, path)).map(|entry| entry.owner).collect())

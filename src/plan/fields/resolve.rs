@@ -1,5 +1,5 @@
-//! From the paths of a set to the values of an object: where a path leads, and the owned part of an object.
-//! List items are looked up through an index per list, so that long lists cost no more than their length.
+//! Resolves the paths of a set in an object: the location of a path, and the owned part of an object.
+//! List items are found through one index per list, so that the cost is linear in its length.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{Element, FieldSet, canonical};
 
-/// Where a path of a set leads in an object; `None` where the object has no such node.
+/// The location of a set's path in an object; `None` if the object lacks it.
 #[must_use]
 pub fn resolve(path: &[Element], object: &Value) -> Option<Vec<PathSegment>> {
     let mut segments = Vec::with_capacity(path.len());
@@ -30,7 +30,7 @@ pub fn resolve(path: &[Element], object: &Value) -> Option<Vec<PathSegment>> {
     Some(segments)
 }
 
-/// Whether an element of a list's set means the item at `index`.
+/// Whether an element of a list's set selects the item at `index`.
 pub(in crate::plan) fn element_matches(element: &Element, index: usize, item: &Value) -> bool {
     match element {
         Element::Field(_) => false,
@@ -43,9 +43,9 @@ pub(in crate::plan) fn element_matches(element: &Element, index: usize, item: &V
     }
 }
 
-/// The part of an object that a set names. A path that nothing continues takes its whole value, which is right for
-/// fields that are owned as one (selectors); list items carry their key fields, so that they can be told apart.
-/// What the object does not have is left out. The result's keys are sorted, its lists keep the object's order.
+/// The part of an object that a set selects. A leaf path takes its whole value, which is correct for atomic fields
+/// (selectors); list items keep their key fields, so that they remain distinguishable.
+/// Paths that the object lacks are left out. The result's keys are sorted, its lists keep the object's order.
 #[must_use]
 pub fn project(set: &FieldSet, object: &Value) -> Value {
     if set.children.is_empty() {
@@ -75,7 +75,7 @@ pub fn project(set: &FieldSet, object: &Value) -> Value {
 
 fn project_item(element: &Element, set: &FieldSet, item: &Value) -> Value {
     let Element::Key(fields) = element else { return project(set, item) };
-    // An item of which only "it is there" is owned has its key fields and nothing else.
+    // If only the presence of an item is owned, just its key fields are included.
     let is_presence_only = set.children.is_empty();
     let owned = if is_presence_only { Value::Object(Map::new()) } else { project(set, item) };
     let Value::Object(owned) = owned else { return owned };
@@ -92,7 +92,7 @@ fn key_by_names<'a>(names: impl Iterator<Item = &'a String>, item: &Value) -> Op
     Some(Element::key(&fields))
 }
 
-/// Finds items of one list by element; built for each combination of key fields when first asked.
+/// Finds items of a list by element; an index per combination of key fields is built on first use.
 struct Lookup<'a> {
     items: &'a [Value],
     by_key: BTreeMap<Vec<String>, HashMap<Element, usize>>,
@@ -111,7 +111,7 @@ impl<'a> Lookup<'a> {
             Element::Index(index) => (*index < items.len()).then_some(*index),
             Element::Value(value) => {
                 let by_value = self.by_value.get_or_insert_with(|| {
-                    // In reverse, so that of equal items the first one stays.
+                    // In reverse, so that the first of several equal items is kept.
                     items.iter().enumerate().rev().map(|(index, item)| (canonical(item), index)).collect()
                 });
                 by_value.get(value).copied()

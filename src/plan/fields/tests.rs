@@ -1,4 +1,4 @@
-//! Laws of the set model, and the sets of a Deployment that two managers share.
+//! Laws of the set model, and the sets of a Deployment with two managers.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -105,7 +105,7 @@ fn the_owners_of_a_field_are_those_that_set_it_or_what_contains_it() {
 fn an_entry_is_written_back_as_it_was() {
     let object = deployment();
     let written: Vec<Value> = managers(&object).expect("it is valid").iter().map(ManagerEntry::to_value).collect();
-    // Only the order of the fields in a key is canonical rather than as it was.
+    // Only the order of the fields in a key may differ from the original.
     let expected = object["metadata"]["managedFields"].to_string().replace(
         r#"k:{\"protocol\":\"TCP\",\"containerPort\":80}"#,
         r#"k:{\"containerPort\":80,\"protocol\":\"TCP\"}"#,
@@ -221,7 +221,7 @@ fn an_item_goes_with_what_others_have_in_it_and_a_map_stays_for_them() {
     };
     let item = r#"k:{"name":"web"}"#;
     let own = json!({"f:l": {item: {".": {}, "f:name": {}, "f:image": {}}}, "f:m": {".": {}, "f:a": {}, "f:b": {}}});
-    // Somebody has set an image in an item that was not his: the server removes the item all the same.
+    // A manager set an image in another's item: the server still removes the item.
     assert_eq!(
         lost(own.clone(), json!({"f:l": {item: {"f:image": {}}}, "f:m": {"f:b": {}}})),
         [format!("f:l {item}"), "f:m f:a".to_owned()]
@@ -230,7 +230,7 @@ fn an_item_goes_with_what_others_have_in_it_and_a_map_stays_for_them() {
         lost(own, json!({"f:l": {item: {".": {}}}})),
         [format!("f:l {item} f:image"), format!("f:l {item} f:name"), "f:m".to_owned()]
     );
-    // A part of somebody else's item is given back without the item.
+    // Part of another manager's item is released without removing the item.
     assert_eq!(lost(json!({"f:l": {item: {"f:image": {}}}}), json!({})), ["f:l"]);
     assert_eq!(
         lost(json!({"f:l": {item: {"f:image": {}}}}), json!({"f:l": {"k:{\"name\":\"x\"}": {}}})),

@@ -1,5 +1,5 @@
-//! Strongly connected components, and the cycle that is shown when required rules contradict each other.
-//! Nothing here recurses: a dependency chain may be as long as the app is large.
+//! Strongly connected components, and the cycle to report when required rules contradict each other.
+//! Not recursive: a dependency chain may be as long as the app is large.
 
 use std::collections::VecDeque;
 
@@ -58,7 +58,7 @@ pub(super) fn find(arcs: &[Vec<usize>], node_count: usize) -> Option<Vec<usize>>
     for &number in &component {
         size[number] += 1;
     }
-    // Every cycle passes a node, as joins are never joined to each other.
+    // Every cycle contains a node, because joins are never connected to each other.
     let start = (0..node_count).find(|&node| size[component[node]] > 1)?;
     let mut previous = vec![UNSEEN; arcs.len()];
     let mut queue = VecDeque::from([start]);

@@ -1,25 +1,25 @@
 //! A directed graph that stays acyclic: arcs are added one by one, and one that would close a cycle is refused.
 //! Levels bound the searches (Bender, Fineman, Gilbert and Tarjan, "A new approach to incremental cycle detection
-//! and related problems"), so that m arcs cost O(m·√m) rather than a walk over everything for each.
+//! and related problems"), so that m arcs cost O(m·√m) instead of a full search for each.
 
 use super::rule::Position;
 
 #[derive(Debug)]
 pub(super) struct Acyclic {
     outgoing: Vec<Vec<usize>>,
-    /// Arcs into a vertex from its own level only; entries may be stale, the source's level tells.
+    /// Arcs into a vertex from its own level only; entries may be stale, so check the source's level.
     incoming: Vec<Vec<usize>>,
-    /// Never falls along an arc.
+    /// Never decreases along an arc.
     level: Vec<usize>,
-    /// How many arcs a backward search may look at.
+    /// Maximum number of arcs in a backward search.
     budget: usize,
-    /// Marks of the last backward search, by its number.
+    /// Number of the last backward search that visited each vertex.
     mark: Vec<usize>,
     search: usize,
 }
 
 impl Acyclic {
-    /// Takes a graph that has no cycle.
+    /// Wraps a graph without cycles.
     pub(super) fn new(outgoing: Vec<Vec<usize>>) -> Self {
         let mut incoming = vec![Vec::new(); outgoing.len()];
         for (from, targets) in outgoing.iter().enumerate() {
@@ -43,7 +43,7 @@ impl Acyclic {
         self.outgoing
     }
 
-    /// Adds an arc; false, and nothing has changed, where it would close a cycle.
+    /// Adds an arc; returns false, with no change, if it would close a cycle.
     pub(super) fn insert(&mut self, from: usize, to: usize) -> bool {
         if from == to {
             return false;
@@ -55,7 +55,8 @@ impl Acyclic {
                 Backward::Exhausted if self.level[from] == self.level[to] => None,
                 Backward::Exhausted => Some(self.level[from]),
                 Backward::OutOfBudget => {
-                    // The marks cover only a part of the level; the rise by one makes `from` alone sufficient.
+                    // The marks cover only part of the level; because the level rises by one, `from` alone is
+                    // sufficient.
                     self.search += 1;
                     self.mark[from] = self.search;
                     Some(self.level[from] + 1)
@@ -72,7 +73,7 @@ impl Acyclic {
         true
     }
 
-    /// Puts `own` before or after all of `others` through a join of their own.
+    /// Puts `own` before or after all of `others`, through a new join.
     pub(super) fn insert_through_new_join(
         &mut self,
         own: usize,
@@ -84,7 +85,7 @@ impl Acyclic {
         self.incoming.push(Vec::new());
         self.level.push(1);
         self.mark.push(0);
-        // A fresh join has arcs on one side only, so these can close no cycle.
+        // A new join has arcs on one side only, so these close no cycle.
         for other in others {
             let (from, to) = position.arc(join, other);
             self.insert(from, to);
@@ -93,7 +94,8 @@ impl Acyclic {
         self.insert(from, to)
     }
 
-    /// Everything that must not go on the other side of `join`: what waits for it (before), or what it waits for (after).
+    /// Everything that must not be on the other side of `join`: what waits for it (before), or what it waits for
+    /// (after).
     pub(super) fn reach(&self, join: usize, position: Position) -> Vec<bool> {
         let reversed;
         let arcs = match position {
@@ -121,7 +123,7 @@ impl Acyclic {
         seen
     }
 
-    /// Looks from `from` against the arcs, on its level only, for `to`; marks what it sees.
+    /// Searches backwards from `from` on its level for `to`, and marks the vertices visited.
     fn search_backward(&mut self, from: usize, to: usize) -> Backward {
         let level = self.level[from];
         let mut left = self.budget;
@@ -146,7 +148,7 @@ impl Acyclic {
         Backward::Exhausted
     }
 
-    /// Raises `start` and what follows it to `goal`; false, with all levels as before, where it meets a mark.
+    /// Raises `start` and its successors to `goal`; returns false, with all levels restored, if it meets a mark.
     fn raise(&mut self, start: usize, goal: usize) -> bool {
         let mut undo = vec![(start, self.level[start])];
         self.level[start] = goal;
@@ -167,7 +169,7 @@ impl Acyclic {
                 }
             }
         }
-        // Only now is it certain that the levels stay: lists of arcs within a level are made anew for the risen.
+        // The levels are final only now, so the lists of arcs within a level are rebuilt for the raised vertices.
         for &(vertex, _) in &undo {
             self.incoming[vertex].clear();
         }

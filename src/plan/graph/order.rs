@@ -1,13 +1,13 @@
-//! Walks the change graph as changes are done: which may start, and which become free when one is complete.
-//! A join is complete by itself as soon as everything before it is.
+//! Traverses the change graph during a run: which changes may start, and which are released when one completes.
+//! A join completes by itself as soon as everything before it has.
 
 use super::Graph;
 
-/// The state of one walk.
+/// The state of one traversal.
 #[derive(Clone, Debug)]
 pub struct Order<'a> {
     graph: &'a Graph,
-    /// For every vertex, how many of its dependencies are not complete.
+    /// For each vertex, the number of its incomplete dependencies.
     waiting_for: Vec<usize>,
     complete: Vec<bool>,
 }
@@ -19,7 +19,7 @@ impl<'a> Order<'a> {
         Self { graph, waiting_for, complete }
     }
 
-    /// The nodes that wait for nothing, sorted. Call once, at the start.
+    /// The nodes without dependencies, sorted. Call once, at the start.
     pub fn initial(&mut self) -> Vec<usize> {
         let mut ready: Vec<usize> = (0..self.graph.node_count).filter(|&node| self.waiting_for[node] == 0).collect();
         let empty_joins: Vec<usize> =
@@ -31,8 +31,8 @@ impl<'a> Order<'a> {
         ready
     }
 
-    /// Marks a node complete and returns the nodes that became free by it, sorted.
-    /// A node that is unknown or complete already frees nothing.
+    /// Marks a node complete and returns the nodes that this releases, sorted.
+    /// A node that is unknown or already complete releases nothing.
     pub fn complete(&mut self, node: usize) -> Vec<usize> {
         let mut ready = Vec::new();
         let mut stack = vec![node];

@@ -1,30 +1,30 @@
-//! Ordering rules as annotations and Config write them: `upsert after upserting my-group`.
-//! Turned into what the graph needs; group names are taken as they stand.
+//! Ordering rules as written in annotations and Config: `upsert after upserting my-group`.
+//! Converted for the graph; group names are used unchanged.
 
 use crate::config::ordering::{self, OrderAction, OrderRule, OrderSide};
 
-/// What a change does, as far as ordering is concerned.
+/// A change's operation, as far as ordering is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NodeOperation {
-    /// The object is there afterwards.
+    /// The object exists afterwards.
     Upsert,
-    /// The object is gone afterwards.
+    /// The object no longer exists afterwards.
     Delete,
-    /// Nothing is done; the node takes no part in ordering.
+    /// Nothing is done; the node is not ordered.
     None,
 }
 
-/// On which side of the group's changes the rule's own change goes.
+/// Whether the rule's own change precedes or follows those of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Position {
-    /// Before them.
+    /// The own change first.
     Before,
-    /// After them.
+    /// The group's changes first.
     After,
 }
 
 impl Position {
-    /// The arc, from what goes first to what goes second.
+    /// The arc, from the first change to the second.
     pub(super) fn arc(self, own: usize, other: usize) -> (usize, usize) {
         match self {
             Self::Before => (own, other),
@@ -38,20 +38,20 @@ impl Position {
 pub struct Rule {
     /// The operation of the change that has the rule.
     pub own: NodeOperation,
-    /// Before or after.
+    /// Whether it runs before or after the group.
     pub position: Position,
     /// The operation of the changes in the group.
     pub other: NodeOperation,
-    /// The group.
+    /// Name of the group.
     pub group: String,
-    /// Left out where it would close a cycle.
+    /// Drop the rule if it would close a cycle.
     pub ignore_if_cyclical: bool,
 }
 
-/// Reads a rule the way annotations and Config write it, as a required one.
+/// Parses a rule as written in annotations and Config, as a required one.
 ///
 /// # Errors
-/// What was expected, where it is none.
+/// What was expected.
 pub fn parse_rule(text: &str) -> Result<Rule, String> {
     ordering::parse_rule(text).map(Rule::from)
 }

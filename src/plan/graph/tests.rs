@@ -1,4 +1,4 @@
-//! The graph against a naive model that draws every edge pair by pair and searches for a cycle after every rule.
+//! The graph against a naive model that adds every pairwise edge and searches for a cycle after every rule.
 
 use proptest::prelude::*;
 

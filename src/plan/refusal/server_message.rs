@@ -1,12 +1,12 @@
-//! The server's words where its answer has no list of causes: fields that it does not know or cannot read, all in one
-//! message. And the field paths in its answers, as they are in the manifest.
+//! Parses the server's message if the answer lists no causes: unknown or unreadable fields, all in one message. Also
+//! converts the field paths in its answers to those of the manifest.
 
 use pushback_preflight::PathSegment;
 use serde_json::Value;
 
 use crate::cluster::Cause;
 
-/// The reason of a cause that is about a field that the kind does not have, or has once only.
+/// The reason of a cause about a field that the kind lacks, or that occurs twice.
 pub(super) const UNKNOWN_FIELD: &str = "StrictDecoding";
 
 /// The causes in the message of strict decoding or of a patch that does not fit its schema; empty for other messages.
@@ -15,7 +15,8 @@ pub(super) fn causes(message: &str) -> Vec<Cause> {
         return list.split(", ").filter_map(|part| Some(unknown(part.split('"').nth(1)?, part.to_owned()))).collect();
     }
     let Some((_, list)) = message.split_once("failed to create typed patch object ") else { return Vec::new() };
-    // `(shop/web; apps/v1, Kind=Deployment): .spec.x: field not declared in schema`, or `…): errors:` and a line each.
+    // `(shop/web; apps/v1, Kind=Deployment): .spec.x: field not declared in schema`, or `…): errors:` and one line
+    // each.
     list.lines().filter_map(typed).collect()
 }
 
@@ -31,7 +32,7 @@ fn typed(line: &str) -> Option<Cause> {
     Some(Cause { reason: "FieldValueInvalid".to_owned(), field: field.to_owned(), message: message.to_owned() })
 }
 
-/// Where the path ends and `: ` begins; keys in quotes may hold anything.
+/// End of the path, where `: ` begins; quoted keys may contain anything.
 fn field_end(text: &str) -> usize {
     let mut quoted = false;
     let mut escaped = false;
@@ -51,7 +52,7 @@ fn unknown(field: &str, message: String) -> Cause {
     Cause { reason: UNKNOWN_FIELD.to_owned(), field: field.to_owned(), message }
 }
 
-/// The server writes `spec.containers[0].name`, `metadata.annotations[a.b/c]`, `.spec.x`, and in patches
+/// Parses the server's spellings: `spec.containers[0].name`, `metadata.annotations[a.b/c]`, `.spec.x`, and in patches
 /// `.spec.containers[name="a"].image` and `.metadata.finalizers[="a"]`.
 pub(super) fn path(field: &str, manifest: &Value) -> Vec<PathSegment> {
     let mut path = Vec::new();
@@ -85,7 +86,7 @@ fn bracket_end(text: &str) -> Option<usize> {
     })
 }
 
-/// An index, the item of `list` that `name="a",port=80` picks, or a key.
+/// Parses an index, a selector of an item of `list` such as `name="a",port=80`, or a key.
 fn bracketed(inside: &str, list: Option<&Value>) -> PathSegment {
     if let Ok(index) = inside.parse::<usize>() {
         return index.into();
@@ -95,7 +96,7 @@ fn bracketed(inside: &str, list: Option<&Value>) -> PathSegment {
     index.map_or_else(|| PathSegment::from(inside.trim_matches('"')), PathSegment::from)
 }
 
-/// A key that the item leaves out may have a default.
+/// A key field that the item lacks may have a default.
 fn picks(selector: &str, item: &Value) -> bool {
     let mut matched = false;
     selector.split(',').all(|part| {

@@ -1,5 +1,5 @@
-//! Whether an autoscaler looks after an object's replicas: then a manifest that does not set them means that, and not
-//! the server's default.
+//! Whether an autoscaler controls an object's replicas: a manifest without the field then means to leave them alone,
+//! not to use the server's default.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cluster::{Cluster, Kind, ListQuery, list_all};
 
-/// What the autoscalers among some objects scale.
+/// The objects that the given autoscalers scale.
 pub fn targets<'a>(objects: impl Iterator<Item = &'a Value>) -> BTreeSet<ObjectKey> {
     objects.filter_map(target).collect()
 }
@@ -26,7 +26,7 @@ fn target(object: &Value) -> Option<ObjectKey> {
     })
 }
 
-/// Whether an autoscaler of the cluster scales an object. Where autoscalers may not be listed, none is known.
+/// Whether an autoscaler of the cluster scales an object. Without permission to list them, none is assumed.
 pub(super) async fn is_autoscaled(cluster: &dyn Cluster, key: &ObjectKey) -> bool {
     let kind = Kind {
         group: "autoscaling".to_owned(),

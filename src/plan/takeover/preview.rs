@@ -1,5 +1,5 @@
-//! What an object becomes when predecessors' work is continued: asked of the server in dry-run before the re-write,
-//! when an apply of ours would not yet let go of anything.
+//! Previews a takeover: asks the server in dry-run before the entries are rewritten, because our own apply would not
+//! remove anything yet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,71 +15,71 @@ use crate::plan::diff::{self, DiffOptions, FieldChange};
 use crate::plan::estimate;
 use crate::plan::fields::{self, Element, FieldSet, ManagerEntry};
 
-/// How often the server is asked which removals it refuses; what is not known by then stays.
+/// Maximum number of dry-runs to find the removals that the server refuses; the undecided rest stays.
 const PREVIEWS: u32 = 40;
 
-/// What is to be continued.
+/// The arguments of a takeover.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     /// The cluster.
     pub cluster: &'a dyn Cluster,
-    /// The object's.
+    /// Address of the object.
     pub address: &'a Address,
-    /// The object as it is.
+    /// The live object.
     pub live: &'a Value,
-    /// What is applied.
+    /// The body of the apply.
     pub body: &'a Value,
-    /// The dry-run answer to it.
+    /// The dry-run answer to that body.
     pub answer: Answer<'a>,
-    /// Who looks after its replicas.
+    /// Whether an autoscaler controls its replicas.
     pub autoscaled: Autoscaled<'a>,
 }
 
-/// The server's dry-run answer to an apply of ours.
+/// The server's answer to a dry-run of our apply.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer<'a> {
-    /// The object that it would be, with our entry that says what the manifest sets.
+    /// The resulting object, with our entry that lists the fields of the manifest.
     Object(&'a Value),
-    /// It is invalid, as long as predecessors' fields are in it.
+    /// Refused as invalid while predecessors' fields are present.
     Invalid,
 }
 
-/// How to find out whether an autoscaler looks after the replicas.
+/// How to determine whether an autoscaler controls the replicas.
 #[derive(Clone, Copy, Debug)]
 pub enum Autoscaled<'a> {
-    /// It was found out before.
+    /// Already determined.
     Known(bool),
-    /// By these autoscalers' targets, and by those of the cluster.
+    /// By the targets of these autoscalers, and of those on the cluster.
     By(&'a BTreeSet<ObjectKey>),
 }
 
-/// The work of predecessors, continued.
+/// A takeover and its result.
 #[derive(Clone, Debug)]
 pub struct Continued {
     /// How.
     pub takeover: Takeover,
     /// The object afterwards.
     pub result: Arc<Value>,
-    /// What changes, the end of predecessors' copies of the manifest left out.
+    /// The changes, without the removal of predecessors' copies of the manifest.
     pub fields: Vec<FieldChange>,
 }
 
-/// Why work is not continued.
+/// Why an object is not taken over.
 #[derive(Clone, Debug)]
 pub enum Refused {
-    /// It cannot be; why, and what to do.
+    /// Impossible; the reason, and what to do.
     Impossible(String),
-    /// The server refuses what would come of it.
+    /// The server refuses the result.
     Server(ClusterError),
 }
 
-/// What an apply comes to where predecessors have written the object; `None` where none has.
+/// The result of an apply if predecessors have written the object; `None` if none has.
 pub async fn continue_work(scene: Scene<'_>) -> Option<Result<Continued, Refused>> {
     let mut known = fields::managers(scene.live).ok()?;
     if known.is_empty()
         && let Answer::Object(answer) = scene.answer
     {
-        // Nobody has written it, says the object. Once it is applied, the server has a name for that, and a set.
+        // The object has no managed fields yet. Its first apply creates an entry for its earlier authors.
         known = fields::managers(answer).ok()?;
         known.retain(|entry| is_predecessor(&entry.owner));
     }
@@ -103,7 +103,7 @@ pub async fn continue_work(scene: Scene<'_>) -> Option<Result<Continued, Refused
     }
 }
 
-/// What the manifest sets.
+/// The fields that the manifest sets.
 fn wanted(scene: &Scene<'_>, known: &[ManagerEntry]) -> FieldSet {
     match scene.answer {
         Answer::Object(answer) => {
@@ -148,7 +148,7 @@ async fn explain(cluster: &dyn Cluster, address: &Address, other: &OtherVersion)
     )
 }
 
-/// Finds the removals that the server takes, all of them if it can be, and what comes of them.
+/// Finds the removals that the server accepts, if possible all, and the resulting object.
 async fn preview(scene: &Scene<'_>, mut takeover: Takeover) -> Result<Continued, ClusterError> {
     let mut merged = match scene.answer {
         Answer::Object(answer) => answer.clone(),
@@ -167,7 +167,7 @@ async fn preview(scene: &Scene<'_>, mut takeover: Takeover) -> Result<Continued,
         Err(error) if is_about_content(&error) && !all.is_empty() => error,
         Err(error) => return Err(error),
     };
-    // What is invalid without any of them is not so because of them.
+    // An object that is invalid without any removal is not invalid because of one.
     let mut result = match try_removals(scene, merged, &takeover, &[]).await {
         Ok(result) => result,
         Err(error) if is_about_content(&error) => return Err(refusal),
@@ -205,8 +205,8 @@ fn continued(scene: &Scene<'_>, takeover: Takeover, result: Arc<Value>) -> Conti
     Continued { takeover, result, fields }
 }
 
-/// The removals that leave nothing of a map or list which stays itself. The server makes null of it, and then refuses
-/// that in a custom resource, at every apply from then on.
+/// Removals that would leave an otherwise kept map or list empty. The server stores null in its place, and then refuses
+/// that in a custom resource at every later apply.
 fn emptying(takeover: &Takeover, merged: &Value) -> Vec<Vec<Element>> {
     let mut left = merged.clone();
     for place in places(takeover.removals.iter(), merged) {
@@ -227,7 +227,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What the object becomes: the merge, less what goes, with the server's defaults in their place.
+/// The result: the merge, without the removed fields, with the server's defaults in their place.
 async fn try_removals(
     scene: &Scene<'_>,
     merged: &Value,
@@ -242,15 +242,15 @@ async fn try_removals(
     Ok(scene.cluster.patch(scene.address, &Patch::Json(operations), true).await?.object)
 }
 
-/// Where paths lead in an object, in an order in which they can be removed: what comes later in a list goes first. All
-/// are looked up before any is gone, because what names an item may be among them.
+/// The locations of paths in an object, in an order in which they can be removed: later list items first. All are
+/// resolved before any removal, because key fields may be among them.
 fn places<'a>(paths: impl Iterator<Item = &'a Vec<Element>>, object: &Value) -> Vec<Vec<PathSegment>> {
     let mut places: Vec<Vec<PathSegment>> = paths.filter_map(|path| fields::resolve(path, object)).collect();
     places.sort_by(|left, right| right.cmp(left));
     places
 }
 
-/// Removes a place as the server does: a map or list that loses the last of its own is null from then on.
+/// Removes a value as the server does: a map or list that loses its last own item becomes null.
 fn remove(object: &mut Value, place: &[PathSegment]) {
     path::remove_at(object, place);
     let Some((_, parent)) = place.split_last() else { return };
@@ -259,7 +259,7 @@ fn remove(object: &mut Value, place: &[PathSegment]) {
     }
 }
 
-/// The JSON patch that makes the live object the wanted one.
+/// The JSON patch from the live object to the desired one.
 fn operations(live: &Value, wanted: &Value) -> Vec<Value> {
     let mut operations =
         vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()})];

@@ -1,4 +1,4 @@
-//! What goes and what stays when entries of predecessors become ours, by the sets alone.
+//! What is removed and what stays when predecessors' entries become ours, judged by the sets alone.
 
 use super::*;
 
@@ -123,7 +123,7 @@ fn status_and_what_controllers_hold_an_object_with_stay() {
     let unknown = takeover(&live, &wanted);
     assert_eq!(removed(&unknown, &live), Vec::<String>::new());
     assert_eq!(entries(&unknown)[1], live["metadata"]["managedFields"][1], "the status entry stays as it is");
-    // Whoever has deployed a finalizer may take it away.
+    // The tool that deployed a finalizer may remove it.
     let live = with("kapp");
     assert_eq!(removed(&takeover(&live, &wanted), &live), ["metadata.finalizers"]);
 }
