@@ -1,5 +1,6 @@
-//! The seam to live state: one trait, two sides (`kube`: an API server; `directory`: a folder of YAML or a git ref).
-//! Nothing outside this room names the client library.
+//! Access to live state: one trait, two implementations (`kube`: an API server; `directory`: a folder of YAML or a git
+//! ref).
+//! Only this module uses the client library.
 
 mod debug;
 pub mod directory;
@@ -19,10 +20,10 @@ pub use kube::{Announce, ConnectOptions, KubeCluster};
 
 use crate::manifest::Manifest;
 
-/// A cluster, real or not. Every call may run concurrently with every other.
+/// A cluster, real or not. All calls may run concurrently.
 #[async_trait]
 pub trait Cluster: fmt::Debug + Send + Sync {
-    /// How it is shown to people: `dir:./live`, or the context and server of a kubeconfig.
+    /// Description for people: `dir:./live`, or the context and server of a kubeconfig.
     fn description(&self) -> String;
 
     /// What it can and cannot do.
@@ -31,19 +32,19 @@ pub trait Cluster: fmt::Debug + Send + Sync {
     /// The server's version; `None` on a directory.
     async fn version(&self) -> Result<Option<ServerVersion>, ClusterError>;
 
-    /// All kinds that it serves. Read once and kept.
+    /// All kinds that it serves. Fetched once and cached.
     async fn kinds(&self) -> Result<Arc<Kinds>, ClusterError>;
 
-    /// Reads the kinds of one group anew, after a CRD of it was written.
+    /// Fetches the kinds of one group again, after one of its CRDs was written.
     async fn rediscover(&self, group: &str) -> Result<Arc<Kinds>, ClusterError>;
 
-    /// One object, or `None` where it does not exist. A 403 is an error, never `None`.
+    /// One object, or `None` if it does not exist. A 403 is an error, never `None`.
     async fn get(&self, address: &Address) -> Result<Option<Arc<Value>>, ClusterError>;
 
     /// One page of a list.
     async fn list(&self, query: &ListQuery) -> Result<Page, ClusterError>;
 
-    /// POST: records, access reviews. The address' name may be empty (`generateName`, reviews).
+    /// POST, for records and access reviews. The address may have no name (`generateName`, reviews).
     async fn create(&self, address: &Address, body: &Value, dry_run: bool) -> Result<Written, ClusterError>;
 
     /// Server-side apply as [`FIELD_MANAGER`].
@@ -52,44 +53,44 @@ pub trait Cluster: fmt::Debug + Send + Sync {
     /// A JSON patch or JSON merge patch.
     async fn patch(&self, address: &Address, patch: &Patch, dry_run: bool) -> Result<Written, ClusterError>;
 
-    /// Deletes; `Ok(None)` where the object was gone already.
+    /// Deletes; `Ok(None)` if the object no longer existed.
     async fn delete(&self, address: &Address, options: &DeleteOptions) -> Result<Option<Deleted>, ClusterError>;
 
-    /// Changes from `resource_version` on. The stream ends with the connection; the caller lists and watches again.
+    /// Changes since `resource_version`. The stream ends with the connection; the caller lists and watches again.
     async fn watch(
         &self,
         query: &ListQuery,
         resource_version: &str,
     ) -> Result<BoxStream<'static, Result<WatchEvent, ClusterError>>, ClusterError>;
 
-    /// A lock of this machine for one app, where the cluster has no place for one (a directory).
-    /// `Ok(None)`: the lock lives in the app's record. `ErrorKind::Locked` while another process holds it.
+    /// A lock on this machine for one app, if the cluster cannot store one (a directory).
+    /// `Ok(None)`: the lock is in the app's record. `ErrorKind::Locked` while another process holds it.
     async fn local_lock(&self, _namespace: &str, _app: &str) -> Result<Option<LocalLock>, ClusterError> {
         Ok(None)
     }
 
-    /// Config documents that lie among its files: the policy of what is there already. An API server has none.
+    /// Config documents among its files: the policy of the existing state. An API server has none.
     async fn configs(&self) -> Result<Vec<Manifest>, ClusterError> {
         Ok(Vec::new())
     }
 
-    /// Sends back what waits to be sent at this moment, with [`ErrorKind::TurnedAway`]. What is under way already, what
-    /// is urgent and what comes later goes as usual.
+    /// Fails all requests that are currently queued, with [`ErrorKind::TurnedAway`]. Requests already sent, urgent
+    /// ones, and later ones are not affected.
     fn turn_away(&self) {}
 
-    /// Requests sent so far, repetitions included; 0 where nothing is sent.
+    /// Requests sent so far, including retries; 0 if nothing is sent.
     fn request_count(&self) -> u64 {
         0
     }
 }
 
-/// The field manager of every apply. A constant: it never follows the binary's file name.
+/// The field manager of every apply. Constant: it does not depend on the name of the binary.
 pub const FIELD_MANAGER: &str = "pushback";
 
-/// `reason` of a [`ErrorKind::Denied`] whose namespace is going away.
+/// `reason` of an [`ErrorKind::Denied`] because the namespace is being deleted.
 pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// Held until dropped.
+/// A local lock; released on drop.
 pub struct LocalLock(Box<dyn Send + Sync>);
 
 impl LocalLock {
@@ -109,35 +110,35 @@ impl fmt::Debug for LocalLock {
 /// What a cluster can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// It is an API server: it defaults, admits, owns fields, runs controllers, knows users.
+    /// It is an API server: it has defaulting, admission, field ownership, controllers and users.
     pub server: bool,
-    /// It can be written.
+    /// It accepts writes.
     pub writable: bool,
 }
 
 /// Version of an API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerVersion {
-    /// Major.
+    /// Major version.
     pub major: u32,
-    /// Minor.
+    /// Minor version.
     pub minor: u32,
     /// As the server spells it, `v1.36.3`.
     pub text: String,
 }
 
-/// One object, or a place for one.
+/// Address of an object, which need not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address {
-    /// Its kind.
+    /// Kind of the object.
     pub kind: Arc<Kind>,
     /// Namespace; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Name; empty where the server makes one.
+    /// Name; empty if the server generates one.
     pub name: String,
-    /// `status`, `scale`…; empty for the object itself.
+    /// `status`, `scale` and so on; empty for the object itself.
     pub subresource: String,
-    /// Requests about it do not queue behind others.
+    /// Whether its requests skip the queue.
     pub urgent: bool,
 }
 
@@ -149,7 +150,7 @@ impl Address {
         Self { kind, namespace, name: name.to_owned(), subresource: String::new(), urgent: false }
     }
 
-    /// The same, for requests that must not wait until hundreds of others have been answered.
+    /// The same address with requests that must not wait behind hundreds of others.
     #[must_use]
     pub fn urgent(self) -> Self {
         Self { urgent: true, ..self }
@@ -169,17 +170,17 @@ impl fmt::Display for Address {
 /// What to list or watch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListQuery {
-    /// Kind.
+    /// Kind of the objects.
     pub kind: Arc<Kind>,
-    /// Namespace; `None` for all.
+    /// Namespace; `None` for all namespaces.
     pub namespace: Option<String>,
     /// Label selector; empty for all.
     pub label_selector: String,
     /// Field selector; empty for all.
     pub field_selector: String,
-    /// Objects a page; 0 leaves it to the server.
+    /// Objects per page; 0 for the server's default.
     pub limit: u32,
-    /// Where the last page ended; empty for the first.
+    /// Token from the previous page; empty for the first.
     pub continue_token: String,
 }
 
@@ -201,32 +202,33 @@ impl ListQuery {
 /// One page of a list. Items carry `apiVersion` and `kind`.
 #[derive(Clone, Default)]
 pub struct Page {
-    /// Objects.
+    /// Objects of the page.
     pub items: Vec<Arc<Value>>,
-    /// Where the next page starts; empty at the end.
+    /// Token for the next page; empty on the last.
     pub continue_token: String,
     /// The list's resourceVersion, to watch from.
     pub resource_version: String,
-    /// How long the server's answer was.
+    /// Length of the server's answer in bytes.
     pub bytes: u64,
 }
 
-/// Pages of one list, at 500 objects each more than any cluster holds. A server that still has another one has no end.
-pub const MOST_PAGES: u32 = 10_000;
+/// Maximum pages of one list: at 500 objects each, more than any cluster holds. Beyond that the list is considered
+/// endless.
+pub const MAX_PAGES: u32 = 10_000;
 
-/// Pages in a row that bring nothing: a server fills each page but the last.
-const MOST_EMPTY_PAGES: u32 = 20;
+/// Maximum consecutive empty pages: a server fills each page but the last.
+const MAX_EMPTY_PAGES: u32 = 20;
 
-/// Objects of one list that are kept.
-const MOST_OBJECTS: usize = 1_000_000;
+/// Maximum objects of one list that are kept in memory.
+const MAX_OBJECTS: usize = 1_000_000;
 
-/// Bytes of the answers to one list whose objects are looked at one by one: as much as etcd is made for.
-const MOST_BYTES: u64 = 8 << 30;
+/// Maximum bytes of the answers to one list whose objects are processed one by one: the design limit of etcd.
+const MAX_BYTES: u64 = 8 << 30;
 
-/// The same where the objects are kept, which takes several times as much memory.
-const MOST_KEPT_BYTES: u64 = 2 << 30;
+/// The same if the objects are kept, which takes several times as much memory.
+const MAX_KEPT_BYTES: u64 = 2 << 30;
 
-/// Keeps count of the pages of a list, those of starts anew too, so that it has an end.
+/// Counts the pages of a list, including restarts, to ensure that it ends.
 #[derive(Debug)]
 pub struct Paging {
     pages: u32,
@@ -236,20 +238,20 @@ pub struct Paging {
 }
 
 impl Paging {
-    /// Of a list whose objects are not kept.
+    /// For a list whose objects are not kept.
     #[must_use]
     pub fn passing() -> Self {
-        Self { pages: 0, empty: 0, bytes: 0, most_bytes: MOST_BYTES }
+        Self { pages: 0, empty: 0, bytes: 0, most_bytes: MAX_BYTES }
     }
 
     fn kept() -> Self {
-        Self { most_bytes: MOST_KEPT_BYTES, ..Self::passing() }
+        Self { most_bytes: MAX_KEPT_BYTES, ..Self::passing() }
     }
 
-    /// Takes note of a page after which another one is to come.
+    /// Counts a page that is followed by another.
     ///
     /// # Errors
-    /// `Protocol` where the list does not end, or has more bytes than can be taken in.
+    /// `Protocol` if the list does not end, or exceeds the size limit.
     pub fn next(&mut self, page: &Page) -> Result<(), ClusterError> {
         self.pages += 1;
         self.empty = if page.items.is_empty() { self.empty + 1 } else { 0 };
@@ -257,11 +259,11 @@ impl Paging {
         if self.bytes > self.most_bytes {
             return Err(endless(&format!("it has more than {} MiB", self.most_bytes >> 20)));
         }
-        if self.pages >= MOST_PAGES {
-            return Err(endless(&format!("it has more than {MOST_PAGES} pages")));
+        if self.pages >= MAX_PAGES {
+            return Err(endless(&format!("it has more than {MAX_PAGES} pages")));
         }
-        if self.empty >= MOST_EMPTY_PAGES {
-            return Err(endless(&format!("{MOST_EMPTY_PAGES} pages in a row are empty")));
+        if self.empty >= MAX_EMPTY_PAGES {
+            return Err(endless(&format!("{MAX_EMPTY_PAGES} pages in a row are empty")));
         }
         Ok(())
     }
@@ -271,10 +273,10 @@ fn endless(how: &str) -> ClusterError {
     ClusterError::new(ErrorKind::Protocol, format!("the list does not end: {how}"))
 }
 
-/// Lists all pages. An expired continue token starts the list anew, at most three times.
+/// Lists all pages. An expired continue token restarts the list, at most three times.
 ///
 /// # Errors
-/// The error of the page that failed; `Protocol` where there is no last page.
+/// The error of the page that failed; `Protocol` if there is no last page.
 pub async fn list_all(cluster: &dyn Cluster, query: &ListQuery) -> Result<Page, ClusterError> {
     list_within(cluster, query, Paging::kept()).await
 }
@@ -294,8 +296,8 @@ async fn list_within(cluster: &dyn Cluster, query: &ListQuery, mut paging: Pagin
                 Ok(page) => {
                     paging.next(&page)?;
                     all.items.extend(page.items);
-                    if all.items.len() > MOST_OBJECTS {
-                        return Err(endless(&format!("it has more than {MOST_OBJECTS} objects")));
+                    if all.items.len() > MAX_OBJECTS {
+                        return Err(endless(&format!("it has more than {MAX_OBJECTS} objects")));
                     }
                     query.continue_token = page.continue_token;
                 }
@@ -309,136 +311,136 @@ async fn list_within(cluster: &dyn Cluster, query: &ListQuery, mut paging: Pagin
     }
 }
 
-/// How to apply.
+/// Options of an apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApplyOptions {
-    /// Nothing is stored.
+    /// Whether nothing is stored.
     pub dry_run: bool,
-    /// Take fields over from other managers.
+    /// Whether to take over fields from other managers.
     pub force: bool,
-    /// `fieldValidation=Strict`: unknown and duplicate fields are errors.
+    /// Whether unknown and duplicate fields are errors (`fieldValidation=Strict`).
     pub strict: bool,
 }
 
-/// A patch that is not an apply.
+/// A patch other than an apply.
 #[derive(Clone, PartialEq)]
 pub enum Patch {
     /// RFC 6902.
     Json(Value),
-    /// RFC 7386. With `metadata.resourceVersion` in it, a stale one is refused with `Conflict`.
+    /// RFC 7386. With `metadata.resourceVersion`, an outdated one is refused with `Conflict`.
     Merge(Value),
 }
 
-/// What a write came to.
+/// The result of a write.
 #[derive(Clone)]
 pub struct Written {
-    /// The object as it is now (or would be).
+    /// The object as it is now (in a dry-run: as it would be).
     pub object: Arc<Value>,
-    /// 201: it did not exist before.
+    /// Whether it did not exist before (201).
     pub created: bool,
-    /// The server's `Warning:` headers.
+    /// The texts of the server's `Warning:` headers.
     pub warnings: Vec<String>,
 }
 
-/// What a delete came to.
+/// The result of a delete.
 #[derive(Clone, PartialEq)]
 pub struct Deleted {
-    /// The last state that the server showed.
+    /// The last state that the server returned.
     pub object: Arc<Value>,
-    /// The server's `Warning:` headers.
+    /// The texts of the server's `Warning:` headers.
     pub warnings: Vec<String>,
 }
 
-/// How to delete.
+/// Options of a delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Only this very object; empty for any.
+    /// uid that the object must have; empty for any.
     pub uid: String,
-    /// Only in this state; empty for any.
+    /// resourceVersion that the object must have; empty for any.
     pub resource_version: String,
-    /// `Background` (the default), `Foreground` or `Orphan`.
+    /// How dependents are deleted; `Background` by default.
     pub propagation: Propagation,
-    /// At once, without the time that a Pod gets to end.
+    /// Whether to delete at once, without a Pod's grace period.
     pub immediate: bool,
-    /// Nothing is deleted.
+    /// Whether nothing is deleted.
     pub dry_run: bool,
 }
 
-/// What happens to the objects that an object owns.
+/// What happens to the dependents of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Propagation {
-    /// Deleted afterwards.
+    /// Deleted after the object.
     #[default]
     Background,
-    /// Deleted before.
+    /// Deleted before the object.
     Foreground,
-    /// Left.
+    /// Not deleted.
     Orphan,
 }
 
 /// One change that a watch saw.
 #[derive(Clone, PartialEq)]
 pub enum WatchEvent {
-    /// An object is there, new or changed.
+    /// An object exists, new or changed.
     Applied(Arc<Value>),
-    /// An object is gone; its last state.
+    /// An object was deleted; its last state.
     Deleted(Arc<Value>),
-    /// Only the resourceVersion moved on.
+    /// Only the resourceVersion advanced.
     Bookmark(String),
 }
 
-/// Something worth showing that happened below the trait; sent while a call goes on.
+/// An event below the trait that is worth showing; sent during a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// A request is going to be sent again.
+    /// A request is about to be retried.
     Retry {
-        /// What was tried: `apply Deployment shop/web`.
+        /// The request: `apply Deployment shop/web`.
         request: String,
-        /// Why.
+        /// Why it is retried.
         reason: String,
         /// The attempt that failed, from 1.
         attempt: u32,
-        /// How long it waits.
+        /// Delay before the next attempt.
         delay: Duration,
     },
-    /// A `Warning:` header of an answer that has no other way to the user.
+    /// A `Warning:` header of an answer that is not otherwise returned.
     Warning {
-        /// What was asked.
+        /// The request.
         request: String,
         /// The server's words.
         message: String,
     },
 }
 
-/// Where notices go.
+/// Channel for notices.
 pub type Notices = tokio::sync::mpsc::UnboundedSender<Notice>;
 
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// No kubeconfig, no such context, unreadable folder: nothing was asked.
+    /// No kubeconfig, no such context, unreadable folder: no request was sent.
     Configuration,
-    /// No connection, or it broke and no retry helped.
+    /// No connection, or it broke and retries did not help.
     Unreachable,
     /// 401.
     Unauthorized,
-    /// 403 by authorization.
+    /// 403 from authorization.
     Forbidden,
     /// 404 for the object.
     NotFound,
     /// 404 for the kind: no such resource.
     UnknownKind,
-    /// 409 by resourceVersion, uid or field manager.
+    /// 409 because of resourceVersion, uid or field manager.
     Conflict,
     /// 409 AlreadyExists.
     AlreadyExists,
     /// 410: the continue token or the watch's resourceVersion is too old.
     Expired,
-    /// 400, 422 and the 500 of a patch that does not fit its schema: the input is wrong.
+    /// 400, 422, or 500 for a patch that does not fit its schema: the input is wrong.
     Invalid,
     /// An admission webhook or policy, or a quota, refused.
     Denied,
-    /// A webhook could not be called.
+    /// A webhook could not be reached.
     WebhookUnavailable,
     /// 413, or an object over etcd's limit.
     TooLarge,
@@ -448,38 +450,38 @@ pub enum ErrorKind {
     Server,
     /// No answer in time.
     Timeout,
-    /// The answer could not be understood.
+    /// The answer could not be parsed.
     Protocol,
-    /// This cluster cannot do that.
+    /// This cluster does not support the operation.
     Unsupported,
     /// Another process holds the local lock.
     Locked,
-    /// It was not sent: see [`Cluster::turn_away`].
+    /// The request was not sent: see [`Cluster::turn_away`].
     TurnedAway,
 }
 
-/// An error of a cluster, with everything that a message about it needs.
+/// An error of a cluster, with everything that an error message needs.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ClusterError {
-    /// What went wrong.
+    /// Class of the error.
     pub kind: ErrorKind,
-    /// A lower-case sentence that reads after "failed to …: "; escaped, without secrets.
+    /// A lower-case sentence that follows "failed to …: "; escaped, without secrets.
     pub message: String,
-    /// HTTP status; 0 where there is none.
+    /// HTTP status; 0 if there is none.
     pub status: u16,
-    /// The server's reason word, such as `Invalid`.
+    /// The server's `reason`, such as `Invalid`.
     pub reason: String,
-    /// The single causes that the server listed.
+    /// The individual causes that the server listed.
     pub causes: Vec<Cause>,
-    /// Whether the request may have had its effect all the same.
+    /// Whether the request may have taken effect nevertheless.
     pub ambiguous: bool,
 }
 
 /// One cause of a refused request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
-    /// `FieldValueInvalid`, `FieldManagerConflict`…
+    /// The server's reason: `FieldValueInvalid`, `FieldManagerConflict`…
     pub reason: String,
     /// Field path as the server writes it.
     pub field: String,
@@ -494,7 +496,7 @@ impl ClusterError {
         Self { kind, message: message.into(), status: 0, reason: String::new(), causes: Vec::new(), ambiguous: false }
     }
 
-    /// Rewrites everything in it that people read: its message and its causes'.
+    /// Rewrites all text for people: the message, and those of its causes.
     pub fn rewrite(&mut self, rewrite: impl Fn(&str) -> String) {
         self.message = rewrite(&self.message);
         for cause in &mut self.causes {

@@ -1,5 +1,5 @@
-//! How what carries objects is shown for debugging: by what the objects are called, never by their content, which may
-//! be a Secret's.
+//! Debug output of types that carry objects: shows the objects' identities, never their content, which may be a
+//! Secret's.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! A folder of YAML (`dir:PATH`, read and written), a single file (`file:PATH`) or a git ref (`git:REF[:PATH]`), both read
-//! only, as a cluster.
-//! The manifest is the object: nothing is defaulted or stamped, and a write that changes nothing touches no file.
+//! A folder of YAML (`dir:PATH`, read and written), a single file (`file:PATH`) or a git ref (`git:REF[:PATH]`), both
+//! read-only, as a cluster.
+//! The manifest is the object: there is no defaulting and no labelling, and a write without changes touches no file.
 
 mod discovery;
 mod edit;
@@ -39,27 +39,27 @@ use crate::manifest::git::GitTree;
 
 /// A folder, a single file, or a git ref, as a cluster.
 ///
-/// Objects are found in any layout of `.yaml`, `.yml` and `.json` files; documents that are no Kubernetes objects are
-/// left alone. Objects without a namespace are in `default`. A new object gets a file of its own,
-/// `<namespace or _cluster>/<kind>[.<group>]_<name>.yaml`; an update replaces the document where it stands, and every
-/// byte outside it stays. App records live in `.pushback/<namespace>/<name>.yaml` and are listed only by their labels.
+/// Objects may be in any layout of `.yaml`, `.yml` and `.json` files; documents that are not Kubernetes objects are
+/// left alone. Objects without a namespace are in `default`. A new object gets its own file, `<namespace or
+/// _cluster>/<kind>[.<group>]_<name>.yaml`; an update replaces the document in place, and every byte outside it stays.
+/// App records are stored in `.pushback/<namespace>/<name>.yaml` and listed only by their labels.
 ///
-/// `uid` and `resourceVersion` are made when an object is read: a digest of its identity, and one of its content.
+/// `uid` and `resourceVersion` are derived when an object is read: digests of its identity and its content.
 #[derive(Debug)]
 pub struct DirectoryCluster {
     store: Arc<Store>,
     description: String,
-    /// `None` for what is only read.
+    /// `None` if read-only.
     root: Option<PathBuf>,
     lock_directory: Option<PathBuf>,
 }
 
 impl DirectoryCluster {
-    /// Opens a folder. One that does not exist is an empty cluster, and is made at the first write. Files are read
-    /// when they are first needed. The path of a file is that file alone, as [`DirectoryCluster::open_file`] opens it.
+    /// Opens a folder. One that does not exist is an empty cluster, and is created by the first write. Files are read
+    /// on first use. The path of a file opens only that file, like [`DirectoryCluster::open_file`].
     ///
     /// # Errors
-    /// `Configuration` where the path is neither a folder nor a file.
+    /// `Configuration` if the path is neither a folder nor a file.
     pub fn open(path: &Path) -> Result<Self, ClusterError> {
         if path.is_file() {
             return Self::open_file(path);
@@ -73,19 +73,19 @@ impl DirectoryCluster {
     /// Opens a single file, which is never written.
     ///
     /// # Errors
-    /// `Configuration` where there is no such file.
+    /// `Configuration` if there is no such file.
     pub fn open_file(path: &Path) -> Result<Self, ClusterError> {
         let store = Arc::new(Store::new(Source::File(SingleFile::new(path)?)));
         let description = format!("file:{}", files::shown(path));
         Ok(Self { store, description, root: None, lock_directory: None })
     }
 
-    /// Opens a git ref (branch, tag, commit) of the repository that `repository_dir` is in, or a folder or file in it:
-    /// `sub_path` counts from the top of the repository, and is empty for all of it. A path that the ref does not have yet
-    /// holds nothing ([`Self::is_absent`]).
+    /// Opens a git ref (branch, tag, commit) of the repository that contains `repository_dir`, or a folder or file in
+    /// it: `sub_path` is relative to the repository's root, and empty for all of it. A path that the ref lacks is empty
+    /// ([`Self::is_absent`]).
     ///
     /// # Errors
-    /// `Configuration` where there is no git, no repository or no such ref.
+    /// `Configuration` if there is no git, no repository or no such ref.
     pub fn open_git(repository_dir: &Path, reference: &str, sub_path: &str) -> Result<Self, ClusterError> {
         let tree = GitTree::open_or_absent(repository_dir, reference, sub_path).map_err(source::of_git)?;
         let description = format!("git:{}", tree.label());
@@ -93,20 +93,20 @@ impl DirectoryCluster {
         Ok(Self { store, description, root: None, lock_directory: None })
     }
 
-    /// Whether it is a git ref without the path: everything that is compared with it is new.
+    /// Whether this is a git ref without the path: everything compared with it is new.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         self.store.is_absent()
     }
 
-    /// Keeps the locks of apps somewhere else than in the user's cache folder.
+    /// Stores the locks of apps in this folder instead of the user's cache folder.
     #[must_use]
     pub fn with_lock_directory(mut self, path: &Path) -> Self {
         self.lock_directory = Some(path.to_owned());
         self
     }
 
-    /// Files are read and written on a thread that may wait for them. A write is finished even if nobody waits for it.
+    /// Runs file access on a thread that may block. A write completes even if its future is dropped.
     async fn blocking<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<R, ClusterError> + Send + 'static,
@@ -146,7 +146,7 @@ impl Cluster for DirectoryCluster {
         self.blocking(Store::kinds).await
     }
 
-    /// Every write of a definition is heard at once, so there is nothing to read anew.
+    /// A written definition takes effect at once, so there is nothing to fetch.
     async fn rediscover(&self, _group: &str) -> Result<Arc<Kinds>, ClusterError> {
         self.blocking(Store::kinds).await
     }
@@ -156,7 +156,7 @@ impl Cluster for DirectoryCluster {
         self.blocking(move |store| store.get(&address)).await
     }
 
-    /// All on one page.
+    /// Returns everything on one page.
     async fn list(&self, query: &ListQuery) -> Result<Page, ClusterError> {
         let query = query.clone();
         self.blocking(move |store| store.list(&query)).await

@@ -1,30 +1,30 @@
-//! The kinds that a cluster serves, and the groups that it could not tell about.
+//! The kinds that a cluster serves, and the groups whose discovery failed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pushback_preflight::object::join_api_version;
 
-/// One served kind in one API version.
+/// A served kind in one API version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
     /// API group; empty for the core group.
     pub group: String,
     /// API version.
     pub version: String,
-    /// Kind.
+    /// Name of the kind.
     pub kind: String,
     /// Plural resource name.
     pub plural: String,
-    /// Singular resource name; may be empty.
+    /// Singular resource name; can be empty.
     pub singular: String,
     /// Short names.
     pub short_names: Vec<String>,
-    /// Whether objects live in a namespace.
+    /// Whether objects are namespaced.
     pub namespaced: bool,
-    /// Verbs that it offers: `get`, `list`, `patch`…
+    /// Supported verbs: `get`, `list`, `patch`…
     pub verbs: Vec<String>,
-    /// `status`, `scale`…
+    /// Subresources: `status`, `scale`…
     pub subresources: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl Kind {
         join_api_version(&self.group, &self.version)
     }
 
-    /// Whether it offers a verb.
+    /// Whether it supports a verb.
     #[must_use]
     pub fn offers(&self, verb: &str) -> bool {
         self.verbs.iter().any(|offered| offered == verb)
@@ -47,7 +47,7 @@ impl Kind {
 pub struct Kinds {
     /// (group, kind) → its versions, the server's preferred one first.
     by_group_kind: BTreeMap<(String, String), Vec<Arc<Kind>>>,
-    /// Groups (or `group/version`s) that the server could not tell about, and why.
+    /// Groups (or `group/version`s) whose discovery failed, and why.
     broken: BTreeMap<String, String>,
 }
 
@@ -61,13 +61,13 @@ impl Kinds {
         }
     }
 
-    /// Forgets all kinds of a group, before it is read anew.
+    /// Removes all kinds of a group, before it is fetched again.
     pub fn remove_group(&mut self, group: &str) {
         self.by_group_kind.retain(|(known, _), _| known != group);
         self.broken.retain(|name, _| name.split('/').next() != Some(group));
     }
 
-    /// Notes a group that could not be read.
+    /// Records a group whose discovery failed.
     pub fn add_broken(&mut self, group: impl Into<String>, reason: impl Into<String>) {
         self.broken.insert(group.into(), reason.into());
     }
@@ -90,13 +90,13 @@ impl Kinds {
         self.by_group_kind.get(&(group.to_owned(), kind.to_owned())).map_or(&[], Vec::as_slice)
     }
 
-    /// Why a group could not be read, if it could not.
+    /// Why discovery of a group failed, if it did.
     #[must_use]
     pub fn broken_group(&self, group: &str) -> Option<&str> {
         self.broken.iter().find(|(name, _)| name.split('/').next() == Some(group)).map(|(_, reason)| reason.as_str())
     }
 
-    /// All groups that could not be read, with the reason.
+    /// All groups whose discovery failed, with the reason.
     pub fn broken(&self) -> impl Iterator<Item = (&str, &str)> {
         self.broken.iter().map(|(group, reason)| (group.as_str(), reason.as_str()))
     }

@@ -1,10 +1,11 @@
 //! A cluster behind an API server. Requests are built here and sent through the client library's connector (TLS,
-//! credentials, proxies), so that status codes, warnings and bodies are seen as they are.
+//! credentials, proxies), so that status codes, warnings and bodies are available unmodified.
 
 mod connect;
 mod contact;
 mod credentials;
 mod discovery;
+mod endpoint;
 mod error;
 mod exec;
 /// Entry points of the fuzz targets.
@@ -12,7 +13,6 @@ mod exec;
 pub mod fuzzing;
 mod kubeconfig;
 mod limit;
-mod place;
 mod proxy;
 mod request;
 mod retry;
@@ -38,8 +38,8 @@ use tokio::sync::{Mutex, OnceCell};
 
 pub use self::connect::{Announce, ConnectOptions};
 use self::credentials::Authenticator;
+use self::endpoint::Endpoint;
 pub use self::limit::Concurrency;
-use self::place::Place;
 use self::request::Call;
 pub use self::retry::RetryLimits;
 use self::transport::{Answer, Server, Transport};
@@ -48,7 +48,7 @@ use super::{
     Kinds, ListQuery, Notices, Page, Patch, ServerVersion, WatchEvent, Written,
 };
 
-/// An API server, and what was learned about it.
+/// An API server, and what is known about it.
 #[derive(Debug)]
 pub struct KubeCluster {
     description: String,
@@ -81,22 +81,22 @@ struct VersionAnswer {
 }
 
 impl KubeCluster {
-    /// Reads the configuration, asks for credentials, and builds a client. Nothing is sent to the server yet.
+    /// Reads the configuration, obtains credentials, and builds a client. Nothing is sent to the server yet.
     ///
     /// # Errors
-    /// `Configuration` where kubeconfig, context, credentials or proxy cannot be used; `Unauthorized` where a
-    /// credential plugin failed.
+    /// `Configuration` if kubeconfig, context, credentials or proxy cannot be used; `Unauthorized` if a credential
+    /// plugin failed.
     pub async fn connect(
         options: &ConnectOptions,
         notices: Option<Notices>,
         announce: &Announce<'_>,
     ) -> Result<Self, ClusterError> {
         let mut target = kubeconfig::resolve(options)?;
-        // The time of an attempt bounds connecting too; the client's own bound would hide that it was the silence of a server.
+        // The timeout of an attempt also covers connecting; the client's own would hide that the server was silent.
         target.config.connect_timeout = None;
-        let place = Place::of(&target.config);
+        let endpoint = Endpoint::of(&target.config);
         let uri = &target.config.cluster_url;
-        // Without user information, which an address may hold.
+        // Without user information, which an address can contain.
         let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
         let server =
             format!("{}://{}{port}{}", uri.scheme_str().unwrap_or("https"), uri.host().unwrap_or(""), uri.path());
@@ -105,7 +105,7 @@ impl KubeCluster {
         let default_namespace = target.config.default_namespace.clone();
         let authenticator = Authenticator::open(target.config, target.plugin, options.now, announce).await?;
         let transport =
-            Transport::new(authenticator, Server { address: server, place }, target.secrets, options, notices);
+            Transport::new(authenticator, Server { address: server, endpoint }, target.secrets, options, notices);
         Ok(Self::new(description, default_namespace, transport))
     }
 
@@ -113,19 +113,19 @@ impl KubeCluster {
         Self { description, default_namespace, transport, version: OnceCell::new(), kinds: Mutex::new(None) }
     }
 
-    /// The namespace of the context, `default` where it names none.
+    /// The namespace of the context, `default` if it names none.
     #[must_use]
     pub fn default_namespace(&self) -> &str {
         &self.default_namespace
     }
 
-    /// Requests sent so far, by verb and resource (`apply deployments.apps`); repetitions count.
+    /// Requests sent so far, by verb and resource (`apply deployments.apps`), including retries.
     #[must_use]
     pub fn requests(&self) -> BTreeMap<String, u64> {
         self.transport.counts()
     }
 
-    /// A page of a list; of fewer objects where that many are too large to be read at once.
+    /// A page of a list; with fewer objects if that many are too large to read at once.
     async fn page(&self, query: &ListQuery) -> Result<(List, usize), ClusterError> {
         let mut query = query.clone();
         loop {
@@ -170,7 +170,7 @@ impl Cluster for KubeCluster {
     }
 
     async fn kinds(&self) -> Result<Arc<Kinds>, ClusterError> {
-        // Held while reading, so that calls that come together read once.
+        // Held during the request, so that concurrent calls fetch only once.
         let mut kinds = self.kinds.lock().await;
         if let Some(known) = &*kinds {
             return Ok(Arc::clone(known));
@@ -260,13 +260,13 @@ impl Cluster for KubeCluster {
     }
 }
 
-/// `36` of `36+`, which some providers write.
+/// Parses `36` of `36+`, which some providers return.
 fn leading_number(text: &str) -> u32 {
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap_or_default()
 }
 
-/// A server does not say that a `test` of a JSON patch failed, only that the patch could not be applied.
+/// The server does not say that a `test` of a JSON patch failed, only that the patch could not be applied.
 fn failed_test(patch: &Patch, error: ClusterError) -> ClusterError {
     let tests = matches!(patch, Patch::Json(Value::Array(operations))
         if operations.iter().any(|operation| operation.text("/op") == "test"));
@@ -277,7 +277,7 @@ fn failed_test(patch: &Patch, error: ClusterError) -> ClusterError {
     error
 }
 
-/// Items of a list come without `apiVersion` and `kind`.
+/// Items of a list lack `apiVersion` and `kind`.
 fn stamp(kind: &Kind, item: Map<String, Value>) -> Arc<Value> {
     let mut object = Map::with_capacity(item.len() + 2);
     object.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
@@ -286,7 +286,7 @@ fn stamp(kind: &Kind, item: Map<String, Value>) -> Arc<Value> {
     Arc::new(Value::Object(object))
 }
 
-/// An object that is gone at once is answered with a `Status` that names it; that becomes the bare object.
+/// The server answers an immediate delete with a `Status` that names the object; this becomes a bare object.
 fn last_state(address: &Address, answer: Value) -> Value {
     if answer.text("/kind") != "Status" || address.kind.kind == "Status" {
         return answer;
@@ -302,8 +302,8 @@ fn last_state(address: &Address, answer: Value) -> Value {
     })
 }
 
-/// Whether an object that is answered as an existing one was made by an attempt whose answer was lost: it appeared
-/// while the request was being repeated, by the server's own clock, and its first fields are ours.
+/// Whether an object that seems to have existed was created by an attempt whose answer was lost: it appeared during the
+/// retries, by the server's own clock, and its first fields are ours.
 fn was_created_meanwhile(answer: &Answer<Value>) -> bool {
     let object = &answer.body;
     let Some(now) = answer.date else { return false };
@@ -312,7 +312,7 @@ fn was_created_meanwhile(answer: &Answer<Value>) -> bool {
         .pointer("/metadata/managedFields")
         .and_then(Value::as_array)
         .is_some_and(|entries| entries.iter().any(|entry| entry.text("/manager") == FIELD_MANAGER));
-    // Both times are whole seconds.
+    // Both times are in whole seconds.
     let slack = Duration::from_secs(1);
     let age = Duration::try_from(now.duration_since(made)).unwrap_or_default();
     ours && age <= answer.elapsed + slack

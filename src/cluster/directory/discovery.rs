@@ -1,5 +1,5 @@
-//! The kinds of a folder: Kubernetes' own and those of the CustomResourceDefinitions that lie in it.
-//! Versions of a custom kind are ordered as an API server prefers them.
+//! The kinds of a folder: those built into Kubernetes, and those of the CRDs in it.
+//! Versions of a custom kind are ordered as in an API server.
 
 use std::cmp::Reverse;
 
@@ -19,7 +19,7 @@ pub(super) fn is_crd(group: &str, kind: &str) -> bool {
     group == CRD_GROUP && kind == CRD_KIND
 }
 
-/// All kinds, given the CustomResourceDefinitions. One that claims a kind of Kubernetes itself is not heard.
+/// All kinds, given the CRDs. A CRD that claims a built-in kind is ignored.
 pub(super) fn kinds_with<'a>(definitions: impl Iterator<Item = &'a Value>) -> Kinds {
     let mut kinds = built_in();
     let own: Vec<(String, String)> = kinds.iter().map(|kind| (kind.group.clone(), kind.kind.clone())).collect();
@@ -31,12 +31,12 @@ pub(super) fn kinds_with<'a>(definitions: impl Iterator<Item = &'a Value>) -> Ki
     kinds
 }
 
-/// The group and kind that a definition defines.
+/// The group and kind that a CRD defines.
 pub(super) fn defined_kind(definition: &Value) -> (&str, &str) {
     (definition.text("/spec/group"), definition.text("/spec/names/kind"))
 }
 
-/// Every served version of a definition, the preferred one first. A definition without the needed fields gives none.
+/// Every served version of a CRD, the preferred one first. A CRD without the required fields has none.
 fn kinds_of_definition(definition: &Value) -> Vec<Kind> {
     let (group, kind) = defined_kind(definition);
     let plural = definition.text("/spec/names/plural");
@@ -69,7 +69,7 @@ fn kinds_of_definition(definition: &Value) -> Vec<Kind> {
     kinds
 }
 
-/// Served versions with their subresources; `v1beta1` definitions name one version outside the list.
+/// Served versions with their subresources; `v1beta1` CRDs name one version outside the list.
 fn versions(definition: &Value) -> Vec<(&str, Vec<String>)> {
     let names = |value: Option<&Value>| -> Vec<String> {
         let map = value.and_then(Value::as_object);
@@ -90,8 +90,8 @@ fn versions(definition: &Value) -> Vec<(&str, Vec<String>)> {
     versions
 }
 
-/// Kubernetes' order of versions (`k8s.io/apimachinery/pkg/version`): `v2 > v1 > v1beta2 > v1beta1 > v1alpha1`, and
-/// names of another form last, by the alphabet.
+/// Kubernetes' order of versions (`k8s.io/apimachinery/pkg/version`): `v2 > v1 > v1beta2 > v1beta1 > v1alpha1`, then
+/// all other names alphabetically.
 fn version_priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
     let other = || (0, 0, 0, Reverse(version.to_owned()));
     let Some(rest) = version.strip_prefix('v') else { return other() };

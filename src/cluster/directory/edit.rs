@@ -1,5 +1,5 @@
 //! Replaces, adds and removes one document in the text of a file; every byte outside it stays.
-//! What is written is read back before it is used: it must be the very value.
+//! The new text is parsed before it is used: it must give the same value.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::cluster::{ClusterError, ErrorKind};
 /// The text of a file that holds one object.
 ///
 /// # Errors
-/// `Invalid` where the value cannot be written so that it reads back the same.
+/// `Invalid` if no rendering of the value parses to the same value.
 pub(super) fn new_file(value: &Value, file: &str) -> Result<String, ClusterError> {
     for rendering in renderings(Format::of(file)) {
         let text = rendering(value)?;
@@ -23,10 +23,11 @@ pub(super) fn new_file(value: &Value, file: &str) -> Result<String, ClusterError
 /// The file's text with one document replaced.
 ///
 /// # Errors
-/// `Invalid` where the value cannot be written so that it reads back the same.
+/// `Invalid` if no rendering of the value parses to the same value.
 pub(super) fn replace(text: &str, part: &Part, value: &Value, file: &str) -> Result<String, ClusterError> {
     let format = Format::of(file);
-    // Blank lines behind a block scalar that keeps its line ends would become part of it: then they go.
+    // Blank lines after a block scalar that keeps its trailing line breaks would become part of it: they are removed
+    // then.
     for until in [part.content.end, part.segment.end] {
         for rendering in renderings(format) {
             let rendered = rendering(value)?;
@@ -51,14 +52,14 @@ pub(super) fn replace(text: &str, part: &Part, value: &Value, file: &str) -> Res
     Err(not_writable(file))
 }
 
-/// The file's text without one document. Comments right above its content go with it; others stay.
+/// The file's text without one document. Comments directly above its content are removed too; others stay.
 pub(super) fn remove(text: &str, part: &Part, file: &str) -> String {
     if Format::of(file) == Format::Json {
         return [&text[..part.segment.start], &text[part.segment.end..]].concat();
     }
     let before = &text[part.body.start..part.content.start];
     let attached = before.split_inclusive('\n').rev().take_while(|line| line.trim_start().starts_with('#'));
-    // What follows the dashes on their own line is the separator's, not the content's.
+    // Text after the dashes, on the same line, belongs to the separator and not to the content.
     let attached: usize = attached.map(str::len).sum::<usize>();
     let separator = text[part.segment.start..part.content.start].find('\n').map_or(0, |end| end + 1);
     let separator = if part.body.start > part.segment.start { separator } else { 0 };
@@ -69,7 +70,7 @@ pub(super) fn remove(text: &str, part: &Part, file: &str) -> String {
     [&text[..part.segment.start], rest, &text[part.segment.end..]].concat()
 }
 
-/// Whether two values are equal as Kubernetes reads them: `1.0` is `1`.
+/// Whether two values are equal in Kubernetes: `1.0` is `1`.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
@@ -88,7 +89,7 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
 
 type Rendering = fn(&Value) -> Result<String, ClusterError>;
 
-/// The ways to write a value, the best one first. JSON is YAML that leaves no room for a reader's opinion.
+/// The renderings of a value to try, the best one first. JSON is the YAML that is hardest to misread.
 fn renderings(format: Format) -> &'static [Rendering] {
     match format {
         Format::Json => &[json],
@@ -97,7 +98,7 @@ fn renderings(format: Format) -> &'static [Rendering] {
 }
 
 fn yaml(value: &Value) -> Result<String, ClusterError> {
-    // Long lines stay whole: a folded scalar makes every later change of it a change of many lines.
+    // Long lines are not folded: every later change of a folded scalar would change many lines.
     let options = serde_yaml::ser_options! { folded_wrap_chars: 1_000_000_000 };
     serde_yaml::to_string_with_options(&ordered(value), options).map_err(|_| not_writable("the object"))
 }
@@ -107,7 +108,7 @@ fn json(value: &Value) -> Result<String, ClusterError> {
     Ok(text + "\n")
 }
 
-/// `apiVersion`, `kind` and `metadata` first, the rest as it was given.
+/// `apiVersion`, `kind` and `metadata` first, the rest in its own order.
 fn ordered(value: &Value) -> Value {
     let Value::Object(map) = value else { return value.clone() };
     let first = ["apiVersion", "kind", "metadata"];

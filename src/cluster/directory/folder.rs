@@ -1,4 +1,4 @@
-//! The files below a folder: reading them all, replacing one as a whole, removing one.
+//! The files below a folder: reads them all, replaces one atomically, removes one.
 //! Nothing outside the folder is read or written, whatever names or symbolic links say.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,19 +17,21 @@ pub(super) struct Folder {
     root: PathBuf,
 }
 
-/// What a walk has seen, and what it must still look at.
+/// The state of a directory walk: what was found, and what is still to be visited.
 #[derive(Default)]
 struct Walk {
     folders: VecDeque<PathBuf>,
     links: VecDeque<PathBuf>,
     seen: BTreeSet<PathBuf>,
-    /// Real path → path below the root, so that a file with two names is read once.
+    /// Real path → path below the root, so that a file with two names is read only once.
     files: BTreeMap<PathBuf, PathBuf>,
 }
 
 impl Folder {
+    /// Opens the folder at a path.
+    ///
     /// # Errors
-    /// `Configuration` where the path is something other than a folder. One that does not exist is empty.
+    /// `Configuration` if the path exists and is not a folder. A missing folder is empty.
     pub(super) fn new(root: &Path) -> Result<Self, ClusterError> {
         match fs::metadata(root) {
             Ok(metadata) if !metadata.is_dir() => {
@@ -41,12 +43,12 @@ impl Folder {
         }
     }
 
-    /// Path of a file as people see it.
+    /// Path of a file, for display.
     pub(super) fn shown(&self, path: &Path) -> String {
         shown(&self.root.join(path))
     }
 
-    /// Every YAML and JSON file, sorted by path. Names that start with a dot are left out, except the app records.
+    /// Every YAML and JSON file, sorted by path. Names that start with a dot are skipped, except the app records.
     pub(super) fn read_all(&self) -> Result<Vec<SourceFile>, ClusterError> {
         let root = match self.root.canonicalize() {
             Ok(root) => root,
@@ -56,7 +58,7 @@ impl Folder {
         let mut walk = Walk::default();
         walk.folders.push_back(PathBuf::new());
         loop {
-            // Links come last: a file that has a name of its own keeps it.
+            // Links are visited last, so that a file which also has a real name keeps it.
             if let Some(folder) = walk.folders.pop_front() {
                 self.walk_folder(&mut walk, &folder)?;
             } else if let Some(link) = walk.links.pop_front() {
@@ -102,8 +104,8 @@ impl Folder {
         Ok(())
     }
 
-    /// A link to nothing holds nothing. What leads out of the folder is not read, and not passed over either: its
-    /// objects would be missing.
+    /// A dangling link is empty. A link that leaves the folder is not read, but is an error: otherwise its objects
+    /// would be missing.
     fn walk_link(&self, walk: &mut Walk, root: &Path, link: PathBuf) -> Result<(), ClusterError> {
         let Ok(real) = self.root.join(&link).canonicalize() else { return Ok(()) };
         let Ok(metadata) = fs::metadata(&real) else { return Ok(()) };
@@ -121,7 +123,7 @@ impl Folder {
         Ok(())
     }
 
-    /// One file; `None` where it does not exist.
+    /// Reads one file; `None` if it does not exist.
     pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ClusterError> {
         let place = self.root.join(path);
         let real = self.root.canonicalize().and_then(|root| Ok((root, place.canonicalize()?)));
@@ -133,13 +135,13 @@ impl Folder {
         }
     }
 
-    /// What stands at a path, if anything.
+    /// The metadata of whatever is at a path.
     pub(super) fn metadata(&self, path: &Path) -> Option<fs::Metadata> {
         fs::symlink_metadata(self.root.join(path)).ok()
     }
 
-    /// Writes a file as a whole: readers see the old or the new content, also after a power cut. An existing file
-    /// keeps its permissions; a new `private` one is its owner's alone.
+    /// Writes a file atomically: readers see the old or the new content, even after a power cut. An existing file keeps
+    /// its permissions; a new `private` one is accessible only to its owner.
     pub(super) fn write(&self, path: &Path, text: &str, private: bool) -> Result<(), ClusterError> {
         let failed = |error: io::Error| not_writable(&self.root.join(path), &error);
         let real = self.resolve(path, true)?;
@@ -158,7 +160,7 @@ impl Folder {
         sync_folder(parent).map_err(failed)
     }
 
-    /// Removes a file, and with `and_folders` the folders that it leaves empty. The root stays.
+    /// Removes a file and, with `and_folders`, folders that this leaves empty. The root stays.
     pub(super) fn remove(&self, path: &Path, and_folders: bool) -> Result<(), ClusterError> {
         let place = self.root.join(path);
         let failed = |error: io::Error| not_writable(&place, &error);
@@ -170,7 +172,7 @@ impl Folder {
         sync_folder(real.parent().unwrap_or(&self.root)).map_err(failed)?;
         let mut folder = path.parent().filter(|_| and_folders);
         while let Some(name) = folder.filter(|name| !name.as_os_str().is_empty()) {
-            // Fails where something else is in it, and that is the question.
+            // Fails if the folder is not empty, which ends the loop.
             if fs::remove_dir(self.root.join(name)).is_err() {
                 break;
             }
@@ -179,7 +181,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The real place of a path below the root, with its folders made where `create` says so.
+    /// The real path of a path below the root; creates its folders if `create` is set.
     fn resolve(&self, path: &Path, create: bool) -> Result<PathBuf, ClusterError> {
         let failed = |error: io::Error| not_writable(&self.root.join(path), &error);
         if create {
@@ -220,15 +222,17 @@ impl Folder {
     }
 }
 
-/// A single file as a folder of its own, which is only read.
+/// A single file as a read-only folder.
 #[derive(Debug)]
 pub(super) struct SingleFile {
     path: PathBuf,
 }
 
 impl SingleFile {
+    /// Opens the file at a path.
+    ///
     /// # Errors
-    /// `Configuration` where there is no such file: to compare with nothing is not what was asked for.
+    /// `Configuration` if there is no such file: a comparison with nothing is never intended.
     pub(super) fn new(path: &Path) -> Result<Self, ClusterError> {
         let metadata = fs::metadata(path).map_err(|error| not_readable(path, &error))?;
         if metadata.is_file() {
@@ -238,28 +242,28 @@ impl SingleFile {
         Err(ClusterError::new(ErrorKind::Configuration, message))
     }
 
-    /// Its path as people see it.
+    /// Its path, for display.
     pub(super) fn shown(&self) -> String {
         shown(&self.path)
     }
 
-    /// The file, whatever its ending.
+    /// The file, whatever its extension.
     pub(super) fn read_all(&self) -> Result<Vec<SourceFile>, ClusterError> {
         let bytes = read_whole(&self.path, &self.path)?;
         Ok(vec![SourceFile { path: self.path.clone(), bytes }])
     }
 }
 
-/// Reads a file that is not too large; `place` is what it is called.
+/// Reads a file of acceptable size; `place` is its displayed name.
 fn read_whole(place: &Path, real: &Path) -> Result<Vec<u8>, ClusterError> {
     let failed = |error: io::Error| not_readable(place, &error);
-    // Before anything of it is read: it may be as large as the disk.
+    // Checked before reading: it may be as large as the disk.
     let size = fs::metadata(real).map_err(failed)?.len();
     check_size(&shown(place), size).map_err(|message| ClusterError::new(ErrorKind::Configuration, message))?;
     fs::read(real).map_err(failed)
 }
 
-/// A new file beside the one that it will replace. Its name starts with a dot, so that a left-over is never read.
+/// Creates a file next to the one that it will replace. Its name starts with a dot, so that a leftover is never read.
 fn temporary_file(folder: &Path, private: bool) -> io::Result<(PathBuf, File)> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -277,7 +281,7 @@ fn temporary_file(folder: &Path, private: bool) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Makes a rename last. Only Unix can open a folder for that.
+/// Makes a rename durable. Only Unix can open a folder for that.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
@@ -287,7 +291,7 @@ fn not_readable(path: &Path, error: &io::Error) -> ClusterError {
 }
 
 fn not_writable(path: &Path, error: &io::Error) -> ClusterError {
-    // Nothing of it is tried again: a full disk is told at once.
+    // Never retried: a full disk is reported at once.
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Forbidden,
         _ => ErrorKind::Configuration,

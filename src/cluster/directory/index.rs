@@ -1,5 +1,5 @@
-//! All objects of a folder by identity, each with the document that holds it.
-//! Built once from all files; a write updates the one file that it touched.
+//! All objects of a folder by identity, each with the document that contains it.
+//! Built once from all files; a write updates only the file that it touched.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::manifest::files::SourceFile;
 /// Namespace of a namespaced object whose document gives none.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Stack of a thread that reads: nesting takes none of it but what dropping a value takes.
+/// Stack of a parser thread: only dropping a value uses stack in proportion to its nesting.
 const STACK: usize = 8 << 20;
 
-/// What a folder holds.
+/// The content of a folder.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pub files: BTreeMap<PathBuf, FileText>,
@@ -31,37 +31,37 @@ pub(super) struct Index {
     next_document: u64,
 }
 
-/// A file that was read.
+/// A parsed file.
 #[derive(Debug)]
 pub(super) struct FileText {
     pub text: String,
-    /// Those with content, in order; also those that are no Kubernetes objects.
+    /// Documents with content, in order; including those that are not Kubernetes objects.
     pub documents: Vec<Document>,
 }
 
 /// A document of a file.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// Stays the same while other documents come and go.
+    /// Unchanged while other documents are added and removed.
     id: u64,
     pub part: Part,
     /// Identities of the objects in it: none, one, or those of a List.
     keys: Vec<ObjectKey>,
 }
 
-/// An object and where it is.
+/// An object and its location.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// As it is shown.
+    /// The object as it is returned.
     pub object: Arc<Value>,
     pub file: PathBuf,
     document: u64,
-    /// Its number where the document is a List.
+    /// Index in the List, if the document is one.
     pub item: Option<usize>,
 }
 
 impl Index {
-    /// Reads everything.
+    /// Parses every file.
     pub(super) fn load(source: &Source) -> Result<Self, ClusterError> {
         let mut index = Self::default();
         let as_text = |file: SourceFile| match String::from_utf8(file.bytes) {
@@ -84,7 +84,7 @@ impl Index {
             }
             index.files.insert(path, FileText { text, documents });
         }
-        // The scope of every kind must be known before the first identity is.
+        // The scope of every kind must be known before the first identity.
         let items = parsed.iter().flat_map(|(_, _, value)| items(value)).map(|(_, value)| value);
         index.kinds = Arc::new(kinds_with(items.filter(|value| {
             let (group, _) = split_api_version(value.text("/apiVersion"));
@@ -102,7 +102,7 @@ impl Index {
         self.next_document
     }
 
-    /// Enters the objects of a document that is already among its file's documents; `versions` are theirs.
+    /// Adds the objects of a document that is already listed in its file; `versions` are theirs.
     fn add_document(
         &mut self,
         path: &Path,
@@ -139,7 +139,7 @@ impl Index {
         format!("{}:{line}", source.shown(&entry.file))
     }
 
-    /// The document of an entry, and its position in the file.
+    /// The document of an entry, and its index in the file.
     pub(super) fn document(&self, entry: &Entry) -> Option<(usize, &Document)> {
         let documents = &self.files.get(&entry.file)?.documents;
         documents.iter().enumerate().find(|(_, document)| document.id == entry.document)
@@ -152,7 +152,7 @@ impl Index {
         self.objects.range(first..).take_while(move |(key, _)| key.group == end.0 && key.kind == end.1)
     }
 
-    /// Takes in a new file with one object.
+    /// Adds a new file with one object.
     pub(super) fn file_added(&mut self, path: &Path, text: String, source: &Source) -> Result<(), ClusterError> {
         let parsed = read::parse(&text, &source.shown(path))?;
         self.files.insert(path.to_owned(), FileText { text, documents: Vec::new() });
@@ -167,8 +167,8 @@ impl Index {
         Ok(())
     }
 
-    /// Takes in a file in which one document was replaced (`text` holds its new form) or removed. The others are not
-    /// read again: they only move.
+    /// Updates a file in which one document was replaced (`text` has its new form) or removed. The others only move,
+    /// and are not parsed again.
     pub(super) fn document_changed(
         &mut self,
         path: &Path,
@@ -203,7 +203,7 @@ impl Index {
         Ok(())
     }
 
-    /// Takes out a file that was removed.
+    /// Removes a deleted file.
     pub(super) fn file_removed(&mut self, path: &Path) {
         for document in self.files.remove(path).into_iter().flat_map(|file| file.documents) {
             for key in document.keys {
@@ -212,8 +212,8 @@ impl Index {
         }
     }
 
-    /// After a definition came, changed or went: the kinds, and the identities of the objects of its kind, whose
-    /// scope may have become another.
+    /// Updates the kinds after a CRD was added, changed or removed, and the identities of its objects, whose scope may
+    /// have changed.
     pub(super) fn definitions_changed(&mut self, definition: &Value) {
         let definitions: Vec<Arc<Value>> =
             self.of_kind(CRD_GROUP, CRD_KIND).map(|(_, entry)| Arc::clone(&entry.object)).collect();
@@ -239,8 +239,8 @@ impl Index {
     }
 }
 
-/// The identity of a stored or shown object, given the scope of its kind. Where that is not known, the document's
-/// own namespace counts.
+/// The identity of a stored or returned object, according to the scope of its kind. If that is unknown, the document's
+/// own namespace is used.
 fn key_of(object: &Value, kinds: &Kinds) -> ObjectKey {
     let (group, _) = split_api_version(object.text("/apiVersion"));
     let kind = object.text("/kind");
@@ -262,13 +262,13 @@ fn versions(document: &Value, kinds: &Kinds) -> Vec<String> {
     items(document).map(|(_, value)| present::content_digest(value, &key_of(value, kinds))).collect()
 }
 
-/// Whether a document is a `List`: items, and no name of its own.
+/// The items of a document that is a `List`: it has items, and no name of its own.
 fn list_items(document: &Value) -> Option<&Vec<Value>> {
     let is_list = document.text("/kind").ends_with("List") && document.name().is_empty();
     document.get("items")?.as_array().filter(|_| is_list)
 }
 
-/// The objects in a document, with their number where it is a List.
+/// The objects in a document, each with its index if the document is a List.
 fn items(document: &Value) -> impl Iterator<Item = (Option<usize>, &Value)> {
     let many = list_items(document);
     let one = many.is_none().then_some((None, document));

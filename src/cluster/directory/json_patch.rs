@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::cluster::{ClusterError, ErrorKind};
 
-/// Applies a merge patch: null removes, maps merge, everything else replaces.
+/// Applies a merge patch: null removes, maps are merged, everything else replaces.
 pub(super) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
@@ -24,7 +24,7 @@ pub(super) fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Applies all operations, or none: `target` is as before where one fails.
+/// Applies all operations, or none: `target` is unchanged if one fails.
 ///
 /// # Errors
 /// `Invalid` for a malformed operation, a path that does not exist or a test that fails.

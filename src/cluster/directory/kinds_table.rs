@@ -1,11 +1,11 @@
-//! The kinds that Kubernetes itself serves, for a cluster that cannot be asked: a folder knows no discovery.
+//! The kinds that Kubernetes itself serves, for a folder, which has no discovery.
 //! As of 1.36, from Kubernetes' own `api/discovery/aggregated_v2.json`; the preferred version of a kind comes first.
 
 use pushback_preflight::object::split_api_version;
 
 use crate::cluster::{Kind, Kinds};
 
-/// A line a kind: API version, kind, plural, scope, verbs, short names, subresources.
+/// One kind per line: API version, kind, plural, scope, verbs, short names, subresources.
 const TABLE: &str = "\
 v1 Binding bindings namespaced create - -
 v1 ComponentStatus componentstatuses cluster get,list cs -
@@ -104,7 +104,7 @@ internal.apiserver.k8s.io/v1alpha1 StorageVersion storageversions cluster all - 
 storagemigration.k8s.io/v1beta1 StorageVersionMigration storageversionmigrations cluster all - status
 ";
 
-/// What `all` stands for in the table, and what a custom resource offers.
+/// The meaning of `all` in the table, and the verbs of a custom resource.
 const ALL_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// The verbs of a kind whose objects are stored.
@@ -142,7 +142,7 @@ fn parse_line(line: &str) -> Option<Kind> {
     })
 }
 
-/// `-` is the empty list.
+/// Splits at commas; `-` is the empty list.
 fn comma_list(text: &str) -> Vec<String> {
     if text == "-" { Vec::new() } else { text.split(',').map(str::to_owned).collect() }
 }

@@ -1,5 +1,5 @@
-//! Where a new object is put: one file an object, at a place that follows from its identity alone.
-//! Names become file names that every common file system keeps apart, and that cannot lead out of the folder.
+//! Where a new object is stored: one file per object, at a path derived from its identity alone.
+//! File names are distinct on every common file system and cannot leave the folder.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,17 @@ use sha2::{Digest, Sha256};
 
 /// Folder of the app records, below the root.
 pub(super) const RECORDS: &str = ".pushback";
-/// Folder of cluster-scoped objects; no namespace can be called that.
+/// Folder of cluster-scoped objects; not a valid namespace name.
 const CLUSTER_SCOPED: &str = "_cluster";
-/// File names end at 255 bytes on most systems; this leaves room for the ending and a number.
-const LONGEST: usize = 200;
+/// File names have at most 255 bytes on most systems; this leaves room for the extension and a number.
+const MAX_NAME: usize = 200;
 
 /// `shop/deployment.apps_web.yaml`, `_cluster/namespace_shop.yaml`.
 pub(super) fn object_path(key: &ObjectKey) -> PathBuf {
     let folder = if key.namespace.is_empty() { CLUSTER_SCOPED.to_owned() } else { segment(&key.namespace) };
     let kind = key.kind.to_lowercase();
     let kind = if key.group.is_empty() { kind } else { format!("{kind}.{}", key.group) };
-    // Neither a kind nor a group has an underscore, so the first one ends them.
+    // Kinds and groups have no underscore, so the first one ends them.
     let kind = escape(&kind, |c| c != '_');
     Path::new(&folder).join(file_name(&format!("{kind}_{}", escape(&key.name, |_| true))))
 }
@@ -28,7 +28,7 @@ pub(super) fn record_path(key: &ObjectKey) -> PathBuf {
     Path::new(RECORDS).join(segment(&key.namespace)).join(file_name(&escape(&key.name, |_| true)))
 }
 
-/// The n-th place to try where the first is taken by a file of somebody else.
+/// The n-th alternative, if the path is taken by another file.
 pub(super) fn alternative(path: &Path, number: u32) -> PathBuf {
     if number < 2 {
         return path.to_owned();
@@ -45,8 +45,8 @@ fn file_name(escaped: &str) -> String {
     bounded(&not_reserved(escaped.to_owned())) + ".yaml"
 }
 
-/// Percent-encodes all but lower-case letters, digits and `-._`: capitals, because some systems do not tell them from
-/// small letters, and a dot at either end. `%` is in no Kubernetes name, so no two names meet.
+/// Percent-encodes all but lower-case letters, digits and `-._`: capitals, because some systems ignore case, and a dot
+/// at either end. `%` is in no Kubernetes name, so no two names collide.
 fn escape(name: &str, keep: impl Fn(char) -> bool) -> String {
     let last = name.len().saturating_sub(1);
     let mut escaped = String::with_capacity(name.len());
@@ -65,7 +65,7 @@ fn escape(name: &str, keep: impl Fn(char) -> bool) -> String {
     escaped
 }
 
-/// Device names of Windows, with any ending, get their first letter encoded. So does an empty name become something.
+/// Encodes the first letter of Windows device names, with any extension, and makes an empty name non-empty.
 fn not_reserved(name: String) -> String {
     let stem = name.split('.').next().unwrap_or_default();
     let numbered = |prefix: &str| {
@@ -80,13 +80,13 @@ fn not_reserved(name: String) -> String {
     }
 }
 
-/// A long name keeps its beginning and ends in a digest of the whole.
+/// Truncates a long name and appends a digest of the whole.
 fn bounded(name: &str) -> String {
-    if name.len() <= LONGEST {
+    if name.len() <= MAX_NAME {
         return name.to_owned();
     }
     let digest = hex::encode(&Sha256::digest(name.as_bytes())[..8]);
-    format!("{}~{digest}", &name[..LONGEST - 17])
+    format!("{}~{digest}", &name[..MAX_NAME - 17])
 }
 
 #[cfg(test)]

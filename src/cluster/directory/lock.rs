@@ -1,5 +1,5 @@
-//! One run at a time for an app in a folder: a file lock of this machine, outside the folder.
-//! The system drops it when its holder ends, however it ends; a text beside it says who holds it.
+//! One run at a time per app in a folder: a file lock on this machine, outside the folder.
+//! The system releases it when its holder ends, for whatever reason; a text file next to it names the holder.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use crate::environment::{Environment, wall_clock};
 use crate::manifest::files::shown;
 use crate::path_safety::check_private;
 
-/// Held until dropped.
+/// A held lock; released on drop.
 #[derive(Debug)]
 pub(super) struct Guard {
-    /// Locked.
+    /// The locked file.
     file: File,
     holder: PathBuf,
 }
@@ -25,15 +25,16 @@ impl Drop for Guard {
     fn drop(&mut self) {
         // Before the lock is released: afterwards the text may be the next holder's.
         let _ = fs::remove_file(&self.holder);
-        // Closing is not enough: a child process that is just being started has the file open too, until its program runs.
+        // Closing is not enough: a child process that is being started has the file open too, until its exec.
         let _ = self.file.unlock();
     }
 }
 
-/// Takes the lock of an app, or says who has it. `directory` is where locks live; `None` for the user's own place.
+/// Takes the lock of an app, or reports its holder. `directory` is where locks are stored; `None` for the user's own
+/// folder.
 ///
 /// # Errors
-/// `Locked` while another holder lives; `Configuration` where no lock can be kept at all.
+/// `Locked` while another holder is alive; `Configuration` if no lock file can be created.
 pub(super) fn acquire(
     directory: Option<&Path>,
     root: &Path,
@@ -60,7 +61,7 @@ pub(super) fn acquire(
             Ok(Guard { file, holder })
         }
         Err(TryLockError::WouldBlock) => {
-            // The holder writes it right after it has the lock, so it may be missing for a moment.
+            // The holder writes it right after it takes the lock, so it may be missing for a moment.
             let text = fs::read_to_string(&holder).unwrap_or_default();
             let text = match text.trim() {
                 "" => "another process".to_owned(),
@@ -73,7 +74,7 @@ pub(super) fn acquire(
     }
 }
 
-/// Opens a file for writing, and makes it where it is not there: its owner's alone.
+/// Opens a file for writing, and creates it if missing, accessible only to its owner.
 fn private_file(path: &Path, truncate: bool) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(truncate).write(true);
@@ -86,8 +87,8 @@ fn private_file(path: &Path, truncate: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes the folder where it is not there. One that others can write to, or reach through a folder above it, is not
-/// trusted: they could take the lock away, or have us write over a file of ours.
+/// Creates the folder if missing. One that others can write to, or replace through a folder above it, is refused: they
+/// could remove the lock, or redirect our write.
 fn private_folder(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -97,7 +98,7 @@ fn private_folder(path: &Path) -> io::Result<()> {
     check_private(path)
 }
 
-/// One name for one app in one folder, by whatever path the folder is reached.
+/// One name per app and folder, whatever path leads to the folder.
 fn lock_name(root: &Path, namespace: &str, app: &str) -> String {
     let mut digest = Sha256::new();
     for part in [real_path(root).as_os_str().as_encoded_bytes(), namespace.as_bytes(), app.as_bytes()] {
@@ -112,12 +113,12 @@ fn real_path(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let existing = path.ancestors().find_map(|ancestor| Some((ancestor, ancestor.canonicalize().ok()?)));
     let Some((ancestor, real)) = existing else { return path };
-    // By components: joining nothing would end the path in a separator.
+    // By components: joining an empty path would append a separator.
     real.components().chain(path.strip_prefix(ancestor).unwrap_or(Path::new("")).components()).collect()
 }
 
-/// Where locks may live, the best place first. The cache comes before the runtime directory: a cron job has none,
-/// and must meet the lock of a login session.
+/// Possible folders for locks, the best first. The cache comes before the runtime directory: a cron job lacks the
+/// latter, and must find the lock of a login session.
 fn lock_directories() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let below = |path: PathBuf| path.join("pushback").join("locks");
@@ -196,7 +197,7 @@ mod tests {
         fs::create_dir(shared.path().join("locks")).unwrap();
         let locks = shared.path().join("locks");
         let acquire = || acquire(Some(&locks), Path::new("/x"), "n", "a").map_err(|error| error.message);
-        // A link that somebody has put where the lock or its holder is to be.
+        // A planted link in place of the lock or its holder file.
         let lock = locks.join(lock_name(Path::new("/x"), "n", "a"));
         symlink(&victim, lock.with_extension("holder")).unwrap();
         drop(acquire().unwrap());
@@ -206,7 +207,7 @@ mod tests {
         });
         assert!(acquire().is_err());
         assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
-        // Whoever may write to the folder above may put another one in its place.
+        // Another user with write access to the folder above may replace the folder.
         fs::remove_file(&lock).unwrap();
         fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let refused = acquire().unwrap_err();

@@ -1,16 +1,16 @@
-//! How a stored document is shown as a live object, and when two documents say the same.
-//! A folder keeps no server stamps: uid and resourceVersion are made when an object is read.
+//! Converts between stored documents and live objects, and decides when two documents are equal.
+//! A folder stores no server fields: uid and resourceVersion are derived when an object is read.
 
 use pushback_preflight::object::ObjectExt;
 use pushback_preflight::{ObjectKey, hex};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// Labels of the app records, which live apart from the objects.
+/// Labels of the app records, which are stored apart from the objects.
 pub(super) const RECORD_LABELS: [&str; 3] =
     ["kapp.k14s.io/is-app", "kapp.k14s.io/is-app-change", "pushback.dev/inventory"];
 
-/// What a server writes into metadata; it says nothing about a document.
+/// Metadata that a server sets; not part of a document's content.
 const STAMPS: [&str; 6] = ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"];
 
 /// Whether an object is an app record.
@@ -20,7 +20,7 @@ pub(super) fn is_record(object: &Value) -> bool {
         && RECORD_LABELS.iter().any(|label| object.label(label).is_some())
 }
 
-/// Whether a document is a Kubernetes object. Input of client-side tools has kinds too, but is no object.
+/// Whether a document is a Kubernetes object. Input of client-side tools also has kinds, but is not an object.
 pub(super) fn is_object(document: &Value) -> bool {
     !document.text("/apiVersion").is_empty()
         && !document.text("/kind").is_empty()
@@ -28,7 +28,7 @@ pub(super) fn is_object(document: &Value) -> bool {
         && !document.text("/apiVersion").starts_with("kustomize.config.k8s.io/")
 }
 
-/// The document as a live object: its namespace as it is understood, uid and resourceVersion.
+/// The document as a live object: with its effective namespace, uid and resourceVersion.
 pub(super) fn live(document: Value, key: &ObjectKey) -> Value {
     let version = content_digest(&document, key);
     live_of_version(document, key, version)
@@ -48,7 +48,7 @@ pub(super) fn live_of_version(mut document: Value, key: &ObjectKey, version: Str
     document
 }
 
-/// What is stored of a body. Identity goes in, because the place of a file says nothing; stamps stay out.
+/// The stored form of a body. Identity is included, because file paths carry no meaning; server fields are not.
 pub(super) fn stored(body: &Value, key: &ObjectKey) -> Value {
     let mut document = body.clone();
     if let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -64,7 +64,7 @@ pub(super) fn stored(body: &Value, key: &ObjectKey) -> Value {
     document
 }
 
-/// A uid that is the same on every machine and after every run: it follows from the identity.
+/// A uid that is the same on every machine and in every run: it is derived from the identity.
 fn uid(key: &ObjectKey) -> String {
     let mut digest = Sha256::new();
     for part in [&key.group, &key.kind, &key.namespace, &key.name] {
@@ -75,7 +75,7 @@ fn uid(key: &ObjectKey) -> String {
     [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join("-")
 }
 
-/// Digest of what a document says: key order, stamps and the spelling of numbers do not count.
+/// Digest of a document's content: key order, server fields and the spelling of numbers do not matter.
 pub(super) fn content_digest(document: &Value, key: &ObjectKey) -> String {
     let mut text = String::new();
     let empty = Map::new();
@@ -122,12 +122,12 @@ fn canonical_map<'a>(entries: impl Iterator<Item = (&'a String, &'a Value)>, tex
 }
 
 fn canonical_text(inner: &str, text: &mut String) {
-    // Without a way out half way, so that many bytes take one instruction of the processor.
+    // No early exit, so that one CPU instruction covers many bytes.
     let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
     if inner.bytes().fold(false, |escaped, byte| escaped | is_escaped(byte)) {
         return text.push_str(&Value::from(inner).to_string());
     }
-    // Nothing is to be escaped, as almost everywhere.
+    // Nothing to escape, as in most cases.
     text.push('"');
     text.push_str(inner);
     text.push('"');

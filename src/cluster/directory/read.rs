@@ -1,5 +1,5 @@
-//! Cuts a file into its documents, each with the bytes that are its own, so that one can be replaced and the rest
-//! stays as it is. Values are read document by document.
+//! Splits a file into documents, each with its own byte range, so that one can be replaced without touching the rest.
+//! Values are parsed document by document.
 
 use std::ops::Range;
 
@@ -9,40 +9,40 @@ use serde_json::Value;
 use crate::cluster::{ClusterError, ErrorKind};
 use crate::manifest::yaml::{self, Limits};
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// Documents between lines that start with `---`.
     Yaml,
-    /// One or more values after each other.
+    /// One or more consecutive values.
     Json,
 }
 
 impl Format {
-    /// By the ending of the file's name.
+    /// By the file's extension.
     pub(super) fn of(file: &str) -> Self {
         let json = file.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("json"));
         if json { Self::Json } else { Self::Yaml }
     }
 }
 
-/// One document of a file, in byte ranges of its text.
+/// One document of a file, as byte ranges of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Separator line, comments and content: all up to the next separator.
+    /// Separator line, comments and content: everything up to the next separator.
     pub segment: Range<usize>,
-    /// The segment without its separator; starts behind the three dashes, which may have content after them.
+    /// The segment without its separator; starts after the three dashes, which content may follow.
     pub body: Range<usize>,
-    /// From the first to the last line that is neither blank nor a comment; empty where there is none.
+    /// From the first to the last line that is neither blank nor a comment; empty if there is none.
     pub content: Range<usize>,
-    /// Line on which the segment starts, from 1; the body starts on the same.
+    /// Line on which the segment and the body start, from 1.
     pub body_line: u32,
     /// Line on which the content starts, from 1.
     pub line: u32,
 }
 
 impl Part {
-    /// Moves by what the text and its lines in front of it have grown or shrunk.
+    /// Shifts the part after a change in the length and lines of the text before it.
     pub(super) fn move_by(&mut self, old: usize, new: usize, old_lines: usize, new_lines: usize) {
         let shift =
             |range: &Range<usize>| (range.start + new).saturating_sub(old)..(range.end + new).saturating_sub(old);
@@ -69,10 +69,10 @@ impl Part {
     }
 }
 
-/// Reads all documents that have content.
+/// Parses all documents that have content.
 ///
 /// # Errors
-/// `Configuration`, with file and line, where a document cannot be read.
+/// `Configuration`, with file and line, if a document cannot be parsed.
 pub(super) fn parse(text: &str, file: &str) -> Result<Vec<(Part, Value)>, ClusterError> {
     match Format::of(file) {
         Format::Json => parse_json(text, file),
@@ -87,7 +87,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Vec<(Part, Value)>, Cluste
     }
 }
 
-/// Reads the one document in `text`, which starts on `line` of its file.
+/// Parses the one document in `text`, which starts on `line` of its file.
 fn parse_document(text: &str, file: &str, line: u32) -> Result<Value, ClusterError> {
     let moved = |inside: u32| line.saturating_add(inside.max(1)) - 1;
     let mut loaded = yaml::load(file, text.as_bytes(), &Limits::default())
@@ -108,7 +108,7 @@ fn parse_json(text: &str, file: &str) -> Result<Vec<(Part, Value)>, ClusterError
     let mut parts = Vec::new();
     while let Some(value) = values.next() {
         if let Err(error) = value {
-            // The loader says better what is wrong; where it finds nothing, this does.
+            // The loader explains errors better; if it finds none, this one is reported.
             parse_document(&text[start..], file, line)?;
             return Err(unreadable(file, u32::try_from(error.line()).unwrap_or(0), "is not JSON"));
         }
@@ -129,7 +129,7 @@ fn unreadable(file: &str, line: u32, message: &str) -> ClusterError {
     ClusterError::new(ErrorKind::Configuration, format!("{file}:{line}: {message}"))
 }
 
-/// Cuts a YAML text at its separators. Inside a document no line can start with `---` in the first column, not even
+/// Splits a YAML text at its separators. Inside a document no line can start with `---` in the first column, not even
 /// in a block or quoted scalar, so this needs no parser.
 pub(super) fn split(text: &str) -> Vec<Part> {
     let mut parts = Vec::new();
@@ -166,18 +166,18 @@ pub(super) fn split(text: &str) -> Vec<Part> {
     parts
 }
 
-/// `trim_start`, at once where it is spaces alone, as it almost always is.
+/// `trim_start`, with a fast path for the usual case of spaces only.
 fn without_indent(line: &str) -> &str {
     let spaces = line.bytes().take_while(|byte| *byte == b' ').count();
     line[spaces..].trim_start()
 }
 
-/// Once a document has begun, an indented `#` may be part of a block scalar; in the first column it never is.
+/// Inside a document, an indented `#` may be part of a block scalar; in the first column it never is.
 fn is_comment(text: &str, line_start: usize, inside: bool) -> bool {
     !inside || text[line_start..].starts_with('#')
 }
 
-/// What stands behind the dashes of a separator line.
+/// The text after the dashes of a separator line.
 fn separator_rest(line: &str) -> Option<&str> {
     line.strip_prefix("---").filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }

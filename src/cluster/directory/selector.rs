@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::cluster::{ClusterError, ErrorKind};
 
-/// Reads a field selector into a test; the empty text selects everything.
+/// Parses a field selector into a predicate; the empty text selects everything.
 pub(super) fn field_selector(text: &str) -> Result<impl Fn(&Value) -> bool + use<>, ClusterError> {
     let mut tests: Vec<(&'static str, bool, String)> = Vec::new();
     for term in text.split(',').map(str::trim).filter(|term| !term.is_empty()) {

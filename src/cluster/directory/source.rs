@@ -1,4 +1,4 @@
-//! Where the files come from: a folder, a single file, or a git ref. Only a folder can be written.
+//! Where the files come from: a folder, a single file, or a git ref. Only a folder is writable.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::cluster::{ClusterError, ErrorKind};
 use crate::manifest::files::SourceFile;
 use crate::manifest::git::{GitError, GitTree};
 
-/// Files to read, and perhaps to write.
+/// Files to read, and possibly to write.
 #[derive(Debug)]
 pub(super) enum Source {
     Folder(Folder),
@@ -24,12 +24,12 @@ impl Source {
         }
     }
 
-    /// Whether a git ref has no such path.
+    /// Whether this is a git ref that lacks the path.
     pub(super) fn is_absent(&self) -> bool {
         matches!(self, Self::Git(tree) if tree.is_absent())
     }
 
-    /// Path of a file as people see it.
+    /// Path of a file, for display.
     pub(super) fn shown(&self, path: &Path) -> String {
         match self {
             Self::Folder(folder) => folder.shown(path),
@@ -52,7 +52,7 @@ impl Source {
     }
 }
 
-/// What git could not do is wrong with what was asked of it.
+/// Every failure of git is an error in the request.
 pub(super) fn of_git(error: GitError) -> ClusterError {
     ClusterError::new(ErrorKind::Configuration, error.0)
 }

@@ -1,5 +1,5 @@
-//! Reads and writes of objects, over the index and the files behind it.
-//! A write that meets a file which is not as it was read is a conflict, and everything is read anew.
+//! Reads and writes objects, using the index and the files behind it.
+//! If a file has changed since it was read, a write is a conflict, and everything is read again.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ use crate::cluster::{Address, ClusterError, DeleteOptions, ErrorKind, Kinds, Lis
 #[derive(Debug)]
 pub(super) struct Store {
     source: Source,
-    /// `None` until it is first needed, and after a conflict.
+    /// `None` until first used, and after a conflict.
     index: Mutex<Option<Index>>,
 }
 
@@ -40,7 +40,7 @@ impl Store {
         self.with(|index| Ok(Arc::clone(&index.kinds)))
     }
 
-    /// The files in which a word occurs, by the names that people know them by; bookkeeping left out.
+    /// The files that contain a word, by their displayed names; app records are left out.
     pub(super) fn texts_with(&self, word: &str) -> Result<Vec<(String, String)>, ClusterError> {
         self.with(|index| {
             let files =
@@ -104,8 +104,8 @@ impl Store {
         })
     }
 
-    /// The body is the object: a folder has no defaults and no other managers. A status that it does not speak of
-    /// stays, as it does on a server.
+    /// Stores the body as the object: a folder has no defaults and no other managers. A status missing from the body is
+    /// kept, as on a server.
     pub(super) fn apply(&self, address: &Address, body: &Value, dry_run: bool) -> Result<Written, ClusterError> {
         self.folder_unless(dry_run)?;
         let key = key_of(address)?;
@@ -113,8 +113,8 @@ impl Store {
         self.with(|index| self.apply_in(index, &key, body, dry_run))
     }
 
-    /// The answer to a dry run, where it takes no file to give it: everything is read, and nobody writes. What is
-    /// refused is left to [`Store::apply`], which looks again.
+    /// The answer to a dry-run if no file access is needed: everything has been read, and no write is in progress. A
+    /// refusal is left to [`Store::apply`], which checks again.
     pub(super) fn dry_apply_at_once(&self, address: &Address, body: &Value) -> Option<Written> {
         let key = key_of(address).ok()?;
         check_body(&key, body).ok()?;
@@ -150,7 +150,7 @@ impl Store {
                 Patch::Json(operations) => json_patch::apply(&mut patched, operations)?,
                 Patch::Merge(merged) => json_patch::merge(&mut patched, merged),
             }
-            // What a patch says of uid and resourceVersion is what it expects them to be.
+            // The uid and resourceVersion in a patch are preconditions.
             check_preconditions(&key, Some(&current.object), patched.uid(), patched.resource_version())?;
             check_body(&key, &patched)?;
             self.put(index, &key, Some(current), present::stored(&patched, &key), dry_run)
@@ -177,7 +177,7 @@ impl Store {
         })
     }
 
-    /// Runs with the index, which is read first where that has not been done.
+    /// Runs `work` with the index, which is read first if necessary.
     fn with<R>(&self, work: impl FnOnce(&mut Index) -> Result<R, ClusterError>) -> Result<R, ClusterError> {
         let mut guard = self.index.lock().unwrap_or_else(|poisoned| {
             self.index.clear_poison();
@@ -189,7 +189,7 @@ impl Store {
             Some(index) => work(index),
             None => work(guard.insert(Index::load(&self.source)?)),
         };
-        // After these nothing was changed; after any other error the files are not surely as the index says.
+        // These errors leave everything unchanged; after any other the files may differ from the index.
         let harmless = [ErrorKind::NotFound, ErrorKind::AlreadyExists, ErrorKind::Invalid, ErrorKind::Unsupported];
         if result.as_ref().is_err_and(|error| !harmless.contains(&error.kind)) {
             *guard = None;
@@ -197,18 +197,18 @@ impl Store {
         result
     }
 
-    /// Stores a document, unless it says what is there already.
+    /// Stores a document, unless it is equal to the existing one.
     fn put(
         &self,
         index: &mut Index,
         key: &ObjectKey,
-        current: Option<Current>,
+        current: Option<StoredObject>,
         document: Value,
         dry_run: bool,
     ) -> Result<Written, ClusterError> {
         let folder = self.folder_unless(dry_run)?;
         let created = current.is_none();
-        // The resourceVersion of a shown object is the digest of its content.
+        // The resourceVersion of a returned object is the digest of its content.
         let version = present::content_digest(&document, key);
         if let Some(current) = current.as_ref().filter(|current| current.object.resource_version() == version) {
             return Ok(Written { object: Arc::clone(&current.object), created, warnings: Vec::new() });
@@ -228,7 +228,7 @@ impl Store {
         Ok(Written { object, created, warnings: Vec::new() })
     }
 
-    /// The folder to write to; `None` for a dry-run, which a git ref can do too.
+    /// The folder to write to; `None` for a dry-run, which a git ref also supports.
     fn folder_unless(&self, dry_run: bool) -> Result<Option<&Folder>, ClusterError> {
         if dry_run { Ok(None) } else { self.source.writable().map(Some) }
     }
@@ -248,7 +248,7 @@ impl Store {
             return self.edit(folder, index, entry, None);
         }
         check_unchanged(folder, index, &entry.file)?;
-        // A folder is ours to remove where the file is at the place that we give it.
+        // A folder is ours to remove if the file is at the path that we assign.
         let ours = entry.file == layout::object_path(key) || entry.file == layout::record_path(key);
         folder.remove(&entry.file, ours)?;
         index.file_removed(&entry.file);
@@ -291,23 +291,23 @@ impl Store {
     }
 }
 
-/// An object that is there: as it is shown, and where it is.
-struct Current {
+/// An existing object and its location.
+struct StoredObject {
     object: Arc<Value>,
     entry: Entry,
 }
 
-fn current(index: &Index, key: &ObjectKey) -> Option<Current> {
+fn current(index: &Index, key: &ObjectKey) -> Option<StoredObject> {
     let unscoped = || {
         let unscoped = ObjectKey { namespace: String::new(), ..key.clone() };
         let unknown = index.kinds.versions(&key.group, &key.kind).is_empty();
         index.objects.get(&unscoped).filter(|_| unknown && *key == understood(&unscoped, !key.namespace.is_empty()))
     };
     let entry = index.objects.get(key).or_else(unscoped)?.clone();
-    Some(Current { object: shown_as(&entry.object, key), entry })
+    Some(StoredObject { object: shown_as(&entry.object, key), entry })
 }
 
-/// A document of a kind whose definition is not here may leave out the default namespace.
+/// The key as stored: without its CRD here, a document may omit the default namespace.
 fn understood(key: &ObjectKey, namespaced: bool) -> ObjectKey {
     let mut key = key.clone();
     if namespaced && key.namespace.is_empty() {
@@ -324,7 +324,7 @@ fn shown_as(object: &Arc<Value>, key: &ObjectKey) -> Arc<Value> {
     }
 }
 
-/// The identity behind an address, where objects of the kind can be stored.
+/// The identity behind an address, if objects of the kind can be stored.
 fn key_of(address: &Address) -> Result<ObjectKey, ClusterError> {
     let kind = &address.kind;
     let unsupported = |what: &str| {
@@ -346,7 +346,7 @@ fn key_of(address: &Address) -> Result<ObjectKey, ClusterError> {
     Ok(understood(&key, kind.namespaced))
 }
 
-/// A body must be of the object that it is sent for.
+/// Checks that a body is of the object that it is sent for.
 fn check_body(key: &ObjectKey, body: &Value) -> Result<(), ClusterError> {
     let (group, version) = split_api_version(body.text("/apiVersion"));
     let namespace = body.namespace();
@@ -364,7 +364,7 @@ fn check_body(key: &ObjectKey, body: &Value) -> Result<(), ClusterError> {
     Err(ClusterError::new(ErrorKind::Invalid, format!("the body does not fit {key}: {problem}")))
 }
 
-/// Empty expectations are none. A uid is of an object that exists; a resourceVersion alone may create.
+/// Empty preconditions always hold. A uid requires an existing object; a resourceVersion alone may create.
 fn check_preconditions(key: &ObjectKey, object: Option<&Value>, uid: &str, version: &str) -> Result<(), ClusterError> {
     let problem = match object {
         None if !uid.is_empty() => "does not exist any more",
@@ -375,7 +375,7 @@ fn check_preconditions(key: &ObjectKey, object: Option<&Value>, uid: &str, versi
     Err(ClusterError::new(ErrorKind::Conflict, format!("{key} {problem}")))
 }
 
-/// The number after the highest one in use: no randomness, and never a name that was just given away.
+/// Uses the number after the highest existing one: no randomness, and never a name that was just assigned.
 fn generated_name(index: &Index, key: &ObjectKey, prefix: &str) -> Result<String, ClusterError> {
     if prefix.is_empty() {
         let message = format!("a {} needs metadata.name or metadata.generateName", key.kind);
@@ -389,7 +389,7 @@ fn generated_name(index: &Index, key: &ObjectKey, prefix: &str) -> Result<String
     Ok(format!("{prefix}{next}"))
 }
 
-/// The List with one item replaced or removed; `None` where none is left.
+/// The List with one item replaced or removed; `None` if none is left.
 fn edit_item(mut list: Value, number: usize, replacement: Option<Value>) -> Option<Value> {
     let items = list.get_mut("items")?.as_array_mut()?;
     match replacement {
@@ -404,7 +404,7 @@ fn is_secret(document: &Value) -> bool {
     document.text("/kind") == "Secret"
 }
 
-/// The place that follows from the identity, or the next one where a file of somebody else stands there.
+/// The path derived from the identity, or the next one if another file is there.
 fn free_path(folder: &Folder, index: &Index, first: &Path) -> Result<PathBuf, ClusterError> {
     for number in 1..1000 {
         let path = layout::alternative(first, number);

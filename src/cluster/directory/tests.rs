@@ -1,4 +1,4 @@
-//! The directory as a cluster: what a caller of the trait sees, and what it leaves in the files.
+//! The directory as a cluster: what callers of the trait see, and what it leaves in the files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ impl Live {
         Self { cluster, ..self }
     }
 
-    /// Every file with its bytes, hidden ones too.
+    /// Every file with its content, including hidden ones.
     fn tree(&self) -> BTreeMap<String, String> {
         let mut tree = BTreeMap::new();
         let mut folders = vec![self.directory.path().to_owned()];
@@ -139,7 +139,7 @@ async fn updates_and_deletes_keep_everything_around_the_document() {
     let expected = SHARED.replace(&SHARED[start..end], updated);
     assert_eq!(live.tree()["shared.yaml"], expected);
 
-    // Behind an edit in the same file, places still fit.
+    // After an edit in the same file, locations are still correct.
     live.apply(config_map("two", "3")).await;
     let expected = expected.replace(
         "metadata:\n  name: two\n  namespace: shop\ndata: {key: '2'}",
@@ -425,10 +425,10 @@ async fn an_app_has_one_lock_outside_the_folder() {
     assert!(live.tree().is_empty());
 }
 
-/// One step of a random history: which object (see `place`), and its new value or `None` for a delete.
+/// One step of a random history: the object (see `place`), and its new value or `None` for a delete.
 type Step = (usize, Option<String>);
 
-/// Objects of the model test: two share a file with others, and some have names that file systems do not like.
+/// Objects of the model test: two share a file with others, and some have names that are difficult for file systems.
 const NAMES: [&str; 7] = ["one", "two", "system:node", "aux", "Upper", "upper", "..%2f"];
 
 proptest! {

@@ -1,4 +1,4 @@
-//! How to reach an API server, and everything from outside that a connection depends on.
+//! How to reach an API server, and everything external that a connection depends on.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,36 +12,36 @@ use super::limit::Concurrency;
 use super::retry::RetryLimits;
 use crate::environment::wall_clock;
 
-/// Where the cluster is, as whom to speak to it, and how patiently.
+/// The cluster, the user, and the timeouts.
 #[derive(Clone)]
 pub struct ConnectOptions {
     /// The kubeconfig file; `None`: `$KUBECONFIG`, `~/.kube/config`, or the service account of a Pod.
     pub kubeconfig: Option<PathBuf>,
-    /// A kubeconfig that is at hand as text; comes before any file.
+    /// The text of a kubeconfig; takes precedence over any file.
     pub kubeconfig_yaml: Option<String>,
     /// The context; `None`: the current one.
     pub context: Option<String>,
-    /// User to act as.
+    /// User to impersonate.
     pub impersonate: Option<String>,
-    /// Groups to act as; need a user.
+    /// Groups to impersonate; require a user.
     pub impersonate_groups: Vec<String>,
-    /// The credential plugins that may be run, by name or path; `None`: any.
+    /// The credential plugins that may run, by name or path; `None`: any.
     pub credential_plugins: Option<Vec<String>>,
-    /// Time that one attempt of a request gets; lists get twice as much.
+    /// Timeout of one attempt; lists get twice as much.
     pub request_timeout: Duration,
-    /// When to give up repeating.
+    /// Limits of retries.
     pub retry: RetryLimits,
-    /// Requests at once.
+    /// Limits of concurrent requests.
     pub concurrency: Concurrency,
     /// Reads an environment variable.
     pub environment: fn(&str) -> Option<OsString>,
-    /// The clock that expiry of credentials is judged by.
+    /// The clock for the expiry of credentials.
     pub now: fn() -> Timestamp,
-    /// Seeds the jitter of waits.
+    /// Seed for the jitter of delays.
     pub seed: u64,
 }
 
-/// Told what is about to be run, before the credential plugin of a kubeconfig runs for the first time.
+/// Called before the credential plugin of a kubeconfig runs for the first time, with a description of it.
 pub type Announce<'a> = dyn Fn(&str) + Send + Sync + 'a;
 
 impl Default for ConnectOptions {
@@ -58,7 +58,7 @@ impl Default for ConnectOptions {
             concurrency: Concurrency::default(),
             environment: |name| std::env::var_os(name),
             now: wall_clock,
-            // The standard library's only source of randomness; two processes that meet a busy server must differ.
+            // The standard library's only source of randomness; two processes must not retry in step on a busy server.
             seed: std::hash::RandomState::new().build_hasher().finish(),
         }
     }

@@ -1,15 +1,15 @@
-//! Whether the server can be reached: one outage for all requests together, so that a server that stays away is given
-//! up once, and not by each of a thousand requests in turn.
+//! Whether the server can be reached: one outage shared by all requests, so that an unreachable server is given up
+//! once, not by each of a thousand requests in turn.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Failures further apart than this are not of one outage: nothing was asked in between.
+/// Failures further apart than this are separate outages: no request was sent in between.
 const APART: Duration = Duration::from_secs(60);
 
-/// What the connections of a run have shown so far.
+/// The state of the connections of a run.
 #[derive(Debug, Default)]
 pub(super) struct Contact(Mutex<State>);
 
@@ -21,17 +21,17 @@ struct State {
 }
 
 impl Contact {
-    /// The server answered something.
+    /// The server sent an answer.
     pub(super) fn answered(&self) {
         *self.state() = State { reached: true, outage: None };
     }
 
-    /// Something is there, though it has not answered.
+    /// Something accepts connections, though it has not answered.
     pub(super) fn found(&self) {
         self.state().reached = true;
     }
 
-    /// A connection failed. Returns for how long the server has been away.
+    /// Records a failed connection and returns the length of the outage.
     pub(super) fn failed(&self) -> Duration {
         let now = Instant::now();
         let mut state = self.state();
@@ -43,7 +43,7 @@ impl Contact {
         now.duration_since(since)
     }
 
-    /// Whether the server has ever answered, or something is there that may be it.
+    /// Whether the server has ever answered, or something accepts connections.
     pub(super) fn reached(&self) -> bool {
         self.state().reached
     }

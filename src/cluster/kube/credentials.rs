@@ -1,4 +1,5 @@
-//! The client with its credentials: asked from a plugin once, again shortly before they expire, and once after a 401.
+//! The client with its credentials: requested from a plugin once, renewed shortly before they expire, and once after a
+//! 401.
 
 use std::fmt;
 
@@ -11,10 +12,10 @@ use super::connect::Announce;
 use super::{error, exec};
 use crate::cluster::ClusterError;
 
-/// Credentials that end within this many seconds are not used for a new request.
+/// Credentials that expire within this many seconds are not used for a new request.
 const RENEW_BEFORE: i64 = 30;
 
-/// The client of a run, and how it says who we are.
+/// The client of a run, and its authentication.
 pub(super) struct Authenticator {
     plugin: Option<Plugin>,
     state: Mutex<State>,
@@ -34,7 +35,7 @@ struct State {
     generation: u64,
 }
 
-/// What one attempt is sent with.
+/// The client and credentials of one attempt.
 pub(super) struct Credentials {
     pub(super) client: Client,
     pub(super) authorization: Option<HeaderValue>,
@@ -42,12 +43,12 @@ pub(super) struct Credentials {
 }
 
 impl Authenticator {
-    /// A client that knows its credentials by itself.
+    /// A client that manages its credentials itself.
     pub(super) fn plain(client: Client) -> Self {
         Self { plugin: None, state: Mutex::new(State { client, authorization: None, expires: None, generation: 0 }) }
     }
 
-    /// Builds the client, with the credentials of a plugin where the user has one; it is named before it runs.
+    /// Builds the client, with a plugin's credentials if the user has one; the plugin is announced before it runs.
     pub(super) async fn open(
         config: kube::Config,
         exec: Option<exec::Plugin>,
@@ -85,7 +86,7 @@ impl Authenticator {
         })
     }
 
-    /// After a 401: whether there are other credentials now than those that were refused.
+    /// After a 401: whether there are now other credentials than the refused ones.
     pub(super) async fn renew(&self, refused: &Credentials) -> Result<bool, ClusterError> {
         let Some(plugin) = &self.plugin else { return Ok(false) };
         let mut state = self.state.lock().await;

@@ -1,5 +1,5 @@
-//! Which kinds a server serves: everything in two requests where it can aggregate, group by group where it cannot.
-//! A group that does not answer is noted as broken and fails nothing else.
+//! The kinds that a server serves: two requests with aggregated discovery, otherwise one per group.
+//! A group that does not respond is recorded as broken and does not affect the others.
 
 use serde::Deserialize;
 
@@ -19,9 +19,9 @@ struct GroupList {
     #[serde(default)]
     kind: String,
     items: Option<Vec<Group>>,
-    /// The same question answered by a server that does not aggregate: `/apis`…
+    /// The answer of a server without aggregated discovery: to `/apis`…
     groups: Option<Vec<ClassicGroup>>,
-    /// …and `/api`.
+    /// …and to `/api`.
     versions: Option<Vec<String>>,
 }
 
@@ -100,13 +100,13 @@ struct ClassicResource {
     short_names: Option<Vec<String>>,
 }
 
-/// Reads all kinds.
+/// Fetches all kinds.
 pub(super) async fn all(transport: &Transport) -> Result<Kinds, ClusterError> {
     let (core_call, apis_call) = (Call::read_path("/api", AGGREGATED), Call::read_path("/apis", AGGREGATED));
     let (core, named) =
         futures::try_join!(transport.json::<GroupList>(&core_call), transport.json::<GroupList>(&apis_call))?;
     let mut kinds = Kinds::default();
-    // Each of the two may be aggregated or not: a proxy may answer one of them from elsewhere.
+    // Either of the two may be aggregated: a proxy may route one of them elsewhere.
     let mut wanted = Vec::new();
     for (list, core) in [(core, true), (named, false)] {
         if list.kind == "APIGroupDiscoveryList" {
@@ -124,7 +124,7 @@ pub(super) async fn all(transport: &Transport) -> Result<Kinds, ClusterError> {
     Ok(kinds)
 }
 
-/// Reads the kinds of one group into `kinds`, which has none of it.
+/// Fetches the kinds of one group into `kinds`, which has none of it.
 pub(super) async fn group(transport: &Transport, kinds: &mut Kinds, group: &str) -> Result<(), ClusterError> {
     let versions = if group.is_empty() {
         vec![(String::new(), "v1".to_owned())]
@@ -133,7 +133,7 @@ pub(super) async fn group(transport: &Transport, kinds: &mut Kinds, group: &str)
         push_segment(&mut path, group)?;
         match transport.json::<ClassicGroup>(&Call::read_path(path, CLASSIC)).await {
             Ok(found) => by_preference(kinds, ClassicGroup { name: group.to_owned(), ..found }),
-            // The last CRD of the group has gone, or the first is not served yet.
+            // The last CRD of the group is gone, or the first is not served yet.
             Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::UnknownKind) => Vec::new(),
             Err(error) => return Err(error),
         }
@@ -199,9 +199,9 @@ fn by_preference(kinds: &mut Kinds, group: ClassicGroup) -> Vec<(String, String)
 }
 
 async fn add_classic(transport: &Transport, kinds: &mut Kinds, wanted: Vec<(String, String)>) {
-    // Concurrently; the gate of the transport bounds it. Added in the order of preference.
+    // Concurrent, within the transport's limit. Added in the order of preference.
     let answers = futures::future::join_all(wanted.iter().map(|(group, version)| async move {
-        // An aggregated API that is down answers 503 for as long as it is down.
+        // An aggregated API that is down answers 503 the whole time.
         let call = Call { dispensable: true, ..Call::read_path(group_version_path(group, version)?, CLASSIC) };
         transport.send::<ClassicResources>(&call).await.map(|answer| answer.body)
     }))
@@ -240,7 +240,7 @@ fn add_resources(kinds: &mut Kinds, group: &str, version: &str, resources: Vec<C
     }
 }
 
-/// Reads one answer as each of the forms that discovery has.
+/// Parses one answer as each format of discovery.
 #[cfg(fuzzing)]
 pub(super) fn read_any(kinds: &mut Kinds, body: &[u8]) {
     use super::transport::parse;
@@ -253,7 +253,7 @@ pub(super) fn read_any(kinds: &mut Kinds, body: &[u8]) {
     }
 }
 
-/// Two resources can answer with one kind (metrics APIs do); the first is the kind's own.
+/// Two resources can return one kind (metrics APIs do); the first is the kind's own.
 fn add(kinds: &mut Kinds, kind: Kind) {
     if kinds.find(&kind.group, &kind.version, &kind.kind).is_none() {
         kinds.add(kind);

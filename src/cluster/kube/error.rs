@@ -1,5 +1,6 @@
-//! Turns what an API server answers when it does not do as asked into a [`ClusterError`].
-//! The kinds follow status code, reason, causes and, where Kubernetes gives nothing better, the words of the message.
+//! Turns an API server's error responses into a [`ClusterError`].
+//! Kinds follow from status code, reason, causes and, if Kubernetes provides nothing better, the wording of the
+//! message.
 
 use kube::client::Body;
 use serde::Deserialize;
@@ -7,13 +8,13 @@ use serde::Deserialize;
 use crate::cluster::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING};
 use crate::redact::Secrets;
 
-/// The longest piece of an answer that is no `Status` and is shown all the same.
+/// Maximum characters shown of an answer that is not a `Status`.
 const SHOWN_TEXT: usize = 300;
 
-/// How much of such an answer is looked at.
+/// Maximum bytes of such an answer that are examined.
 const READ_TEXT: usize = 64 << 10;
 
-/// `metav1.Status`, as far as it is read.
+/// `metav1.Status`, only the fields used here.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Status {
@@ -41,18 +42,18 @@ struct StatusCause {
     field: Option<String>,
 }
 
-/// A refusal, and what a retry needs to know of it.
+/// A refusal, and what a retry needs to know about it.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// The error.
+    /// The error to report.
     pub(super) error: ClusterError,
     /// The server's `retryAfterSeconds`.
     pub(super) retry_after_seconds: Option<u64>,
-    /// The server says that nothing was done, although the code alone does not.
+    /// Whether the server says that nothing was done, although the code alone does not.
     pub(super) not_processed: bool,
 }
 
-/// Reads the body of an answer outside 2xx. `secrets` are the values that the request carried and no message may show.
+/// Parses the body of an answer outside 2xx. `secrets` are values of the request that no message may show.
 pub(super) fn refusal(code: u16, body: &[u8], audit_id: Option<&str>, secrets: &Secrets) -> Refusal {
     match serde_json::from_slice::<Status>(body) {
         Ok(status) if status.kind == "Status" => of_status(code, &status, audit_id, secrets),
@@ -73,7 +74,7 @@ fn of_status(code: u16, status: &Status, audit_id: Option<&str>, secrets: &Secre
     let causes = details.and_then(|details| details.causes.as_deref()).unwrap_or_default();
     let terminating = causes.iter().any(|cause| cause.reason.as_deref() == Some(NAMESPACE_TERMINATING))
         || (code == 403 && text.contains("because it is being terminated"));
-    // A quota's own bookkeeping lost a race. The object was not stored, whatever it is.
+    // A quota's bookkeeping lost a race. The object was not stored, whatever its kind.
     let quota_conflict = code == 409
         && reason == "Conflict"
         && details.and_then(|details| details.kind.as_deref()) == Some("resourcequotas")
@@ -104,7 +105,7 @@ fn of_status(code: u16, status: &Status, audit_id: Option<&str>, secrets: &Secre
             reason: if terminating { NAMESPACE_TERMINATING.to_owned() } else { reason.to_owned() },
             causes: causes
                 .iter()
-                // A cause of neither reason nor field says the message again.
+                // A cause with neither reason nor field repeats the message.
                 .filter(|cause| cause.reason.is_some() || cause.field.is_some())
                 .map(|cause| Cause {
                     reason: cause.reason.clone().unwrap_or_default(),
@@ -120,7 +121,7 @@ fn of_status(code: u16, status: &Status, audit_id: Option<&str>, secrets: &Secre
 }
 
 fn kind_of(code: u16, reason: &str, text: &str, names_object: bool) -> ErrorKind {
-    // What a webhook or policy says comes with whatever code its author chose.
+    // A webhook or policy may return any code that its author chose.
     let webhook_denied = text.contains("admission webhook \"") && text.contains("denied the request");
     let policy_denied = text.contains("ValidatingAdmissionPolicy '") && text.contains("denied request");
     if webhook_denied || policy_denied {
@@ -151,7 +152,7 @@ fn kind_of(code: u16, reason: &str, text: &str, names_object: bool) -> ErrorKind
         410 => ErrorKind::Expired,
         413 => ErrorKind::TooLarge,
         429 => ErrorKind::Busy,
-        // The patch does not fit the schema; the server's code blames itself.
+        // The patch does not fit the schema; the server reports this as an internal error.
         500 if text.contains("failed to create typed patch object")
             || text.contains("failed to convert new object") =>
         {
@@ -162,7 +163,7 @@ fn kind_of(code: u16, reason: &str, text: &str, names_object: bool) -> ErrorKind
     }
 }
 
-/// Whether a 403 comes from the authorizer. Admission plugins answer 403 too: quota, Pod security, limit ranges.
+/// Whether a 403 is from the authorizer. Admission plugins also answer 403: quota, Pod security, limit ranges.
 fn is_authorization(text: &str) -> bool {
     text.is_empty()
         || text.contains("forbidden: User \"")
@@ -170,13 +171,13 @@ fn is_authorization(text: &str) -> bool {
         || text.starts_with("Forbidden")
 }
 
-/// An answer that is no `Status`: of a proxy, a load balancer, or the server's own mux.
+/// Handles an answer that is not a `Status`: from a proxy, a load balancer, or the server's own mux.
 fn of_text(code: u16, body: &[u8], secrets: &Secrets) -> ClusterError {
     let text = String::from_utf8_lossy(body.get(..body.len().min(READ_TEXT)).unwrap_or_default());
-    // Masked before it is cut: half a value would not be known for one.
+    // Masked before truncation: half a value would not be recognised.
     let text = secrets.mask(text.trim());
     let kind = match code {
-        // A 403 or 404 that Kubernetes did not word is about the path, never about an object.
+        // A 403 or 404 that Kubernetes did not write is about the path, never about an object.
         403 => ErrorKind::Forbidden,
         404 => ErrorKind::UnknownKind,
         _ => kind_of(code, "", &text, false),
@@ -197,7 +198,7 @@ fn bare_message(code: u16) -> String {
     format!("the server answered {code} {name}").trim_end().to_owned()
 }
 
-/// Removes what names the object once more, `deployments.apps "web" is forbidden: `: whoever shows the error has said it.
+/// Removes the repeated object name, `deployments.apps "web" is forbidden: `: the caller's message already has it.
 fn trim_prefix(text: &str) -> &str {
     let text = text.strip_prefix("Internal error occurred: ").unwrap_or(text);
     for separator in [" is invalid: ", " is forbidden: "] {
@@ -211,29 +212,29 @@ fn trim_prefix(text: &str) -> &str {
     text
 }
 
-/// `deployments.apps "web"`, or `deployments.apps` alone in answers about all of them.
+/// Whether a text is `deployments.apps "web"`, or `deployments.apps` alone in answers about all of them.
 fn names_object(text: &str) -> bool {
     let (resource, name) = text.split_once(' ').unwrap_or((text, "\"\""));
     let name = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
     !resource.is_empty() && name.is_some_and(|name| !name.contains('"'))
 }
 
-/// What kept a request from being answered, in the client library's words.
+/// Why a request got no answer, from the client library's error.
 #[derive(Debug)]
-pub(super) struct Broken {
-    /// The error.
+pub(super) struct ConnectionFailure {
+    /// The error to report.
     pub(super) error: ClusterError,
-    /// The connection was never made: the server has seen nothing of the request.
+    /// Whether the connection was never established: the server has seen nothing of the request.
     pub(super) before_sending: bool,
-    /// No repetition can help: a certificate that is not trusted, a missing token file.
+    /// Whether no retry can help: an untrusted certificate, a missing token file.
     pub(super) permanent: bool,
 }
 
-/// Reads an error of the connection or of the client's own layers. `server` is the server's address as people know it.
-pub(super) fn broken(error: &kube::Error, server: &str) -> Broken {
+/// Converts an error of the connection or of the client's own layers. `server` is the displayed address.
+pub(super) fn broken(error: &kube::Error, server: &str) -> ConnectionFailure {
     let sources = Sources(Some(error));
     if let Some(auth) = sources.clone().find_map(|source| source.downcast_ref::<kube::client::AuthError>()) {
-        return Broken { error: auth_error(auth), before_sending: true, permanent: true };
+        return ConnectionFailure { error: auth_error(auth), before_sending: true, permanent: true };
     }
     let mut before_sending = false;
     let mut certificate = false;
@@ -250,10 +251,10 @@ pub(super) fn broken(error: &kube::Error, server: &str) -> Broken {
                 matches!(error.kind(), std::io::ErrorKind::ConnectionRefused | std::io::ErrorKind::AddrNotAvailable);
         }
         last = source.to_string();
-        // An `io::Error` around a TLS error shows the same words and hides the type.
+        // An `io::Error` around a TLS error has the same text and hides the type.
         certificate |= last.contains("invalid peer certificate");
     }
-    // More headers than any server sends, or longer ones. The next answer would be no other.
+    // More or longer headers than any server sends. The next answer would be the same.
     let too_large = last == "message head is too large";
     let message = if too_large {
         format!("the headers of an answer of {server} are too many or too large")
@@ -270,10 +271,10 @@ pub(super) fn broken(error: &kube::Error, server: &str) -> Broken {
         format!("the connection to {server} broke: {last}")
     };
     let kind = if too_large { ErrorKind::Protocol } else { ErrorKind::Unreachable };
-    Broken { error: ClusterError::new(kind, message), before_sending, permanent: certificate || too_large }
+    ConnectionFailure { error: ClusterError::new(kind, message), before_sending, permanent: certificate || too_large }
 }
 
-/// Tokens and certificates hold for a time, and a machine whose clock is wrong asks for them at the wrong one.
+/// A note on clock skew: tokens and certificates have a validity, and a wrong clock makes them appear invalid.
 pub(super) fn clock_note(server: jiff::Timestamp, here: jiff::Timestamp) -> String {
     const TOLERATED: i64 = 60;
     let ahead = here.as_second() - server.as_second();
@@ -284,7 +285,7 @@ pub(super) fn clock_note(server: jiff::Timestamp, here: jiff::Timestamp) -> Stri
     }
 }
 
-/// The words of plugins and identity providers can hold tokens, so only the kind of failure is told.
+/// Errors of plugins and identity providers can contain tokens, so only the kind of failure is reported.
 fn auth_error(error: &kube::client::AuthError) -> ClusterError {
     use kube::client::AuthError;
     let what = match error {
@@ -298,13 +299,13 @@ fn auth_error(error: &kube::client::AuthError) -> ClusterError {
     ClusterError::new(ErrorKind::Configuration, what)
 }
 
-/// An error of building the client.
+/// Converts an error of building the client.
 pub(super) fn client_error(error: &kube::Error) -> ClusterError {
     if let Some(auth) = Sources(Some(error)).find_map(|source| source.downcast_ref::<kube::client::AuthError>()) {
         return auth_error(auth);
     }
     let message = match error {
-        // The error quotes the proxy's address, which can hold a password.
+        // The error quotes the proxy's address, which can contain a password.
         kube::Error::ProxyProtocolUnsupported { proxy_url } | kube::Error::ProxyProtocolDisabled { proxy_url, .. } => {
             format!(
                 "the proxy's scheme \"{}\" is not known; known: http, https, socks5",
@@ -322,7 +323,7 @@ pub(super) fn client_error(error: &kube::Error) -> ClusterError {
     ClusterError::new(ErrorKind::Configuration, message)
 }
 
-/// An error and everything below it.
+/// Iterates over an error and its sources.
 #[derive(Clone)]
 struct Sources<'a>(Option<&'a (dyn std::error::Error + 'static)>);
 
@@ -336,7 +337,7 @@ impl<'a> Iterator for Sources<'a> {
     }
 }
 
-/// Reads a body whole, up to a limit in bytes.
+/// Reads a whole body, up to a limit in bytes.
 pub(super) async fn read_body(body: Body, limit: usize) -> Result<Vec<u8>, ReadBodyError> {
     use futures::StreamExt;
     use http_body_util::BodyExt;
@@ -357,10 +358,10 @@ pub(super) async fn read_body(body: Body, limit: usize) -> Result<Vec<u8>, ReadB
 pub(super) enum ReadBodyError {
     /// The connection broke.
     Broken(kube::Error),
-    /// It is over the limit.
+    /// The body exceeds the limit.
     TooLong,
-    /// It is no JSON, or not the JSON that was asked for.
-    Nonsense(serde_json::Error),
+    /// The body is not JSON, or not the expected JSON.
+    InvalidJson(serde_json::Error),
 }
 
 #[cfg(test)]
@@ -374,7 +375,7 @@ mod tests {
         refusal(code, body.to_string().as_bytes(), None, &Secrets::default()).error
     }
 
-    /// Messages as API servers of 1.30 to 1.36 word them.
+    /// Messages as worded by API servers 1.30 to 1.36.
     #[test]
     fn kinds_follow_code_reason_and_words() {
         let cases = [

@@ -1,6 +1,6 @@
-//! Credential plugins of a kubeconfig (`users[].user.exec`), run here and not by the client library: that runs one three
-//! times to build a client, never again after a 401, and quotes its output, tokens and all, in errors.
-//! A kubeconfig may come from anybody: what it runs is named first, and can be limited to a list.
+//! Credential plugins of a kubeconfig (`users[].user.exec`), run here and not by the client library: that runs one
+//! three times to build a client, never again after a 401, and quotes its output, including tokens, in errors.
+//! A kubeconfig may come from anybody: the program is announced before it runs, and can be restricted to a list.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -20,22 +20,22 @@ use tokio::io::AsyncReadExt;
 use super::connect::ConnectOptions;
 use crate::cluster::{ClusterError, ErrorKind};
 
-/// A plugin that asks nobody must come back within this time.
+/// Timeout of a plugin that does not prompt.
 const SILENT_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A person who is asked gets this long.
+/// Timeout of a plugin that may prompt the user.
 const PROMPT_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// The longest answer that is read: a token and a chain of certificates take some kilobytes.
-const LONGEST_ANSWER: u64 = 1 << 20;
+/// Maximum length of an answer: a token and a certificate chain take a few kilobytes.
+const MAX_ANSWER: u64 = 1 << 20;
 
-/// A plugin, found and allowed.
+/// A plugin whose program was found and is allowed.
 pub(super) struct Plugin {
-    /// As the kubeconfig has it.
+    /// Its configuration in the kubeconfig.
     pub(super) config: ExecConfig,
-    /// What is run.
+    /// Path of the program.
     program: PathBuf,
-    /// Who wants it run: `user "dev" of /home/me/.kube/config`.
+    /// The user entry that configures it: `user "dev" of /home/me/.kube/config`.
     owner: String,
 }
 
@@ -43,14 +43,14 @@ impl Plugin {
     /// Finds the program of a plugin.
     ///
     /// # Errors
-    /// It names none, or one that is not on the list of those that may be run.
+    /// No program is named, or it is not on the list of allowed ones.
     pub(super) fn find(config: ExecConfig, owner: String, options: &ConnectOptions) -> Result<Self, ClusterError> {
         let command = config.command.clone().unwrap_or_default();
         if command.is_empty() {
             return Err(configuration("the credential plugin of the kubeconfig names no command"));
         }
         let program = located(&command, (options.environment)("PATH"));
-        // A name alone means the program that PATH leads to, never a file of that name somewhere else.
+        // A bare name means the program found through PATH, never a file of that name elsewhere.
         let is = |allowed: &String| {
             Path::new(allowed) == program || (*allowed == command && !allowed.contains(MAIN_SEPARATOR))
         };
@@ -62,7 +62,7 @@ impl Plugin {
         Ok(Self { config, program, owner })
     }
 
-    /// What is about to be run, for people. Its arguments can be secrets.
+    /// Describes what is about to run. Omits the arguments, which can be secrets.
     pub(super) fn announcement(&self) -> String {
         let count = self.config.args.iter().flatten().count();
         let arguments = match count {
@@ -74,15 +74,15 @@ impl Plugin {
     }
 }
 
-/// Without arguments and environment, which may be credentials.
+/// Omits arguments and environment, which may be credentials.
 impl fmt::Debug for Plugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plugin").field("program", &self.program).field("owner", &self.owner).finish_non_exhaustive()
     }
 }
 
-/// Where a program is: by PATH where it is a name alone. Folders that are relative to the working directory are passed
-/// over; it may be anybody's checkout.
+/// The path of a program: through PATH if it is a bare name. Entries relative to the working directory are skipped;
+/// that may be an untrusted checkout.
 fn located(command: &str, path: Option<OsString>) -> PathBuf {
     if !cfg!(unix) || command.contains(MAIN_SEPARATOR) {
         return command.into();
@@ -108,13 +108,13 @@ fn configuration(message: impl Into<String>) -> ClusterError {
     ClusterError::new(ErrorKind::Configuration, message)
 }
 
-/// What a plugin answered.
+/// The answer of a plugin.
 pub(super) struct Credential {
     /// `Bearer …`.
     pub(super) authorization: Option<HeaderValue>,
     /// Certificate and key, base64 of PEM as a kubeconfig has them.
     pub(super) certificate: Option<(String, String)>,
-    /// When to ask again; `None`: when the server refuses it.
+    /// When to renew; `None`: when the server refuses it.
     pub(super) expires: Option<Timestamp>,
 }
 
@@ -132,12 +132,12 @@ struct ExecStatus {
     client_key_data: Option<String>,
 }
 
-/// Runs a plugin. `first`: the run has shown nothing yet, so the plugin may use the terminal.
+/// Runs a plugin. `first`: nothing has been displayed yet, so the plugin may use the terminal.
 pub(super) async fn run(plugin: &Plugin, first: bool) -> Result<Credential, ClusterError> {
     let config = &plugin.config;
     let program = config.command.as_deref().unwrap_or_default();
     let fail = |message: String| configuration(message);
-    // Where nobody looks at the messages but a log, the plugin's may hold what no log may.
+    // If messages only go to a log, the plugin's own may contain what no log may.
     let shown = first && std::io::stderr().is_terminal();
     let terminal = shown && std::io::stdin().is_terminal();
     let interactive = match config.interactive_mode {
@@ -155,7 +155,7 @@ pub(super) async fn run(plugin: &Plugin, first: bool) -> Result<Credential, Clus
     command.args(config.args.iter().flatten());
     for variable in config.env.iter().flatten() {
         if let (Some(name), Some(value)) = (variable.get("name"), variable.get("value")) {
-            // A name that no environment can hold would end the process that sets it.
+            // An invalid variable name would panic when it is set.
             if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
                 return Err(fail(format!(
                     "the credential plugin \"{program}\" has an impossible environment variable"
@@ -172,7 +172,7 @@ pub(super) async fn run(plugin: &Plugin, first: bool) -> Result<Credential, Clus
     command
         .env("KUBERNETES_EXEC_INFO", info.to_string())
         .stdin(if interactive { Stdio::inherit() } else { Stdio::null() })
-        // The plugin explains itself to the user; later on that would tear the progress apart.
+        // The plugin explains itself to the user; later on that would disrupt the progress display.
         .stderr(if shown { Stdio::inherit() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .kill_on_drop(true);
@@ -191,7 +191,7 @@ pub(super) async fn run(plugin: &Plugin, first: bool) -> Result<Credential, Clus
         Ok(Err(error)) => return Err(fail(format!("the credential plugin \"{program}\" cannot be run: {error}"))),
         Ok(Ok(None)) => {
             return Err(fail(format!(
-                "the credential plugin \"{program}\" answered with more than {LONGEST_ANSWER} bytes"
+                "the credential plugin \"{program}\" answered with more than {MAX_ANSWER} bytes"
             )));
         }
         Ok(Ok(Some(answer))) => answer,
@@ -205,21 +205,21 @@ pub(super) async fn run(plugin: &Plugin, first: bool) -> Result<Credential, Clus
     read(&stdout, program)
 }
 
-/// Runs a program to its end; `None` where it says more than anybody would.
+/// Runs a program to its end; `None` if its output is too long.
 async fn answer(command: &mut tokio::process::Command) -> std::io::Result<Option<(ExitStatus, Vec<u8>)>> {
     let mut child = command.spawn()?;
     let mut stdout = Vec::new();
     if let Some(pipe) = child.stdout.take() {
-        pipe.take(LONGEST_ANSWER + 1).read_to_end(&mut stdout).await?;
+        pipe.take(MAX_ANSWER + 1).read_to_end(&mut stdout).await?;
     }
-    if stdout.len() as u64 > LONGEST_ANSWER {
+    if stdout.len() as u64 > MAX_ANSWER {
         child.kill().await?;
         return Ok(None);
     }
     Ok(Some((child.wait().await?, stdout)))
 }
 
-/// Reads a plugin's answer. JSON, or YAML, which kubectl accepts too.
+/// Parses a plugin's answer: JSON, or YAML, which kubectl also accepts.
 fn read(stdout: &[u8], program: &str) -> Result<Credential, ClusterError> {
     let fail =
         |what: &str| ClusterError::new(ErrorKind::Configuration, format!("the credential plugin \"{program}\" {what}"));

@@ -1,4 +1,4 @@
-//! An API server for tests, in the process: a script or a function answers, and what was asked is kept.
+//! An in-process API server for tests: a script or a function answers, and requests are recorded.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -21,9 +21,9 @@ use super::{ConnectOptions, KubeCluster};
 use crate::cluster::{Kind, Notice};
 use crate::redact::Secrets;
 
-/// One request as it arrived.
+/// One received request.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct ReceivedRequest {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) query: String,
@@ -69,30 +69,30 @@ impl Reply {
     }
 }
 
-/// A cluster, what it was asked, and what it told.
+/// A cluster with a fake server, its requests and its notices.
 pub(super) struct Fake {
     pub(super) cluster: KubeCluster,
     pub(super) notices: UnboundedReceiver<Notice>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Fake {
-    /// Answers each request with the next reply, and is silent after the last.
+    /// Answers each request with the next reply, and never answers after the last.
     pub(super) fn script(replies: impl IntoIterator<Item = Reply>) -> Self {
         let replies: Mutex<VecDeque<Reply>> = Mutex::new(replies.into_iter().collect());
         Self::function(move |_| replies.lock().unwrap().pop_front().unwrap_or(Reply::Silence))
     }
 
-    /// Answers each request with what a function says.
-    pub(super) fn function(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+    /// Answers each request with the result of a function.
+    pub(super) fn function(answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         Self::with_options(&ConnectOptions { seed: 7, ..ConnectOptions::default() }, answer)
     }
 
     pub(super) fn with_options(
         options: &ConnectOptions,
-        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+        answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let seen = Arc::clone(&asked);
         let answer = Arc::new(answer);
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -100,7 +100,7 @@ impl Fake {
             async move {
                 let (parts, body) = request.into_parts();
                 let body = body.collect().await?.to_bytes();
-                let asked = Asked {
+                let asked = ReceivedRequest {
                     method: parts.method,
                     path: parts.uri.path().to_owned(),
                     query: parts.uri.query().unwrap_or_default().to_owned(),
@@ -119,12 +119,12 @@ impl Fake {
         Self { cluster, notices, asked }
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// Every notice so far.
-    pub(super) fn told(&mut self) -> Vec<Notice> {
+    /// All notices so far.
+    pub(super) fn notices(&mut self) -> Vec<Notice> {
         std::iter::from_fn(|| self.notices.try_recv().ok()).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! Finds the kubeconfig and reads one context of it into the client library's configuration.
-//! Content never gets into a message: a kubeconfig is full of credentials.
+//! Finds the kubeconfig and converts one context of it to the client library's configuration.
+//! Its content never appears in a message: a kubeconfig is full of credentials.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -18,33 +18,33 @@ use crate::cluster::{ClusterError, ErrorKind};
 use crate::environment::reason;
 use crate::redact::Secrets;
 
-/// The largest kubeconfig that is read; those of fleets with certificates for hundreds of clusters stay below it.
-const LONGEST_KUBECONFIG: u64 = 16 << 20;
+/// Maximum size of a kubeconfig; those of fleets with certificates for hundreds of clusters stay below it.
+const MAX_KUBECONFIG: u64 = 16 << 20;
 
-/// The largest certificate, key or token that is read from a file.
-const LONGEST_CREDENTIAL: u64 = 4 << 20;
+/// Maximum size of a certificate, key or token file.
+const MAX_CREDENTIAL: u64 = 4 << 20;
 
-/// A context, read.
+/// A resolved context.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// Everything but the plugin.
+    /// The configuration without the plugin.
     pub(super) config: Config,
     /// The user's credential plugin.
     pub(super) plugin: Option<Plugin>,
-    /// Its credentials, which no message may show.
+    /// Its credentials, to be masked in every message.
     pub(super) secrets: Secrets,
     /// The context's name, or `in-cluster`.
     pub(super) context: String,
 }
 
-/// Finds and reads what the options ask for.
+/// Finds and resolves the context that the options select.
 pub(super) fn resolve(options: &ConnectOptions) -> Result<Target, ClusterError> {
     let mut target = match find(options)? {
         Origin::Kubeconfig(kubeconfig, origin) => of_kubeconfig(kubeconfig, &origin, options)?,
         Origin::InCluster => in_cluster(options)?,
     };
     let config = &mut target.config;
-    // Repetition is decided in this room, by verb.
+    // Retries are decided in this module, by verb.
     config.default_retry = false;
     if let Some(user) = &options.impersonate {
         config.auth_info.impersonate = Some(user.clone());
@@ -101,7 +101,7 @@ fn find(options: &ConnectOptions) -> Result<Origin, ClusterError> {
     Err(configuration(format!("no kubeconfig found: looked at {looked_at}; give --kubeconfig or set KUBECONFIG")))
 }
 
-/// Reads and merges those files that exist; in each list, the first entry of a name wins.
+/// Reads and merges the files that exist; for equal names, the first entry wins.
 fn read_all(paths: &[PathBuf]) -> Result<Option<(Kubeconfig, String)>, ClusterError> {
     let mut merged: Option<(Kubeconfig, Vec<String>)> = None;
     for path in paths {
@@ -118,27 +118,27 @@ fn read_all(paths: &[PathBuf]) -> Result<Option<(Kubeconfig, String)>, ClusterEr
     Ok(merged.map(|(kubeconfig, names)| (kubeconfig, names.join(", "))))
 }
 
-/// Reads one file; `None` where there is none.
+/// Reads one file; `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<Kubeconfig>, ClusterError> {
     let origin = shown(path);
     if is_inherited_pipe(path) {
         let mut text = String::new();
         let failed = |error: io::Error| configuration(format!("cannot read {origin}: {}", reason(&error)));
         let pipe = File::open(path).map_err(failed)?;
-        pipe.take(LONGEST_KUBECONFIG + 1).read_to_string(&mut text).map_err(failed)?;
-        if text.len() as u64 > LONGEST_KUBECONFIG {
-            return Err(too_long(&origin, LONGEST_KUBECONFIG));
+        pipe.take(MAX_KUBECONFIG + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > MAX_KUBECONFIG {
+            return Err(too_long(&origin, MAX_KUBECONFIG));
         }
         return Kubeconfig::from_yaml(&text).map(Some).map_err(|error| unreadable(&error, &origin));
     }
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        _ => check_file(path, "the kubeconfig", LONGEST_KUBECONFIG)?,
+        _ => check_file(path, "the kubeconfig", MAX_KUBECONFIG)?,
     }
     Kubeconfig::read_from(path).map(Some).map_err(|error| unreadable(&error, &origin))
 }
 
-/// Sees to it that a file can be read to its end: a kubeconfig may name a pipe that nobody writes, or a device.
+/// Checks that a file can be read to its end: a kubeconfig may name a pipe without a writer, or a device.
 fn check_file(path: &Path, what: &str, longest: u64) -> Result<(), ClusterError> {
     let name = format!("{what} {}", shown(path));
     match fs::metadata(path) {
@@ -160,7 +160,7 @@ fn is_inherited_pipe(path: &Path) -> bool {
     place && fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Everything that a kubeconfig makes us or the client library read.
+/// Checks every file that the kubeconfig makes us or the client library read.
 fn check_files(cluster: &Cluster, user: &AuthInfo) -> Result<(), ClusterError> {
     let files = [
         ("the certificate authority", cluster.certificate_authority.as_ref(), &cluster.certificate_authority_data),
@@ -168,14 +168,14 @@ fn check_files(cluster: &Cluster, user: &AuthInfo) -> Result<(), ClusterError> {
     ];
     for (what, path, inline) in files {
         if let (Some(path), None) = (path, inline) {
-            check_file(Path::new(path), what, LONGEST_CREDENTIAL)?;
+            check_file(Path::new(path), what, MAX_CREDENTIAL)?;
         }
     }
     let key = user.client_key.as_ref().filter(|_| user.client_key_data.is_none());
     let token = user.token_file.as_ref().filter(|_| user.token.is_none());
     for (what, path) in [("the client key", key), ("the token file", token)] {
         if let Some(path) = path {
-            check_file(Path::new(path), what, LONGEST_CREDENTIAL)?;
+            check_file(Path::new(path), what, MAX_CREDENTIAL)?;
         }
     }
     Ok(())
@@ -211,14 +211,14 @@ fn of_kubeconfig(kubeconfig: Box<Kubeconfig>, origin: &str, options: &ConnectOpt
             let cluster = &context.cluster;
             configuration(format!("context \"{name}\" names the cluster \"{cluster}\", which is not in {origin}"))
         })?;
-    // An unknown user is no user, as in kubectl.
+    // An unknown user means no user, as in kubectl.
     let mut user = context
         .user
         .as_deref()
         .and_then(|user| kubeconfig.auth_infos.iter().find(|known| known.name == user))
         .and_then(|user| user.auth_info.clone())
         .unwrap_or_default();
-    // Other credentials of the user come before the plugin.
+    // Other credentials of the user take precedence over the plugin.
     let mut exec = user.exec.take().filter(|_| !has_credentials(&user));
     refuse_old_provider(&user, origin)?;
     check_files(&cluster, &user)?;
@@ -244,7 +244,7 @@ fn of_kubeconfig(kubeconfig: Box<Kubeconfig>, origin: &str, options: &ConnectOpt
     Ok(Target { config, plugin, secrets, context: name })
 }
 
-/// What a server or a proxy is told, and might hand back in a message.
+/// Secrets that are sent to a server or proxy, which might echo them.
 fn credentials(user: &AuthInfo, proxy: Option<&Uri>) -> Secrets {
     let mut values = Vec::new();
     values.extend(user.token.as_ref().map(|token| token.expose_secret().to_owned()));
@@ -254,7 +254,7 @@ fn credentials(user: &AuthInfo, proxy: Option<&Uri>) -> Secrets {
         values.push(format!("{}:{password}", user.username.as_deref().unwrap_or_default()));
         values.push(password.to_owned());
     }
-    // `id-token` is sent; the others go to the identity provider, whose words may come back too.
+    // `id-token` is sent; the others go to the identity provider, which might echo them too.
     let of_provider = user.auth_provider.iter().flat_map(|provider| &provider.config);
     let of_provider = of_provider.filter(|(key, _)| key.ends_with("-token") || key.ends_with("-secret"));
     values.extend(of_provider.map(|(_, value)| value.to_owned()));
@@ -267,8 +267,8 @@ fn credentials(user: &AuthInfo, proxy: Option<&Uri>) -> Secrets {
     Secrets::of_credentials(&values)
 }
 
-/// The client library still runs the program of the provider `gcp`, without a word and without a deadline; kubectl
-/// has refused both since 1.26.
+/// The client library still runs the program of the provider `gcp`, silently and without a timeout; kubectl has refused
+/// both old providers since 1.26.
 fn refuse_old_provider(user: &AuthInfo, origin: &str) -> Result<(), ClusterError> {
     match &user.auth_provider {
         Some(provider) if provider.name != "oidc" => Err(configuration(format!(
@@ -287,7 +287,7 @@ fn has_credentials(user: &AuthInfo) -> bool {
         || user.auth_provider.is_some()
 }
 
-/// The server's address; without a scheme it is `https` where there is anything to check or show a certificate with.
+/// The server's address; without a scheme it is `https` if there is a CA or client certificate.
 fn server(cluster: &Cluster, user: &AuthInfo, context: &str) -> Result<Uri, ClusterError> {
     let text = cluster.server.as_deref().unwrap_or_default().trim();
     if text.is_empty() {
@@ -342,7 +342,7 @@ fn configuration(message: impl Into<String>) -> ClusterError {
     ClusterError::new(ErrorKind::Configuration, message)
 }
 
-/// The parser's words quote the file, so only the place is told.
+/// The parser's message quotes the file, so only the position is reported.
 fn unreadable(error: &KubeconfigError, origin: &str) -> ClusterError {
     let what = match error {
         KubeconfigError::ReadConfig(error, _) => format!("cannot read {origin}: {}", reason(error)),
@@ -486,7 +486,7 @@ users:
         assert_eq!(server("server: ''").unwrap_err().message, "the cluster of context \"a\" has no server");
     }
 
-    /// A kubeconfig whose user and cluster have these fields more.
+    /// A kubeconfig with additional fields in its user and cluster.
     fn with_fields(cluster: &str, user: &str) -> String {
         format!(
             "current-context: a\ncontexts: [{{name: a, context: {{cluster: one, user: u}}}}]\n\
@@ -499,7 +499,7 @@ users:
     fn files_that_cannot_be_read_to_their_end_are_not_opened() {
         let folder = tempfile::tempdir().unwrap();
         let large = folder.path().join("large");
-        File::create(&large).unwrap().set_len(LONGEST_CREDENTIAL + 1).unwrap();
+        File::create(&large).unwrap().set_len(MAX_CREDENTIAL + 1).unwrap();
         let (large, missing) = (large.display(), folder.path().join("missing").display().to_string());
         let place = folder.path().display();
         for (cluster, user, expected) in [
@@ -523,7 +523,7 @@ users:
             assert_eq!(message(&options(&with_fields(&cluster, &user))), expected);
         }
         let huge = folder.path().join("kubeconfig");
-        File::create(&huge).unwrap().set_len(LONGEST_KUBECONFIG + 1).unwrap();
+        File::create(&huge).unwrap().set_len(MAX_KUBECONFIG + 1).unwrap();
         let named = |path: &Path| ConnectOptions { kubeconfig: Some(path.to_owned()), ..ConnectOptions::default() };
         assert_eq!(message(&named(&huge)), format!("the kubeconfig {} is larger than 16 MiB", huge.display()));
         assert_eq!(message(&named(Path::new("/dev/zero"))), "the kubeconfig /dev/zero is no regular file");

@@ -1,27 +1,26 @@
-//! How many requests may be under way at once. Doubled while that costs no time, halved when the server is busy or
-//! takes much longer than before, then one more after each window of good answers. The server's own fairness queues
-//! requests beyond its seats, so more of them would only wait there; on a long way to the server most of them are
-//! on the way, and more are better.
+//! Limits concurrent requests. The limit doubles while that costs no time, is halved if the server is busy or becomes
+//! much slower, and otherwise grows by one after each window of successes. The server queues requests beyond its seats,
+//! so more of them would only wait there; with a high latency most requests are in transit, and more are better.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// A window's mean time over this many times the best one so far, and [`MUCH`] longer, is overload.
-const MUCH_LONGER: u32 = 3;
+/// A window is overloaded if its mean time exceeds the best one by this factor, and by [`MIN_SLOWDOWN`].
+const SLOWDOWN_FACTOR: u32 = 3;
 
-/// Less than this is the noise of a server that is well.
-const MUCH: Duration = Duration::from_millis(250);
+/// Smaller differences are noise of a healthy server.
+const MIN_SLOWDOWN: Duration = Duration::from_millis(250);
 
-/// Bounds and start of the limit.
+/// Bounds and initial value of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrency {
-    /// Requests at once, at first.
+    /// Initial number of concurrent requests.
     pub start: usize,
-    /// Never fewer.
+    /// Minimum number.
     pub min: usize,
-    /// Never more.
+    /// Maximum number.
     pub max: usize,
 }
 
@@ -31,41 +30,41 @@ impl Default for Concurrency {
     }
 }
 
-/// The gate that every request but a watch passes.
+/// The limiter that every request but a watch passes.
 #[derive(Debug)]
 pub(super) struct Limit {
     permits: Arc<Semaphore>,
     bounds: Concurrency,
     state: Mutex<State>,
-    /// Changes when those that wait are turned away.
+    /// Signals that queued requests are turned away.
     turned_away: watch::Sender<()>,
 }
 
-/// A request that waited for its place was turned away.
+/// A queued request was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TurnedAway;
 
 #[derive(Debug)]
 struct State {
     limit: usize,
-    /// Permits that are to vanish when they come back.
+    /// Permits to discard when they are returned.
     owed: usize,
-    /// Good answers since the limit was last looked at.
+    /// Successes since the limit was last adjusted.
     successes: usize,
-    /// Of those whose time tells something: how many, and their times together.
+    /// Number of successes with a meaningful time, and the sum of these times.
     timed: u32,
     time: Duration,
-    /// The best mean time of a window; `None` until there is one.
+    /// The best mean time of a window so far.
     best: Option<Duration>,
-    /// A request has waited for a place since the limit was last looked at: more places would be used.
+    /// Whether a request has waited since the limit was last adjusted: a higher limit would be used.
     waited: bool,
-    /// The server has never been overloaded.
-    unhurt: bool,
-    /// Grows with each halving, so that requests that ran together halve it once.
+    /// Whether the server has never been overloaded.
+    never_overloaded: bool,
+    /// Incremented with each reduction, so that concurrent requests reduce the limit only once.
     epoch: u64,
 }
 
-/// The right to have one request under way; given back on drop.
+/// Permission to have one request in flight; returned on drop.
 #[derive(Debug)]
 pub(super) struct Permit {
     limit: Arc<Limit>,
@@ -89,16 +88,16 @@ impl Limit {
                 time: Duration::ZERO,
                 best: None,
                 waited: false,
-                unhurt: true,
+                never_overloaded: true,
                 epoch: 0,
             }),
             turned_away: watch::Sender::new(()),
         })
     }
 
-    /// Waits for a place. Places are given in the order of asking.
+    /// Waits for a permit. Permits are granted in the order of requests.
     pub(super) async fn acquire(self: &Arc<Self>) -> Result<Permit, TurnedAway> {
-        // The semaphore is never closed; were it, requests would go on without a limit.
+        // The semaphore is never closed; if it were, requests would run without a limit.
         let permit = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_) => {
@@ -115,12 +114,12 @@ impl Limit {
         Ok(Permit { limit: Arc::clone(self), permit, epoch })
     }
 
-    /// Turns away whoever waits for a place now; who comes later waits as ever.
+    /// Turns away all queued requests; later ones wait as usual.
     pub(super) fn turn_away(&self) {
         self.turned_away.send_replace(());
     }
 
-    /// The limit of the moment.
+    /// The current limit.
     #[cfg(test)]
     fn current(&self) -> usize {
         self.state().limit
@@ -132,7 +131,7 @@ impl Limit {
 }
 
 impl Permit {
-    /// The server answered in good order; `time` is given for requests of a kind that take about the same time.
+    /// Records a success; `time` is given for requests that take comparable time.
     pub(super) fn succeeded(&self, time: Option<Duration>) {
         let mut state = self.limit.state();
         state.successes += 1;
@@ -146,23 +145,24 @@ impl Permit {
         let mean = (state.timed > 0).then(|| state.time / state.timed);
         let (best, waited) = (state.best, state.waited);
         state.look_anew();
-        let much_longer = matches!((mean, best), (Some(mean), Some(best)) if mean > best * MUCH_LONGER + MUCH);
+        let much_longer =
+            matches!((mean, best), (Some(mean), Some(best)) if mean > best * SLOWDOWN_FACTOR + MIN_SLOWDOWN);
         if much_longer {
-            // What is slow by itself stays slow, and is what the next windows are compared with.
+            // Consistently slow is normal, and becomes the new reference.
             state.best = mean;
             self.limit.halve(&mut state);
             return;
         }
         state.best = [mean, best].into_iter().flatten().min();
-        // Half as long again: the server has begun to queue, and more requests would only make the queue longer.
+        // Half as long again: the server has begun to queue, and more requests would only lengthen the queue.
         let queues = matches!((mean, best), (Some(mean), Some(best)) if mean > best + best / 2);
         if waited && !queues {
-            let more = if state.unhurt { state.limit } else { 1 };
+            let more = if state.never_overloaded { state.limit } else { 1 };
             self.limit.grow(&mut state, more);
         }
     }
 
-    /// The server was busy or did not answer in time.
+    /// Records that the server was busy or did not answer in time.
     pub(super) fn overloaded(&self) {
         let mut state = self.limit.state();
         state.look_anew();
@@ -192,7 +192,7 @@ impl Limit {
 
     fn halve(&self, state: &mut State) {
         state.epoch += 1;
-        state.unhurt = false;
+        state.never_overloaded = false;
         let halved = (state.limit / 2).max(self.bounds.min);
         let fewer = state.limit.saturating_sub(halved);
         state.limit = halved;
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(free_places(&limit).await, 2);
     }
 
-    /// Requests that are all sent at once, as far as there are places, and take so long each.
+    /// Requests sent all at once, within the limit, each taking this long.
     async fn window(limit: &Arc<Limit>, milliseconds: u64) {
         let full = limit.current();
         let mut permits = Vec::new();

@@ -1,5 +1,5 @@
-//! Which proxy leads to the API server. Decided here and not in the client library, which matches `NO_PROXY` against
-//! the proxy instead of the server (kube 5.0) and fails on entries that every other tool skips.
+//! Selects the proxy for the API server. Done here because the client library matches `NO_PROXY` against the proxy
+//! instead of the server (kube 5.0) and fails on entries that every other tool skips.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -8,8 +8,9 @@ use http::Uri;
 
 use crate::cluster::{ClusterError, ErrorKind};
 
-/// The proxy for a server: the kubeconfig's `proxy-url`, which always holds, or the environment's, by the rules of Go's
-/// `golang.org/x/net/http/httpproxy`, which kubectl follows; `ALL_PROXY` is read last.
+/// The proxy for a server: the kubeconfig's `proxy-url`, which always applies, or the environment's, by the rules of
+/// Go's
+/// `golang.org/x/net/http/httpproxy`, which kubectl follows; `ALL_PROXY` has the lowest precedence.
 pub(super) fn choose(
     server: &Uri,
     configured: Option<&str>,
@@ -37,10 +38,10 @@ pub(super) fn choose(
     parse(&proxy, name).map(Some)
 }
 
-/// An address of a proxy can hold a password, so no message shows it.
+/// Parses a proxy's address. It can contain a password, so no message shows it.
 fn parse(proxy: &str, origin: &str) -> Result<Uri, ClusterError> {
     let proxy = if proxy.contains("://") { proxy.to_owned() } else { format!("http://{proxy}") };
-    // Names are resolved by the proxy or here: the client library knows one spelling.
+    // The client library knows only one spelling: whether the proxy or we resolve names.
     let proxy = proxy.strip_prefix("socks5h://").map_or(proxy.clone(), |rest| format!("socks5://{rest}"));
     let uri: Uri = proxy
         .parse()
@@ -90,7 +91,7 @@ fn is_below(host: &str, domain: &str) -> bool {
     !domain.is_empty() && host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
 }
 
-/// `example.com:8443`, `[::1]:6443`; an IPv6 address without brackets has no port.
+/// Splits `example.com:8443` and `[::1]:6443`; an IPv6 address without brackets has no port.
 fn split_port(entry: &str) -> (&str, Option<u16>) {
     if entry.parse::<IpAddr>().is_ok() {
         return (entry, None);

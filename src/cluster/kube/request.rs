@@ -1,4 +1,4 @@
-//! The requests: their paths, queries and bodies, and whether each may be sent twice.
+//! Builds requests: paths, queries, bodies, and whether each may be repeated.
 
 use std::fmt::{self, Write};
 
@@ -14,15 +14,15 @@ use crate::redact::Secrets;
 /// Seconds after which the server ends a watch.
 pub(super) const WATCH_SECONDS: u32 = 290;
 
-/// The longest answer about one object, or about the kinds that a server serves: far above what etcd takes.
-const LONGEST_OBJECT: usize = 64 << 20;
+/// Maximum length of an answer about one object, or about the served kinds: far above etcd's limit.
+const MAX_OBJECT: usize = 64 << 20;
 
-/// The longest page of a list that is read; a page that is longer is asked for with fewer objects.
-const LONGEST_PAGE: usize = 128 << 20;
+/// Maximum length of a page of a list; a longer page is requested again with fewer objects.
+const MAX_PAGE: usize = 128 << 20;
 
 const JSON: &str = "application/json";
 
-/// One request, ready to be sent any number of times.
+/// One request, which can be sent repeatedly.
 pub(super) struct Call {
     pub(super) method: Method,
     pub(super) path_and_query: String,
@@ -30,25 +30,25 @@ pub(super) struct Call {
     pub(super) content_type: &'static str,
     pub(super) body: Vec<u8>,
     pub(super) repeatable: Repeatable,
-    /// Whether it leaves something behind.
+    /// Whether it changes stored state.
     pub(super) writes: bool,
-    /// The longest answer that is read, in bytes.
+    /// Maximum length of the answer in bytes.
     pub(super) longest: usize,
-    /// How much time an attempt gets, as a multiple of the usual.
+    /// Timeout of an attempt, as a multiple of the usual one.
     pub(super) patience: u32,
-    /// Not worth the usual time of repetitions: other answers stand without this one.
+    /// Retried only briefly: other answers are useful without this one.
     pub(super) dispensable: bool,
-    /// The answer goes on for long and does not count against the limit of requests.
+    /// The answer is a long-running stream and does not count against the limit of requests.
     pub(super) stream: bool,
-    /// It does not wait for a place among the requests that are under way.
+    /// Whether it bypasses the limit of requests.
     pub(super) urgent: bool,
-    /// About one object: how long the answer takes tells how busy the server is.
+    /// Whether it is about one object: the time of the answer then indicates the server's load.
     pub(super) about_one_object: bool,
-    /// What people read: `apply Deployment shop/web`.
+    /// Text for people: `apply Deployment shop/web`.
     pub(super) label: String,
-    /// Verb and resource, to count by: `patch deployments.apps`.
+    /// Verb and resource, for the counters: `patch deployments.apps`.
     pub(super) counter: String,
-    /// The body is about a Secret.
+    /// Whether the body is about a Secret.
     pub(super) secret: bool,
 }
 
@@ -62,7 +62,7 @@ impl Call {
             body: Vec::new(),
             repeatable: Repeatable::Yes,
             writes: false,
-            longest: LONGEST_OBJECT,
+            longest: MAX_OBJECT,
             patience: 1,
             dispensable: false,
             stream: false,
@@ -74,7 +74,7 @@ impl Call {
         }
     }
 
-    /// A read of a path that is no object's: version, discovery.
+    /// A read of a path that is not an object's: version, discovery.
     pub(super) fn read_path(path: impl Into<String>, accept: &'static str) -> Self {
         let path = path.into();
         let label = format!("read {path}");
@@ -96,7 +96,7 @@ impl Call {
         parameters.append_to(&mut url);
         let label = list_label("list", query);
         let call = Self::new(Method::GET, url, label, counter("list", &query.kind));
-        Ok(Self { patience: 2, longest: LONGEST_PAGE, ..call })
+        Ok(Self { patience: 2, longest: MAX_PAGE, ..call })
     }
 
     pub(super) fn watch(query: &ListQuery, resource_version: &str) -> Result<Self, ClusterError> {
@@ -119,7 +119,7 @@ impl Call {
         parameters.dry_run(dry_run);
         parameters.add("fieldManager", FIELD_MANAGER);
         parameters.append_to(&mut url);
-        // A review is a question: nothing is stored.
+        // A review is a query: nothing is stored.
         let review = matches!(address.kind.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io");
         let writes = !dry_run && !review;
         let mut call = Self::new(Method::POST, url, label("create", address), counter("create", &address.kind));
@@ -151,7 +151,7 @@ impl Call {
         parameters.append_to(&mut call.path_and_query);
         let (content_type, body, twice_is_once) = match patch {
             Patch::Json(body) => ("application/json-patch+json", body, is_guarded(body)),
-            // Setting the same values twice is the same as once.
+            // Setting the same values again has no effect.
             Patch::Merge(body) => ("application/merge-patch+json", body, true),
         };
         call.content_type = content_type;
@@ -189,7 +189,7 @@ impl Call {
         }
         call.body = encode(&body)?;
         call.writes = !options.dry_run;
-        // Without a uid, a repetition could hit an object of the same name that was made in between.
+        // Without a uid, a retry could delete an object of the same name that was created in between.
         let twice_is_once = options.dry_run || !options.uid.is_empty();
         call.repeatable = if twice_is_once { Repeatable::Yes } else { Repeatable::IfNotProcessed };
         Ok(call)
@@ -223,7 +223,7 @@ impl Call {
     }
 }
 
-/// Without the body, which may be a Secret's.
+/// Omits the body, which may be a Secret's.
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call").field("label", &self.label).field("path", &self.path_and_query).finish_non_exhaustive()
@@ -235,7 +235,7 @@ fn encode(body: &Value) -> Result<Vec<u8>, ClusterError> {
         .map_err(|error| ClusterError::new(ErrorKind::Invalid, format!("cannot be written as JSON: {error}")))
 }
 
-/// Whether a JSON patch says which state of the object it is for; a second one then ends in a conflict.
+/// Whether a JSON patch requires a certain state of the object; a second one then conflicts.
 fn is_guarded(patch: &Value) -> bool {
     patch.as_array().is_some_and(|operations| {
         operations.iter().any(|operation| {
@@ -313,7 +313,7 @@ pub(super) fn group_version_path(group: &str, version: &str) -> Result<String, C
     Ok(path)
 }
 
-/// Adds a path segment, so that no name can reach another path.
+/// Appends an escaped path segment, so that no name can reach another path.
 pub(super) fn push_segment(path: &mut String, segment: &str) -> Result<(), ClusterError> {
     if matches!(segment, "" | "." | "..") {
         return Err(ClusterError::new(ErrorKind::Invalid, format!("\"{segment}\" is not a valid name")));
@@ -334,7 +334,7 @@ pub(super) fn push_segment(path: &mut String, segment: &str) -> Result<(), Clust
 struct Parameters(Vec<(&'static str, String)>);
 
 impl Parameters {
-    /// Adds a parameter that has a value.
+    /// Adds a parameter unless its value is empty.
     fn add(&mut self, name: &'static str, value: &str) {
         if !value.is_empty() {
             self.0.push((name, value.to_owned()));

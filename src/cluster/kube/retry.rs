@@ -1,25 +1,25 @@
-//! When a request is sent again, and after how long. By verb and class of error: only what is known not to have been
-//! done, or may be done twice, is repeated; and nothing that a repetition cannot cure.
+//! When a request is retried, and after what delay. Depends on verb and class of error: a request is repeated only if
+//! it certainly had no effect or may have it twice, and only if a retry can help.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::cluster::{ClusterError, ErrorKind};
 
-/// Bounds of repetition.
+/// Limits of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryLimits {
-    /// All attempts of one request together, waits included.
+    /// Total time for all attempts of one request, including delays.
     pub budget: Duration,
-    /// The same while nothing has been found at the server's address yet: a wrong one should not take minutes to show.
+    /// The same while nothing has been found at the server's address: a wrong one should not take minutes to detect.
     pub first_contact_budget: Duration,
-    /// Attempts of a request that the server answers with 500, or with half an answer.
+    /// Maximum attempts if the server answers with 500, or with a truncated answer.
     pub server_errors: u32,
-    /// The first wait; each further one is twice as long.
+    /// Delay after the first attempt; doubled after each further one.
     pub first_delay: Duration,
-    /// The longest wait of our own choice.
+    /// Maximum delay, unless the server asks for more.
     pub longest_delay: Duration,
-    /// The longest wait that a server's `Retry-After` gets.
+    /// Maximum delay for a server's `Retry-After`.
     pub longest_retry_after: Duration,
 }
 
@@ -36,23 +36,23 @@ impl Default for RetryLimits {
     }
 }
 
-/// Whether a request may be sent twice.
+/// Whether a request may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeatable {
-    /// Twice is the same as once: reads, dry-runs, applies, deletes and patches of one very state of an object.
+    /// Idempotent: reads, dry-runs, applies, and deletes and patches that require a certain state of the object.
     Yes,
-    /// Only if the server did not process it: POST, and patches and deletes of whatever bears the name.
+    /// Only if the server did not process it: POST, and patches and deletes by name alone.
     IfNotProcessed,
 }
 
 /// What is known about a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Processed {
-    /// The server has not seen the request or has sent it back untouched.
+    /// The server has not received the request, or rejected it unprocessed.
     No,
-    /// It may have had its effect.
+    /// It may have taken effect.
     Maybe,
-    /// It was judged: the answer stands.
+    /// It was processed: the answer is final.
     Judged,
 }
 
@@ -61,22 +61,22 @@ pub(super) enum Processed {
 pub(super) struct Failure {
     pub(super) error: ClusterError,
     pub(super) processed: Processed,
-    /// The server's wish.
+    /// The server's `Retry-After`.
     pub(super) retry_after: Option<Duration>,
 }
 
-/// Where a request stands when an attempt of it failed.
+/// The state of a request when an attempt failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     /// The attempt that failed, from 1.
     pub(super) attempt: u32,
-    /// Since the first attempt began.
+    /// Time since the first attempt began.
     pub(super) elapsed: Duration,
-    /// Whether anything has been found at the server's address: an answer, or a port that takes connections.
+    /// Whether anything has been found at the server's address: an answer, or an open port.
     pub(super) reached: bool,
 }
 
-/// How long to wait before the next attempt; `None` ends the request.
+/// The delay before the next attempt; `None` ends the request.
 pub(super) fn delay(
     limits: &RetryLimits,
     repeatable: Repeatable,
@@ -96,7 +96,7 @@ pub(super) fn delay(
     let budget =
         if silent && !progress.reached { limits.first_contact_budget.min(limits.budget) } else { limits.budget };
     let delay = match failure.retry_after {
-        // Never sooner than the server asks for, and not all at the same moment.
+        // Never sooner than the server asks, and spread over time.
         Some(wished) => wished.min(limits.longest_retry_after).mul_f64(1.0 + 0.1 * jitter),
         None => {
             let doubled = limits.first_delay.saturating_mul(1 << (progress.attempt - 1).min(16));
@@ -106,8 +106,8 @@ pub(super) fn delay(
     (progress.elapsed.saturating_add(delay) < budget).then_some(delay)
 }
 
-/// The wait that a `Retry-After` header asks for: seconds, or an HTTP date against the answer's own `Date`,
-/// so that the two machines' clocks need not agree.
+/// The delay of a `Retry-After` header: seconds, or an HTTP date relative to the answer's own `Date`, so that the two
+/// machines' clocks need not agree.
 pub(super) fn retry_after(value: &str, date: Option<&str>, now: jiff::Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<u64>() {
@@ -118,12 +118,12 @@ pub(super) fn retry_after(value: &str, date: Option<&str>, now: jiff::Timestamp)
     Some(Duration::try_from(until.duration_since(from)).unwrap_or_default())
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub(super) fn http_date(text: &str) -> Option<jiff::Timestamp> {
     jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()
 }
 
-/// Random numbers for jitter: splitmix64, seeded by whoever builds the cluster.
+/// Random numbers for jitter: splitmix64 with a given seed.
 #[derive(Debug)]
 pub(super) struct Jitter(AtomicU64);
 

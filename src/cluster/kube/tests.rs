@@ -1,4 +1,4 @@
-//! The cluster as its callers see it, against a server that fails in every way.
+//! The cluster as callers see it, against a server that fails in every way.
 
 use std::io::ErrorKind as IoErrorKind;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn by_uid() -> DeleteOptions {
 }
 
 fn retries(fake: &mut Fake) -> usize {
-    fake.told().iter().filter(|notice| matches!(notice, Notice::Retry { .. })).count()
+    fake.notices().iter().filter(|notice| matches!(notice, Notice::Retry { .. })).count()
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +42,7 @@ async fn a_read_is_repeated_until_the_server_answers_and_each_repetition_is_told
         Reply::json(200, &object()),
     ]);
     assert_eq!(fake.cluster.get(&address()).await.unwrap().as_deref(), Some(&object()));
-    let told = fake.told();
+    let told = fake.notices();
     let attempts: Vec<u32> = told
         .iter()
         .filter_map(|notice| match notice {
@@ -215,7 +215,7 @@ async fn a_server_that_was_never_there_is_given_up_after_ten_seconds() {
 async fn a_server_that_goes_away_is_given_up_by_all_requests_together() {
     let gone = std::sync::atomic::AtomicBool::new(false);
     let concurrency = Concurrency { start: 4, min: 1, max: 4 };
-    // The waits are jittered; with a seed of its own, the test counts the same attempts every time.
+    // Delays have jitter; with a fixed seed, the test counts the same attempts every time.
     let options = ConnectOptions { concurrency, seed: 1, ..ConnectOptions::default() };
     let fake = Fake::with_options(&options, move |_| {
         if gone.swap(true, std::sync::atomic::Ordering::SeqCst) {
@@ -232,7 +232,7 @@ async fn a_server_that_goes_away_is_given_up_by_all_requests_together() {
     let waited = began.elapsed();
     assert!((Duration::from_secs(100)..Duration::from_secs(125)).contains(&waited), "{waited:?}");
     let asked = fake.asked().len();
-    // Every request once, and the four that wait for the server a few dozen times until it is given up.
+    // Every request once, and the four in flight a few dozen times until the server is given up.
     assert!(asked < 1000 + 4 * 50, "{asked}");
 }
 
@@ -296,7 +296,7 @@ async fn an_apply_says_what_it_is_and_hands_its_warnings_on() {
     let written = fake.cluster.apply(&address(), &object(), options).await.unwrap();
     assert!(written.created);
     assert_eq!(written.warnings, ["unknown field \"spec.x\"", "deprecated"]);
-    assert_eq!(fake.told(), []);
+    assert_eq!(fake.notices(), []);
     let asked = fake.asked();
     assert_eq!(asked[0].method, Method::PATCH);
     assert_eq!(asked[0].path, "/api/v1/namespaces/shop/configmaps/settings");
@@ -313,7 +313,7 @@ async fn warnings_of_reads_are_told_once() {
         fake.cluster.get(&address()).await.unwrap();
     }
     let request = "get ConfigMap shop/settings".to_owned();
-    assert_eq!(fake.told(), [Notice::Warning { request, message: "v1 Old is deprecated".to_owned() }]);
+    assert_eq!(fake.notices(), [Notice::Warning { request, message: "v1 Old is deprecated".to_owned() }]);
 }
 
 #[tokio::test]

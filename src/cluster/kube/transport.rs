@@ -1,5 +1,5 @@
-//! Sends requests: through the gate, with credentials and a deadline, again where the policy says so.
-//! Counts them, and passes on the server's warnings.
+//! Sends requests: within the limit, with credentials and a timeout, and retried according to the policy.
+//! Counts them, and forwards the server's warnings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,44 +15,44 @@ use tokio::time::Instant;
 use super::connect::ConnectOptions;
 use super::contact::Contact;
 use super::credentials::{Authenticator, Credentials};
+use super::endpoint::Endpoint;
 use super::error::{self, ReadBodyError};
 use super::limit::{Limit, Permit, TurnedAway};
-use super::place::Place;
 use super::request::Call;
 use super::retry::{self, Failure, Jitter, Processed, Progress, RetryLimits};
 use crate::cluster::{ClusterError, ErrorKind, Notice, Notices};
 use crate::redact::Secrets;
 
-/// The largest answer outside 2xx that is read.
-const LONGEST_REFUSAL: usize = 4 << 20;
+/// Maximum length of an answer outside 2xx.
+const MAX_REFUSAL: usize = 4 << 20;
 
-/// Warnings of one answer that are read, and how much of each. Kubernetes itself cuts one at 256 bytes.
-const MOST_WARNINGS: usize = 50;
-const LONGEST_WARNING: usize = 1000;
+/// Maximum warnings of one answer, and the maximum length of each. Kubernetes itself truncates one at 256 bytes.
+const MAX_WARNINGS: usize = 50;
+const MAX_WARNING: usize = 1000;
 
-/// Different warnings that a run passes on as notices.
-const MOST_NOTICES: usize = 500;
+/// Maximum number of different warnings that a run forwards as notices.
+const MAX_NOTICES: usize = 500;
 
-/// The budget of a request that others can do without.
+/// Retry budget of a dispensable request.
 const DISPENSABLE_BUDGET: Duration = Duration::from_secs(5);
 
 const AGENT: &str = concat!("pushback/", env!("CARGO_PKG_VERSION"));
 
-/// Which server.
+/// Identifies the server.
 #[derive(Debug)]
 pub(super) struct Server {
-    /// As people know it: `https://host:6443`.
+    /// Displayed address: `https://host:6443`.
     pub(super) address: String,
-    /// Where to look whether anything is there.
-    pub(super) place: Option<Place>,
+    /// Endpoint for connection checks.
+    pub(super) endpoint: Option<Endpoint>,
 }
 
-/// The way to one server.
+/// The connection to one server.
 #[derive(Debug)]
 pub(super) struct Transport {
     authenticator: Authenticator,
     server: Server,
-    /// The credentials of the kubeconfig.
+    /// Credentials of the kubeconfig, to be masked.
     secrets: Secrets,
     request_timeout: Duration,
     limits: RetryLimits,
@@ -62,7 +62,7 @@ pub(super) struct Transport {
     notices: Option<Notices>,
     contact: Contact,
     counts: Mutex<BTreeMap<String, u64>>,
-    /// Warnings that were passed on as notices; each is told once.
+    /// Warnings already forwarded as notices; each is reported once.
     warned: Mutex<BTreeSet<String>>,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Answer<B> {
     pub(super) warnings: Vec<String>,
     /// The server's clock when it answered.
     pub(super) date: Option<Timestamp>,
-    /// An earlier attempt was lost and may have been the one that had the effect.
+    /// Whether an earlier attempt, whose answer was lost, may have taken effect.
     pub(super) lost_before: bool,
     /// Time since the first attempt began.
     pub(super) elapsed: Duration,
@@ -87,12 +87,12 @@ impl<B> Answer<B> {
     }
 }
 
-/// A request that was never sent.
+/// The error of a request that was never sent.
 fn turned_away() -> ClusterError {
     ClusterError::new(ErrorKind::TurnedAway, "it was not sent: the run was stopped")
 }
 
-/// One attempt's answer.
+/// The answer to one attempt.
 type Received<B> = (u16, HeaderMap, B);
 
 impl Transport {
@@ -119,17 +119,17 @@ impl Transport {
         }
     }
 
-    /// Requests sent so far, by verb and resource; repetitions count.
+    /// Requests sent so far, by verb and resource, including retries.
     pub(super) fn counts(&self) -> BTreeMap<String, u64> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Turns away the requests that wait for their place.
+    /// Turns away the queued requests.
     pub(super) fn turn_away(&self) {
         self.limit.turn_away();
     }
 
-    /// Sends a request and reads its answer as JSON.
+    /// Sends a request and parses its answer as JSON.
     pub(super) async fn send<T: DeserializeOwned>(&self, call: &Call) -> Result<Answer<T>, ClusterError> {
         Ok(self.send_measured(call).await?.map(|(body, _)| body))
     }
@@ -140,13 +140,13 @@ impl Transport {
             let (parts, body) = response.into_parts();
             let body = error::read_body(body, longest).await?;
             let length = body.len();
-            let body = serde_json::from_slice(&body).map_err(ReadBodyError::Nonsense)?;
+            let body = serde_json::from_slice(&body).map_err(ReadBodyError::InvalidJson)?;
             Ok((parts.status.as_u16(), parts.headers, (body, length)))
         })
         .await
     }
 
-    /// Sends a request and hands on the body as it comes.
+    /// Sends a request and returns the body as a stream.
     pub(super) async fn stream(&self, call: &Call) -> Result<Answer<Body>, ClusterError> {
         self.repeat(call, async |response, _| {
             let (parts, body) = response.into_parts();
@@ -155,7 +155,7 @@ impl Transport {
         .await
     }
 
-    /// Sends a request and reads its answer as JSON. Its warnings become notices.
+    /// Sends a request and parses its answer as JSON. Warnings become notices.
     pub(super) async fn json<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClusterError> {
         Ok(self.json_measured(call).await?.0)
     }
@@ -167,12 +167,12 @@ impl Transport {
         Ok(answer.body)
     }
 
-    /// Passes warnings on that have no other way to the user.
+    /// Forwards warnings that are not otherwise returned.
     pub(super) fn tell(&self, call: &Call, warnings: &[String]) {
         let Some(notices) = &self.notices else { return };
         for warning in warnings {
             let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-            if warned.len() < MOST_NOTICES && warned.insert(warning.clone()) {
+            if warned.len() < MAX_NOTICES && warned.insert(warning.clone()) {
                 let _ = notices.send(Notice::Warning { request: call.label.clone(), message: warning.clone() });
             }
         }
@@ -189,20 +189,20 @@ impl Transport {
         let mut lost = false;
         let mut renewed = false;
         let mut attempt = 1;
-        let mut place = None;
+        let mut permit = None;
         loop {
-            // Whatever ends the request, what an earlier attempt may have done stays true.
+            // However the request ends, an earlier attempt may have taken effect.
             let ended = |error: ClusterError, lost: bool| ClusterError { ambiguous: error.ambiguous || lost, ..error };
-            // Waiting at the gate is not the request's fault and counts against nothing.
-            if place.is_none() && !call.stream && !call.urgent {
+            // Time in the queue is not the request's fault and does not count.
+            if permit.is_none() && !call.stream && !call.urgent {
                 match self.limit.acquire().await {
-                    Ok(permit) => place = Some(permit),
+                    Ok(acquired) => permit = Some(acquired),
                     Err(TurnedAway) => return Err(ended(turned_away(), lost)),
                 }
             }
             let credentials = self.authenticator.credentials().await.map_err(|error| ended(error, lost))?;
             let mut spent = Duration::ZERO;
-            let failure = match self.attempt(call, &credentials, &read, &mut place, &mut spent).await {
+            let failure = match self.attempt(call, &credentials, &read, &mut permit, &mut spent).await {
                 Ok((status, headers, body)) => {
                     return Ok(Answer {
                         status,
@@ -224,10 +224,10 @@ impl Transport {
             }
             lost |= call.writes && failure.processed == Processed::Maybe;
             let away = if failure.error.kind == ErrorKind::Unreachable {
-                // The place is kept: while the server is away, nobody else needs to find that out.
+                // The permit is kept: while the server is away, no other request needs to find out.
                 self.contact.failed()
             } else {
-                place = None;
+                permit = None;
                 Duration::ZERO
             };
             self.look_for(&failure.error).await;
@@ -250,10 +250,10 @@ impl Transport {
         }
     }
 
-    /// A server that has never answered and lets an attempt's time pass may not be there at all, or only be silent.
+    /// Checks the endpoint: a server that has never answered and times out may not exist, or may only be silent.
     async fn look_for(&self, error: &ClusterError) {
-        let Some(place) = &self.server.place else { return };
-        if error.kind == ErrorKind::Timeout && !self.contact.reached() && place.takes_connections().await {
+        let Some(endpoint) = &self.server.endpoint else { return };
+        if error.kind == ErrorKind::Timeout && !self.contact.reached() && endpoint.accepts_connections().await {
             self.contact.found();
         }
     }
@@ -263,7 +263,7 @@ impl Transport {
         call: &Call,
         credentials: &Credentials,
         read: &impl AsyncFn(Response<Body>, usize) -> Result<Received<B>, ReadBodyError>,
-        place: &mut Option<Permit>,
+        permit: &mut Option<Permit>,
         spent: &mut Duration,
     ) -> Result<Received<B>, Failure> {
         let request = self.request(call, credentials)?;
@@ -277,8 +277,8 @@ impl Transport {
                 return read(response, call.longest).await.map(Ok);
             }
             let (parts, body) = response.into_parts();
-            // A refusal that cannot be read is still a refusal.
-            let body = error::read_body(body, LONGEST_REFUSAL).await.unwrap_or_default();
+            // A refusal with an unreadable body is still a refusal.
+            let body = error::read_body(body, MAX_REFUSAL).await.unwrap_or_default();
             Ok(Err(self.refused(call, credentials, parts.status.as_u16(), &parts.headers, &body)))
         };
         let outcome = tokio::time::timeout(timeout, exchange).await;
@@ -286,9 +286,9 @@ impl Transport {
         let result = match outcome {
             Ok(Ok(answer)) => answer,
             Ok(Err(ReadBodyError::Broken(error))) => Err(self.broken(&error, credentials)),
-            // Half an answer is as good as none. One that makes no sense will make none the next time either, but a
-            // write may well have had its effect.
-            Ok(Err(ReadBodyError::Nonsense(error))) => Err(Failure {
+            // A truncated answer is useless. An invalid one will be the same next time, but a write may well have taken
+            // effect.
+            Ok(Err(ReadBodyError::InvalidJson(error))) => Err(Failure {
                 error: ClusterError { ambiguous: call.writes, ..nonsense(&error) },
                 processed: if error.is_eof() { Processed::Maybe } else { Processed::Judged },
                 retry_after: None,
@@ -306,7 +306,7 @@ impl Transport {
                 retry_after: None,
             }),
         };
-        if let Some(permit) = place {
+        if let Some(permit) = permit {
             match &result {
                 Err(failure) if matches!(failure.error.kind, ErrorKind::Busy | ErrorKind::Timeout) => {
                     permit.overloaded();
@@ -349,7 +349,7 @@ impl Transport {
         let processed = match code {
             _ if refusal.not_processed => Processed::No,
             429 if refusal.error.kind == ErrorKind::Busy => Processed::No,
-            // A server that starts or stops says when to come back; a proxy in between does not.
+            // A server that is starting or stopping sends `Retry-After`; a proxy in between does not.
             503 if told_to_wait.is_some() && refusal.error.kind == ErrorKind::Server => Processed::No,
             500 | 502 | 503 | 504 | 408 if matches!(refusal.error.kind, ErrorKind::Server | ErrorKind::Timeout) => {
                 Processed::Maybe
@@ -359,7 +359,7 @@ impl Transport {
         Failure { error: refusal.error, processed, retry_after: told_to_wait }
     }
 
-    /// Servers that are there to be looked into, and some proxies, show the headers that they got.
+    /// Debug servers, and some proxies, echo the request's headers.
     fn secrets_of(&self, credentials: &Credentials) -> Secrets {
         let of_plugin = credentials.authorization.as_ref().and_then(|header| header.to_str().ok());
         let token: Vec<String> =
@@ -391,19 +391,19 @@ impl Transport {
             .iter()
             .filter_map(|value| std::str::from_utf8(value.as_bytes()).ok())
             .flat_map(warning_texts)
-            .take(MOST_WARNINGS)
-            // Masked before it is cut: half a value would not be known for one.
-            .map(|text| secrets.mask(&text).chars().take(LONGEST_WARNING).collect())
+            .take(MAX_WARNINGS)
+            // Masked before truncation: half a value would not be recognised.
+            .map(|text| secrets.mask(&text).chars().take(MAX_WARNING).collect())
             .collect()
     }
 }
 
-/// Reads a piece of an answer.
+/// Parses an answer, or a part of one.
 pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ClusterError> {
     serde_json::from_slice(body).map_err(|error| nonsense(&error))
 }
 
-/// The parser's words can quote the answer, so only the place is told.
+/// The parser's message can quote the answer, so only the position is reported.
 fn nonsense(error: &serde_json::Error) -> ClusterError {
     let (line, column) = (error.line(), error.column());
     ClusterError::new(

@@ -1,4 +1,4 @@
-//! Reads a watch: one JSON event a line, however the connection cuts them.
+//! Parses a watch: one JSON event per line, however the connection splits them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use serde_json::Value;
 use super::error;
 use crate::cluster::{ClusterError, ErrorKind, WatchEvent};
 
-/// A server sends a bookmark about every minute. When it sends nothing at all for this long, the connection is dead
-/// without having said so, and the caller had better list again.
+/// A server sends a bookmark about every minute. After this long without any data, the connection is dead without
+/// notice, and the caller should list again.
 const SILENCE: Duration = Duration::from_secs(100);
 
-/// The longest line that is read: several times etcd's limit for one object.
-const LONGEST_LINE: usize = 64 << 20;
+/// Maximum length of a line: several times etcd's limit for one object.
+const MAX_LINE: usize = 64 << 20;
 
 #[derive(Deserialize)]
 struct Event {
@@ -26,7 +26,7 @@ struct Event {
     object: Value,
 }
 
-/// The events of a watch's body. Ends with the connection, after a long silence, and after an error.
+/// The events in a watch's body. Ends with the connection, after a long silence, and after an error.
 pub(super) fn events(body: Body) -> BoxStream<'static, Result<WatchEvent, ClusterError>> {
     let reader = Reader { chunks: body.into_data_stream(), lines: Lines::default(), ended: false };
     stream::unfold(reader, |mut reader| async move {
@@ -60,17 +60,17 @@ impl Reader {
                     tracing::debug!(%error, "a watch broke");
                     return None;
                 }
-                // What is left without a line's end is half an event.
+                // A rest without a line break is a truncated event.
                 Ok(None) | Err(_) => return None,
             }
-            if self.lines.rest() > LONGEST_LINE {
+            if self.lines.rest() > MAX_LINE {
                 return Some(Err(ClusterError::new(ErrorKind::Protocol, "an event of a watch is too long")));
             }
         }
     }
 }
 
-/// Reads one event; `None` for types that are not known.
+/// Parses one event; `None` for unknown types.
 pub(super) fn read_line(line: &[u8]) -> Result<Option<WatchEvent>, ClusterError> {
     let event: Event = super::transport::parse(line)?;
     match event.r#type.as_str() {
@@ -82,13 +82,13 @@ pub(super) fn read_line(line: &[u8]) -> Result<Option<WatchEvent>, ClusterError>
     }
 }
 
-/// Cuts what arrives into lines.
+/// Splits the received data into lines.
 #[derive(Default)]
 struct Lines {
     buffer: Vec<u8>,
-    /// Where the first unread line starts.
+    /// Start of the first unread line.
     start: usize,
-    /// Up to where there is known to be no line's end.
+    /// Position up to which there is no line break.
     searched: usize,
 }
 
@@ -118,7 +118,7 @@ impl Lines {
         }
     }
 
-    /// Bytes of the line that is not whole yet.
+    /// Bytes of the incomplete line.
     fn rest(&self) -> usize {
         self.buffer.len() - self.start
     }

@@ -1,5 +1,5 @@
-//! Credentials of a plugin: renewed shortly before they end, and once after a 401.
-//! Against a server that takes one token.
+//! Credentials of a plugin: renewed shortly before they expire, and once after a 401.
+//! Against a server that accepts one token.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use crate::cluster::kube::{ConnectOptions, KubeCluster, RetryLimits};
 use crate::cluster::{Cluster, ErrorKind};
 
-/// Answers every request with the version, or with 401 where the token is not the accepted one.
+/// Answers every request with the version, or with 401 unless the token is the accepted one.
 async fn serve(listener: TcpListener, accepted: &'static str) {
     while let Ok((mut connection, _)) = listener.accept().await {
         let mut asked = Vec::new();
@@ -26,7 +26,7 @@ async fn serve(listener: TcpListener, accepted: &'static str) {
     }
 }
 
-/// A kubeconfig whose plugin answers `token-1`, `token-2`… and notes each run in a file.
+/// A kubeconfig whose plugin returns `token-1`, `token-2`… and records each run in a file.
 fn kubeconfig(server: &str, folder: &Path, expires: &str) -> ConnectOptions {
     let runs = folder.join("runs");
     let script = format!(
@@ -93,7 +93,7 @@ async fn a_server_that_takes_connections_and_is_silent_at_first_is_waited_for() 
     let server = format!("http://{}", listener.local_addr().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let millisecond = std::time::Duration::from_millis(1);
-    // Nothing is left of the time for a wrong address after one attempt.
+    // One attempt uses up the time for a wrong address.
     let retry = RetryLimits { first_contact_budget: millisecond, first_delay: millisecond, ..RetryLimits::default() };
     let options = ConnectOptions {
         retry,
@@ -101,7 +101,7 @@ async fn a_server_that_takes_connections_and_is_silent_at_first_is_waited_for() 
         ..kubeconfig(&server, folder.path(), "2030-01-01T00:00:00Z")
     };
     let serving = tokio::spawn(async move {
-        // The first attempt, the look whether anything is there, and the second attempt.
+        // The first attempt, the connection check, and the second attempt.
         let mut silent = Vec::new();
         while silent.len() < 3 {
             silent.push(listener.accept().await.unwrap());

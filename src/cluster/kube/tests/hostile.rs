@@ -1,10 +1,10 @@
-//! A server that means no good, or has gone mad: it may be believed in nothing, and nothing goes on for ever.
+//! A hostile or broken server: nothing it says is trusted, and nothing may run forever.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::cluster::{MOST_PAGES, Paging, list_within};
+use crate::cluster::{MAX_PAGES, Paging, list_within};
 
 fn query() -> ListQuery {
     ListQuery::new(config_map(), Some("shop"), "")
@@ -31,7 +31,7 @@ async fn a_list_without_a_last_page_is_given_up() {
         Reply::json(200, &json!({"kind": "ConfigMapList", "metadata": {"continue": token}, "items": [object()]}))
     });
     let error = list_all(&fake.cluster, &query()).await.unwrap_err();
-    assert_eq!((error.kind, number.load(Ordering::Relaxed)), (ErrorKind::Protocol, MOST_PAGES as usize));
+    assert_eq!((error.kind, number.load(Ordering::Relaxed)), (ErrorKind::Protocol, MAX_PAGES as usize));
     assert!(error.message.contains("does not end"), "{error}");
 }
 
@@ -57,7 +57,7 @@ async fn a_list_that_expires_again_and_again_has_no_more_pages_for_it() {
         }
     });
     let error = list_all(&fake.cluster, &query()).await.unwrap_err();
-    assert_eq!((error.kind, number.load(Ordering::Relaxed)), (ErrorKind::Protocol, MOST_PAGES as usize + 1));
+    assert_eq!((error.kind, number.load(Ordering::Relaxed)), (ErrorKind::Protocol, MAX_PAGES as usize + 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +89,7 @@ fn what_the_largest_clusters_have_of_a_kind_is_taken_in() {
     assert_eq!(too_many, Err("the list does not end: it has more than 8192 MiB".to_owned()));
 }
 
-/// As many bytes as one page may have and one more, in chunks of a MiB.
+/// One byte more than a page may have, in chunks of a MiB.
 fn too_long() -> Reply {
     let blank = " ".repeat(1 << 20);
     Reply::Answer(200, Vec::new(), vec![blank; 129])
@@ -135,7 +135,7 @@ async fn of_thousands_of_warnings_some_are_told_and_cut() {
     for _ in 0..20 {
         fake.cluster.get(&address()).await.unwrap();
     }
-    let told = fake.told();
+    let told = fake.notices();
     assert_eq!(told.len(), 500);
     let longest = told.iter().map(|notice| match notice {
         Notice::Warning { message, .. } => message.len(),

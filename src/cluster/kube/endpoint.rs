@@ -1,25 +1,25 @@
-//! Where the server should be, and whether anybody takes connections there: a server that is silent is waited for, while
-//! an address at which nothing is, is told soon.
+//! The server's endpoint, and whether anything accepts connections there: a silent server is waited for, while a dead
+//! address is reported soon.
 
 use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-/// A connection within one data centre or across the world takes far less.
+/// Maximum time to connect; far more than within one data centre or across the world.
 const LONGEST: Duration = Duration::from_secs(3);
 
-/// Host and port of the server, or of the proxy before it.
+/// Host and port of the server, or of the proxy in front of it.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Endpoint {
     host: String,
     port: u16,
 }
 
-impl Place {
-    /// `None` where the configuration names no host.
+impl Endpoint {
+    /// `None` if the configuration names no host.
     pub(super) fn of(config: &kube::Config) -> Option<Self> {
         let uri = config.proxy_url.as_ref().unwrap_or(&config.cluster_url);
-        // An IPv6 address stands in brackets.
+        // An IPv6 address is in brackets.
         let host = uri.host()?.trim_start_matches('[').trim_end_matches(']').to_owned();
         let usual = match uri.scheme_str() {
             Some("http") => 80,
@@ -29,8 +29,8 @@ impl Place {
         Some(Self { host, port: uri.port_u16().unwrap_or(usual) })
     }
 
-    /// Whether a connection is taken. Nothing is sent through it.
-    pub(super) async fn takes_connections(&self) -> bool {
+    /// Whether a connection is accepted. Sends nothing.
+    pub(super) async fn accepts_connections(&self) -> bool {
         let connection = TcpStream::connect((self.host.as_str(), self.port));
         tokio::time::timeout(LONGEST, connection).await.is_ok_and(|connected| connected.is_ok())
     }
@@ -42,17 +42,17 @@ mod tests {
 
     use super::*;
 
-    fn place(server: &str, proxy: Option<&str>) -> Place {
+    fn endpoint(server: &str, proxy: Option<&str>) -> Endpoint {
         let mut config = kube::Config::new(server.parse().unwrap());
         config.proxy_url = proxy.map(|proxy| proxy.parse().unwrap());
-        Place::of(&config).unwrap()
+        Endpoint::of(&config).unwrap()
     }
 
     #[test]
     fn a_place_is_the_servers_or_its_proxys() {
         let shown = |server: &str, proxy| {
-            let place = place(server, proxy);
-            format!("{} {}", place.host, place.port)
+            let endpoint = endpoint(server, proxy);
+            format!("{} {}", endpoint.host, endpoint.port)
         };
         assert_eq!(shown("https://a.example:6443/path", None), "a.example 6443");
         assert_eq!(shown("https://a.example", None), "a.example 443");
@@ -61,11 +61,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_listener_that_says_nothing_takes_connections_and_a_closed_port_does_not() {
+    async fn a_listener_that_says_nothing_accepts_connections_and_a_closed_port_does_not() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let place = place(&format!("https://{}", listener.local_addr().unwrap()), None);
-        assert!(place.takes_connections().await);
+        let endpoint = endpoint(&format!("https://{}", listener.local_addr().unwrap()), None);
+        assert!(endpoint.accepts_connections().await);
         drop(listener);
-        assert!(!place.takes_connections().await);
+        assert!(!endpoint.accepts_connections().await);
     }
 }
