@@ -1,5 +1,4 @@
-//! Writes a file completely or not at all: under another name in the same folder, then renamed. Only its owner can read
-//! it.
+//! Writes a file completely or not at all: under another name in the same folder, then renamed. Owner-only.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -212,8 +212,7 @@ pub struct Page {
     pub bytes: u64,
 }
 
-/// Maximum pages of one list: at 500 objects each, more than any cluster holds. Beyond that the list is considered
-/// endless.
+/// Maximum pages of one list: at 500 objects each, more than any cluster holds. A longer list has no end.
 pub const MAX_PAGES: u32 = 10_000;
 
 /// Maximum consecutive empty pages: a server fills each page but the last.

@@ -17,7 +17,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 words! {
     /// How a run ended.
     pub enum RunOutcome {
-        /// Every change was made and everything is ready.
+        /// Every change was made, and every awaited object is ready.
         Succeeded = "succeeded",
         /// There was nothing to do.
         Unchanged = "unchanged",

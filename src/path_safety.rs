@@ -35,8 +35,7 @@ fn check_folder_as(user: u32, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Checks that nobody else can replace the content of a folder: neither it nor any folder above it is writable to
-/// others.
+/// Checks that nobody else can replace the content of a folder: neither it nor any folder above is writable to others.
 ///
 /// # Errors
 /// Another user, or everybody, may write to it or to a folder above it; a link on the way belongs to another user.

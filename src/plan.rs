@@ -1,5 +1,4 @@
-//! Desired and live state to a change set: each object's operation and differences, the server's response, and the
-//! order.
+//! Desired and live state to a change set: each object's operation, differences and server response, and the order.
 
 mod absent;
 mod aggregated;

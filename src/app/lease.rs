@@ -8,8 +8,7 @@ use async_trait::async_trait;
 
 use crate::environment::boot_clock;
 
-/// Nothing new is started in this last fraction of the lease: a pending write must reach the server while the lease
-/// still holds.
+/// Nothing new is started in this last fraction of the lease: a pending write must arrive while the lease holds.
 const MARGIN_DIVISOR: u32 = 5;
 
 /// Interval at which the state of the lock is checked.
@@ -72,8 +71,7 @@ impl Lease {
         lease
     }
 
-    /// Whether the lock certainly holds, with a margin for the write that is about to start. If not, use
-    /// [`Self::confirmed`].
+    /// Whether the lock certainly holds, with a margin for the next write. If not, use [`Self::confirmed`].
     #[must_use]
     pub fn holds(&self) -> bool {
         self.time_left().is_some()

@@ -107,8 +107,7 @@ pub async fn wait_until_free(
             on_wait(&lock);
             told = true;
         }
-        // Wake no later than the next decision is due. Saturating, because any number may have been written into the
-        // record.
+        // Wake no later than the next decision is due. Saturating: the record may contain any number.
         let expiry = unchanged_since.saturating_add(lock.lease());
         let left = expiry.min(started.saturating_add(patience)).saturating_sub(now);
         tokio::time::sleep(POLL.min(left.max(Duration::from_millis(10)))).await;

@@ -241,8 +241,7 @@ pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, A
         }
         (Ok(Some(first)), Ok(Some(second))) if !is_record(&first) && is_record(&second) => (unqualified, Some(second)),
         (Ok(Some(found)), _) => (qualified, Some(found)),
-        // If RBAC allows reading only one of the names, that one is used; any other failure must not create a second
-        // record.
+        // If RBAC allows reading only one of the names, that one is used; another failure must not create a second record.
         (Err(error), _) if error.kind != ErrorKind::Forbidden => return Err(read(error)),
         (_, Ok(found)) => (unqualified, found),
         (_, Err(error)) => return Err(read(error)),
@@ -535,8 +534,7 @@ pub(super) async fn write_shards(
     futures::future::try_join_all(shards.iter().enumerate().map(write)).await
 }
 
-/// Names of all shards of an app, including those of killed runs. Best effort: shards that cannot be listed are found
-/// later.
+/// Names of all shards of an app, including those of killed runs. Best effort: those missed are found later.
 pub(super) async fn find_shards(cluster: &dyn Cluster, app: &AppName) -> Vec<String> {
     let selector = format!("{INVENTORY_LABEL}={}", inventory_label(&app.name));
     let query = crate::cluster::ListQuery::new(config_map_kind(), Some(&app.namespace), &selector);
@@ -555,8 +553,7 @@ fn is_shard(object: &Value, stem: &str) -> bool {
     object.label(INVENTORY_LABEL).is_some() && bookkeeping::entry_of(object) == Some(stem)
 }
 
-/// Deletes shards that are no longer referenced, and nothing else. Best effort: the next run finds leftovers by their
-/// label.
+/// Deletes shards that are no longer referenced, and nothing else. Best effort: the next run finds leftovers.
 pub(super) async fn delete_shards(cluster: &dyn Cluster, app: &AppName, names: &[String]) {
     let stem = shard_stem(&app.name);
     let delete = async |name: &String| {

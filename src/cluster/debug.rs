@@ -1,5 +1,4 @@
-//! Debug output of types that carry objects: shows the objects' identities, never their content, which may be a
-//! Secret's.
+//! Debug output of types that carry objects: shows their identities, never their content, which may be secret.
 
 use std::fmt;
 

@@ -25,8 +25,7 @@ use node::{Document, Fields, Node, describe, quote};
 /// What is wrong with a Config document.
 pub type ConfigError = InputError;
 
-/// Parses the documents of a YAML text. Arguments: the text's name for positions, and the text. Empty documents are
-/// null.
+/// Parses the documents of a YAML text. Arguments: its name in positions, and the text. Empty documents are null.
 pub type ParseText<'a> = &'a dyn Fn(&str, &str) -> Result<Documents, InputError>;
 
 /// The documents of a text, with their positions.

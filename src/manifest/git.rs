@@ -65,8 +65,7 @@ impl GitTree {
     /// There is no git, no repository or no such ref, or the content cannot be listed.
     pub fn open_or_absent(repository: &Path, reference: &str, sub_path: &str) -> Result<Self, GitError> {
         let refused = |message: String| Err(GitError(message));
-        // Git would read a leading dash as an option. A colon would select a path; spaces and control characters are
-        // invalid.
+        // Git would read a leading dash as an option. A colon would select a path; spaces are invalid.
         if reference.is_empty() || reference.starts_with('-') || sub_path.starts_with('-') || reference.contains(':') {
             return refused(format!("{reference:?} with path {sub_path:?} is not a git ref and folder"));
         }
@@ -175,8 +174,7 @@ impl GitTree {
         self.read_blobs(blobs).map_err(|error| self.failed("cannot be read", &error))
     }
 
-    /// Reads all contents through one process. A separate thread writes the names, or both sides could block on each
-    /// other.
+    /// Reads all contents through one process. A separate thread writes the names, to avoid a deadlock.
     fn read_blobs(&self, blobs: Vec<(PathBuf, String)>) -> io::Result<Vec<SourceFile>> {
         let mut child = self
             .command(&["cat-file", "--batch"])

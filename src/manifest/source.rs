@@ -112,8 +112,7 @@ fn url(input: &str, scheme: &str, allow_http: bool) -> Result<Source, InputError
     Ok(Source { name, location: Location::Url(url) })
 }
 
-/// Finds `git:REF:PATH` in the repository of the working directory. The path is required: a whole repository is no
-/// input.
+/// Finds `git:REF:PATH` in the repository of the working directory. The path is required.
 fn find_in_git(input: &str, of_ref: &str, may_be_absent: bool, found: &mut FoundSources) {
     let Some((reference, path)) = of_ref.split_once(':').filter(|(_, path)| !path.is_empty()) else {
         let hint = "Name the folder or file in it, such as git:main:deploy; git:main:. is all of it.";

@@ -68,8 +68,7 @@ impl Absent {
         desired.kind.namespaced && self.namespaces.contains_key(&desired.object.namespace)
     }
 
-    /// The comparison of such an object: it is new, and until its namespace exists the server can only validate its
-    /// fields.
+    /// The comparison of such an object: it is new, and before its namespace exists the server only validates its fields.
     pub(super) async fn compare(
         &self,
         cluster: &dyn Cluster,

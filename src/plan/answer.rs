@@ -16,8 +16,7 @@ pub fn is_definition(object: &ObjectRef) -> bool {
 }
 
 /// Where an answer differs from an earlier one: anywhere in what a CRD defines, and in the applied fields of any other
-/// object. Fields of other managers and per-request server values do not count. Returns only paths: no mask is applied
-/// here.
+/// object. Fields of other managers and per-request server values do not count. Returns only paths: no mask applies.
 #[must_use]
 pub fn differences(object: &ObjectRef, before: &Value, after: &Value) -> Vec<String> {
     let (before, after) = if is_definition(object) {

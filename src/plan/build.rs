@@ -232,8 +232,7 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
     })
 }
 
-/// Refuses to prune the record's namespace, which would delete record and lock with it; only deleting the app may do
-/// so.
+/// Refuses to prune the record's namespace, which would delete record and lock too; only deleting the app may.
 fn protect_record_namespace(observed: &Observed, prunes: &[Planned]) -> Result<(), PlanError> {
     let home = &observed.app.namespace;
     let is_home = |planned: &&Planned| {
@@ -303,7 +302,7 @@ fn is_asked_again(wanted: &Desired, compared: &Compared) -> bool {
 fn planned(wanted: Desired, compared: Compared) -> Planned {
     let mut object = wanted.object;
     object.version.clone_from(&wanted.kind.version);
-    // An object that is only checked, or left to others, is not waited for; without the label its watches would not see
+    // An object that is only checked, or left to others, is not waited for; without the label no watch would see
     // it either.
     let left_alone = match compared.operation {
         Operation::Exists => true,

@@ -30,7 +30,7 @@ pub(super) struct Compared {
     pub(super) refused: Option<ClusterError>,
     /// Whether the server refuses the change, but would accept the same object as a new one.
     pub(super) only_as_new: bool,
-    /// Objects that must be written first, according to the refusal.
+    /// Objects that must be handled first, according to the refusal.
     pub(super) after: Vec<ObjectKey>,
     /// Whether the server must not, or cannot, be asked in dry-run.
     pub(super) no_dry_run: bool,

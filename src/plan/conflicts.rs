@@ -28,7 +28,7 @@ fn taken(live: &Value, result: Option<&Value>, differing: &[FieldChange], masker
     let Ok(managers) = fields::managers(live) else { return Vec::new() };
     let after = result.and_then(|result| fields::managers(result).ok());
     let seen = UpdateStates { live, result, masker, cover: masker.cover(std::iter::once(live).chain(result)) };
-    // A manager that applied the object earlier is a predecessor only once; after that its fields are taken from us.
+    // A tool that applied the object first is a predecessor once; if it writes again later, it takes fields from us.
     let is_new = !managers.iter().any(|entry| is_ours(&entry.owner) && entry.owner.operation == "Apply");
     managers
         .iter()

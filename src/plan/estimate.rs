@@ -91,8 +91,7 @@ fn position(items: &[Value], element: &Element) -> Option<usize> {
     exact.or_else(|| items.iter().position(|item| any_given(item) && fits(item, false)))
 }
 
-/// Writes the manifest's fields over an object. `set` tells which maps and lists are atomic, and the keys of the
-/// others.
+/// Writes the manifest's fields over an object. `set` tells which maps and lists are atomic, and list keys.
 pub(super) fn overlay(object: &mut Value, manifest: &Value, set: Option<&FieldSet>) {
     let one_piece = set.is_some_and(|set| set.is_member() && set.children().next().is_none());
     match (object, manifest) {

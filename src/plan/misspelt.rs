@@ -1,5 +1,4 @@
-//! The server reports only one unknown field per map, then stops. It is asked again without that field until all are
-//! known.
+//! The server reports only one unknown field per map, then stops. It is asked again without it until all are known.
 
 use std::sync::Arc;
 

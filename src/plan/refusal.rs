@@ -1,5 +1,4 @@
-//! The API server's refusals in dry-run as findings of rule `server`: each cause separately, at its position in the
-//! input.
+//! The API server's refusals in dry-run as findings of rule `server`: one per cause, at its input position.
 
 mod server_message;
 

@@ -38,8 +38,7 @@ pub struct Takeover {
     pub from: Vec<String>,
     /// Whether the live number of replicas stays although the manifest no longer sets it: an autoscaler maintains it.
     pub keeps_replicas: bool,
-    /// Fields to remove, because nobody else owns them and the manifest does not set them; the server may then default
-    /// them.
+    /// Fields to remove, because nobody else owns them and the manifest does not set them; defaults may return.
     removals: Vec<Vec<Element>>,
     /// Copies of the manifest that predecessors stored in annotations; removed as well.
     copies: Vec<Vec<Element>>,
@@ -109,7 +108,7 @@ fn plan(
 }
 
 /// The deployed part of an entry, without fields of the object's life cycle: status belongs to controllers, whoever
-/// wrote it first. The managers of an object without entries are unknown, so finalizers count as set by controllers.
+/// wrote it first. The managers of an object without entries are unknown, so finalizers and owners count as theirs.
 fn deployed(entry: &ManagerEntry) -> FieldSet {
     let metadata = |field: &str| [Element::field("metadata"), Element::field(field)];
     let fields = entry.fields.without(&[Element::field("status")]).without(&metadata("generateName"));

@@ -26,8 +26,7 @@ pub(super) fn new_file(value: &Value, file: &str) -> Result<String, ClusterError
 /// `Invalid` if no rendering of the value parses to the same value.
 pub(super) fn replace(text: &str, part: &Part, value: &Value, file: &str) -> Result<String, ClusterError> {
     let format = Format::of(file);
-    // Blank lines after a block scalar that keeps its trailing line breaks would become part of it: they are removed
-    // then.
+    // Blank lines after a block scalar that keeps its trailing line breaks would become part of it: remove them.
     for until in [part.content.end, part.segment.end] {
         for rendering in renderings(format) {
             let rendered = rendering(value)?;

@@ -30,8 +30,7 @@ impl Drop for Guard {
     }
 }
 
-/// Takes the lock of an app, or reports its holder. `directory` is where locks are stored; `None` for the user's own
-/// folder.
+/// Takes the lock of an app, or reports its holder. `directory` stores the locks; `None` for the user's own.
 ///
 /// # Errors
 /// `Locked` while another holder is alive; `Configuration` if no lock file can be created.

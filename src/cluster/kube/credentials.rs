@@ -1,5 +1,4 @@
-//! The client with its credentials: requested from a plugin once, renewed shortly before they expire, and once after a
-//! 401.
+//! The client with its credentials: requested once from a plugin, renewed before they expire, and once after a 401.
 
 use std::fmt;
 

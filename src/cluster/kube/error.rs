@@ -1,6 +1,5 @@
 //! Turns an API server's error responses into a [`ClusterError`].
-//! Kinds follow from status code, reason, causes and, if Kubernetes provides nothing better, the wording of the
-//! message.
+//! Kinds follow from status code, reason, causes and, as a last resort, the wording of the message.
 
 use kube::client::Body;
 use serde::Deserialize;

@@ -41,7 +41,7 @@ pub(super) fn choose(
 /// Parses a proxy's address. It can contain a password, so no message shows it.
 fn parse(proxy: &str, origin: &str) -> Result<Uri, ClusterError> {
     let proxy = if proxy.contains("://") { proxy.to_owned() } else { format!("http://{proxy}") };
-    // The client library knows only one spelling: whether the proxy or we resolve names.
+    // `socks5h` differs only in who resolves names; the client library knows only `socks5`.
     let proxy = proxy.strip_prefix("socks5h://").map_or(proxy.clone(), |rest| format!("socks5://{rest}"));
     let uri: Uri = proxy
         .parse()

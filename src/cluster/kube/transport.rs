@@ -286,8 +286,7 @@ impl Transport {
         let result = match outcome {
             Ok(Ok(answer)) => answer,
             Ok(Err(ReadBodyError::Broken(error))) => Err(self.broken(&error, credentials)),
-            // A truncated answer is useless. An invalid one will be the same next time, but a write may well have taken
-            // effect.
+            // A truncated answer is useless. An invalid one will be the same next time, but a write may have taken effect.
             Ok(Err(ReadBodyError::InvalidJson(error))) => Err(Failure {
                 error: ClusterError { ambiguous: call.writes, ..nonsense(&error) },
                 processed: if error.is_eof() { Processed::Maybe } else { Processed::Judged },

@@ -1,5 +1,5 @@
 //! An error with a position, before the file name is added.
-//! Every step from text to values returns one on failure.
+//! Every step from text to values returns one if it fails.
 
 use pushback_preflight::Position;
 

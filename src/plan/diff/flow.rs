@@ -58,8 +58,7 @@ pub(super) fn write_flow(value: &Value, is_top: bool, text: &mut String) {
     }
 }
 
-/// Quotes a string that would otherwise read as something else: numbers, booleans, null, leading or trailing space,
-/// arrows.
+/// Quotes a string that would otherwise read as something else: numbers, booleans, null, outer spaces, arrows.
 pub(super) fn plain_or_quoted(text: &str) -> String {
     let looks_like_other = matches!(
         text.to_ascii_lowercase().as_str(),

@@ -11,8 +11,7 @@ use super::mask::mask;
 use super::{DiffOptions, Masked};
 use crate::plan::fields::canonical;
 
-/// Up to this many lines the diff anchors at unique lines, which is most readable; above it the cheapest algorithm is
-/// used.
+/// Up to this many lines the diff anchors at unique lines, which reads best; above it the cheapest algorithm runs.
 const FINE_LINES: usize = 50_000;
 
 /// Unified diff of the YAML of two objects, `None` for one that does not exist; empty if they are equal.

@@ -94,8 +94,7 @@ impl Acyclic {
         self.insert(from, to)
     }
 
-    /// Everything that must not be on the other side of `join`: what waits for it (before), or what it waits for
-    /// (after).
+    /// Everything that must not be on the other side of `join`: what waits for it, or what it waits for.
     pub(super) fn reach(&self, join: usize, position: Position) -> Vec<bool> {
         let reversed;
         let arcs = match position {

@@ -15,8 +15,7 @@ pub(super) fn causes(message: &str) -> Vec<Cause> {
         return list.split(", ").filter_map(|part| Some(unknown(part.split('"').nth(1)?, part.to_owned()))).collect();
     }
     let Some((_, list)) = message.split_once("failed to create typed patch object ") else { return Vec::new() };
-    // `(shop/web; apps/v1, Kind=Deployment): .spec.x: field not declared in schema`, or `…): errors:` and one line
-    // each.
+    // `(shop/web; apps/v1, Kind=Deployment): .spec.x: field not declared in schema`, or `…): errors:` and a line each.
     list.lines().filter_map(typed).collect()
 }
 
