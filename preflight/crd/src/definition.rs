@@ -1,5 +1,6 @@
-//! CustomResourceDefinitions as a whole: their names, their versions, what each version offers, and what changes between
-//! two of them: [`compare`] with the proof of what becomes of objects and clients, [`structural_changes`] field by field.
+//! CustomResourceDefinitions as a whole: names, versions and what each version offers. [`compare`] finds what changes
+//! between two of them and proves the effect on objects and clients; [`structural_changes`] lists the differences field
+//! by field.
 
 mod attribution;
 mod change;

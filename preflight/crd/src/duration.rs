@@ -2,7 +2,7 @@
 
 const SECOND: i128 = 1_000_000_000;
 
-/// Nanoseconds; `None` where the text is no duration, or one that does not fit.
+/// The duration in nanoseconds; `None` if the text is not a duration or overflows.
 #[must_use]
 pub fn nanoseconds(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
@@ -38,7 +38,7 @@ pub fn nanoseconds(text: &str) -> Option<i64> {
             _ => return None,
         };
         let whole: i128 = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()?.into() };
-        // More digits than these are below a nanosecond.
+        // Further digits are less than a nanosecond.
         let shown: String = fraction.chars().take(18).collect();
         let scale = 10_i128.checked_pow(u32::try_from(shown.len()).ok()?)?;
         let part: i128 = if shown.is_empty() { 0 } else { shown.parse().ok()? };

@@ -1,10 +1,9 @@
-//! What Kubernetes accepts as a name: of an object, of a label and its value.
-//! Source: `k8s.io/apimachinery/pkg/util/validation/validation.go` and `pkg/api/validation/generic.go`.
+//! Which names Kubernetes accepts for objects, labels and label values.
 
-/// The longest name of an object.
+/// Maximum length of an object name, in bytes.
 pub const LONGEST_NAME: usize = 253;
 
-/// Lower-case letters, digits and inner hyphens, of any length: what every DNS name is made of.
+/// Lower-case letters, digits and inner hyphens, of any length: the common part of all DNS names.
 #[must_use]
 pub fn is_dns_part(text: &str) -> bool {
     let is_inner = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -14,26 +13,26 @@ pub fn is_dns_part(text: &str) -> bool {
         && bytes.iter().all(|byte| is_inner(byte) || *byte == b'-')
 }
 
-/// A DNS label of RFC 1123: the name of a namespace.
+/// A DNS label of RFC 1123, such as the name of a namespace.
 #[must_use]
 pub fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && is_dns_part(text)
 }
 
-/// A DNS label of RFC 1035, which begins with a letter.
+/// A DNS label of RFC 1035, which must begin with a letter.
 #[must_use]
 pub fn is_dns_1035_label(text: &str) -> bool {
     is_dns_label(text) && text.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
-/// A DNS subdomain of RFC 1123: the name of most objects.
+/// A DNS subdomain of RFC 1123, such as the name of most objects.
 #[must_use]
 pub fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= LONGEST_NAME && text.split('.').all(is_dns_part)
 }
 
-/// Whether a name may begin so. As the API server looks at `generateName`: of a prefix that ends in a hyphen it takes the
-/// last two bytes for one letter, so that whatever stands before the hyphen passes.
+/// Whether the API server accepts this `generateName`. It masks a trailing hyphen by replacing the last two bytes with
+/// one letter, so that any character before the hyphen is accepted.
 #[must_use]
 pub fn is_start_of_a_subdomain(text: &str) -> bool {
     match text.strip_suffix('-') {
@@ -45,7 +44,7 @@ pub fn is_start_of_a_subdomain(text: &str) -> bool {
     }
 }
 
-/// `example.com/name`, the key of a label.
+/// A label key, such as `example.com/name`.
 #[must_use]
 pub fn is_qualified_name(text: &str) -> bool {
     match text.split_once('/') {
@@ -54,13 +53,13 @@ pub fn is_qualified_name(text: &str) -> bool {
     }
 }
 
-/// The value of a label, which may be empty.
+/// A label value, which may be empty.
 #[must_use]
 pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_name_part(text)
 }
 
-/// A value of a label that is not empty, or the part of its key behind the slash.
+/// A label value that is not empty, or the name part of a label key.
 #[must_use]
 pub fn is_name_part(text: &str) -> bool {
     let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);

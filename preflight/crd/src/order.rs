@@ -1,17 +1,17 @@
-//! Values in one form: two that differ in the order of keys alone, or in how a whole number is written, are one.
+//! Canonical form of values: two that differ only in key order or in how a whole number is written become equal.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Number, Value};
 
-/// With all keys in order, as maps are compared.
+/// The value with its map keys sorted at every level.
 pub fn sorted(value: &Value) -> Value {
     let mut value = value.clone();
     value.sort_all_objects();
     value
 }
 
-/// The same value in one form: maps sorted, whole numbers as such.
+/// The canonical form: keys sorted, whole numbers written as integers.
 #[must_use]
 pub fn canonical(value: &Value) -> Value {
     match value {
@@ -22,7 +22,7 @@ pub fn canonical(value: &Value) -> Value {
     }
 }
 
-/// The same for a schema, where the order of a list means nothing; to tell schemas apart, not to show them.
+/// The canonical form of a schema, where the order of lists does not matter either. For comparison, not for display.
 #[must_use]
 pub fn unordered(value: &Value) -> Value {
     match value {
@@ -42,19 +42,19 @@ fn sorted_map(fields: &Map<String, Value>, form: fn(&Value) -> Value) -> Value {
     Value::Object(fields)
 }
 
-/// `5` for `5.0`.
+/// The integer that a number stands for: `5` for `5.0`.
 fn whole(number: &Number) -> Option<i64> {
     let float = number.as_f64().filter(|_| number.is_f64())?;
     #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
     (float.fract() == 0.0 && float.abs() < 9e15).then_some(float as i64)
 }
 
-/// The text of a value, whatever the order of its keys.
+/// The value as JSON text, independent of the order of its keys.
 pub fn in_order(value: &Value) -> String {
     if value.is_object() || value.is_array() { sorted(value).to_string() } else { value.to_string() }
 }
 
-/// Those of the values that are not among the others.
+/// The values of `these` that are not among `those`.
 #[must_use]
 pub fn without(these: &[Value], those: &[Value]) -> Vec<Value> {
     let those: BTreeSet<String> = those.iter().map(Value::to_string).collect();

@@ -1,4 +1,4 @@
-//! Paths into a value, and how they are written: `spec.versions[0].name`, `data["tls.key"]`.
+//! Paths into a value and their text form: `spec.versions[0].name`, `data["tls.key"]`.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ impl From<usize> for PathSegment {
     }
 }
 
-/// Writes a path the way findings show it: `spec.versions[0].name`, `data["tls.key"]`.
+/// Formats a path as findings show it: `spec.versions[0].name`, `data["tls.key"]`.
 #[must_use]
 pub fn display_path(segments: &[PathSegment]) -> String {
     let mut text = String::new();

@@ -1,5 +1,5 @@
-//! Structural schemas of custom resources: the model, what the API server does to an object under one, and whether all
-//! that one schema lets in gets through another.
+//! Structural schemas of custom resources: the model, what the API server does to an object under a schema, and whether
+//! every object that one schema accepts is accepted unchanged by another.
 
 pub mod cel;
 pub mod contain;

@@ -1,9 +1,9 @@
-//! Room for schemas and objects that are nested as deep as they may be: how deep that is, is not ours to decide.
+//! Stack space for deeply nested schemas and objects: the depth is up to the input.
 
-/// Bytes of stack for work on them; only what is used of it costs anything.
+/// Stack size in bytes. Only the pages that are used cost memory.
 pub const SIZE: usize = 256 << 20;
 
-/// Runs the work on a stack of [`SIZE`] bytes.
+/// Runs `work` on a thread with a stack of [`SIZE`] bytes.
 pub fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let mut work = Some(work);
     let mut run = || work.take().map(|work| work());
@@ -14,7 +14,7 @@ pub fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> T {
             Err(panic) => std::panic::resume_unwind(panic),
         }
     });
-    // Where no thread can be had, its own stack has to do.
+    // If no thread can be started, the current stack has to do.
     match done.or_else(run) {
         Some(done) => done,
         None => unreachable!("the work runs once, in one of the two places"),

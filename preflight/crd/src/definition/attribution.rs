@@ -1,5 +1,5 @@
-//! Which proof is about which structural change. One that no change claims, as where a default below meets a rule above, goes
-//! to the nearest changes, so that nothing is called safe that there is an objection to.
+//! Which proof explains which structural change. A proof that no change claims (a new default that violates a rule
+//! further up) is attributed to the nearest changes, so that no change with an objection is reported as safe.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::structure::{Claim, NodeChange, StructuralChange, What};
 use super::{Upgrade, compare, nodes};
 use crate::schema::contain::SchemaStep;
 
-/// Every difference between the definitions as they are read, one by one, whatever becomes of objects, with the proofs of
-/// [`compare`](super::compare) that are about it.
+/// Every difference between the definitions as read, each with the proofs of [`compare`](super::compare) that concern
+/// it, whether or not it affects objects.
 ///
-/// Schemas may be nested deeply: [`crate::stack::with_room`] gives the work the stack that it may take.
+/// Schemas may be deeply nested: call it within [`crate::stack::with_room`].
 #[must_use]
 pub fn structural_changes<'u>(upgrade: &'u Upgrade<'_>) -> Vec<StructuralChange<'u>> {
     let shared = |changes: Vec<DefinitionChange>| changes.into_iter().map(Arc::new);
@@ -32,16 +32,16 @@ pub fn structural_changes<'u>(upgrade: &'u Upgrade<'_>) -> Vec<StructuralChange<
     attributed(whats, &grounds).into_iter().chain(shared(of_others).map(refused)).collect()
 }
 
-/// A loss between two versions, which concerns the schemas of both.
+/// Keyword of a loss between two versions, which concerns the schemas of both.
 const BETWEEN: &str = "crossVersionLoss";
 
-/// What is safe of a schema is not said.
+/// Safe changes of a schema are not reported.
 fn is_worth_telling(change: &DefinitionChange) -> bool {
     let is_of_a_node = matches!(change.place, Place::Schema(_)) && change.keyword != BETWEEN;
     !(change.is_moot || is_of_a_node && matches!(change.proof, Proof::Safe(_)))
 }
 
-/// Gives every change what is about it.
+/// Attaches to each change the proofs that concern it.
 fn attributed<'u>(whats: Vec<What<'u>>, grounds: &[Arc<DefinitionChange>]) -> Vec<StructuralChange<'u>> {
     let index = Index::of(grounds);
     let mut about: Vec<Vec<usize>> = whats.iter().map(|what| index.about(what)).collect();
@@ -59,23 +59,23 @@ fn attributed<'u>(whats: Vec<What<'u>>, grounds: &[Arc<DefinitionChange>]) -> Ve
     whats.into_iter().zip(about).map(|(what, found)| StructuralChange { what, grounds: grounds_of(found) }).collect()
 }
 
-/// What is at each node: by version and node, so that what is below a node follows it.
+/// Indices by version and node, in path order, so that descendants follow their node.
 type ByNode<'g> = BTreeMap<(&'g str, &'g [SchemaStep]), Vec<usize>>;
 
-/// All at a node and below it.
+/// Everything at a node and its descendants.
 fn within<'m>(map: &'m ByNode<'_>, version: &'m str, path: &'m [SchemaStep]) -> impl Iterator<Item = usize> + 'm {
     let inside = map.range((version, path)..);
     let inside = inside.take_while(move |((of, node), _)| *of == version && node.starts_with(path));
     inside.flat_map(|(_, found)| found).copied()
 }
 
-/// The versions that a ground is about; the empty one for the definition as a whole.
+/// The versions that a proof concerns; the empty string for the definition as a whole.
 fn versions(ground: &DefinitionChange) -> impl Iterator<Item = &str> {
     let from = ground.old.as_ref().filter(|_| ground.keyword == BETWEEN).and_then(Value::as_str);
     [ground.version.as_deref().unwrap_or_default()].into_iter().chain(from)
 }
 
-/// The grounds, by what they are about.
+/// The proofs, indexed by what they concern.
 struct Index<'g> {
     grounds: &'g [Arc<DefinitionChange>],
     nodes: ByNode<'g>,
@@ -92,7 +92,7 @@ impl<'g> Index<'g> {
         Self { grounds, nodes }
     }
 
-    /// What is about a change, in the order of its claims.
+    /// The proofs that concern a change, in the order of its claims.
     fn about(&self, what: &What<'_>) -> Vec<usize> {
         match what {
             What::Whole(change) => self.of_whole(change),
@@ -101,7 +101,7 @@ impl<'g> Index<'g> {
     }
 
     fn of_whole(&self, change: &Arc<DefinitionChange>) -> Vec<usize> {
-        // That the version is gone in which objects were stored says all of the storage version.
+        // If the old storage version was removed, that explains the whole change of the storage version.
         let moved_from = change.old.as_ref().filter(|_| change.keyword == "storageVersionChange" && change.is_moot);
         let is_about = |ground: &Arc<DefinitionChange>| match moved_from {
             Some(version) => ground.keyword == "storedVersionRemoval" && ground.version.as_deref() == version.as_str(),
@@ -130,7 +130,7 @@ impl<'g> Index<'g> {
         found.filter(|found| is_about(&self.grounds[*found])).collect()
     }
 
-    /// At a node and below it, in the order of their paths as they are written.
+    /// The proofs at a node and its descendants, in the order of their written paths.
     fn within(&self, version: &str, path: &[SchemaStep]) -> Vec<usize> {
         let mut found: Vec<usize> = within(&self.nodes, version, path).collect();
         found.sort_by_cached_key(|found| (self.grounds[*found].path(), *found));
@@ -138,7 +138,7 @@ impl<'g> Index<'g> {
     }
 }
 
-/// The changes, by where they are.
+/// The changes, indexed by place.
 struct Places<'w> {
     whats: &'w [What<'w>],
     nodes: ByNode<'w>,
@@ -155,8 +155,8 @@ impl<'w> Places<'w> {
         Self { whats, nodes }
     }
 
-    /// The changes that something comes from which none of them claims: those at its node and below, of which those that make
-    /// the server fill in other values explain it best; those of the nearest node around it; those of the whole.
+    /// The changes that best explain a proof that none of them claims: changes at its node or below (preferably those
+    /// that alter what the server fills in), else those at the nearest ancestor, else those of the whole.
     fn nearest(&self, ground: &DefinitionChange) -> Vec<usize> {
         let below = |node| versions(ground).flat_map(move |version| within(&self.nodes, version, node));
         let mut near: Vec<usize> = ground.node().into_iter().flat_map(below).collect();
@@ -174,8 +174,8 @@ impl<'w> Places<'w> {
         if near.is_empty() { self.of_the_whole(ground) } else { near }
     }
 
-    /// The changes of a version or of the definition that bring it about: a version that comes, another way between versions;
-    /// all of them where nothing else is left.
+    /// The changes of a version or the definition that cause it: a new version or a new conversion between versions;
+    /// all of them if there is no better candidate.
     fn of_the_whole(&self, ground: &DefinitionChange) -> Vec<usize> {
         let pick = |is_near: &dyn Fn(&DefinitionChange) -> bool| -> Vec<usize> {
             let is_near = |what: &What<'_>| matches!(what, What::Whole(change) if is_near(change));

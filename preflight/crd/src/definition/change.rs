@@ -1,5 +1,5 @@
-//! One change between two definitions: where it stands, what was there and what is, and the proof of what becomes of
-//! objects and clients.
+//! One change between two definitions: its place, the old and new value, and the proof of its effect on objects and
+//! clients.
 
 use std::sync::Arc;
 
@@ -9,72 +9,72 @@ use super::path::field_path;
 use crate::path::{PathSegment, display_path};
 use crate::schema::contain::{Damage, Effect, SchemaStep};
 
-/// A change. Its [`Display`](std::fmt::Display) is one sentence, without a full stop.
+/// One change. Its [`Display`](std::fmt::Display) is one sentence without a full stop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DefinitionChange {
-    /// Name of the definition.
+    /// Name of the CustomResourceDefinition.
     pub definition: Arc<str>,
-    /// The version that it is about; `None` for the definition as a whole.
+    /// The version concerned; `None` for the definition as a whole.
     pub version: Option<String>,
-    /// Where it stands.
+    /// Where in the definition the change is.
     pub place: Place,
-    /// The keyword that changes, or the name of what happens.
+    /// The keyword that changed, or the name of the event, such as `storageVersionChange`.
     pub keyword: &'static str,
-    /// Before: a value, or what a keyword says.
+    /// The old value, or a summary of the keyword; `None` if there was none.
     pub old: Option<Value>,
-    /// After.
+    /// The new value, likewise.
     pub new: Option<Value>,
-    /// What becomes of objects and clients.
+    /// The effect on objects and clients.
     pub proof: Proof,
-    /// An object that was fine before. It suffers where the change is breaking, and may where that is not known.
+    /// An object that was valid before. A breaking change affects it; an unknown one may.
     pub witness: Option<Value>,
-    /// Whether nobody has to be told: it only offers more, it is in a version that nobody uses, or another change tells it.
+    /// Whether it need not be reported: it only allows more, concerns an unused version, or another change covers it.
     pub is_moot: bool,
 }
 
-/// Where a change stands.
+/// Where a change is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the definition, under these keys from its root.
+    /// In the definition, at these keys from its root.
     Definition(Vec<&'static str>),
-    /// In the version, under these keys; none for the version itself.
+    /// In the version, at these keys; empty for the version itself.
     Version(Vec<&'static str>),
-    /// At a node of the schema of the version.
+    /// At a node of the version's schema.
     Schema(Vec<SchemaStep>),
-    /// Between another version and this one, with the first node that differs.
+    /// Between another version and this one, at the first node that differs.
     Between {
-        /// The version in which the objects are.
+        /// The version that the objects are in.
         from: String,
-        /// The node.
+        /// The first node that differs.
         path: Vec<SchemaStep>,
-        /// What differs there.
+        /// The keyword that differs there.
         keyword: &'static str,
-        /// How many more differences there are of the same consequence.
+        /// How many further differences have the same consequence.
         more: usize,
     },
-    /// Anywhere in the document.
+    /// At this path of the document.
     Document(Vec<PathSegment>),
 }
 
-/// What is known of a change.
+/// What is known about the effect of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Proof {
-    /// No object and no client suffers from it.
+    /// No object or client is affected.
     Safe(Safety),
-    /// Objects or clients suffer from it.
+    /// Objects or clients are affected.
     Breaking {
-        /// What becomes of objects.
+        /// What happens to objects.
         effect: Effect,
-        /// What cannot be done any more, where that is known.
+        /// What can no longer be done, if known.
         blocks: Option<Blocked>,
-        /// What becomes of the witness, where there is one.
+        /// What happens to the witness, if there is one.
         damage: Option<Damage>,
     },
-    /// Neither could be proved.
+    /// Neither safe nor breaking could be proved.
     Unknown {
-        /// The keyword that stood in the way.
+        /// The keyword that prevented a proof.
         keyword: String,
-        /// Why, where there is more to say than the keyword.
+        /// The reason, if there is more to say than the keyword.
         reason: Option<String>,
     },
 }
@@ -82,39 +82,39 @@ pub enum Proof {
 /// Why a change is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
-    /// Proved: no object that was valid before is refused, pruned or altered.
+    /// Proved: no object that was valid before is rejected, pruned or altered.
     NoObject,
-    /// It concerns neither objects nor requests of clients that work today.
+    /// It concerns no existing object and no request that works today.
     NotUsed,
-    /// It was announced by a deprecation, and nothing is stored that needs it.
+    /// A deprecation announced it, and no stored object needs it.
     Announced,
-    /// It holds as long as the conversion webhook answers.
+    /// Safe as long as the conversion webhook works.
     WithWebhook,
-    /// Only a write in another version is refused, where nobody had to write before.
+    /// It only rejects writes in another version, which no client had to make before.
     OnlyNewWrites,
 }
 
-/// What can no longer be done with an object that suffers.
+/// What can no longer be done with an affected object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// It cannot be read, or not as it was.
+    /// It cannot be read, or reads differently than before.
     Read,
     /// It cannot be edited.
     Edit,
-    /// It cannot be created, and so not restored.
+    /// It cannot be created, so it cannot be restored from a backup either.
     Create,
-    /// It cannot be created, nor edited in any field.
+    /// It can neither be created nor edited in any field.
     EditOfObject,
-    /// It cannot be created, nor edited in any field of what is around the field.
+    /// It can neither be created nor edited in any field of the parent of the affected field.
     EditOfParent,
-    /// It cannot be created, nor edited in the field itself.
+    /// It can neither be created nor edited in the affected field.
     EditOfField,
-    /// Every write is taken but server-side apply.
+    /// Every write is accepted except server-side apply.
     Apply,
 }
 
 impl Blocked {
-    /// As it is written in reports.
+    /// The text form used in reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -130,19 +130,19 @@ impl Blocked {
 }
 
 impl Proof {
-    /// What could not be proved, for the sake of this.
+    /// Unknown, because this keyword could not be judged.
     pub(super) fn unknown(keyword: &str) -> Self {
         Self::Unknown { keyword: keyword.to_owned(), reason: None }
     }
 
-    /// Breaking, without an object to show it.
+    /// Breaking, without a witness.
     pub(super) fn breaking(effect: Effect, blocks: Option<Blocked>) -> Self {
         Self::Breaking { effect, blocks, damage: None }
     }
 }
 
 impl DefinitionChange {
-    /// The node of the schema that it is about.
+    /// The schema node that the change concerns, if any.
     #[must_use]
     pub fn node(&self) -> Option<&[SchemaStep]> {
         match &self.place {
@@ -151,8 +151,8 @@ impl DefinitionChange {
         }
     }
 
-    /// Its place as reports write it: `spec.scope` in the definition, `served` in the version, `spec.items[*].name` in the
-    /// objects; `None` for the root of one of these.
+    /// The place as reports write it: `spec.scope` in the definition, `served` in the version, `spec.items[*].name` in
+    /// the objects; `None` for the root of any of them.
     #[must_use]
     pub fn path(&self) -> Option<String> {
         let path = match &self.place {
@@ -165,7 +165,7 @@ impl DefinitionChange {
     }
 }
 
-/// Changes while they are being found.
+/// Collects changes as they are found.
 #[derive(Debug)]
 pub(super) struct Changes {
     definition: Arc<str>,
@@ -177,7 +177,7 @@ impl Changes {
         Self { definition: definition.into(), found: Vec::new() }
     }
 
-    /// Adds a change of the definition as a whole.
+    /// Adds a change to the definition as a whole.
     pub(super) fn whole(
         &mut self,
         keyword: &'static str,
@@ -188,7 +188,7 @@ impl Changes {
         self.push(None, Place::Definition(keys.to_vec()), keyword, values, proof)
     }
 
-    /// Adds a change of a version.
+    /// Adds a change to a version.
     pub(super) fn in_version(
         &mut self,
         version: &str,
@@ -200,7 +200,7 @@ impl Changes {
         self.push(Some(version), Place::Version(keys.to_vec()), keyword, values, proof)
     }
 
-    /// Nobody has to be told of a change.
+    /// Marks a change as not worth reporting.
     pub(super) fn moot(change: &mut DefinitionChange) {
         (change.proof, change.witness, change.is_moot) = (Proof::Safe(Safety::NotUsed), None, true);
     }

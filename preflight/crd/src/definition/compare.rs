@@ -1,4 +1,4 @@
-//! The one comparison of two definitions: all that changes, each with its proof.
+//! The comparison of two definitions: every change, each with its proof.
 
 use serde_json::Value;
 
@@ -8,17 +8,17 @@ use super::{Upgrade, cross_version, lifecycle, offers, schemas};
 use crate::schema::contain::Effect;
 use crate::schema::invalid::{Problem, problems};
 
-/// All that changes: the definition as a whole first, then its versions, then the schema of each, and what becomes of
-/// objects between versions. What is equal is left out.
+/// All changes, in order: the definition as a whole, its versions, the schema of each version, and the conversion
+/// between versions. Unchanged parts are left out.
 ///
-/// Schemas may be nested deeply: [`crate::stack::with_room`] gives the work the stack that it may take.
+/// Schemas may be deeply nested: call it within [`crate::stack::with_room`].
 #[must_use]
 pub fn compare(upgrade: &Upgrade<'_>) -> Vec<DefinitionChange> {
     let of_wholes = if upgrade.new.versions.is_empty() { Vec::new() } else { wholes(upgrade) };
     of_wholes.into_iter().chain(proofs(upgrade)).collect()
 }
 
-/// What the definition and its versions say beside their schemas.
+/// Changes outside the schemas: of the definition and its versions.
 pub(super) fn wholes(upgrade: &Upgrade<'_>) -> Vec<DefinitionChange> {
     found(
         upgrade,
@@ -26,7 +26,7 @@ pub(super) fn wholes(upgrade: &Upgrade<'_>) -> Vec<DefinitionChange> {
     )
 }
 
-/// What the schemas do to objects.
+/// Changes in the schemas and their effect on objects.
 pub(super) fn proofs(upgrade: &Upgrade<'_>) -> Vec<DefinitionChange> {
     found(upgrade, &[incomparable, schemas::compare, cross_version::compare])
 }
@@ -44,14 +44,15 @@ fn changes(upgrade: &Upgrade<'_>) -> Changes {
     Changes::of(name.unwrap_or_default())
 }
 
-/// Nothing can be said of a definition without versions.
+/// A definition without versions cannot be compared.
 fn incomparable(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     if upgrade.new.versions.is_empty() {
         changes.whole("unhandled", &["spec", "versions"], [None, None], Proof::unknown("versions"));
     }
 }
 
-/// What no API server takes of the new definition, and did not have to before: of CEL rules, each at its node, and of all else.
+/// Errors for which every API server rejects the new definition and that the old one did not have: those of CEL rules,
+/// each at its node, and all others.
 pub(super) fn refused(upgrade: &Upgrade<'_>) -> [Vec<DefinitionChange>; 2] {
     let (definition, mut of_rules, mut of_others) = (upgrade.new.value, changes(upgrade), changes(upgrade));
     for problem in refusals(Some(upgrade.old.value), definition) {
@@ -70,7 +71,8 @@ pub(super) fn refused(upgrade: &Upgrade<'_>) -> [Vec<DefinitionChange>; 2] {
     [of_rules.found, of_others.found]
 }
 
-/// Why the API server would refuse the new definition. What the old one has already was once taken, by whatever server.
+/// Why the API server would reject the new definition. Errors that the old definition has too are left out: some server
+/// accepted them.
 #[must_use]
 pub fn refusals(old: Option<&Value>, new: &Value) -> Vec<Problem> {
     let mut found = problems(new);

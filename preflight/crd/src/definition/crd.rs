@@ -1,27 +1,27 @@
-//! A CustomResourceDefinition as the checks look at it: `v1`, and the older `v1beta1` with its fields for all versions.
-//! Reading never fails: what is missing or of the wrong type reads as absent, and the checks say what they could not read.
+//! A CustomResourceDefinition as the checks see it: `v1`, or the older `v1beta1` with its fields for all versions.
+//! Reading never fails: a field that is missing or of the wrong type reads as absent, and the checks report it.
 
 use serde_json::Value;
 
 use crate::path::PathSegment;
 
-/// API group of the kind CustomResourceDefinition.
+/// API group of CustomResourceDefinition.
 pub const GROUP: &str = "apiextensions.k8s.io";
 
-/// The kind.
+/// The kind of a definition.
 pub const KIND: &str = "CustomResourceDefinition";
 
 /// How objects are converted between versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// The version is exchanged, and nothing else.
+    /// Only `apiVersion` is rewritten.
     None,
-    /// A webhook is asked.
+    /// A webhook converts objects.
     Webhook,
 }
 
 impl Strategy {
-    /// As definitions write it.
+    /// The value of `spec.conversion.strategy`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -31,35 +31,35 @@ impl Strategy {
     }
 }
 
-/// A definition; borrowed from its value.
+/// A CustomResourceDefinition, borrowed from its value.
 #[derive(Clone, Debug)]
 pub struct Crd<'a> {
-    /// As it was given.
+    /// The definition as given.
     pub value: &'a Value,
-    /// In the order of the definition.
+    /// The versions, in the order of the definition.
     pub versions: Vec<Version<'a>>,
 }
 
-/// One of its versions.
+/// One version of a definition.
 #[derive(Clone, Debug)]
 pub struct Version<'a> {
-    /// Such as `v1beta1`.
+    /// Name, such as `v1beta1`.
     pub name: &'a str,
-    /// Whether clients can use it.
+    /// Whether the API server serves the version.
     pub served: bool,
-    /// Whether objects are stored in it from now on.
+    /// Whether it is the storage version.
     pub storage: bool,
-    /// Whether clients are warned.
+    /// Whether the API server warns clients that use it.
     pub deprecated: bool,
-    /// `openAPIV3Schema`.
+    /// The value of `openAPIV3Schema`.
     pub schema: Option<&'a Value>,
-    /// Whether status is a subresource.
+    /// Whether `status` is a subresource.
     pub status: bool,
-    /// The scale subresource.
+    /// The scale subresource, if there is one.
     pub scale: Option<&'a Value>,
-    /// JSON paths of `selectableFields`.
+    /// JSON paths in `selectableFields`.
     pub selectable_fields: Vec<&'a str>,
-    /// Names of `additionalPrinterColumns`.
+    /// Names in `additionalPrinterColumns`.
     pub printer_columns: Vec<&'a str>,
 }
 
@@ -74,14 +74,14 @@ impl<'a> Crd<'a> {
             .filter(|version| version.get("name").is_some_and(Value::is_string))
             .map(|version| Version::of(version, &common))
             .collect();
-        // v1beta1 may name its only version outside the list.
+        // `v1beta1` may name its only version outside the list.
         if let (true, Some(name)) = (versions.is_empty(), spec.get("version").and_then(Value::as_str)) {
             versions.push(Version { name, served: true, storage: true, ..Version::of(null, &common) });
         }
         Self { value, versions }
     }
 
-    /// The version of this name.
+    /// The version with this name, if there is one.
     #[must_use]
     pub fn version(&self, name: &str) -> Option<&Version<'a>> {
         self.versions.iter().find(|version| version.name == name)
@@ -111,7 +111,7 @@ impl<'a> Crd<'a> {
         text(self.value, "/spec/names/plural")
     }
 
-    /// As the API server fills it in: `<kind>List` where it is not given.
+    /// `spec.names.listKind`, with the API server's default, `<kind>List`.
     #[must_use]
     pub fn list_kind(&self) -> String {
         match text(self.value, "/spec/names/listKind") {
@@ -120,7 +120,7 @@ impl<'a> Crd<'a> {
         }
     }
 
-    /// As the API server fills it in: the kind in lower case where it is not given.
+    /// `spec.names.singular`, with the API server's default, the kind in lower case.
     #[must_use]
     pub fn singular(&self) -> String {
         match text(self.value, "/spec/names/singular") {
@@ -129,27 +129,27 @@ impl<'a> Crd<'a> {
         }
     }
 
-    /// `spec.names.shortNames` or `categories`.
+    /// The names in `spec.names.shortNames` or `spec.names.categories`.
     #[must_use]
     pub fn list_of_names(&self, key: &str) -> Vec<&'a str> {
         let names = self.value.pointer("/spec/names").and_then(|names| names.get(key));
         list(names).filter_map(Value::as_str).collect()
     }
 
-    /// `spec.conversion.strategy`; `None` where it is not given.
+    /// `spec.conversion.strategy`; `None` if it is absent.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         if text(self.value, "/spec/conversion/strategy") == "Webhook" { Strategy::Webhook } else { Strategy::None }
     }
 
-    /// `spec.preserveUnknownFields`; on by default in `v1beta1` only.
+    /// `spec.preserveUnknownFields`; true by default in `v1beta1` only.
     #[must_use]
     pub fn preserves_unknown_fields(&self) -> bool {
         let old_api = text(self.value, "/apiVersion") == "apiextensions.k8s.io/v1beta1";
         self.value.pointer("/spec/preserveUnknownFields").map_or(old_api, |value| value == &Value::Bool(true))
     }
 
-    /// `status.storedVersions`; `None` where the definition has no status, as in a file.
+    /// `status.storedVersions`; `None` if the definition has no status, as in a manifest.
     fn listed_as_stored(&self) -> Option<Vec<&'a str>> {
         let listed: Vec<&str> = list(self.value.pointer("/status/storedVersions")).filter_map(Value::as_str).collect();
         (!listed.is_empty()).then_some(listed)
@@ -161,8 +161,8 @@ impl<'a> Crd<'a> {
         self.listed_as_stored().is_some()
     }
 
-    /// The versions that objects may be stored in: those listed, and the storage version itself, which every write
-    /// since this definition was applied has used, whatever the status says.
+    /// The versions that objects may be stored in: the listed ones, and the storage version, which every write since
+    /// this definition was applied has used, whatever the status says.
     #[must_use]
     pub fn stored_versions(&self) -> Vec<&'a str> {
         let mut stored = self.listed_as_stored().unwrap_or_default();
@@ -175,7 +175,7 @@ impl<'a> Crd<'a> {
         stored
     }
 
-    /// Where a version stands in the definition; the list itself where it does not have it.
+    /// Path of a version in the definition; the path of the list if the version is not in it.
     #[must_use]
     pub fn path_of(&self, version: &str, rest: &[&str]) -> Vec<PathSegment> {
         let mut path: Vec<PathSegment> = vec!["spec".into(), "versions".into()];
@@ -187,7 +187,7 @@ impl<'a> Crd<'a> {
         path
     }
 
-    /// Where the schema of a version stands: at the version, or once for all of them, as in `v1beta1`.
+    /// Path of a version's schema: in the version or, in `v1beta1`, once for all versions.
     #[must_use]
     pub fn path_of_schema(&self, version: &str) -> Vec<PathSegment> {
         let own = list(self.value.pointer("/spec/versions")).find(|entry| text(entry, "/name") == version);
@@ -199,7 +199,7 @@ impl<'a> Crd<'a> {
     }
 }
 
-/// What `v1beta1` gives for all versions at once; in `v1` the server drops it.
+/// The `v1beta1` fields that apply to all versions; in `v1` the server drops them.
 #[derive(Default)]
 struct Common<'a> {
     schema: Option<&'a Value>,

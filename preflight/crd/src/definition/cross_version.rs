@@ -1,5 +1,5 @@
-//! Conversion None only rewrites apiVersion: what one version keeps and another does not name is lost on the way between
-//! them. Losses that the old definition had already are not told again.
+//! Conversion strategy None only rewrites apiVersion: a field that the target version does not name is lost. Losses
+//! that the old definition already had are not reported again.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use super::{Crd, Strategy, Upgrade};
 use crate::schema::contain::{self, Difference, Effect, SchemaStep};
 use crate::schema::pipeline::Resource;
 
-/// A way that an object takes between two versions.
+/// A conversion from one version to another.
 type Way<'a> = (&'a str, &'a str);
 
-/// What happens on it.
+/// When a conversion happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
-    /// Objects are read in the other version; they lose data when a client of it writes them back.
+    /// Objects are read in the target version; a client that writes them back loses data.
     Read,
-    /// Objects are stored in the other version; every write loses data.
+    /// Objects are stored in the target version; every write loses data.
     Stored,
 }
 
-/// What becomes of objects on all ways between versions.
+/// What happens to objects in every conversion.
 pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     if upgrade.new.strategy() != Strategy::None {
         return;
@@ -31,8 +31,8 @@ pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     for (way, used) in ways(&upgrade.new, &stored) {
         let (from, to) = way;
         let known = before_ways.get(&way).is_some_and(|before| *before >= used);
-        // Only objects that the old definition let in can lose anything: a version that is new has none, and a field that
-        // is new is in none.
+        // Only objects that the old definition accepted can lose data: a new version has no objects yet, and no object
+        // has a new field yet.
         let (Some(source), Some(target)) = (upgrade.old_resource(from), upgrade.new_resource(to)) else { continue };
         let before = upgrade.old_resource(to).filter(|_| known);
         let is_unchanged = before.is_some_and(|before| before.schema.digest == target.schema.digest);
@@ -40,7 +40,7 @@ pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
             continue;
         }
         let mut told = before.map(|before| losses(upgrade, &source, &before)).unwrap_or_default();
-        // What the version itself no longer keeps is told there.
+        // What the version itself no longer keeps is reported at its schema.
         if let Some(after) = upgrade.new_resource(from).filter(|after| after.schema.digest != source.schema.digest) {
             for (place, is_proved) in losses(upgrade, &source, &after) {
                 *told.entry(place).or_default() |= is_proved;
@@ -62,7 +62,7 @@ pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     }
 }
 
-/// A difference that is not safe, by its place and keyword, with whether it is proved.
+/// Differences that are not safe, by node and keyword, with whether each is proved.
 type Losses = BTreeMap<(Vec<SchemaStep>, &'static str), bool>;
 
 fn losses(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -> Losses {
@@ -73,20 +73,20 @@ fn losses(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -
         .collect()
 }
 
-/// What was only perhaps so before is news once it is proved.
+/// A loss that was only possible before is news once it is proved.
 fn is_told(told: &Losses, difference: &Difference) -> bool {
     let is_proved = matches!(difference.proof, contain::Proof::Breaking { .. });
     told.get(&(difference.path.clone(), difference.keyword)).is_some_and(|was_proved| *was_proved || !is_proved)
 }
 
-/// What conversion drops: nothing is validated on the way, whatever the other version asks of a write.
+/// What conversion drops. Conversion does not validate, whatever the target version requires of a write.
 fn converted(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -> Vec<Difference> {
     let schema = target.schema.without_constraints(source.schema);
     contain::compare(source, &Resource { schema: &schema, ..*target }, upgrade.server)
 }
 
-/// Every way between versions: clients write in a served version, objects are stored in the storage version, and are read
-/// in served versions from those in which they are stored.
+/// Every conversion: clients write in a served version, objects are stored in the storage version, and clients read
+/// them in served versions.
 fn ways<'a>(crd: &Crd<'a>, stored: &[&'a str]) -> BTreeMap<Way<'a>, Use> {
     let mut ways = BTreeMap::new();
     for from in &crd.versions {
@@ -101,9 +101,9 @@ fn ways<'a>(crd: &Crd<'a>, stored: &[&'a str]) -> BTreeMap<Way<'a>, Use> {
     ways
 }
 
-/// Data that does not arrive.
+/// Adds the data that a conversion loses.
 fn loss((from, to): Way<'_>, difference: Difference, changes: &mut Changes) {
-    // What another default fills in is told where it is lost.
+    // Values from a changed default are reported where they are lost.
     if difference.keyword == "default" {
         return;
     }
@@ -119,21 +119,22 @@ fn loss((from, to): Way<'_>, difference: Difference, changes: &mut Changes) {
     changes.push(Some(to), Place::Schema(difference.path), "crossVersionLoss", values, proof).witness = witness;
 }
 
-/// How a way came to be one on which nothing is converted.
+/// Why a conversion uses strategy None now.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     used: Use,
-    /// Objects that were there before go a way that they did not go.
+    /// Existing objects did not go through this conversion before.
     is_new: bool,
     /// A webhook converted them before.
     was_converted: bool,
-    /// Clients can use the version at its end.
+    /// The target version is served.
     is_served: bool,
 }
 
 impl Change {
-    /// Whether old objects suffer from a difference that is between the versions of the way: where no webhook converts them
-    /// any more, from any that refuses them; where a version is new, from one of types, as clients of it cannot read them.
+    /// Whether a difference between the two versions affects existing objects. If a webhook no longer converts them,
+    /// every rejection does; if a version is new, only a difference of types does, since its clients cannot decode
+    /// them.
     fn harms(self, difference: &Difference) -> bool {
         let (is_refused, is_of_types) = match &difference.proof {
             contain::Proof::Breaking { damage, .. } => (damage.effect == Effect::Rejected, damage.keyword == "type"),
@@ -143,8 +144,8 @@ impl Change {
     }
 }
 
-/// One change for all that is valid in one version and not in the other: it takes a write in the other to be refused,
-/// unless it cannot even be read there. What the defaults of the storage version change, they change on every read.
+/// One change for everything that is valid in one version and not in the other. Only a write in the other version is
+/// rejected, unless the object cannot even be read there. Defaults of the storage version apply on every read.
 fn rejections((from, to): Way<'_>, change: Change, differences: &[Difference], changes: &mut Changes) {
     let effect = |difference: &Difference| match &difference.proof {
         contain::Proof::Breaking { damage, .. } => Some(damage.effect),
@@ -175,7 +176,7 @@ fn rejections((from, to): Way<'_>, change: Change, differences: &[Difference], c
     }
 }
 
-/// A client that knows the other version alone cannot decode an object of another type.
+/// A client that knows only the other version cannot decode a value of another type.
 fn breaking_between(first: &Difference) -> Proof {
     let contain::Proof::Breaking { damage, .. } = &first.proof else { return Proof::unknown(first.keyword) };
     let (effect, blocks) = match damage.keyword.as_str() {

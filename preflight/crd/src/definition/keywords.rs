@@ -1,5 +1,5 @@
-//! The keywords of one node before and after, whatever becomes of objects: each that is not as it was, with whether it allows more
-//! or less than before. Values of enums and rules are told one by one.
+//! The keywords of one node before and after: each one that changed, and whether it allows more or less. Enum values
+//! and rules are listed one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::order::{canonical, unordered};
 use crate::schema::contain::branches_of;
 use crate::schema::model::{Limit, ListType, MapType, Schema};
 
-/// A keyword that is not as it was.
+/// A keyword that changed.
 pub(super) struct Changed<'u> {
     pub(super) kind: Kind,
     pub(super) keyword: &'u str,
@@ -19,7 +19,7 @@ pub(super) struct Changed<'u> {
     pub(super) claims: &'static [Claim],
 }
 
-/// All keywords of two nodes of one type but `required` and those with nodes below.
+/// All keywords of two nodes of the same type, except `required` and those that hold child nodes.
 pub(super) fn compare<'u>(old: Node<'u>, new: Node<'u>) -> Vec<Changed<'u>> {
     let mut keywords = Keywords { old, new, found: Vec::new() };
     keywords.default();
@@ -33,7 +33,7 @@ pub(super) fn compare<'u>(old: Node<'u>, new: Node<'u>) -> Vec<Changed<'u>> {
     keywords.found
 }
 
-/// `additionalProperties` that is no schema on one of the sides.
+/// `additionalProperties` that is not a schema on at least one side.
 pub(super) fn additional<'u>(old: Node<'u>, new: Node<'u>) -> Changed<'u> {
     let keyword = "additionalProperties";
     let shown = |node: Node<'_>| match node.keyword(keyword) {
@@ -63,7 +63,7 @@ impl<'u> Keywords<'u> {
         }
     }
 
-    /// A keyword that narrows by being there; `is_wider` says whether another value of it allows more.
+    /// A keyword whose presence restricts; `is_wider` tells whether the new value allows more than the old one.
     fn narrowing(
         &mut self,
         keyword: &'static str,
@@ -83,7 +83,7 @@ impl<'u> Keywords<'u> {
         self.changed(keyword, old, new, direction);
     }
 
-    /// A flag; `set` is what setting it does.
+    /// A boolean keyword; `set` and `unset` are the effects of setting and clearing it.
     fn flag(&mut self, keyword: &'static str, old: bool, new: bool, [set, unset]: [Direction; 2]) {
         self.changed(keyword, Some(old.into()), Some(new.into()), if new { set } else { unset });
     }
@@ -108,7 +108,7 @@ impl<'u> Keywords<'u> {
         match (values(self.old), values(self.new)) {
             (Some(old), Some(new)) => {
                 let (lost, added) = (only(&old, &new), only(&new, &old));
-                // Where values are lost too, whatever is proved of the enum is proved of those.
+                // If values are removed too, a proof about the enum is attributed to those.
                 let claims: &[Claim] = if lost.is_empty() { &[Claim::Keyword] } else { &[] };
                 for value in lost {
                     self.push(Kind::EnumValue, "enum", Some(value), None);
@@ -128,7 +128,7 @@ impl<'u> Keywords<'u> {
         self.flag("nullable", old.nullable, new.nullable, [Wider, Tighter]);
         self.narrowing("format", old.format.as_deref(), new.format.as_deref(), |_, _| false);
         self.narrowing("pattern", old.pattern.as_deref(), new.pattern.as_deref(), |_, _| false);
-        // All multiples of a multiple are multiples.
+        // Every multiple of 4 is a multiple of 2.
         self.narrowing("multipleOf", old.multiple_of, new.multiple_of, |old, new| {
             new != 0.0 && (old / new).fract() == 0.0
         });
@@ -176,7 +176,7 @@ impl<'u> Keywords<'u> {
             let (before, after) = (branches_of(self.old.schema, keyword), branches_of(self.new.schema, keyword));
             let digests = |branches: &[Schema]| branches.iter().map(|branch| branch.digest).collect::<BTreeSet<_>>();
             let (was, is) = (digests(before), digests(after));
-            // A repeated branch makes a difference to `oneOf` alone.
+            // A repeated branch matters only in `oneOf`.
             if was == is && (keyword != "oneOf" || before.len() == after.len()) {
                 continue;
             }
@@ -197,17 +197,17 @@ impl<'u> Keywords<'u> {
         }
     }
 
-    /// How the server treats the node: what it keeps, how it merges.
+    /// How the server treats the node: pruning and merging.
     fn structure(&mut self) {
         use Direction::{Drops, Tighter, Wider};
         let (old, new) = (self.old.schema, self.new.schema);
         let unset = if new.keeps_unknown() { Tighter } else { Drops };
         let keyword = "x-kubernetes-preserve-unknown-fields";
         self.flag(keyword, old.preserve_unknown, new.preserve_unknown, [Wider, unset]);
-        // What is no resource any more loses what the server knew of it: apiVersion, kind and metadata.
+        // A value that is no longer a resource loses what the server knows about it: apiVersion, kind and metadata.
         let keyword = "x-kubernetes-embedded-resource";
         self.flag(keyword, old.embedded_resource, new.embedded_resource, [Tighter, Tighter]);
-        // Owners in server-side apply change, whatever is allowed.
+        // Ownership in server-side apply changes, even if the accepted values do not.
         let list = |schema: &Schema| match schema.list_type {
             None | Some(ListType::Atomic) => json!("atomic"),
             Some(ListType::Set) => json!("set"),
@@ -222,14 +222,14 @@ impl<'u> Keywords<'u> {
         self.changed("items", items(old), items(new), Direction::wider_if(new.items.is_none()));
     }
 
-    /// CEL rules, one by one; their messages decide nothing.
+    /// CEL rules, one by one; their messages do not matter.
     fn rules(&mut self) {
         const KEYWORD: &str = "x-kubernetes-validations";
         let rules = |schema: &Schema| -> BTreeSet<(String, bool)> {
             schema.rules.iter().map(|rule| (rule.rule.clone(), rule.optional_old_self)).collect()
         };
         let (was, is) = (rules(self.old.schema), rules(self.new.schema));
-        // Where rules are added too, whatever is proved of the rules is proved of those.
+        // If rules are added too, a proof about the rules is attributed to those.
         let claims: &[Claim] = if is.is_subset(&was) { &[Claim::Keyword] } else { &[] };
         for rule in is.difference(&was) {
             self.push(Kind::Rule, KEYWORD, None, Some(json!([rule.0, rule.1])));
@@ -239,12 +239,12 @@ impl<'u> Keywords<'u> {
         }
     }
 
-    /// Keywords that no structural schema has, or that have a value of the wrong type: what they mean is not known.
+    /// Keywords that structural schemas do not have, or whose value is of the wrong type: their meaning is unknown.
     fn unreadable(&mut self) {
         let (old, new) = (self.old, self.new);
         let names: BTreeSet<&String> = old.schema.unreadable.iter().chain(&new.schema.unreadable).collect();
         for name in names {
-            // A schema that is none, or is nested too deeply, has no keyword of that name: it is compared as a whole.
+            // A value that is not a schema, or is too deeply nested, has no keywords: it is compared as a whole.
             let value = |node: Node<'_>| match node.keyword(name) {
                 Some(value) => Some(canonical(value)),
                 None if node.schema.unreadable.contains(name) => Some(canonical(node.written)),

@@ -1,5 +1,4 @@
-//! What a definition is called, and the life of its versions: what is removed, no longer served, stored otherwise or
-//! converted otherwise.
+//! The names of a definition and the lifecycle of its versions: removal, serving, storage and conversion.
 
 use serde_json::json;
 
@@ -7,7 +6,7 @@ use super::change::{Blocked, Changes, Proof, Safety};
 use super::{Strategy, Upgrade, Version};
 use crate::schema::contain::Effect;
 
-/// What the kind is called and where its objects live.
+/// Names, group and scope.
 pub(super) fn identity(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     let (old, new) = (&upgrade.old, &upgrade.new);
     let mut compare = |keyword: &'static str, keys: &[&'static str], before: &str, after: &str, proof: Proof| {
@@ -20,7 +19,7 @@ pub(super) fn identity(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     compare("group", &["spec", "group"], old.group(), new.group(), unreadable());
     compare("names", &["spec", "names", "plural"], old.plural(), new.plural(), unreadable());
     compare("names", &["spec", "names", "kind"], old.kind(), new.kind(), unreadable());
-    // Typed clients decode lists by this name; whether there are any is not known. A changed kind says enough.
+    // Typed clients decode lists by this name; whether there are any is unknown. A change of kind already says it.
     if old.kind() == new.kind() {
         let keys = ["spec", "names", "listKind"];
         compare("names", &keys, &old.list_kind(), &new.list_kind(), Proof::unknown("listKind"));
@@ -40,7 +39,7 @@ pub(super) fn identity(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     }
 }
 
-/// Versions that are given up, or come.
+/// Versions that are removed, no longer served, or added.
 pub(super) fn versions(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     let stored = upgrade.old.stored_versions();
     for name in stored.iter().filter(|name| upgrade.new.version(name).is_none()) {
@@ -51,13 +50,13 @@ pub(super) fn versions(upgrade: &Upgrade<'_>, changes: &mut Changes) {
         let name = old.name;
         let was_served = || [Some(json!({"served": true})), None];
         match upgrade.new.version(name) {
-            // Told above: what is stored weighs more than what is served.
+            // Reported above: stored data matters more than serving.
             None if stored.contains(&name) => {}
             None if old.served => {
                 changes.in_version(name, "servedVersionRemoval", &[], was_served(), given_up(upgrade, old));
             }
             None => {
-                // Whether something is stored in it only a status tells.
+                // Only the status tells whether objects are stored in it.
                 let is_known = upgrade.old.knows_stored_versions();
                 let proof = if is_known { Proof::Safe(Safety::NotUsed) } else { Proof::unknown("storedVersions") };
                 changes.in_version(name, "unservedVersionRemoval", &[], [None, None], proof);
@@ -86,7 +85,7 @@ pub(super) fn versions(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     }
 }
 
-/// A version that clients can no longer use.
+/// The effect of a version that clients can no longer use.
 fn given_up(upgrade: &Upgrade<'_>, old: &Version<'_>) -> Proof {
     let is_stored = !upgrade.old.knows_stored_versions() || upgrade.old.stored_versions().contains(&old.name);
     if old.deprecated && !is_stored {
@@ -95,7 +94,7 @@ fn given_up(upgrade: &Upgrade<'_>, old: &Version<'_>) -> Proof {
     Proof::breaking(Effect::Rejected, Some(Blocked::Read))
 }
 
-/// Objects are stored in another version from now on.
+/// A change of the storage version.
 pub(super) fn storage(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     fn stored_in<'a>(versions: &[Version<'a>]) -> Option<&'a str> {
         versions.iter().find(|version| version.storage).map(|version| version.name)
@@ -109,17 +108,17 @@ pub(super) fn storage(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     let values = [Some(before.into()), Some(after.into())];
     let proof = Proof::Safe(Safety::NoObject);
     let change = changes.in_version(after, "storageVersionChange", &["storage"], values, proof);
-    // A storage version that is gone is told as removed.
+    // A removed storage version is reported as removed.
     change.is_moot = upgrade.new.version(before).is_none();
 }
 
-/// Another way of conversion. What is lost under strategy None is found where versions are compared.
+/// A change of the conversion strategy. The losses under strategy None are found when versions are compared.
 pub(super) fn conversion(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     let (before, after) = (upgrade.old.strategy(), upgrade.new.strategy());
     if before == after {
         return;
     }
-    // Versions that meet in a conversion: those that clients use, and those that objects are stored in.
+    // The versions between which objects are converted: served and stored ones.
     let stored = upgrade.old.stored_versions();
     let meets = |version: &&Version<'_>| version.served || version.storage || stored.contains(&version.name);
     let meeting = upgrade.new.versions.iter().filter(meets).count();
@@ -128,7 +127,7 @@ pub(super) fn conversion(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     changes.whole("conversion", &["spec", "conversion", "strategy"], values, Proof::Safe(safety));
 }
 
-/// What `before` has and `after` does not, each once.
+/// The distinct elements of `before` that `after` lacks.
 pub(super) fn missing<'a>(before: &[&'a str], after: &[&str]) -> Vec<&'a str> {
     let mut missing = Vec::new();
     for item in before.iter().filter(|item| !after.contains(item)) {

@@ -1,4 +1,4 @@
-//! The schemas of each version side by side, node by node: fields, types and what is required; their keywords are compared in
+//! The schemas of each version side by side, node by node: fields, types and required fields. Keywords are compared in
 //! [`super::keywords`].
 
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use crate::schema::Schema;
 use crate::schema::contain::SchemaStep;
 use crate::schema::model::Additional;
 
-/// The nodes of all versions that both definitions have.
+/// The changed nodes of all versions that are in both definitions.
 pub(super) fn compare<'u>(upgrade: &'u Upgrade<'_>) -> Vec<NodeChange<'u>> {
     let schemas = &upgrade.schemas;
     let both = schemas.old.iter().filter_map(|(version, old)| Some((version, old, schemas.new.get(version)?)));
@@ -27,17 +27,17 @@ pub(super) fn compare<'u>(upgrade: &'u Upgrade<'_>) -> Vec<NodeChange<'u>> {
     found
 }
 
-/// A schema as it is written; a version without one takes anything.
+/// The schema as written; a version without one accepts anything.
 fn written<'a>(definition: &Crd<'a>, version: &str) -> &'a Value {
     definition.version(version).and_then(|found| found.schema).unwrap_or(&Value::Null)
 }
 
-/// What the server knows of a node without a schema.
+/// What the server knows about a node without a schema.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
-    /// A whole resource: it has apiVersion, kind and metadata.
+    /// A resource, with apiVersion, kind and metadata.
     Resource,
-    /// The metadata of one.
+    /// The metadata of a resource.
     Metadata,
     Field,
 }
@@ -47,7 +47,7 @@ impl Part {
         if self == Self::Resource && name == "metadata" { Self::Metadata } else { Self::Field }
     }
 
-    /// What the server knows of a field that a schema does not name; `None` where it knows nothing.
+    /// The server's own schema for a field that the schema does not name, if it has one.
     fn known(self, name: &str) -> Option<Node<'static>> {
         static RESOURCE: LazyLock<(Value, Schema)> = LazyLock::new(|| {
             let text = json!({"type": "string"});
@@ -75,7 +75,7 @@ fn items(node: Node<'_>) -> Option<Node<'_>> {
     Some(Node { schema: node.schema.items.as_deref()?, written: node.keyword("items")? })
 }
 
-/// The values under names that `properties` does not give; anything has no keywords.
+/// The schema of values whose names are not in `properties`; a free value has no keywords.
 fn free_values(node: Node<'_>) -> Option<Node<'_>> {
     static ANYTHING: LazyLock<Schema> = LazyLock::new(Schema::default);
     let schema: &Schema = match node.schema.additional.as_ref()? {
@@ -86,7 +86,7 @@ fn free_values(node: Node<'_>) -> Option<Node<'_>> {
     Some(Node { schema, written: node.keyword("additionalProperties")? })
 }
 
-/// Both schemas of a version, from the roots to where the walk is.
+/// Walks both schemas of a version, from the roots down.
 struct Walk<'u> {
     version: &'u str,
     path: Vec<SchemaStep>,
@@ -132,14 +132,14 @@ impl<'u> Walk<'u> {
     }
 
     fn required(&mut self, old: Node<'u>, new: Node<'u>, part: Part) {
-        // The server itself sees to the fields that every resource has.
+        // The server itself requires the fields that every resource has.
         let matters = |name: &&String| part != Part::Resource || part.known(name).is_none();
         let (was, is) = (&old.schema.required, &new.schema.required);
         for name in was.symmetric_difference(is).filter(matters) {
             let nodes = [field(old, name), field(new, name)];
             let is_required = is.contains(name);
             let claims: &[Claim] = match nodes {
-                // That the field is gone says more.
+                // Its removal says more.
                 [Some(_), None] if !is_required => continue,
                 [None, _] if is_required => &[Claim::Required, Claim::Within],
                 _ => &[Claim::Required],
@@ -170,7 +170,7 @@ impl<'u> Walk<'u> {
         }
     }
 
-    /// A field that is gone, or has come.
+    /// A field that was removed or added.
     fn field(&mut self, step: SchemaStep, nodes: [Option<Node<'u>>; 2]) {
         if nodes.iter().all(Option::is_none) {
             return;
@@ -180,7 +180,7 @@ impl<'u> Walk<'u> {
         self.at(step, |walk| walk.push(nodes, changed));
     }
 
-    /// What may stand under names that the schema does not give.
+    /// What is allowed under names that the schema does not give.
     fn free_fields(&mut self, old: Node<'u>, new: Node<'u>) {
         use Additional::{Anything, Schema};
         let values = [free_values(old), free_values(new)];

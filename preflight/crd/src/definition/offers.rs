@@ -1,5 +1,5 @@
-//! What each version offers beside its objects: subresources, field selectors, columns; and whether fields are kept that
-//! no schema names.
+//! What each version offers besides its objects: subresources, field selectors, printer columns; and whether unknown
+//! fields are kept.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{Upgrade, Version};
 use crate::schema::contain::{self, Effect, object_with};
 use crate::schema::pipeline::{self, Resource};
 
-/// All of it, version by version.
+/// Compares it version by version.
 pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     preserve_unknown_fields(upgrade, changes);
     for old in &upgrade.old.versions {
@@ -47,7 +47,7 @@ fn preserve_unknown_fields(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     }
 }
 
-/// An object of the version that loses something.
+/// An object of the version that loses a field.
 fn witness_of_pruning(upgrade: &Upgrade<'_>, version: &Version<'_>) -> Option<Value> {
     let (old, new) = (upgrade.old_resource(version.name)?, upgrade.new_resource(version.name)?);
     contain::compare(&old, &new, upgrade.server).into_iter().find_map(|difference| match difference.proof {
@@ -68,8 +68,8 @@ fn status(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, changes: 
     }
 }
 
-/// From now on ordinary writes, and those that create or restore an object, leave `status` out. Who writes it there loses
-/// it, where the schema has anything to hold in it, and is refused where the schema wants it.
+/// With the subresource, a create or an ordinary update ignores `status`. A client that writes it there loses it if the
+/// schema keeps any status, and is rejected if the schema requires it.
 fn status_added(upgrade: &Upgrade<'_>, version: &str) -> (Proof, Option<Value>) {
     let resources = upgrade.old_resource(version).zip(upgrade.new_resource(version));
     let object = |field: &str| resources.map_or(Ok(None), |(old, _)| object_with(&old, field));
@@ -111,7 +111,7 @@ fn scale(old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
                     let keys = ["subresources", "scale", key];
                     let values = [was.cloned(), is.cloned()];
                     let change = changes.in_version(old.name, KEYWORD, &keys, values, Proof::unknown(key));
-                    // A path that is added offers more; one that changes moves what autoscalers read and write.
+                    // An added path only offers more; a changed one moves what autoscalers read and write.
                     if was.is_none() {
                         Changes::moot(change);
                     }
@@ -122,7 +122,7 @@ fn scale(old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
     }
 }
 
-/// Field selectors and columns that are gone or have come.
+/// Field selectors and printer columns that were removed or added.
 fn listed(old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
     let safe = || Proof::Safe(Safety::NotUsed);
     let keyword = "selectableFields";

@@ -1,18 +1,18 @@
-//! Nodes of the schema of a definition, and how they are written: `spec.items[*].name` for people, `properties`, `spec`, …
-//! in the document.
+//! Text forms of schema nodes: `spec.items[*].name` in reports; `properties`, `spec`, … in the document.
 
 use serde_json::Value;
 
 use crate::path::{PathSegment, display_path};
 use crate::schema::contain::SchemaStep;
 
-/// A node as reports name it: `spec.items[*].name`; empty for the root.
+/// The node as reports write it: `spec.items[*].name`; empty for the root.
 #[must_use]
 pub fn field_path(path: &[SchemaStep]) -> String {
     written(path, "[*]")
 }
 
-/// The same with free keys told from items: `spec.disks[*].size`, `spec.labels{*}`, `data["tls.key"]`.
+/// Like [`field_path`], but with map keys distinguished from items: `spec.disks[*].size`, `spec.labels{*}`,
+/// `data["tls.key"]`.
 #[must_use]
 pub fn field_path_with_keys(path: &[SchemaStep]) -> String {
     written(path, "{*}")
@@ -36,7 +36,7 @@ fn written(path: &[SchemaStep], free_key: &str) -> String {
     text
 }
 
-/// The same as kapp and OLM write it: `^.spec.items[*].name`, `^` for the root.
+/// The node as kapp and OLM write it: `^.spec.items[*].name`, `^` for the root.
 #[must_use]
 pub fn rooted(path: &[SchemaStep]) -> String {
     match field_path(path) {
@@ -46,7 +46,7 @@ pub fn rooted(path: &[SchemaStep]) -> String {
     }
 }
 
-/// Where the node stands in the schema of a definition.
+/// Path of the node in the definition.
 #[must_use]
 pub fn schema_path(path: &[SchemaStep]) -> Vec<PathSegment> {
     let mut segments = Vec::new();
@@ -60,7 +60,7 @@ pub fn schema_path(path: &[SchemaStep]) -> Vec<PathSegment> {
     segments
 }
 
-/// The version that a place of a definition is in, and the node of its schema.
+/// The version and the schema node that a path of a definition points to.
 #[must_use]
 pub fn node_at(definition: &Value, path: &[PathSegment]) -> Option<(String, Vec<SchemaStep>)> {
     let key = |index: usize| match path.get(index) {

@@ -1,5 +1,5 @@
-//! The schema of each version, before and after: every difference with its proof, and what an object that suffers can no
-//! longer do.
+//! The schema of each version before and after: every difference with its proof, and what can no longer be done with an
+//! affected object.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::path::PathSegment;
 use crate::schema::contain::{self, Damage, Difference, Effect, SchemaStep};
 use crate::schema::pipeline;
 
-/// All versions that are in both definitions and matter to anybody.
+/// Compares all versions that are in both definitions and in use.
 pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     for (old, _) in upgrade.compared_versions() {
         version(upgrade, old.name, changes);
@@ -24,14 +24,14 @@ fn version(upgrade: &Upgrade<'_>, name: &str, changes: &mut Changes) {
     let is_served = upgrade.new.version(name).is_some_and(|version| version.served);
     let perhaps_stored = !is_served && !upgrade.old.stored_versions().contains(&name);
     for difference in contain::compare(&old, &new, upgrade.server) {
-        // Nobody writes in it. What is stored in it is still read by its schema: fields are dropped and defaults come, but
-        // nothing is validated.
+        // No client writes in this version. Objects stored in it are still decoded by its schema (fields are pruned,
+        // defaults filled in) but not validated.
         let is_moot = !is_served && only_refuses_writes(&difference);
         let Difference { path, keyword, old, new, proof } = difference;
         let (proof, witness) = match proof {
             contain::Proof::Safe => (Proof::Safe(Safety::NoObject), None),
             contain::Proof::Unknown { keyword, reason } => (Proof::Unknown { keyword, reason }, None),
-            // What breaks objects that are stored in a version breaks none where there are none.
+            // A change that breaks stored objects is harmless if there are none.
             contain::Proof::Breaking { .. } if perhaps_stored => {
                 let reason = "whether objects are stored in this version is not known without a status".to_owned();
                 (Proof::Unknown { keyword: keyword.to_owned(), reason: Some(reason) }, None)
@@ -43,7 +43,7 @@ fn version(upgrade: &Upgrade<'_>, name: &str, changes: &mut Changes) {
     }
 }
 
-/// Whether all that a difference does is refuse objects when they are written.
+/// Whether a difference only rejects objects when they are written.
 fn only_refuses_writes(difference: &Difference) -> bool {
     let refuses = match &difference.proof {
         contain::Proof::Breaking { damage, .. } => damage.effect == Effect::Rejected,
@@ -79,7 +79,7 @@ fn only_refuses_writes(difference: &Difference) -> bool {
         )
 }
 
-/// What an object suffers from a difference, with the object.
+/// The effect of a difference on an object, with that object.
 fn breaking(
     upgrade: &Upgrade<'_>,
     version: &str,
@@ -97,8 +97,8 @@ fn breaking(
     (Proof::Breaking { effect, blocks, damage: Some(damage) }, Some(witness))
 }
 
-/// The witness with metadata that is no object, where a field becomes a whole resource and could have that before. The API
-/// server cannot decode such an object: GET and DELETE of it fail, and so does each LIST of its kind.
+/// The witness with metadata that is not an object, if a field becomes an embedded resource and could hold that before.
+/// The API server cannot decode such an object: GET and DELETE of it fail, and so does every LIST of its kind.
 fn unreadable(
     upgrade: &Upgrade<'_>,
     version: &str,
@@ -121,7 +121,7 @@ fn unreadable(
     is_taken.then_some(changed)
 }
 
-/// Keywords whose errors stand at the object around the field: every edit of that object meets them.
+/// Keywords whose errors are at the parent object: every edit of that object is rejected.
 const OF_THE_PARENT: [&str; 9] = [
     "required",
     "allOf",
@@ -134,8 +134,8 @@ const OF_THE_PARENT: [&str; 9] = [
     "x-kubernetes-embedded-resource",
 ];
 
-/// What a witness can no longer do, by all that is wrong with it. Where the server cannot tell which old value a new one was,
-/// as with items of a list that has become a map, it forgives nothing, and an edit elsewhere is refused too.
+/// What can no longer be done with a witness, given all its errors. If the server cannot correlate old and new values,
+/// as with the items of a list that became a map, it does not ratchet, and edits elsewhere are rejected too.
 fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage) -> Blocked {
     if damage.effect != Effect::Rejected {
         return Blocked::Read;

@@ -1,5 +1,5 @@
-//! What a difference between two definitions is, as they are read: of the definition or a version as a whole, or of a node of a
-//! schema. Each says what changed, whatever becomes of objects, and carries what is proved of it.
+//! One difference between two definitions as read: of the definition or a version as a whole, or of a schema node. Each
+//! states what changed, whatever the effect on objects, and carries the proofs about it.
 
 use std::sync::Arc;
 
@@ -9,86 +9,86 @@ use super::change::DefinitionChange;
 use crate::schema::Schema;
 use crate::schema::contain::SchemaStep;
 
-/// Something that is not as it was.
+/// One structural change.
 #[derive(Clone, Debug)]
 pub struct StructuralChange<'u> {
-    /// What it is.
+    /// What changed.
     pub what: What<'u>,
-    /// What is known of it, where anything has to be said: nothing where it is safe.
+    /// The proofs that concern it, if there is anything to report; empty if it is safe.
     pub grounds: Vec<Arc<DefinitionChange>>,
 }
 
-/// Of what it is.
+/// What a structural change is about.
 #[derive(Clone, Debug)]
 pub enum What<'u> {
-    /// Of the definition, or of a version, as a whole; or that no API server takes the definition.
+    /// The definition or a version as a whole, or that no API server accepts the definition.
     Whole(Arc<DefinitionChange>),
-    /// Of a node of the schema of a version.
+    /// A schema node of a version.
     Node(Box<NodeChange<'u>>),
 }
 
-/// Something that is not as it was at a node.
+/// A change of a schema node.
 #[derive(Clone, Debug)]
 pub struct NodeChange<'u> {
-    /// The version.
+    /// Name of the version.
     pub version: &'u str,
-    /// The node, from the root of the schema; the field itself where it is about that.
+    /// The node, from the root of the schema; for an added or removed field, the field itself.
     pub path: Vec<SchemaStep>,
-    /// What changed.
+    /// What kind of change it is.
     pub kind: Kind,
-    /// The keyword, where it is about one.
+    /// The keyword that changed, or the name of the change.
     pub keyword: &'u str,
-    /// Its value before, or what stands for it; `None` where it was not there.
+    /// The old value, or a summary of it; `None` if it was absent.
     pub old: Option<Value>,
-    /// The same after.
+    /// The new value, likewise.
     pub new: Option<Value>,
-    /// The node before and after.
+    /// The node before and after; `None` if it was or is absent.
     pub nodes: [Option<Node<'u>>; 2],
     pub(super) claims: &'static [Claim],
 }
 
-/// What changed of a node.
+/// What changed at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The field is gone or has come; `old` and `new` are its type.
+    /// A field was removed or added; `old` and `new` are its type.
     Field,
-    /// Its type; whatever else differs follows from that.
+    /// The type changed; other differences follow from that.
     Type,
-    /// Its default.
+    /// The default changed.
     Default,
-    /// Whether it is required; `old` and `new` are its name. One that is new and required is told as that alone.
+    /// Whether the field is required; `old` and `new` are its name. A new required field is reported only as this.
     Required,
-    /// All values that are allowed, where any other was before, or is now.
+    /// The whole enum: it was added or removed.
     Enum,
-    /// One value of an enum.
+    /// One value of an enum was added or removed.
     EnumValue,
-    /// One CEL rule, with whether it is evaluated without an old value.
+    /// One CEL rule, including its `optionalOldSelf`.
     Rule,
     /// The branches of `allOf`, `anyOf`, `oneOf` or `not`.
     Branches {
-        /// What it does to what is allowed.
+        /// Whether it allows more or less.
         direction: Direction,
-        /// How many there were and are.
+        /// The number of branches before and after.
         count: [usize; 2],
-        /// How many are new.
+        /// How many branches were added.
         added: usize,
-        /// How many are gone.
+        /// How many branches were removed.
         removed: usize,
     },
-    /// A keyword that no structural schema has, or whose value is of the wrong type.
+    /// A keyword that structural schemas do not have, or whose value is of the wrong type.
     Unreadable,
     /// Any other keyword.
     Keyword(Direction),
 }
 
-/// What a change of a keyword does to what is allowed.
+/// How a changed keyword affects what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// More is allowed.
     Wider,
-    /// Less is allowed, or something else.
+    /// Less is allowed, or something different.
     Tighter,
-    /// Data is dropped.
+    /// Data is pruned.
     Drops,
 }
 
@@ -98,12 +98,12 @@ impl Direction {
     }
 }
 
-/// A node of a schema as it was read and as it is written.
+/// A schema node, parsed and as written.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'u> {
-    /// As it was read.
+    /// The parsed schema.
     pub schema: &'u Schema,
-    /// As it is written.
+    /// The schema as written.
     pub written: &'u Value,
 }
 
@@ -113,23 +113,23 @@ impl<'u> Node<'u> {
     }
 }
 
-/// Which proofs are about a change of a node.
+/// Which proofs concern a change of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// Those about its keyword at the node.
     Keyword,
     /// Those about keywords that cannot be judged at the node.
     Unhandled,
-    /// That the node around it requires this field.
+    /// That the parent node requires this field.
     Required,
-    /// All about the node and what is below.
+    /// All about the node and its descendants.
     Within,
-    /// All about the values under free keys of the node.
+    /// All about values under free keys of the node.
     FreeValues,
 }
 
 impl NodeChange<'_> {
-    /// Whether it makes the server fill in other values, which anything around the field may see.
+    /// Whether it alters the values that the server fills in, which rules further up may see.
     pub(super) fn fills_in(&self) -> bool {
         fn any(schema: &Schema) -> bool {
             schema.default.is_some() || schema.children().any(any)

@@ -1,4 +1,4 @@
-//! What whoever depends on the crate builds on: where each change stands, what is proved of it, and the object that shows it.
+//! What users of the crate rely on: the place of each change, its proof, and its witness.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn widgets(first: &Value, second: &Value) -> Value {
     })
 }
 
-/// Version, place, keyword and proof of each change.
+/// The version, place, keyword and proof of each change.
 fn lines(old: &Value, new: &Value) -> Vec<String> {
     let changes = compare(&Upgrade::of(old, new, Server::default()));
     let line = |change: DefinitionChange| {

@@ -1,4 +1,4 @@
-//! A definition that changes in place: both sides with their schemas read, as objects of each version meet them.
+//! An in-place change of a definition: both sides with parsed schemas, as objects of each version meet them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,30 +9,30 @@ use super::{Crd, Strategy, Version};
 use crate::schema::Schema;
 use crate::schema::pipeline::{Resource, Server};
 
-/// A definition that changes in place.
+/// An in-place change of a definition.
 #[derive(Clone, Debug)]
 pub struct Upgrade<'a> {
-    /// The definition that is there, with its status where that is known.
+    /// The current definition, with its status if known.
     pub old: Crd<'a>,
-    /// The definition that it becomes.
+    /// The definition that replaces it.
     pub new: Crd<'a>,
     /// The API server that serves both.
     pub server: Server,
-    /// The schemas of both.
+    /// The parsed schemas of both.
     pub schemas: Arc<Schemas>,
 }
 
-/// The schemas of both definitions, by version.
+/// The parsed schemas of both definitions, by version.
 #[derive(Clone, Debug, Default)]
 pub struct Schemas {
-    /// Of the old definition.
+    /// Schemas of the old definition, by version.
     pub old: BTreeMap<String, Schema>,
-    /// Of the new one.
+    /// Schemas of the new definition, by version.
     pub new: BTreeMap<String, Schema>,
 }
 
 impl Schemas {
-    /// Reads the schemas of both definitions.
+    /// Parses the schemas of both definitions.
     #[must_use]
     pub fn of(old: &Crd<'_>, new: &Crd<'_>) -> Self {
         let read =
@@ -50,26 +50,26 @@ impl<'a> Upgrade<'a> {
         Self { old, new, server, schemas }
     }
 
-    /// As [`Upgrade::of`], with schemas that were read before.
+    /// Like [`Upgrade::of`], with schemas that were parsed before.
     #[must_use]
     pub fn with_schemas(old: &'a Value, new: &'a Value, server: Server, schemas: Arc<Schemas>) -> Self {
         Self { old: Crd::of(old), new: Crd::of(new), server, schemas }
     }
 
-    /// A version of the old definition, as objects meet it.
+    /// A version of the old definition; `None` if it does not have it.
     #[must_use]
     pub fn old_resource(&self, version: &str) -> Option<Resource<'_>> {
         resource(&self.old, version, &self.schemas.old)
     }
 
-    /// A version of the new definition.
+    /// A version of the new definition; `None` if it does not have it.
     #[must_use]
     pub fn new_resource(&self, version: &str) -> Option<Resource<'_>> {
         resource(&self.new, version, &self.schemas.new)
     }
 
-    /// Both sides of a version, as their schemas are compared: that fields are no longer kept everywhere is one change, of
-    /// the definition as a whole.
+    /// Both sides of a version for the comparison of their schemas. That `preserveUnknownFields` is no longer set is
+    /// one change of the definition as a whole, so it is left out here.
     #[must_use]
     pub fn resources(&self, version: &str) -> Option<(Resource<'_>, Resource<'_>)> {
         let (old, new) = (self.old_resource(version)?, self.new_resource(version)?);
@@ -77,8 +77,8 @@ impl<'a> Upgrade<'a> {
         Some((Resource { preserve_unknown_fields, ..old }, new))
     }
 
-    /// The versions of both definitions whose schema matters to anybody, before and after: what nobody is served and nothing
-    /// is stored in can change as it likes; without a status nobody knows.
+    /// The versions in both definitions whose schema matters, before and after. A version that is neither served nor
+    /// stored can change freely; without a status, any version may be stored.
     pub fn compared_versions(&self) -> impl Iterator<Item = (&Version<'a>, &Version<'a>)> {
         let stored = self.old.stored_versions();
         let matters = move |old: &Version<'_>, new: &Version<'_>| {
@@ -88,7 +88,8 @@ impl<'a> Upgrade<'a> {
         both.filter(move |(old, new)| matters(old, new))
     }
 
-    /// The versions of the new definition that objects of a version meet: their own, and those without conversion.
+    /// The versions of the new definition that objects of a version meet: their own and, under strategy None, the
+    /// others.
     #[must_use]
     pub fn targets(&self, version: &str) -> BTreeMap<&str, Resource<'_>> {
         let reached = |name: &str| name == version || self.new.strategy() == Strategy::None;
@@ -109,7 +110,7 @@ fn resource<'s>(crd: &Crd<'s>, version: &str, schemas: &'s BTreeMap<String, Sche
     })
 }
 
-/// A version without a schema, as old definitions have them, takes anything.
+/// A version without a schema, as in old definitions, accepts anything.
 fn schema_of(version: &Version<'_>) -> Schema {
     let open = || Schema::of(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
     version.schema.map_or_else(open, Schema::of)

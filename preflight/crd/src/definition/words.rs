@@ -1,4 +1,4 @@
-//! What a change says, as one sentence: in the words that kapp and OLM publish for it where they have some.
+//! A change as one sentence, in the words that kapp and OLM publish for it if there are any.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl fmt::Display for DefinitionChange {
 }
 
 impl DefinitionChange {
-    /// What changed, whatever is proved of it; of the definition and its versions as a whole, that too.
+    /// What changed, without the proof; for the definition and its versions as a whole, with it.
     #[must_use]
     pub fn description(&self) -> String {
         match &self.place {
@@ -83,7 +83,7 @@ impl DefinitionChange {
         }
     }
 
-    /// What of the definition as a whole it is about, in words: `plural name`.
+    /// The part of the definition concerned, in words: `plural name`.
     #[must_use]
     pub fn subject(&self) -> &'static str {
         let Place::Definition(keys) = &self.place else { return self.keyword };
@@ -181,7 +181,7 @@ impl DefinitionChange {
                  apiVersion: {place}{more}",
                 if *effect == Effect::Unreadable { "unreadable" } else { "refused" },
             ),
-            // Only of one that is stored with other defaults there is an object to show.
+            // Only an object stored with other defaults provides a witness here.
             Proof::Unknown { .. } if self.witness.is_some() => format!(
                 "unable to determine if objects of version \"{from}\" may change: they are stored in version \"{to}\", \
                  which has other defaults: {place}"
@@ -218,7 +218,7 @@ impl DefinitionChange {
                 (Some(old), None) => format!("default value has been removed: {}", short(old)),
                 _ => format!("default value changed from {} to {}", shown(old), shown(new)),
             },
-            // The keyword is as it was, and what it looks at is not.
+            // The keyword is unchanged, but what it applies to is not.
             "enum" | "allOf" | "anyOf" | "oneOf" | "not" if old == new => {
                 format!("{keyword} is met by fewer objects, as fields get defaults")
             }
@@ -287,19 +287,19 @@ fn plain_list(names: &Value) -> String {
     format!("[{}]", names.join(", "))
 }
 
-/// A text in quotes, on one line.
+/// The text in quotes, on one line.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     short(&text.into())
 }
 
-/// A value on one line, cut where it is long.
+/// The value on one line, truncated if long.
 #[must_use]
 pub fn short(value: &Value) -> String {
     cut(&value.to_string())
 }
 
-/// A text, cut where it is long.
+/// The text, truncated if long.
 #[must_use]
 pub fn cut(text: &str) -> String {
     const MOST: usize = 120;
