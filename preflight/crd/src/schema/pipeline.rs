@@ -24,8 +24,8 @@ use admission::{Findings, MAX_OBJECT_DEPTH};
 pub use format::{format_is_valid, is_known_format};
 pub(super) use number::is_multiple;
 
-/// What it takes to create an object with all that it holds: a create request, and where `status` is a subresource, which
-/// the server drops after defaults and before it validates, the write of that. A name is not asked for.
+/// Creates an object with all its data: a create request and, if `status` is a subresource, the update of the status,
+/// which the server drops from the create request after defaulting and before validation. No name is required.
 #[must_use]
 pub fn create(resource: &Resource<'_>, server: Server, object: &Value) -> Admission {
     if is_too_deep(object) {
@@ -39,10 +39,10 @@ pub fn create(resource: &Resource<'_>, server: Server, object: &Value) -> Admiss
     admission
 }
 
-/// What is wrong with an object as long as it has no status, where it is created so.
+/// Adds the errors of the object without its status, as it is created first.
 fn without_status(resource: &Resource<'_>, server: Server, admission: &mut Admission) {
     let schema = resource.schema;
-    // Only the root can miss it.
+    // Only keywords at the root can notice that it is missing.
     let is_missed = schema.required.contains("status")
         || !schema.rules.is_empty()
         || schema.not.is_some()
@@ -61,7 +61,7 @@ fn without_status(resource: &Resource<'_>, server: Server, admission: &mut Admis
     admission.unevaluated.extend(created.unevaluated);
 }
 
-/// What a client is shown of an object that etcd holds; nothing is validated. Errors mean that it cannot be decoded.
+/// Reads an object from etcd as a client sees it, without validation. Errors mean that it cannot be decoded.
 #[must_use]
 pub fn read(resource: &Resource<'_>, object: &Value) -> Admission {
     if is_too_deep(object) {
@@ -70,8 +70,7 @@ pub fn read(resource: &Resource<'_>, object: &Value) -> Admission {
     shape::shape(resource, object, true)
 }
 
-/// An update of `old`, as etcd holds it, to `new`. Errors that the old object already had are forgiven where the server
-/// forgives them.
+/// Updates `old`, as stored in etcd, to `new`. Errors of the old object are ratcheted if the server ratchets them.
 #[must_use]
 pub fn update(resource: &Resource<'_>, server: Server, old: &Value, new: &Value) -> Admission {
     if is_too_deep(old) || is_too_deep(new) {
@@ -85,7 +84,7 @@ pub fn update(resource: &Resource<'_>, server: Server, old: &Value, new: &Value)
     admission
 }
 
-/// Everything after decoding and defaulting. Rules are looked at only where nothing else is wrong.
+/// Everything after decoding and defaulting. Rules are evaluated only if there are no other errors.
 fn validate(resource: &Resource<'_>, server: Server, old: Option<&Value>, admission: &mut Admission) {
     let Resource { schema, .. } = *resource;
     let object = &admission.object;
@@ -109,12 +108,12 @@ fn validate(resource: &Resource<'_>, server: Server, old: Option<&Value>, admiss
     admission.errors = errors;
 }
 
-/// What the default of a node is filled in as, with the defaults below it.
+/// The value that the default of a node becomes, with the defaults below it filled in.
 pub(in crate::schema) fn filled_default(schema: &Schema, default: &Value) -> Value {
     shape::shape_default(schema, default).object
 }
 
-/// Why the server refuses a definition with this default.
+/// Why the server rejects a definition with this default; `None` if it accepts it.
 pub(in crate::schema) fn default_problem(schema: &Schema, default: &Value) -> Option<String> {
     let shaped = shape::shape_default(schema, default);
     if !shaped.pruned.is_empty() {

@@ -1,14 +1,14 @@
-//! What was read once and is asked for again and again, kept for the thread: one comparison asks the same rules and
-//! patterns thousands of times. Reading is pure, so that nothing but time depends on what is kept.
+//! A per-thread cache of parsed values: one comparison asks for the same rules and patterns thousands of times. Parsing
+//! is pure, so the cache affects only the time.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Readings that are kept; beyond, all are let go of.
+/// Number of cached values; the cache is cleared when it is full.
 const MOST: usize = 2048;
 
-/// Readings by what was read.
+/// Parsed values by their source.
 #[derive(Debug)]
 pub(super) struct Shared<K, V>(RefCell<HashMap<K, V>>);
 
@@ -17,7 +17,7 @@ impl<K: Eq + Hash, V: Clone> Shared<K, V> {
         Self(RefCell::new(HashMap::new()))
     }
 
-    /// The reading of `key`.
+    /// The parsed value of `key`, from the cache if possible.
     pub(super) fn get(&self, key: K, read: impl FnOnce(&K) -> V) -> V {
         if let Some(known) = self.0.borrow().get(&key) {
             return known.clone();

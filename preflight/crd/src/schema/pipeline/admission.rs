@@ -1,40 +1,40 @@
-//! What meets the server, and what comes of it: a resource's version, an object's shape after it, and all that is wrong.
-//! Servers differ by their minor version.
+//! Input and result of a request: the version of a resource, the object after it, and all errors. Servers are told
+//! apart by their minor version.
 
 use serde_json::Value;
 
 use super::super::model::Schema;
 use crate::path::PathSegment;
 
-/// Where in an object something happened.
+/// Path of a value in an object.
 pub type Path = Vec<PathSegment>;
 
 /// One version of a custom resource definition.
 #[derive(Clone, Copy, Debug)]
 pub struct Resource<'a> {
-    /// The structural schema of the version.
+    /// The version's structural schema.
     pub schema: &'a Schema,
-    /// `spec.group`
+    /// `spec.group` of the definition.
     pub group: &'a str,
-    /// The name of the version.
+    /// Name of the version, such as `v1`.
     pub version: &'a str,
-    /// `spec.names.kind`
+    /// `spec.names.kind` of the definition.
     pub kind: &'a str,
-    /// Whether `status` is a subresource: an object is created without it, and gets it by a write of its own.
+    /// Whether `status` is a subresource: an object is created without it, and a separate write sets it.
     pub status: bool,
-    /// `spec.preserveUnknownFields`: nothing is pruned. Only definitions from before `apiextensions.k8s.io/v1` have it.
+    /// `spec.preserveUnknownFields`: nothing is pruned. Only definitions older than `apiextensions.k8s.io/v1` have it.
     pub preserve_unknown_fields: bool,
 }
 
-/// The API server that decides: which formats it knows and whether it ratchets depends on its version.
+/// The API server that admits the object. Its version decides which formats it knows and whether it ratchets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// The server's version is 1.`minor`.
+    /// The server's minor version: 36 for 1.36.
     pub minor: u32,
 }
 
 impl Server {
-    /// Whether an update may leave what was invalid before as it is.
+    /// Whether an update may leave values that were invalid before as they are (validation ratcheting).
     #[must_use]
     pub fn ratchets(self) -> bool {
         self.minor >= 30
@@ -47,47 +47,47 @@ impl Default for Server {
     }
 }
 
-/// A reason why the server refuses an object.
+/// A reason why the server rejects an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError {
-    /// The value at fault; for `required` the value that is missing.
+    /// Path of the invalid value; for `required`, of the missing value.
     pub path: Path,
-    /// The keyword of the schema that refuses it.
+    /// The violated keyword of the schema.
     pub keyword: &'static str,
-    /// What is wrong, in words.
+    /// Description of the error.
     pub message: String,
 }
 
-/// Something that could not be decided; the object may or may not be refused for it.
+/// A check that could not be decided: the server may or may not reject the object for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unevaluated {
-    /// The value in question.
+    /// Path of the value in question.
     pub path: Path,
-    /// The keyword that was not decided.
+    /// The keyword that could not be evaluated.
     pub keyword: &'static str,
-    /// Why.
+    /// Why it could not be evaluated.
     pub reason: String,
 }
 
-/// What the server makes of an object.
+/// The server's treatment of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Admission {
-    /// The object as it is stored or served.
+    /// The object as stored or served.
     pub object: Value,
-    /// Fields that the schema does not name and that are gone.
+    /// Fields that were pruned because the schema does not name them.
     pub pruned: Vec<Path>,
-    /// Nulls that were dropped where the schema neither allows null nor has a default.
+    /// Nulls that were dropped because the schema neither allows null nor has a default.
     pub dropped_nulls: Vec<Path>,
-    /// Values that came from a default.
+    /// Values that were filled in from a default.
     pub defaulted: Vec<Path>,
-    /// Why the server refuses the object.
+    /// Why the server rejects the object; empty if it is valid.
     pub errors: Vec<SchemaError>,
-    /// What could not be decided.
+    /// Checks that could not be decided.
     pub unevaluated: Vec<Unevaluated>,
 }
 
 impl Admission {
-    /// Whether the server takes the object; `None` where it cannot be said.
+    /// Whether the server accepts the object; `None` if that cannot be decided.
     #[must_use]
     pub fn accepted(&self) -> Option<bool> {
         match (self.errors.is_empty(), self.unevaluated.is_empty()) {
@@ -97,7 +97,7 @@ impl Admission {
         }
     }
 
-    /// Whether anything that was given is gone or altered; defaults that fill a gap do not count.
+    /// Whether any given data was lost or altered; defaults for absent fields do not count.
     #[must_use]
     pub fn loses(&self) -> bool {
         !self.pruned.is_empty() || !self.dropped_nulls.is_empty()
@@ -116,7 +116,7 @@ impl Admission {
     }
 }
 
-/// Errors and gaps of one part of the validation.
+/// Errors and undecided checks of one part of the validation.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) errors: Vec<SchemaError>,
@@ -133,5 +133,5 @@ impl Findings {
     }
 }
 
-/// Objects nested deeper than this are not judged.
+/// Maximum nesting of objects that are judged.
 pub(super) const MAX_OBJECT_DEPTH: usize = 256;

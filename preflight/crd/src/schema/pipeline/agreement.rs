@@ -1,5 +1,5 @@
-//! The pipeline against the API server's own code, on many random schemas and objects. Needs the program
-//! `tests/cluster/oracle`, built, and its path in `PUSHBACK_ORACLE`; without it nothing runs.
+//! Compares the pipeline with the API server's own code, on many random schemas and objects. Needs the program
+//! `tests/cluster/oracle`, built, and its path in `PUSHBACK_ORACLE`; otherwise the tests do nothing.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -47,7 +47,7 @@ fn rounds() -> u64 {
     std::env::var("PUSHBACK_ORACLE_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2_000)
 }
 
-/// How the server would write it: whole floats without a fraction, keys sorted.
+/// The value as the server serialises it: whole floats without a fraction, keys sorted.
 pub(in crate::schema) fn normal(value: &Value) -> Value {
     match value {
         Value::Number(number) => match number::Numeric::of(number) {
@@ -71,7 +71,7 @@ fn judge(schema: &Schema, question: &Value) -> Admission {
     }
 }
 
-/// The paths that the server names; `None` where it leaves one out.
+/// The paths in the server's errors; `None` if an error has no path.
 fn blamed(theirs: &Value) -> Option<BTreeSet<String>> {
     let errors = theirs["errors"].as_array()?;
     let paths: BTreeSet<String> = errors
@@ -90,7 +90,7 @@ fn plain(path: &[PathSegment]) -> String {
     segments.collect::<Vec<_>>().join(".")
 }
 
-/// What differs, if anything.
+/// The first disagreement, if there is one.
 fn disagreement(ours: &Admission, theirs: &Value) -> Option<String> {
     if theirs["failure"].is_string() {
         return None;
@@ -102,7 +102,7 @@ fn disagreement(ours: &Admission, theirs: &Value) -> Option<String> {
     }
     let blamed = blamed(theirs);
     let ours_blamed: BTreeSet<String> = ours.errors.iter().map(|error| plain(&error.path)).collect();
-    // Combinations have no place in the server's answer, and rules are compared by their verdict.
+    // The server's errors for combinators have no path, and rules are compared by verdict only.
     let is_combined = ours.errors.iter().any(|error| ["anyOf", "oneOf", "not", "allOf"].contains(&error.keyword));
     if !is_combined && ours.unevaluated.is_empty() && blamed.as_ref().is_some_and(|blamed| *blamed != ours_blamed) {
         return Some(format!("ours: {:?}", ours.errors));
@@ -206,7 +206,7 @@ fn random_definitions_are_refused_only_where_the_server_refuses_them() {
         match (ours.is_empty(), is_refused) {
             (false, false) if ours.iter().all(|problem| !problem.is_certain) => unknown += 1,
             (false, false) => wrong.push(shown),
-            // Rules see a whole number with a fraction of 0 as the number that it is.
+            // Rules see a whole number written with a fraction of 0 as an integer.
             (true, true) if theirs.to_string().contains("expected int, got float64") => {}
             (true, true) => missed.push(shown),
             _ => {}
@@ -225,7 +225,7 @@ fn random_definitions_are_refused_only_where_the_server_refuses_them() {
     );
 }
 
-/// Definitions from a file that `PUSHBACK_DEFINITIONS` names, one question a line.
+/// Definitions from the file in `PUSHBACK_DEFINITIONS`, one question per line.
 #[test]
 fn given_definitions_are_refused_only_where_the_server_refuses_them() {
     let (Some(mut oracle), Some(path)) = (Oracle::start(), std::env::var_os("PUSHBACK_DEFINITIONS")) else { return };
@@ -243,7 +243,7 @@ fn given_definitions_are_refused_only_where_the_server_refuses_them() {
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A schema with a value of every kind, for rules to look at.
+/// A schema with a field of every kind, for rules to read.
 fn of_every_kind() -> Value {
     let text = |most: u64| json!({"type": "string", "maxLength": most});
     json!({"type": "object", "required": ["s"], "properties": {
@@ -269,7 +269,7 @@ fn of_every_kind() -> Value {
     }})
 }
 
-/// Rules as people write them, and others that do not fit.
+/// Typical rules, and others that do not compile.
 const RULES: &str = include_str!("agreement/rules.txt");
 
 #[test]
@@ -304,7 +304,7 @@ fn rules_cost_what_the_server_estimates_or_are_refused_by_both() {
     assert!(wrong.is_empty(), "{} of {}:\n{shown}", wrong.len(), rules.len());
 }
 
-/// Parts of rules put together at random; most do not fit.
+/// Random combinations of parts of rules; most do not compile.
 fn combined(count: u64) -> Vec<String> {
     const PARTS: [&str; 40] = [
         "self.s",

@@ -1,5 +1,5 @@
-//! Server-side apply: before anything is validated it reads an object by the merge strategies of the schema, and fails for
-//! some objects that every other write is taken with.
+//! Server-side apply: before validation it parses an object by the merge strategies of the schema, and fails for some
+//! objects that every other write accepts.
 //!
 //! Follows sigs.k8s.io/structured-merge-diff `typed/validate.go` and `typed/helpers.go`.
 
@@ -9,7 +9,7 @@ use super::{Path, SchemaError};
 use crate::path::PathSegment;
 use crate::schema::model::{ListType, Schema, Type};
 
-/// Why an object that is valid cannot be applied: the request ends with an internal error.
+/// Why a valid object cannot be applied: the request ends with an internal error.
 pub(in crate::schema) fn problem(schema: &Schema, object: &Value) -> Option<SchemaError> {
     let fields = object.as_object()?.iter().filter(|(name, _)| !is_built_in(name));
     let mut path = Path::new();
@@ -22,7 +22,7 @@ fn is_built_in(name: &str) -> bool {
 
 fn node(schema: &Schema, value: &Value, path: &mut Path) -> Option<SchemaError> {
     match value {
-        // A format of texts lets a list through where it is validated, and the merge wants a text.
+        // Validation accepts a list where a string format is set, but the merge requires a string.
         Value::Array(_) if schema.kind == Some(Type::String) => Some(error(path, "type", "a list is no text")),
         Value::Array(items) => {
             let of_scalars = schema.list_type == Some(ListType::Set);
@@ -57,7 +57,7 @@ fn error(path: &[PathSegment], keyword: &'static str, message: &str) -> SchemaEr
     SchemaError { path: path.to_vec(), keyword, message: message.to_owned() }
 }
 
-/// The items of a list that stay when another is applied over it, and nobody gives them up.
+/// The items that stay when `second` is applied over `first` and no field manager removes them.
 pub(in crate::schema) fn left_behind(first: &Value, second: &Value) -> Value {
     let kept = |item: &&Value| !second.as_array().is_some_and(|items| items.contains(item));
     first.as_array().into_iter().flatten().filter(kept).cloned().collect()

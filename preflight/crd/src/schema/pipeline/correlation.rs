@@ -1,5 +1,5 @@
-//! Which value of an old object belongs to a value of the new one, and whether the two are equal in the sense that lets
-//! an update keep what is invalid.
+//! Which value of an old object corresponds to a value of the new one, and whether the two are equal in the sense of
+//! validation ratcheting.
 //!
 //! Follows k8s.io/apiserver `pkg/cel/common/equality.go` (`CorrelatedObject`) and KEP-4008.
 
@@ -25,12 +25,12 @@ pub(super) fn is_identical(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The schema of what stands under `key`, if there is one.
+/// The schema of the value under `key`, if there is one.
 fn child<'a>(schema: &'a Schema, key: &str) -> Option<&'a Schema> {
     schema.properties.get(key).or_else(|| schema.additional_schema())
 }
 
-/// Whether an update left the value alone. Fields without a schema are never equal.
+/// Whether an update left the value unchanged. Fields without a schema never count as unchanged.
 pub(super) fn is_unchanged(schema: &Schema, old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::Array(old_items), Value::Array(new_items)) => {
@@ -55,13 +55,13 @@ pub(super) fn is_unchanged(schema: &Schema, old: &Value, new: &Value) -> bool {
     }
 }
 
-/// The old value under `key`, if old and new can be told to belong together.
+/// The old value under `key`, if old and new can be correlated.
 pub(super) fn old_field<'v>(schema: &Schema, old: Option<&'v Value>, key: &str) -> Option<&'v Value> {
     child(schema, key)?;
     old?.as_object()?.get(key)
 }
 
-/// The items of an old list of type `map`, by their keys. Other lists have no items that belong together.
+/// The items of an old list of type `map`, by their keys. Items of other lists cannot be correlated.
 #[derive(Debug)]
 pub(super) struct OldItems<'v> {
     keys: &'v [String],
@@ -86,7 +86,7 @@ impl<'v> OldItems<'v> {
     }
 }
 
-/// `None` where a key is absent or not a scalar.
+/// The item's key; `None` if a part of it is absent or not a scalar.
 fn composite_key(keys: &[String], map: &Map<String, Value>) -> Option<String> {
     let mut composite = String::new();
     for key in keys {
@@ -95,7 +95,7 @@ fn composite_key(keys: &[String], map: &Map<String, Value>) -> Option<String> {
             Value::String(text) => Value::from(text.as_str()).to_string(),
             Value::Number(number) => match Numeric::of(number) {
                 Numeric::Integer(value) => value.to_string(),
-                // Several keys are compared by their texts, which have six digits after the point.
+                // Composite keys are compared as text, with six digits after the decimal point.
                 Numeric::Float(value) if keys.len() > 1 => format!("{value:.6}"),
                 Numeric::Float(value) => format!("{value:e}"),
             },

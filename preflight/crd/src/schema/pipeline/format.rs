@@ -17,7 +17,7 @@ use crate::names::{is_dns_label, is_dns_subdomain};
 use crate::schema::pattern::Pattern;
 use digits::{is_base64, is_hex};
 
-/// A format of strings that the server knows.
+/// A string format that the server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StringFormat {
     BsonObjectId,
@@ -27,7 +27,7 @@ pub(super) enum StringFormat {
     Ipv4,
     Ipv6,
     Cidr,
-    /// Of a server built with Go 1.26 or later: digits without separators are one too.
+    /// `mac` on a server built with Go 1.26 or later, which also accepts digits without separators.
     MacOrDigits,
     Mac,
     Uuid,
@@ -50,7 +50,7 @@ pub(super) enum StringFormat {
     LongName,
 }
 
-/// By their names without hyphens, with the minor version of the server that introduced them.
+/// By name without hyphens, with the minor version of the server that introduced them.
 const FORMATS: [(&str, u32, StringFormat); 27] = [
     ("bsonobjectid", 0, StringFormat::BsonObjectId),
     ("uri", 0, StringFormat::Uri),
@@ -81,24 +81,23 @@ const FORMATS: [(&str, u32, StringFormat); 27] = [
     ("k8slongname", 34, StringFormat::LongName),
 ];
 
-/// Host names of letters and symbols of any script, with a top-level domain of letters where there is a dot.
+/// Host names of letters and symbols of any script; if there is a dot, the top-level domain consists of letters.
 const HOSTNAME_PATTERN: &str = r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$";
 
-/// Whether the server accepts `text` in this format; `None` where that is not known. A format that the server does not
-/// know accepts everything.
+/// Whether the server accepts `text` in this format; `None` if that is unknown. An unknown format accepts everything.
 #[must_use]
 pub fn format_is_valid(name: &str, text: &str, server: Server) -> Option<bool> {
     StringFormat::named(name, server).map_or(Some(true), |format| format.is_valid(text))
 }
 
-/// Whether the server knows a format of strings by this name.
+/// Whether the server knows a string format of this name.
 #[must_use]
 pub fn is_known_format(name: &str, server: Server) -> bool {
     StringFormat::named(name, server).is_some()
 }
 
-/// Whether the text matches; `None` where the pattern cannot be evaluated. A pattern that the server cannot read matches
-/// nothing.
+/// Whether the text matches; `None` if the pattern cannot be evaluated. A pattern that the server cannot compile
+/// matches nothing.
 pub(super) fn pattern_matches(pattern: &str, text: &str) -> Option<bool> {
     match Pattern::shared(pattern) {
         Ok(pattern) => pattern.try_match(text),
@@ -122,7 +121,7 @@ impl StringFormat {
         FORMATS.iter().find(|(.., format)| *format == self).map_or("", |(name, ..)| name)
     }
 
-    /// `None` where it cannot be said.
+    /// Whether the text has this format; `None` if that is unknown.
     pub(super) fn is_valid(self, text: &str) -> Option<bool> {
         Some(match self {
             Self::BsonObjectId => text.len() == 24 && is_hex(text),
@@ -133,7 +132,7 @@ impl StringFormat {
             Self::Ipv6 => text.parse::<std::net::Ipv6Addr>().is_ok(),
             Self::Cidr => network::is_cidr_sloppy(text),
             Self::MacOrDigits => network::is_mac(text) || network::is_mac_without_separators(text),
-            // Which Go a server before 1.36 was built with, its version does not say.
+            // The version of a server before 1.36 does not tell which Go it was built with.
             Self::Mac if network::is_mac_without_separators(text) => return None,
             Self::Mac => network::is_mac(text),
             Self::Uuid => is_uuid(text, None),
@@ -161,7 +160,7 @@ impl StringFormat {
     }
 }
 
-/// Hyphens are optional one by one. Versions 4 and 5 have the variant of RFC 4122, version 3 any.
+/// Each hyphen is optional. Versions 4 and 5 require the variant of RFC 4122, version 3 accepts any.
 fn is_uuid(text: &str, version: Option<u8>) -> bool {
     let mut rest = text;
     let mut digits = Vec::new();
@@ -209,7 +208,7 @@ fn is_isbn13(text: &str) -> bool {
             == 0
 }
 
-/// Whatever is no digit is skipped; prefixes and lengths of the known issuers, and the Luhn sum.
+/// Other characters than digits are ignored; checks the prefixes and lengths of the known issuers, and the Luhn sum.
 fn is_credit_card(text: &str) -> bool {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_digit).collect();
     let text = String::from_utf8_lossy(&digits);
@@ -234,7 +233,7 @@ fn is_credit_card(text: &str) -> bool {
     is_known && sum.is_multiple_of(10)
 }
 
-/// `123-45-6789`, with spaces or hyphens.
+/// `123-45-6789`, with hyphens or spaces.
 fn is_social_security_number(text: &str) -> bool {
     text.len() == 11
         && text.bytes().enumerate().all(|(index, byte)| match index {

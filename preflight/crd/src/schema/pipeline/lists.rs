@@ -10,7 +10,7 @@ use super::number::Numeric;
 use super::{Findings, Path, SchemaError};
 use crate::schema::model::{ListType, Schema};
 
-/// Equal items and equal keys anywhere in the object.
+/// Errors for equal items and equal keys anywhere in the object.
 pub(super) fn validate(schema: &Schema, object: &Value) -> Vec<SchemaError> {
     let mut validator = Validator { findings: Findings::default(), path: Path::new() };
     validator.value(schema, object);
@@ -83,7 +83,7 @@ impl Validator {
     }
 }
 
-/// Where something appears for the second time.
+/// The indices at which a key is repeated.
 fn repeated(keys: impl Iterator<Item = String>) -> Vec<usize> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut repeated = Vec::new();
@@ -97,7 +97,7 @@ fn repeated(keys: impl Iterator<Item = String>) -> Vec<usize> {
     repeated
 }
 
-/// Scalars are compared with their type, so that 5 and 5.0 differ; everything else as it is written.
+/// Scalars are compared with their type, so that 5 and 5.0 differ; other values by their JSON text.
 fn identity(value: &Value) -> String {
     match value {
         Value::Number(number) => format!("{:?}", Numeric::of(number)),
@@ -105,7 +105,7 @@ fn identity(value: &Value) -> String {
     }
 }
 
-/// The value as the server writes it, keys sorted.
+/// The value as the server serialises it, with sorted keys.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Number(number) => match Numeric::of(number) {

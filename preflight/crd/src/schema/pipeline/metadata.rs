@@ -1,5 +1,5 @@
-//! `apiVersion`, `kind` and `metadata`, at the root and in embedded resources: the form that the server gives them, and
-//! what it accepts in them.
+//! `apiVersion`, `kind` and `metadata`, at the root and in embedded resources: how the server coerces and validates
+//! them.
 //!
 //! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/objectmeta` (coercing and validation).
 
@@ -22,7 +22,7 @@ enum Kind {
     Time,
     TextMap,
     TextList,
-    /// A list of objects with these fields; the marked ones are written even when they are empty.
+    /// A list of objects with these fields; the marked ones are serialised even if empty.
     Objects(&'static [(&'static str, Kind, bool)]),
     Anything,
 }
@@ -64,7 +64,7 @@ const MANAGED: &[(&str, Kind, bool)] = &[
     ("subresource", Kind::Text, false),
 ];
 
-/// The metadata of the object in its form, if there is any. The object itself is left alone.
+/// The coerced metadata of the object, if there is any. The object itself is not changed.
 pub(super) fn coerce_root(admission: &mut Admission, from_etcd: bool) -> Option<Value> {
     let Value::Object(map) = &admission.object else { return None };
     let mut problems = Vec::new();
@@ -79,7 +79,7 @@ pub(super) fn coerce_root(admission: &mut Admission, from_etcd: bool) -> Option<
     metadata
 }
 
-/// The same for an embedded resource at `path`, in place.
+/// Coerces the metadata of an embedded resource at `path`, in place.
 pub(super) fn coerce_embedded(
     admission: &mut Admission,
     path: &[PathSegment],
@@ -108,7 +108,7 @@ fn problem(path: Path, message: &str) -> SchemaError {
     SchemaError { path, keyword: "metadata", message: message.to_owned() }
 }
 
-/// `None` where the metadata cannot be read and stays as it is.
+/// The coerced metadata; `None` if it cannot be decoded and stays as it is.
 fn coerce(admission: &mut Admission, owner: &[PathSegment], metadata: &Value, from_etcd: bool) -> Option<Value> {
     let mut path: Path = owner.iter().cloned().chain(["metadata".into()]).collect();
     let map = match metadata {
@@ -140,7 +140,7 @@ fn coerce(admission: &mut Admission, owner: &[PathSegment], metadata: &Value, fr
     Some(Value::Object(coerced))
 }
 
-/// Null where the field is absent afterwards.
+/// The coerced field; null if the server omits it.
 fn coerce_field(kind: Kind, value: &Value, path: &Path, unknown: &mut Vec<Path>) -> Result<Value, &'static str> {
     let text = |value: &Value| match value {
         Value::Null => Ok(Value::from("")),
@@ -210,14 +210,14 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// A time of RFC 3339 with upper-case letters.
+/// An RFC 3339 time with upper-case letters.
 fn is_time(text: &str) -> bool {
     text.as_bytes().get(10) == Some(&b'T')
         && !text.bytes().any(|byte| matches!(byte, b't' | b'z'))
         && super::format::is_date_time(text)
 }
 
-/// The object has to be of the kind and version that it is sent to.
+/// The object must be of the kind and version of the request.
 pub(super) fn validate_type(resource: &Resource<'_>, object: &Value) -> Vec<SchemaError> {
     let api_version = format!("{}/{}", resource.group, resource.version);
     [("kind", resource.kind), ("apiVersion", api_version.as_str())]
@@ -227,7 +227,7 @@ pub(super) fn validate_type(resource: &Resource<'_>, object: &Value) -> Vec<Sche
         .collect()
 }
 
-/// The metadata of the resource itself. Whether it needs a namespace is not known here, and a name is not asked for.
+/// The metadata of the resource itself. Whether it needs a namespace is unknown here, and no name is required.
 pub(super) fn validate_root(object: &Value) -> Vec<SchemaError> {
     let mut findings = Findings::default();
     if let Some(metadata) = object.get("metadata") {
@@ -249,7 +249,7 @@ pub(super) fn validate_root(object: &Value) -> Vec<SchemaError> {
     findings.errors
 }
 
-/// All embedded resources.
+/// The type and metadata of all embedded resources.
 pub(super) fn validate_embedded(schema: &Schema, object: &Value) -> Vec<SchemaError> {
     let mut findings = Findings::default();
     let mut path = Path::new();
@@ -322,7 +322,7 @@ fn validate_resource(findings: &mut Findings, path: &Path, map: &Map<String, Val
     validate_metadata(findings, &path, metadata);
 }
 
-/// What holds for all metadata, beyond names.
+/// The rules for all metadata, except names.
 fn validate_metadata(findings: &mut Findings, path: &[PathSegment], metadata: &Value) {
     let mut error = |keys: &str, message: String| {
         let below: Path = keys.split('.').map(PathSegment::from).collect();

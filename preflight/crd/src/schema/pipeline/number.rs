@@ -1,17 +1,17 @@
-//! Numbers as the API server computes with them: 64-bit integers where a number is written as one and fits, else 64-bit
-//! floats, with the conversions that the server makes between the two.
+//! Numbers as the API server computes with them: 64-bit integers if written as an integer that fits, else 64-bit
+//! floats, with the server's conversions between the two.
 //!
 //! Follows k8s.io/kube-openapi `pkg/validation/validate/values.go` (bounds, `MultipleOf`) and `type.go` (which numbers
 //! are integers).
 
 use serde_json::Number;
 
-/// A decoded number.
+/// A number as the server decodes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Numeric {
-    /// Written without fraction and exponent, and within 64 bits.
+    /// Written without fraction or exponent, and within 64 bits.
     Integer(i64),
-    /// Everything else.
+    /// Any other number.
     Float(f64),
 }
 
@@ -28,13 +28,13 @@ impl Numeric {
         }
     }
 
-    /// Whether it can be a value of this type and format at all.
+    /// Whether this type and format can hold it at all.
     pub(super) fn fits(self, is_integer: bool, format: Option<&str>) -> bool {
         match (is_integer, format) {
             (true, format) => {
                 let value = match self {
                     Self::Integer(value) => Some(value),
-                    // The server writes it with the fewest digits and reads that again: of -2^63 it makes less.
+                    // The server writes it with the fewest digits and parses that again, which turns -2^63 into less.
                     Self::Float(value) if value.fract() == 0.0 && value.abs() < BEYOND => to_integer(value),
                     Self::Float(_) => None,
                 };
@@ -46,21 +46,21 @@ impl Numeric {
     }
 }
 
-/// The first whole number that 64 bits do not hold.
+/// The smallest positive integer that does not fit in 64 bits.
 const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
-/// Truncates; `None` where the value does not fit and the result depends on the server's processor.
+/// Truncates; `None` if the value does not fit and the result depends on the server's processor.
 pub(super) fn to_integer(value: f64) -> Option<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "truncation is what is asked for")]
     (-BEYOND..BEYOND).contains(&value).then_some(value as i64)
 }
 
-/// The same of a bound: what is too small becomes the least integer on every processor.
+/// Truncates a bound: if it is too small, it becomes the least integer on every processor.
 pub(super) fn bound_to_integer(bound: f64) -> Option<i64> {
     if bound < -BEYOND { Some(i64::MIN) } else { to_integer(bound) }
 }
 
-/// Whether a float counts as an integer: whole, or so close that the server cannot tell.
+/// Whether a float counts as an integer: whole, or so close to it that the server cannot tell.
 pub(super) fn is_integral(value: f64) -> bool {
     const LIMIT: f64 = 9_007_199_254_740_991.0;
     if !(-LIMIT..=LIMIT).contains(&value) {
@@ -69,7 +69,7 @@ pub(super) fn is_integral(value: f64) -> bool {
     if value.fract() == 0.0 {
         return true;
     }
-    // Negative values wrap around in the server's conversion, so that they are never close to anything.
+    // Negative values wrap around in the server's conversion, so they are never close to an integer.
     let whole = if value >= 0.0 { value.trunc() } else { wrapped(value) };
     if whole == 0.0 {
         return false;
@@ -82,7 +82,7 @@ fn wrapped(value: f64) -> f64 {
     to_integer(value).map_or(0.0, |value| value as u64 as f64)
 }
 
-/// `multipleOf` among floats.
+/// `multipleOf` for floats.
 pub(in crate::schema) fn is_multiple(value: f64, factor: f64) -> bool {
     factor > 0.0 && is_integral(if factor < 1.0 { 1.0 / factor * value } else { value / factor })
 }

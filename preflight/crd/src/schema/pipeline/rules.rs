@@ -1,4 +1,4 @@
-//! `x-kubernetes-validations`: which rules the server evaluates on which values, and which failures it forgives.
+//! `x-kubernetes-validations`: which rules the server evaluates on which values, and which failures it ratchets.
 //!
 //! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`; what is forgiven: KEP-4008.
 
@@ -9,7 +9,7 @@ use super::{Findings, Path, Server};
 use crate::schema::cel::{Program, Truth};
 use crate::schema::model::{CelRule, Schema};
 
-/// Evaluates all rules of the schema.
+/// Evaluates all rules of a schema.
 pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Option<&Value>) -> Findings {
     let mut validator = Validator { server, findings: Findings::default(), path: Path::new() };
     validator.value(schema, schema, Node { value: object, old, equal: Equality::root(old, server) });
@@ -18,12 +18,11 @@ pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Opt
 
 struct Validator {
     server: Server,
-    /// By expression and `optionalOldSelf`.
     findings: Findings,
     path: Path,
 }
 
-/// What decides whether a failed rule is forgiven: the nearest old value that can be told to belong to this one.
+/// Decides whether a failed rule is ratcheted: the nearest old value that correlates with this one.
 #[derive(Clone, Copy)]
 struct Equality<'v> {
     current: Option<&'v Value>,
@@ -60,7 +59,7 @@ struct Node<'v> {
 }
 
 impl Validator {
-    /// `rules` holds the rules; it is `schema` itself or one of its `allOf`.
+    /// `rules` is the schema whose rules are evaluated: `schema` itself or one of its `allOf`.
     fn value<'v>(&mut self, rules: &'v Schema, schema: &'v Schema, node: Node<'v>) {
         let Node { value, old, equal } = node;
         if value.is_null() {
@@ -123,7 +122,7 @@ impl Validator {
             }
         };
         let is_transition = program.uses_old_self();
-        // A null counts as absent.
+        // Null counts as absent.
         let old = old.filter(|old| !old.is_null());
         if is_transition && old.is_none() && !(rule.optional_old_self && self.server.ratchets()) {
             return;

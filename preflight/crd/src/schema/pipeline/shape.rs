@@ -1,5 +1,5 @@
-//! What happens to an object when it is decoded, before anything is validated: unknown fields and stray nulls go,
-//! metadata is brought into its form, defaults are filled in.
+//! Decoding of an object, before validation: unknown fields and stray nulls are dropped, metadata is coerced, defaults
+//! are filled in.
 //!
 //! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/pruning/algorithm.go` and
 //! `schema/defaulting/algorithm.go`.
@@ -10,10 +10,10 @@ use super::{Admission, Path, Resource, SchemaError, metadata};
 use crate::path::PathSegment;
 use crate::schema::model::{Additional, Schema};
 
-/// The fields of a resource that no schema needs to name.
+/// The fields of a resource that a schema does not need to name.
 const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Decodes `object`; from etcd, metadata that cannot be read is dropped, in a request it is an error.
+/// Decodes `object`. Metadata that cannot be decoded is dropped from an object in etcd and is an error in a request.
 pub(super) fn shape(resource: &Resource<'_>, object: &Value, from_etcd: bool) -> Admission {
     let mut admission = Admission { object: object.clone(), ..Admission::default() };
     let Value::Object(_) = object else {
@@ -37,7 +37,7 @@ pub(super) fn shape(resource: &Resource<'_>, object: &Value, from_etcd: bool) ->
     shaper.admission
 }
 
-/// The schema of what stands under `key`: `None` where it is unknown, `Some(None)` where it is known and free.
+/// The schema of the value under `key`: `None` if the field is unknown, `Some(None)` if it is known but free.
 fn child<'a>(schema: &'a Schema, key: &str) -> Option<Option<&'a Schema>> {
     if let Some(property) = schema.properties.get(key) {
         return Some(Some(property));
@@ -89,7 +89,7 @@ impl Shaper {
         }
     }
 
-    /// Below a node that preserves unknown fields, the fields that the schema does name are pruned inside all the same.
+    /// Below a node that preserves unknown fields, fields that the schema names are still pruned inside.
     fn prune_below(&mut self, value: &mut Value, schema: &Schema, is_root: bool) {
         match value {
             Value::Object(map) => {
@@ -117,7 +117,7 @@ impl Shaper {
         }
     }
 
-    /// Keeps the entries that `keep` says to; the others are recorded as pruned.
+    /// Keeps the entries that `keep` accepts and records the others as pruned.
     fn retain(&mut self, map: &mut Map<String, Value>, mut keep: impl FnMut(&mut Self, &str, &mut Value) -> bool) {
         map.retain(|key, value| {
             let kept = keep(self, key, value);
@@ -155,7 +155,7 @@ impl Shaper {
         }
     }
 
-    /// Brings type and metadata of embedded resources into their form.
+    /// Coerces type and metadata of embedded resources.
     fn coerce_embedded(&mut self, value: &mut Value, schema: &Schema) {
         match value {
             Value::Object(map) => {
@@ -222,20 +222,20 @@ impl Shaper {
     }
 }
 
-/// What pruning does to a default that a definition brings, and what metadata in it is refused.
+/// Prunes a default of a definition and validates the metadata in it.
 pub(super) fn shape_default(schema: &Schema, default: &Value) -> Admission {
     let mut shaper = Shaper { admission: Admission::default(), path: Path::new(), from_etcd: false };
     let mut object = default.clone();
     shaper.prune(&mut object, Some(schema), false);
     let pruned = std::mem::take(&mut shaper.admission.pruned);
     shaper.coerce_embedded(&mut object, schema);
-    // Unknown fields of metadata are dropped silently.
+    // Unknown metadata fields are dropped silently.
     shaper.admission.pruned = pruned;
     shaper.admission.object = object;
     shaper.admission
 }
 
-/// Defaults are decoded like objects from etcd when the definition is served.
+/// When the server serves a definition, it decodes defaults like objects from etcd.
 fn decoded_default(default: &Value, schema: &Schema) -> Value {
     let mut default = default.clone();
     let mut shaper = Shaper { admission: Admission::default(), path: Path::new(), from_etcd: true };

@@ -1,4 +1,4 @@
-//! The order of the steps and the oddities of each, as observed on a real server.
+//! The order of the steps and the quirks of each, as observed on a real server.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::path::display_path;
 use crate::schema::testing::resource;
 
-/// A resource whose `spec` has this schema.
+/// A resource schema whose `spec` has this schema.
 fn of_spec(spec: Value) -> Schema {
     Schema::of(&json!({"type": "object", "properties": {"spec": spec}}))
 }
@@ -147,24 +147,24 @@ fn each_keyword_is_enforced() {
 #[test]
 fn numbers_are_computed_with_as_the_server_does() {
     for (schema, value, is_accepted) in [
-        // An integer against a bound with a fraction: the fraction is cut off.
+        // An integer and a bound with a fraction: the fraction is cut off.
         (json!({"type": "number", "minimum": 2.5}), json!(2), true),
         (json!({"type": "number", "maximum": 2.5, "exclusiveMaximum": true}), json!(2), false),
         (json!({"type": "number", "multipleOf": 2.5}), json!(4), true),
         (json!({"type": "number", "multipleOf": 0.5}), json!(3), false),
         (json!({"type": "number", "multipleOf": 0.5}), json!(3.5), true),
-        // A bound that the type cannot hold refuses everything.
+        // A bound that the type cannot hold rejects everything.
         (json!({"type": "integer", "maximum": 2.5}), json!(1), false),
         (json!({"type": "integer", "format": "int32", "maximum": 3_000_000_000_u64}), json!(1), false),
-        // Conversions within enum.
+        // Conversions in enum.
         (json!({"type": "number", "enum": [5]}), json!(5.5), true),
         (json!({"type": "number", "enum": [5.5]}), json!(5), false),
         (json!({"x-kubernetes-int-or-string": true, "enum": ["A"]}), json!(65), true),
-        // Nearly whole numbers, where no format is checked.
+        // Nearly whole numbers, if no format is checked.
         (json!({"x-kubernetes-int-or-string": true}), json!(5.000_000_000_1), true),
         (json!({"type": "integer"}), json!(5.000_000_000_1), false),
         (json!({"type": "integer"}), json!(9_223_372_036_854_775_808_u64), false),
-        // A format of strings lets lists through.
+        // A string format accepts lists.
         (json!({"type": "string", "format": "date"}), json!([1]), true),
         (json!({"type": "string", "format": "unknown"}), json!([1]), false),
         (json!({"type": "string", "nullable": true, "enum": ["a", null]}), json!(null), false),
@@ -226,10 +226,10 @@ fn updates_forgive_what_did_not_change() {
     assert_eq!(updated(36, old.clone(), json!({"a": "long", "b": "z", "r": "y"})), Vec::<String>::new());
     assert_eq!(updated(29, old.clone(), json!({"a": "long", "b": "z", "r": "y"})), ["spec.a maxLength"]);
     assert_eq!(updated(36, old, json!({"a": "other", "b": "x", "r": "y"})), ["spec.a maxLength"]);
-    // Errors of an object are forgiven only where all of it is as before.
+    // Errors of an object are ratcheted only if all of it is unchanged.
     assert_eq!(updated(36, json!({"b": "x"}), json!({"b": "x"})), Vec::<String>::new());
     assert_eq!(updated(36, json!({"b": "x"}), json!({"b": "z"})), ["spec.r required"]);
-    // Items of an atomic list do not belong to old items.
+    // Items of an atomic list cannot be correlated.
     assert_eq!(
         updated(36, json!({"r": "", "list": ["long"]}), json!({"r": "", "list": ["long", "a"]})),
         ["spec.list[0] maxLength"]

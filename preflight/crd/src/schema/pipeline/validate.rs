@@ -1,4 +1,4 @@
-//! The keywords of a schema against a value, one by one and with every oddity of the server's validator.
+//! Validates a value against each keyword of a schema, with every quirk of the server's validator.
 //!
 //! Follows k8s.io/kube-openapi `pkg/validation/validate` (`schema.go`, `type.go`, `values.go`, `object_validator.go`,
 //! `slice_validator.go`).
@@ -11,7 +11,7 @@ use super::number::{Numeric, bound_to_integer, is_integral, is_multiple, to_inte
 use super::{Findings, Path, Server};
 use crate::schema::model::{Additional, Limit, Schema, Type, Window};
 
-/// Keywords that the server knows. Others it drops when it reads a definition.
+/// Keywords that the server knows. It drops all others when it reads a definition.
 const KNOWN: [&str; 42] = [
     "type",
     "nullable",
@@ -57,12 +57,12 @@ const KNOWN: [&str; 42] = [
     "schema",
 ];
 
-/// What is wrong with `object`. With `old`, errors in parts that did not change are forgiven.
+/// The errors of `object`. With `old`, errors in unchanged parts are ratcheted.
 pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Option<&Value>) -> Findings {
     run(schema, server, object, old, false)
 }
 
-/// The same for the default of a definition, where an int-or-string field may be anything.
+/// The errors of a default in a definition, where an int-or-string field may be anything.
 pub(super) fn validate_default(schema: &Schema, server: Server, default: &Value) -> Findings {
     run(schema, server, default, None, true)
 }
@@ -80,7 +80,7 @@ struct Validator {
     path: Path,
 }
 
-/// `type` as the validator sees it.
+/// The types that the validator checks.
 fn types(schema: &Schema) -> &[Type] {
     match schema {
         _ if schema.int_or_string => &[Type::Integer, Type::String],
@@ -89,7 +89,7 @@ fn types(schema: &Schema) -> &[Type] {
     }
 }
 
-/// `format`, where the server knows it for the type.
+/// `format`, if the server knows it for the type.
 enum Format<'a> {
     None,
     Text(StringFormat),
@@ -116,7 +116,7 @@ impl Validator {
         self.findings.unevaluated(&self.path, keyword, reason);
     }
 
-    /// A value with the old value that belongs to it: if the two are equal, all that is wrong below is forgiven.
+    /// A value with its correlated old value: if the two are equal, errors below are ratcheted.
     fn node(&mut self, schema: &Schema, value: &Value, old: Option<&Value>) {
         let before = (self.findings.errors.len(), self.findings.unevaluated.len());
         self.value(schema, value, old);
@@ -155,7 +155,7 @@ impl Validator {
             (true, None) => &[],
         };
         let format = Format::of(schema, self.server);
-        // Definitions are checked with all formats, known or not.
+        // Defaults in definitions are checked with all formats, known or not.
         let has_format = !matches!(format, Format::None) || self.is_default && schema.format.is_some();
         let is_numeric = types.iter().any(|kind| matches!(kind, Type::Integer | Type::Number));
         let actual = match value {
@@ -178,7 +178,7 @@ impl Validator {
         if types.is_empty() && !has_format {
             return;
         }
-        // A format of strings lets lists through; the server takes them for a list of bytes.
+        // A string format accepts lists: the server treats them as a list of bytes.
         if has_format && !is_numeric && matches!(actual, Type::String | Type::Array) {
             return;
         }
@@ -223,7 +223,7 @@ impl Validator {
         }
     }
 
-    /// Whether a count is outside its window.
+    /// Checks a count against its bounds; whether it is outside.
     fn length(&mut self, noun: &str, window: Window, count: impl FnOnce() -> usize) -> bool {
         if window == Window::default() {
             return false;
@@ -260,7 +260,7 @@ impl Validator {
         ];
         for (keyword, limit) in limits {
             let Some(Limit { value: limit, exclusive }) = limit else { continue };
-            // A bound that the type cannot hold refuses every value.
+            // A bound that the type cannot hold rejects every value.
             if !Numeric::Float(limit).fits(is_integer, format) {
                 self.error(keyword, format!("{limit} is no bound of this type"));
                 continue;
@@ -318,7 +318,7 @@ impl Validator {
                 (Some(Additional::Anything) | None, None) => None,
             };
             if let Some(child) = child {
-                // Type and version of the resource are never forgiven.
+                // Errors of the resource's type and version are never ratcheted.
                 let is_type = is_root && matches!(key.as_str(), "kind" | "apiVersion");
                 let old = old_field(schema, old, key).filter(|_| !is_type);
                 self.node(child, value, old);
@@ -332,7 +332,7 @@ impl Validator {
         }
     }
 
-    /// `allOf`, `anyOf`, `oneOf`, `not`. Nothing inside them is forgiven on its own.
+    /// `allOf`, `anyOf`, `oneOf`, `not`. Errors inside them are not ratcheted one by one.
     fn combinations(&mut self, schema: &Schema, value: &Value) {
         for branch in &schema.all_of {
             self.value(branch, value, None);
@@ -385,8 +385,8 @@ impl Validator {
     }
 }
 
-/// Whether a value equals one of `enum`, after the server's conversion to the type of the latter: numbers are converted
-/// into each other, and an integer into the string of its code point.
+/// Whether a value equals an element of `enum` after the server's conversion to the element's type: numbers are
+/// converted into each other, and an integer into the string with its code point.
 fn is_listed(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) | (_, Value::Null) => false,

@@ -1,10 +1,10 @@
-//! Alphabets that several formats share.
+//! Character sets that several formats share.
 
 pub(super) fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Standard alphabet with padding; the empty text is refused.
+/// Base64 with the standard alphabet and padding; the empty string is rejected.
 pub(super) fn is_base64(text: &str) -> bool {
     let bytes = text.as_bytes();
     let padding = bytes.iter().rev().take_while(|byte| **byte == b'=').count();

@@ -1,9 +1,9 @@
-//! `email`: a plain address such as `a.b@example.com`. What else Go's `net/mail` reads (display names, quotes, comments,
-//! groups, addresses in brackets) is not known here.
+//! `email`: a plain address such as `a.b@example.com`. The other forms that Go's `net/mail` parses (display names,
+//! quotes, comments, groups, addresses in brackets) are not decided here.
 //!
 //! Called by `IsEmail` in k8s.io/kube-openapi `pkg/validation/strfmt/default.go`.
 
-/// Whether the text is an address; `None` where only a full parser of RFC 5322 could tell.
+/// Whether the text is an address; `None` if only a full RFC 5322 parser could tell.
 pub(super) fn is_address(text: &str) -> Option<bool> {
     let is_plain = text.chars().all(|character| is_atom(character) || matches!(character, '.' | '@'));
     match text.split_once('@') {
@@ -13,7 +13,7 @@ pub(super) fn is_address(text: &str) -> Option<bool> {
     }
 }
 
-/// Atoms with dots between them.
+/// Atoms separated by dots.
 fn is_dot_atom(text: &str) -> bool {
     text.split('.').all(|atom| !atom.is_empty() && atom.chars().all(is_atom))
 }

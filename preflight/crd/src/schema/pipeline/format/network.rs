@@ -1,8 +1,8 @@
-//! `ipv4`, `cidr` and `mac`. Addresses may have leading zeros, which newer parsers refuse.
+//! `ipv4`, `cidr` and `mac`. Addresses may have leading zeros, which newer parsers reject.
 //!
 //! Follows k8s.io/kube-openapi `pkg/validation/strfmt/default.go` and k8s.io/utils `net/parse.go`.
 
-/// Leading digits of a number, as the server's older parser reads them: the number and how long it is.
+/// The leading number as the server's older parser reads it, with its length.
 fn number(text: &str, radix: u32) -> Option<(u32, usize)> {
     const BIG: u32 = 0xFF_FFFF;
     let mut value: u32 = 0;
@@ -62,7 +62,7 @@ fn is_ipv6(text: &str) -> bool {
     rest.is_empty() && (bytes < 16) == has_ellipsis
 }
 
-/// The first dot or colon decides which kind of address it is.
+/// The first dot or colon decides whether it is an IPv4 or an IPv6 address.
 pub(super) fn is_ip_sloppy(text: &str) -> bool {
     match text.find(['.', ':']).map(|index| text.as_bytes()[index]) {
         Some(b'.') => is_ipv4(text),
@@ -95,7 +95,7 @@ pub(super) fn is_mac(text: &str) -> bool {
         && groups.iter().all(|group| group.len() == digits && super::is_hex(group))
 }
 
-/// The same as digits alone: `00005e005301`.
+/// A MAC address without separators: `00005e005301`.
 pub(super) fn is_mac_without_separators(text: &str) -> bool {
     matches!(text.len(), 12 | 16 | 40) && super::is_hex(text)
 }

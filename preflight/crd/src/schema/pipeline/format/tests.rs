@@ -1,4 +1,4 @@
-//! Every format with texts that the server takes and texts that it refuses.
+//! Every format, with texts that the server accepts and texts that it rejects.
 
 use super::*;
 

@@ -2,7 +2,7 @@
 //!
 //! Follows k8s.io/kube-openapi `pkg/validation/strfmt` (`date.go`, `time.go`, `duration.go`).
 
-/// `2006-01-02`, a day that exists.
+/// `2006-01-02`; the day must exist.
 pub(super) fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_shaped = bytes.len() == 10
@@ -23,7 +23,7 @@ pub(super) fn is_date(text: &str) -> bool {
     is_shaped && (1..=days).contains(&day)
 }
 
-/// A date, `t`, a time of day and a zone, in any case. What follows a second `t` is not looked at.
+/// A date, `t`, a time of day and a zone, in any case. Anything after a second `t` is ignored.
 pub(in crate::schema::pipeline) fn is_date_time(text: &str) -> bool {
     let lower: String = text.chars().flat_map(|character| character.to_lowercase().next()).collect();
     let mut parts = lower.split('t');
@@ -46,7 +46,7 @@ fn is_time(text: &str) -> bool {
         Some(offset) => offset.split_once(':').is_some_and(|(hour, minute)| two_digits(hour) && two_digits(minute)),
         None => text == "z",
     };
-    // The point before the fraction may be any character.
+    // The decimal point may be any character.
     let is_fraction_and_zone = |text: &str| {
         let mut rest = text.chars();
         let after = rest.next().filter(|first| *first != '\n').map(|_| rest.as_str());
@@ -58,12 +58,12 @@ fn is_time(text: &str) -> bool {
     *hour <= "23" && *minute <= "59" && *second <= "59" && (is_zone(rest) || is_fraction_and_zone(rest))
 }
 
-/// A duration of Go, or numbers with a unit somewhere in the text.
+/// A Go duration, or numbers with a unit anywhere in the text.
 pub(super) fn is_duration(text: &str) -> bool {
     is_go_duration(text) || has_amounts(text)
 }
 
-/// `1h30m`, `-1.5s`; no longer than 64 bits of nanoseconds.
+/// `1h30m`, `-1.5s`; at most 64 bits of nanoseconds.
 fn is_go_duration(text: &str) -> bool {
     let (is_negative, unsigned) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
@@ -87,7 +87,7 @@ fn is_go_duration(text: &str) -> bool {
     is_negative || total < LIMIT
 }
 
-/// One number with its unit, in nanoseconds, and what follows.
+/// The first number with its unit, in nanoseconds, and the rest of the text.
 fn amount(text: &str, limit: u64) -> Option<(u64, &str)> {
     let digits = |text: &str| text.len() - text.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
     let (whole, rest) = text.split_at(digits(text));
@@ -111,7 +111,7 @@ fn amount(text: &str, limit: u64) -> Option<(u64, &str)> {
     };
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok().filter(|whole| *whole <= limit)? };
     let nanoseconds = whole.checked_mul(unit).filter(|amount| *amount <= limit)?;
-    // Digits beyond the precision of 63 bits are dropped.
+    // Digits beyond 63 bits are dropped.
     let (mut numerator, mut scale) = (0_u64, 1.0_f64);
     for digit in fraction.bytes() {
         let Some(next) = numerator
@@ -134,8 +134,8 @@ fn amount(text: &str, limit: u64) -> Option<(u64, &str)> {
     nanoseconds.checked_add(part).filter(|amount| *amount <= limit).map(|amount| (amount, rest))
 }
 
-/// `3 days`, `1 wk 2 hours`: digits, white space, letters, anywhere; at least one known unit, and no number too large
-/// before any word.
+/// `3 days`, `1 wk 2 hours`: digits, white space and letters anywhere, with at least one known unit and no number too
+/// large before any word.
 fn has_amounts(text: &str) -> bool {
     let characters: Vec<char> = text.chars().collect();
     let mut found = false;
@@ -164,7 +164,7 @@ fn has_amounts(text: &str) -> bool {
     found
 }
 
-/// The last name of each unit may be the beginning of a longer word.
+/// The last name of each unit also matches as the prefix of a longer word.
 fn is_unit(word: &str) -> bool {
     const EXACT: [&str; 12] = ["ns", "us", "\u{b5}s", "ms", "s", "m", "h", "hr", "d", "w", "wk", "sec"];
     const PREFIXES: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];

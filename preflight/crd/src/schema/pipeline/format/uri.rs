@@ -38,7 +38,7 @@ pub(super) fn is_request_uri(text: &str) -> bool {
     is_escaped(path, Part::Path)
 }
 
-/// The scheme, empty where there is none, and what follows; `None` where it is missing before its colon.
+/// The scheme, empty if there is none, and the rest; `None` if there is a colon but no scheme before it.
 fn scheme(text: &str) -> Option<(&str, &str)> {
     for (index, byte) in text.bytes().enumerate() {
         match byte {
@@ -79,7 +79,7 @@ fn is_host(scheme: &str, host: &str) -> bool {
     }
 }
 
-/// An IPv6 address, perhaps with a zone behind `%25`.
+/// An IPv6 address, optionally with a zone after `%25`.
 fn is_ip_literal(literal: &str) -> bool {
     let (address, zone) = match literal.find("%25") {
         Some(index) => literal.split_at(index),
@@ -88,7 +88,7 @@ fn is_ip_literal(literal: &str) -> bool {
     if !is_escaped(address, Part::Host) || !is_escaped(zone, Part::Zone) {
         return false;
     }
-    // The escapes that a host allows stand for bytes that no address has.
+    // The escapes that a host allows encode bytes that no address contains.
     address.parse::<Ipv6Addr>().is_ok() && zone != "%25"
 }
 
@@ -96,7 +96,7 @@ fn is_port(port: &str) -> bool {
     port.is_empty() || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether escapes are complete and no byte stands there that would have to be escaped.
+/// Whether all escapes are complete and every byte that must be escaped is.
 fn is_escaped(text: &str, part: Part) -> bool {
     let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte);
     let bytes = text.as_bytes();
