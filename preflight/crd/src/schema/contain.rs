@@ -1,5 +1,5 @@
-//! Whether all that an old schema lets into etcd gets through a new one unharmed: three-valued, difference by difference,
-//! with an object that suffers where the answer is no. What is not proved either way is unknown, never safe.
+//! Whether every object that an old schema accepts into etcd passes a new one unharmed: three-valued, difference by
+//! difference, with a witness if the answer is no. What is not proved either way is unknown, never safe.
 
 mod branches;
 mod claims;

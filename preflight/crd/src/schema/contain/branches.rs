@@ -1,5 +1,5 @@
-//! The branches of combinators as differences show them: how many there are, and how many of them changed. What is in them
-//! is too long to be shown.
+//! How differences show the branches of combinators: the number of branches and how many of them changed. Their content
+//! is too long to show.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::schema::model::Schema;
 
-/// The branches of `allOf`, `anyOf` or `oneOf`; the one of `not`.
+/// The branches of `allOf`, `anyOf` or `oneOf`; the single one of `not`.
 pub(crate) fn branches_of<'s>(schema: &'s Schema, keyword: &str) -> &'s [Schema] {
     match keyword {
         "allOf" => &schema.all_of,
@@ -21,13 +21,13 @@ pub(super) fn digests_of(schema: &Schema, keyword: &str) -> Vec<u128> {
     branches_of(schema, keyword).iter().map(|branch| branch.digest).collect()
 }
 
-/// How many branches there are.
+/// The number of branches; `None` if there are none.
 pub(super) fn number_of(schema: &Schema, keyword: &str) -> Option<Value> {
     let count = branches_of(schema, keyword).len();
     (count > 0).then(|| format!("{count} branch{}", if count == 1 { "" } else { "es" }).into())
 }
 
-/// The same of the new schema; where it has as many as before, also how many of them are others.
+/// The number of branches of the new schema; if it is unchanged, also how many of them changed.
 pub(super) fn after(old: &Schema, new: &Schema, keyword: &str) -> Option<Value> {
     let shown = number_of(new, keyword)?;
     let (before, after) = (digests_of(old, keyword), digests_of(new, keyword));

@@ -1,8 +1,8 @@
-//! Rules as formulas: what an object holds of which an old rule is true, and of which a new one is not. A formula here
-//! lets in at least those objects, so that none at all is the proof that there is none.
+//! Rules as formulas: objects for which an old rule is true, and objects for which a new one is not. A formula here
+//! accepts at least those objects, so if it is unsatisfiable, there are none.
 //!
-//! A claim about a field of a plain type becomes a constraint on the field. Any other is held by its text: it is the same
-//! value in one object wherever it stands, and two constraints on one value may contradict each other.
+//! A claim about a field of a plain type becomes a constraint on the field. Any other term is identified by its text:
+//! within one object, equal texts have equal values, so two constraints on the same text may contradict each other.
 
 use std::rc::Rc;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use super::types::Types;
 use crate::schema::cel::{Claim, Order, Term};
 use crate::schema::model::{Limit, Schema, Type, Window};
 
-/// What is asked of a claim; it may also be an error.
+/// The required truth value of a claim; an error may be allowed too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     True,
@@ -34,30 +34,30 @@ impl Asked {
         }
     }
 
-    /// Whether an error will do.
+    /// Whether an error is allowed.
     fn or_error(self) -> bool {
         matches!(self, Self::NotTrue | Self::NotFalse)
     }
 
-    /// Whether it is asked to hold, errors apart.
+    /// Whether the claim is required to hold, errors aside.
     fn positive(self) -> bool {
         matches!(self, Self::True | Self::NotFalse)
     }
 }
 
-/// The value that claims are about, as the schemas describe it.
+/// The value that claims concern, as described by the schemas.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scene<'s> {
-    /// The node whose rules are read.
+    /// The node whose rules are translated.
     pub(super) schema: &'s Schema,
-    /// The node on the other side: what only one of them fills in makes another value of a field.
+    /// The same node in the other schema: a default in only one of them makes the values of a field differ.
     pub(super) other: &'s Schema,
-    /// Whether texts mean the same as before.
+    /// Whether a term has the same value under both schemas.
     pub(super) stable: bool,
 }
 
 impl<'s> Scene<'s> {
-    /// What an object is like of which the claim is as asked.
+    /// The constraints on an object for which the claim is as required.
     pub(super) fn logic<'f>(&self, claim: &'f Claim, asked: Asked) -> Logic<'f> {
         let each = |claims: &'f [Claim]| claims.iter().map(|claim| self.logic(claim, asked)).collect();
         match (claim, asked) {
@@ -99,7 +99,7 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// The node at a path, where the rules see there what was stored. A field that is filled in is another one.
+    /// The node at a path, if rules see the stored value there. A field with a default is excluded.
     fn node(&self, path: &[String]) -> Option<&'s Schema> {
         let mut other = Some(self.other);
         path.iter().try_fold(self.schema, |node, name| {
@@ -110,18 +110,18 @@ impl<'s> Scene<'s> {
                 return None;
             }
             other = there;
-            // Another version of the same object has another one.
+            // It differs between versions of the same object.
             (name != "apiVersion").then_some(field)
         })
     }
 
-    /// The node of a term that is a field.
+    /// The node of a term, if the term is a field.
     fn field(&self, term: &'_ Term) -> Option<&'s Schema> {
         self.node(term.path.as_ref()?)
     }
 
     fn held<'f>(&self, text: &str, order: Order, number: f64, range: Range, asked: Asked) -> Logic<'f> {
-        // What a text means now says nothing about what it meant before.
+        // Its value now says nothing about its value before.
         let text = if self.stable { text.to_owned() } else { format!("now: {text}") };
         Logic::Held(text, Test { order, number, holds: asked.positive(), or_error: asked.or_error(), range })
     }
@@ -144,7 +144,7 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// That one of the fields of a path is not there, or null, which is the same to rules.
+    /// One of the fields of a path is absent, or null, which rules treat alike.
     pub(super) fn absent<'f>(&self, path: &[String]) -> Formula<'f> {
         let mut sides = [Some(self.schema), Some(self.other)];
         let mut ways = Vec::new();
@@ -158,7 +158,7 @@ impl<'s> Scene<'s> {
         Formula::Any(ways)
     }
 
-    /// A constraint on a field that is there, or, where an error will do, is not.
+    /// A constraint on a present field or, if an error is allowed, its absence.
     fn plain<'f>(&self, path: &'f [String], [yes, no]: [Formula<'f>; 2], asked: Asked) -> Logic<'f> {
         let there = Logic::Plain(at(path, if asked.positive() { yes } else { no }));
         if asked.or_error() { Logic::Any(vec![there, Logic::Plain(self.absent(path))]) } else { there }
@@ -181,13 +181,13 @@ impl<'s> Scene<'s> {
             None => Range::Any,
         };
         let is_number = matches!(kind, Some(Type::Integer | Type::Number));
-        // Beyond this, floats no longer tell whole numbers apart.
+        // Beyond this, floats cannot represent every integer.
         let number = literal.as_f64().filter(|number| number.abs() < 9e15 || literal.is_f64());
         let ways = match (kind, literal, number) {
             (Some(Type::String), Value::String(_), _) | (Some(Type::Boolean), Value::Bool(_), _) => {
                 same(order, literal)
             }
-            // Of bounds that are not whole the search makes what the server makes of those in schemas.
+            // The search truncates bounds with a fraction as the server does for schemas.
             (Some(_), _, Some(number)) if is_number && number.fract() == 0.0 && number.abs() < 9e15 => {
                 Some([ordered(order, number), ordered(order.opposite(), number)])
             }
@@ -229,7 +229,7 @@ impl<'s> Scene<'s> {
         let text = format!("{} against {}", left.text, right.text);
         let fields = [left, right].map(|term| self.field(term).and_then(plain_type).and(term.path.as_deref()));
         let [Some(one), Some(other)] = fields else { return self.held(&text, order, 0.0, Range::Any, asked) };
-        // Two fields that are there compare without error; the server has looked at their types.
+        // Two present fields compare without an error: the server has checked their types.
         let certain = if asked.positive() { Asked::True } else { Asked::False };
         let both = [one, other].map(|path| Logic::Plain(at(path, Formula::anything())));
         let compared =
@@ -258,14 +258,14 @@ impl<'s> Scene<'s> {
             (None, None) => return self.truth(text, asked),
         };
         let Some(path) = &range.path else { return self.truth(text, asked) };
-        // One that is false makes `all` false, and one that is true `exists` true, whatever the others are.
+        // One false item makes `all` false, and one true item makes `exists` true, whatever the others are.
         let inner = Box::new(items.logic(body, asked));
         let some = Logic::Items { path, keys, some: all != asked.positive(), inner };
         let there = Logic::All(vec![Logic::Plain(at(path, Formula::anything())), some]);
         if asked.or_error() { Logic::Any(vec![there, Logic::Plain(self.absent(path))]) } else { there }
     }
 
-    /// How many items are like this: where none at all would not do, there is one of which it is true, or an error.
+    /// How many items match. If zero does not satisfy the comparison, some item matches or gives an error.
     #[expect(clippy::cast_precision_loss, reason = "only how counts compare matters, and none is so large")]
     fn tallied<'f>(
         &self,
@@ -286,20 +286,20 @@ impl<'s> Scene<'s> {
         if asked.or_error() { Logic::Any(vec![there, Logic::Plain(self.absent(path))]) } else { there }
     }
 
-    /// The keys of a map.
+    /// The scope of the keys of a map.
     fn keys(&self, range: &Term) -> Option<Self> {
         static KEY: LazyLock<Schema> = LazyLock::new(|| Schema::of(&json!({"type": "string"})));
         let map = self.field(range).filter(|node| plain_type(node) == Some(Type::Object))?;
         map.additional_schema().is_some().then_some(Self { schema: &KEY, other: &KEY, stable: self.stable })
     }
 
-    /// The items of a list.
+    /// The scope of the items of a list.
     fn items(&self, range: &Term) -> Option<Self> {
         let schema = self.field(range).filter(|node| plain_type(node) == Some(Type::Array))?.items.as_deref()?;
         let list = range.path.as_ref()?.iter().try_fold(self.other, |node, name| node.properties.get(name));
-        // Where there is no list on the other side, it has no items either.
+        // If there is no list on the other side, it has no items either.
         let other = list.and_then(|list| list.items.as_deref()).unwrap_or(schema);
-        // Rules see null as a value of its own there.
+        // Rules see null there as a value of its own.
         (!schema.nullable && schema.kind.is_some()).then_some(Self { schema, other, stable: self.stable })
     }
 
@@ -330,7 +330,7 @@ impl<'s> Scene<'s> {
     }
 }
 
-/// The type of a node whose values rules see as they are: not as times, bytes or one of several types.
+/// The type of a node if rules see its values unconverted: not as times, as bytes or as one of several types.
 fn plain_type(node: &Schema) -> Option<Type> {
     let seen_as_other = node.kind == Some(Type::String) && node.format.as_deref().is_some_and(is_seen_as_other);
     if node.int_or_string || seen_as_other { None } else { node.kind }
@@ -340,7 +340,7 @@ fn is_seen_as_other(format: &str) -> bool {
     matches!(format.replace('-', "").as_str(), "byte" | "date" | "datetime" | "duration")
 }
 
-/// Whether every rule sees the same in an object under both nodes: the same types, and nothing that is filled in.
+/// Whether every rule sees the same value under both nodes: the same types and no defaults.
 pub(super) fn is_stable(old: &Schema, new: &Schema) -> bool {
     let seen = |schema: &Schema| {
         let format = schema.format.clone().filter(|format| is_seen_as_other(format));
@@ -370,7 +370,7 @@ fn is<'f>(value: Value) -> Formula<'f> {
     Formula::Is(Rc::new(vec![value]))
 }
 
-/// Equal to the literal and not, or the other way round.
+/// The formulas of being equal to the literal and not, or vice versa.
 fn same<'f>(order: Order, literal: &Value) -> Option<[Formula<'f>; 2]> {
     let not = Formula::IsNot(Rc::new(vec![literal.clone()]));
     match order {
@@ -380,7 +380,7 @@ fn same<'f>(order: Order, literal: &Value) -> Option<[Formula<'f>; 2]> {
     }
 }
 
-/// A number that compares so.
+/// A number that satisfies the comparison.
 fn ordered<'f>(order: Order, number: f64) -> Formula<'f> {
     let below = |exclusive| Formula::IsBelow(Limit { value: number, exclusive });
     let above = |exclusive| Formula::IsAbove(Limit { value: number, exclusive });
@@ -394,7 +394,7 @@ fn ordered<'f>(order: Order, number: f64) -> Formula<'f> {
     }
 }
 
-/// A text, list or map whose size compares so.
+/// A string, list or map whose size satisfies the comparison.
 fn sized<'f>(kind: Type, order: Order, count: i64) -> Formula<'f> {
     let least = |count: i64| match kind {
         _ if count <= 0 => Formula::anything(),

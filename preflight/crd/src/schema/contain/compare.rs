@@ -1,4 +1,4 @@
-//! Compares two schemas: finds the differences, and has each of them judged.
+//! Compares two schemas: finds their differences and judges each.
 
 use std::cell::Cell;
 
@@ -15,14 +15,14 @@ use super::walk::{self, Question};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Resource, Server};
 
-/// Compares two versions of a definition. Equal schemas have no differences; the order is that of the old schema, then of
-/// the new one.
+/// Compares two versions of a definition. Equal schemas have no differences. The differences are in the order of the
+/// old schema, then of the new one.
 #[must_use]
 pub fn compare(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> Vec<Difference> {
     compare_and_count(old, new, server).0
 }
 
-/// As [`compare`], with what it took.
+/// Like [`compare`], with the work that it took.
 #[must_use]
 pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> (Vec<Difference>, Spent) {
     let (met_old, met_new) = (met(old, server), met(new, server));
@@ -36,7 +36,7 @@ pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server)
     let solver = Solver::default();
     let rules = rules_of(before) + rules_of(after);
     let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver, rules, values: &values };
-    // Rules last: what they look through must not use up what the proofs need.
+    // Rules last: trying objects for them must not use up the budget of the proofs.
     let (rules, others): (Vec<_>, Vec<_>) = walk::suspects(before, after, new.status)
         .into_iter()
         .enumerate()
@@ -49,7 +49,7 @@ pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server)
     (judged.into_iter().map(|(_, difference)| difference).collect(), spent)
 }
 
-/// The schema as objects meet it on this server, where that is another one than is written.
+/// The schema as this server applies it, if that differs from the written one.
 fn met(resource: &Resource<'_>, server: Server) -> Option<Schema> {
     let opened = resource.preserve_unknown_fields.then(|| resource.schema.opened());
     let is_newer = |format: &str| {
@@ -64,20 +64,21 @@ fn met(resource: &Resource<'_>, server: Server) -> Option<Schema> {
     opened
 }
 
-/// How many differences two schemas have: what [`compare`] does before it judges the first of them, to be measured alone.
+/// The number of differences between two schemas: the work of [`compare`] before it judges them, to be measured by
+/// itself.
 #[cfg(feature = "testing")]
 #[must_use]
 pub fn count_differences(old: &Schema, new: &Schema) -> usize {
     walk::suspects(old, new, false).len()
 }
 
-/// How many rules a schema has, at all its nodes.
+/// The number of rules of a schema, at all its nodes.
 fn rules_of(schema: &Schema) -> u64 {
     schema.rules.len() as u64 + schema.children().map(rules_of).sum::<u64>()
 }
 
-/// A value of a field that the old schema takes and the new one rejects, prunes or alters; without a new one, a value that
-/// the old one takes and that holds something, where it can. `None` where none is found.
+/// A value of a field that the old schema accepts and the new one rejects, prunes or alters. Without a new schema, a
+/// value that the old one accepts, preferably one with data. `None` if none is found.
 #[must_use]
 pub fn harmed_value(old: &Schema, new: Option<&Schema>) -> Option<Value> {
     let taken = || vec![Formula::Satisfies(old, Role::Stored(Place::Field)), Formula::Types(Types::NULL.not())];
@@ -95,8 +96,7 @@ pub fn harmed_value(old: &Schema, new: Option<&Schema>) -> Option<Value> {
     })
 }
 
-/// An object of the resource with a field at its top that holds something: data, not only that it is there. `Err` where it
-/// is not known whether there can be one.
+/// An object of the resource whose top-level field holds data, rather than just being present; `None` if there is none.
 ///
 /// # Errors
 /// The keyword that stood in the way.
@@ -121,7 +121,7 @@ pub fn object_with(resource: &Resource<'_>, field: &str) -> Result<Option<Value>
     }
 }
 
-/// What every object of the kind has, apart from its schema.
+/// The schema of the type and metadata that every object of the kind has.
 fn envelope(resource: &Resource<'_>) -> Schema {
     Schema::of(&json!({
         "type": "object",
@@ -134,7 +134,7 @@ fn envelope(resource: &Resource<'_>) -> Schema {
                     "type": "string", "minLength": 1, "maxLength": 253,
                     "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
                 },
-                // Of what ends in a hyphen, the server looks at all but the last two bytes.
+                // The server ignores the last two bytes if there is a trailing hyphen.
                 "generateName": {
                     "type": "string", "maxLength": 254,
                     "pattern": "^(|[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\

@@ -1,5 +1,5 @@
-//! The second opinion on a witness: the pipeline under the old definition, then under the new one. A witness counts only
-//! where the old one accepts it and the new one damages it at the very place of the difference.
+//! Confirms a witness with the pipeline, under the old definition and then under the new one. A witness counts only if
+//! the old one accepts it and the new one damages it at the place of the difference.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -13,21 +13,21 @@ use crate::path::{PathSegment, display_path};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Admission, Path, Resource, Server};
 
-/// What becomes of an object.
+/// What happens to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// The server refuses it.
+    /// The server rejects it.
     Rejected,
-    /// Data in it is dropped.
+    /// Data in it is pruned.
     Pruned,
-    /// Values in it change, or appear where there were none.
+    /// Values in it change, or defaults appear.
     Altered,
-    /// Nobody can read it.
+    /// No client can read it.
     Unreadable,
 }
 
 impl Effect {
-    /// As it is written in reports.
+    /// The text form used in reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,28 +39,28 @@ impl Effect {
     }
 }
 
-/// What becomes of a witness, and where.
+/// What happens to a witness, and where.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Damage {
-    /// What.
+    /// What happens to it.
     pub effect: Effect,
-    /// Where in the object.
+    /// Path of the damage in the object.
     pub path: Path,
-    /// The keyword that refuses it; empty where nothing is refused.
+    /// The violated keyword; empty if nothing is rejected.
     pub keyword: String,
-    /// What the server says, or what happens.
+    /// The server's error, or a description of the damage.
     pub message: String,
 }
 
-/// What the pipeline says of a would-be witness.
+/// The pipeline's verdict on a candidate witness.
 #[derive(Clone, Debug)]
 pub(super) enum Confirmed {
     Damaged(Damage),
-    /// Both definitions agree about it.
+    /// Both definitions treat it alike.
     Unharmed,
-    /// The old definition does not let it in: this path, this keyword.
+    /// The old definition rejects it, at this path for this keyword.
     NotAccepted(Path, String),
-    /// Something in it cannot be evaluated.
+    /// This keyword cannot be evaluated.
     Undecided(String),
 }
 
@@ -81,13 +81,13 @@ fn shown(path: &[PathSegment]) -> String {
     if path.is_empty() { "the object".to_owned() } else { display_path(path) }
 }
 
-/// Values that the pipeline may be asked about in one comparison.
+/// Maximum number of values that the pipeline examines in one comparison.
 pub(super) const VALUES: u64 = 2_000_000;
 
-/// Why nothing is tried any more.
+/// The reason given when [`VALUES`] is used up.
 pub(super) const TOO_MANY: &str = "there are too many or too large changes to try them all";
 
-/// Asks the pipeline about an object, as it is sent and as it is stored then; `values` are what is left of [`VALUES`].
+/// Runs the pipeline on an object, as sent and as then stored; `values` is the rest of [`VALUES`].
 pub(super) fn confirm(
     old: &Resource<'_>,
     new: &Resource<'_>,
@@ -119,7 +119,7 @@ pub(super) fn confirm(
         if let Some(damage) = damage(&after, path) {
             return Confirmed::Damaged(damage);
         }
-        // Rules are evaluated only where nothing else is wrong; then nothing can be said of them.
+        // Rules are evaluated only if there are no other errors; otherwise they are undecided.
         if let Some(place) = altered(old.schema, stored, &after.object, Path::new(), path) {
             let message = format!("{} changes", shown(&place));
             return Confirmed::Damaged(Damage {
@@ -139,7 +139,7 @@ pub(super) fn confirm(
     undecided.map_or(Confirmed::Unharmed, Confirmed::Undecided)
 }
 
-/// What is wrong with an object that is taken, and could be applied, and cannot be applied any more.
+/// The error of a valid object that could be applied before and cannot be applied now.
 fn unapplied(
     old: &Resource<'_>,
     new: &Resource<'_>,
@@ -162,19 +162,19 @@ fn spend(values: &Cell<u64>, admission: &Admission) {
     values.set(values.get().saturating_sub(size_of(&admission.object) + noted as u64));
 }
 
-/// Where an object that is there suffers.
+/// Where an existing object is affected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sufferer {
-    /// The nodes of the schema at which it is refused, pruned or altered. What is missing belongs to the node that requires
-    /// it, an item that is given twice to its list.
+    /// The schema nodes at which it is rejected, pruned or altered. A missing field belongs to the node that requires
+    /// it, a duplicate item to its list.
     pub at: BTreeSet<Vec<SchemaStep>>,
-    /// Whether all keywords but rules were evaluated.
+    /// Whether all keywords except rules were evaluated.
     pub is_decided: bool,
-    /// Whether rules were evaluated too: the server looks at them only where nothing else is wrong.
+    /// Whether rules were evaluated too: the server does so only if there are no other errors.
     pub met_rules: bool,
 }
 
-/// What a new definition does to an object that the old one serves. What was wrong with it before is not counted.
+/// What a new definition does to an object that the old one serves. Errors that the object had before are left out.
 #[must_use]
 pub fn suffering(old: &Resource<'_>, new: &Resource<'_>, server: Server, object: &Value) -> Sufferer {
     const RULES: &str = "x-kubernetes-validations";
@@ -190,14 +190,14 @@ pub fn suffering(old: &Resource<'_>, new: &Resource<'_>, server: Server, object:
     let lost = after.pruned.iter().chain(&after.dropped_nulls).map(Path::as_slice);
     let changed = altered(old.schema, &before.object, &after.object, Path::new(), &[]);
     let at = rejected.chain(lost).chain(changed.as_deref()).map(|place| node_of(old.schema, place)).collect();
-    // What cannot be decoded is not validated at all.
+    // An object that cannot be decoded is not validated.
     let is_decoded = after.errors.iter().all(|error| error.keyword != "metadata");
     let is_open = |of_rules: bool| after.unevaluated.iter().any(|open| (open.keyword == RULES) == of_rules);
     let are_others_kept = after.errors.iter().all(|error| error.keyword == RULES);
     Sufferer { at, is_decided: is_decoded && !is_open(false), met_rules: are_others_kept && !is_open(true) }
 }
 
-/// The node of the schema that a place in an object belongs to.
+/// The schema node of a place in an object.
 fn node_of(schema: &Schema, place: &[PathSegment]) -> Vec<SchemaStep> {
     let mut node = Some(schema);
     place
@@ -218,7 +218,7 @@ fn node_of(schema: &Schema, place: &[PathSegment]) -> Vec<SchemaStep> {
         .collect()
 }
 
-/// The object as it is read in another version of the same definition.
+/// The object as read in another version of the same definition.
 fn in_version(object: &Value, resource: &Resource<'_>) -> Value {
     let mut object = object.clone();
     if let Some(version) = object.get_mut("apiVersion") {
@@ -227,7 +227,7 @@ fn in_version(object: &Value, resource: &Resource<'_>) -> Value {
     object
 }
 
-/// What happens at the place of the difference or below.
+/// The damage at the place of the difference or below.
 fn damage(after: &Admission, path: &[SchemaStep]) -> Option<Damage> {
     if let Some(error) = after.errors.iter().find(|error| reaches(path, &error.path)) {
         return Some(Damage {
@@ -247,12 +247,12 @@ fn damage(after: &Admission, path: &[SchemaStep]) -> Option<Damage> {
     Some(Damage { effect: Effect::Pruned, path: place, keyword: String::new(), message })
 }
 
-/// Whether a place in an object belongs to a node of the schema, or lies below it.
+/// Whether a place in an object is at a schema node or below it.
 fn reaches(node: &[SchemaStep], place: &[PathSegment]) -> bool {
     node.len() <= place.len() && may_reach(node, place)
 }
 
-/// Whether a place in an object is on the way to a node of the schema, belongs to it, or lies below it.
+/// Whether a place in an object is above a schema node, at it, or below it.
 fn may_reach(node: &[SchemaStep], place: &[PathSegment]) -> bool {
     node.iter().zip(place).all(|(step, segment)| match (step, segment) {
         (SchemaStep::Property(name), PathSegment::Key(key)) => name == key,
@@ -261,8 +261,8 @@ fn may_reach(node: &[SchemaStep], place: &[PathSegment]) -> bool {
     })
 }
 
-/// The first place where an object differs that the old schema knows of and that belongs to `node`, or lies below it;
-/// whatever else differs hides nothing. New fields may get defaults.
+/// The first place at or below `node` where an object differs, among the fields of the old schema. Differences
+/// elsewhere do not hide it. New fields may get defaults.
 fn altered(schema: &Schema, before: &Value, after: &Value, place: Path, node: &[SchemaStep]) -> Option<Path> {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => altered_field(schema, before, after, &place, node),
@@ -287,7 +287,7 @@ fn altered_field(
     let known = |name: &str| schema.properties.get(name).or_else(|| free_values(schema));
     let own = |(name, value): (&String, &Value)| {
         let inner = with(place, name.as_str().into());
-        // The version is rewritten on purpose.
+        // Reading in another version rewrites it.
         if !may_reach(node, &inner) || place.is_empty() && name == "apiVersion" {
             return None;
         }
@@ -296,7 +296,7 @@ fn altered_field(
             None => Some(inner).filter(|inner| reaches(node, inner)),
         }
     };
-    // Only one field of an object is on the way to a named one.
+    // Only one field of an object leads to a named one.
     if let Some(SchemaStep::Property(name)) = node.get(place.len())
         && let Some((name, value)) = before.get_key_value(name)
     {

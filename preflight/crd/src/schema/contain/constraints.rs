@@ -1,5 +1,5 @@
-//! A formula taken apart: the constraints on one value, sorted by the type that they are about, and the choices that are
-//! still open. Adding a constraint is cheap and decides nothing; the solver does.
+//! A decomposed formula: the constraints on one value, sorted by the type they concern, and the open choices. Adding a
+//! constraint is cheap and decides nothing; the solver does.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,15 +22,15 @@ use crate::schema::model::{Schema, Window};
 #[derive(Clone, Debug)]
 pub(super) struct Constraints<'s> {
     pub(super) types: Types,
-    /// It is one of these.
+    /// It is one of these values.
     pub(super) values: Option<Rc<Vec<Value>>>,
-    /// It is none of these.
+    /// It is none of these values.
     pub(super) not_values: Vec<Rc<Vec<Value>>>,
     pub(super) number: Numbers,
     pub(super) text: Texts<'s>,
     pub(super) list: Lists<'s>,
     pub(super) object: Objects<'s>,
-    /// One of each must hold.
+    /// Of each list, at least one formula must hold.
     pub(super) choices: Vec<Vec<Formula<'s>>>,
 }
 
@@ -38,12 +38,12 @@ pub(super) struct Constraints<'s> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lists<'s> {
     pub(super) count: Range,
-    /// Every item satisfies these.
+    /// Every item satisfies these schemas.
     pub(super) items: Vec<(&'s Schema, Role<'s>)>,
-    /// Some item is like this.
+    /// For each formula, some item satisfies it.
     pub(super) has: Vec<Formula<'s>>,
     pub(super) unique: Vec<Unique<'s>>,
-    /// Two items are equal in this way.
+    /// Some two items are equal in this way.
     pub(super) repeated: Vec<Unique<'s>>,
 }
 
@@ -51,11 +51,11 @@ pub(super) struct Lists<'s> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Objects<'s> {
     pub(super) count: Range,
-    /// Its fields satisfy these.
+    /// Its fields satisfy these schemas.
     pub(super) schemas: Vec<(&'s Schema, Role<'s>)>,
     pub(super) has: BTreeMap<Rc<str>, Vec<Formula<'s>>>,
     pub(super) lacks: BTreeSet<Rc<str>>,
-    /// A field that none of the schemas names is like this.
+    /// Some field that none of the schemas names satisfies the formula.
     pub(super) has_other: Vec<(Vec<&'s Schema>, Formula<'s>)>,
 }
 
@@ -73,7 +73,7 @@ impl<'s> Constraints<'s> {
         }
     }
 
-    /// Whether it shows already that no value meets them.
+    /// Whether the constraints obviously contradict each other.
     pub(super) fn are_contradictory(&self) -> bool {
         self.types == Types::NONE
     }
@@ -94,7 +94,7 @@ impl<'s> Constraints<'s> {
         }
     }
 
-    /// Adds what a formula asks for.
+    /// Adds the constraints of a formula.
     pub(super) fn add(&mut self, formula: Formula<'s>) {
         match formula {
             Formula::All(formulas) => formulas.into_iter().for_each(|formula| self.add(formula)),
@@ -162,7 +162,7 @@ impl<'s> Constraints<'s> {
                 self.must_be(Types::ARRAY);
                 self.list.repeated.push(unique);
             }
-            // Told at once, before the choices that are open are tried one by one.
+            // Detected at once, before the open choices are tried one by one.
             Formula::Has(name, _) if self.object.lacks.contains(&name) => self.contradict(),
             Formula::Lacks(name) if self.object.has.contains_key(&name) => self.contradict(),
             Formula::Has(name, inner) => {
@@ -188,7 +188,7 @@ impl<'s> Constraints<'s> {
         }
     }
 
-    /// A size below the least or above the most.
+    /// Constrains a size to be below the minimum or above the maximum.
     fn outside(&mut self, window: Window, formula: fn(Window) -> Formula<'s>, range: fn(&mut Self) -> &mut Range) {
         match (window.least, window.most) {
             (None, None) => self.contradict(),
@@ -200,7 +200,7 @@ impl<'s> Constraints<'s> {
         }
     }
 
-    /// An element of an enum.
+    /// Constrains the value to an element of an enum.
     fn be_listed(&mut self, listed: Listed) {
         if self.types.has(Types::FRACTION) && !listed.whole.is_empty() {
             self.choose(vec![Formula::Is(listed.values), Formula::IsCutTo(listed.whole)]);
@@ -225,7 +225,7 @@ impl<'s> Constraints<'s> {
         }
     }
 
-    /// Adds what a schema asks for.
+    /// Adds the constraints of a schema.
     fn satisfy(&mut self, schema: &'s Schema, role: Role<'s>) {
         self.must_be(types_of(schema, role));
         if let Some(values) = &schema.enumeration {
@@ -256,7 +256,7 @@ impl<'s> Constraints<'s> {
         }
         self.text.length.narrow(schema.length);
         self.list.count.narrow(schema.item_count);
-        // What is filled in counts too, as far as it was not there.
+        // Defaults of absent fields count too.
         let count = schema.property_count;
         let least = count.least.map(|least| least.saturating_sub(filled_in(role)));
         self.object.count.narrow(Window { least, ..count });
@@ -295,7 +295,7 @@ impl<'s> Constraints<'s> {
         }
     }
 
-    /// Adds what a combinator asks for; the server never asks it of null.
+    /// Adds the constraints of a combinator; the server does not apply them to null.
     fn combined(&mut self, formula: Formula<'s>) {
         if self.types.has(Types::NULL) {
             self.choose(vec![formula, Formula::Types(Types::NULL)]);
@@ -318,7 +318,7 @@ impl<'s> Constraints<'s> {
             self.object.required(name);
         }
         if matches!(role, Role::Branch(_)) {
-            // Where the field is left out, its default has to satisfy the schema in its place.
+            // If the field is absent, its default must satisfy the schema.
             for (name, field) in &schema.properties {
                 let Some(default) = default_of(name) else { continue };
                 let satisfied =
@@ -333,11 +333,11 @@ impl<'s> Constraints<'s> {
 
 impl<'s> Objects<'s> {
     fn required(&mut self, name: &str) {
-        // Only where the value is an object; the constraint is added to those that a field meets.
+        // This applies only to objects; the constraint is added to those of the field.
         self.has.entry(name.into()).or_default();
     }
 
-    /// What a field of this name has to be; `None` where there may be none.
+    /// The constraints on a field of this name; `None` if it must be absent.
     pub(super) fn constraints_on(&self, name: &str) -> Option<Vec<Formula<'s>>> {
         if self.lacks.contains(name) {
             return None;
@@ -360,7 +360,7 @@ impl<'s> Objects<'s> {
         Some(formulas)
     }
 
-    /// All names that a schema gives.
+    /// All field names in the schemas.
     pub(super) fn declared(&self) -> BTreeSet<Rc<str>> {
         let named = self.schemas.iter().flat_map(|(schema, _)| schema.properties.keys());
         named.map(|name| Rc::from(name.as_str())).chain(self.has.keys().cloned()).collect()
@@ -377,7 +377,7 @@ fn field_role<'s>(schema: &'s Schema, role: Role<'s>, name: &str) -> Role<'s> {
     }
 }
 
-/// Whether pruning leaves only the fields that the schema names.
+/// Whether pruning keeps only the fields that the schema names.
 fn is_closed(schema: &Schema, role: Role<'_>) -> bool {
     matches!(role, Role::Stored(place) if place != Place::Metadata) && !schema.keeps_unknown()
 }
@@ -388,18 +388,19 @@ fn is_built_in(schema: &Schema, role: Role<'_>, name: &str) -> bool {
     resource && ["apiVersion", "kind", "metadata"].contains(&name)
 }
 
-/// Whether a default meets a formula; `None` where that cannot be told in a few steps.
+/// Whether a default satisfies a formula; `None` if a few steps cannot tell.
 fn default_meets(formula: &Formula<'_>, default: &Value) -> Option<bool> {
     const STEPS: u64 = 1_000;
     holds(formula, default, &Cell::new(STEPS))
 }
 
-/// Whether the value is one of those that are ruled out one by one.
+/// Whether the value is excluded by name.
 pub(super) fn is_excepted(value: &Value, constraints: &Constraints<'_>) -> bool {
     constraints.not_values.iter().any(|values| values.iter().any(|it| same(it, value)))
 }
 
-/// Three-valued: `None` where something cannot be told and nothing else decides, or the steps have run out.
+/// Whether the value meets the constraints; `None` if a constraint cannot be evaluated and no other decides, or if the
+/// steps run out.
 pub(super) fn admits(constraints: &Constraints<'_>, value: &Value, steps: &Cell<u64>) -> Option<bool> {
     steps.set(steps.get().checked_sub(1)?);
     let kind = Types::of(value);
@@ -420,7 +421,7 @@ pub(super) fn admits(constraints: &Constraints<'_>, value: &Value, steps: &Cell<
     all(std::iter::once(own).chain(chosen))
 }
 
-/// Whether a value meets a formula; `None` where that cannot be told.
+/// Whether a value satisfies a formula; `None` if that cannot be evaluated.
 pub(super) fn holds(formula: &Formula<'_>, value: &Value, steps: &Cell<u64>) -> Option<bool> {
     let mut constraints = Constraints::new();
     constraints.add(formula.clone());

@@ -1,5 +1,5 @@
-//! Defaults that come and go with the nodes that have them: those that combinators and enums above will see, and those
-//! that are no longer filled in where a node is described no more.
+//! Defaults that appear or disappear with their nodes: new ones that combinators and enums further up see, and old ones
+//! that are no longer filled in because their node is no longer described.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::formula::child;
 use super::step::Step;
 use crate::schema::model::{ListType, Schema};
 
-/// Whether objects get a default from the new node, or from one below it, that they did not get before.
+/// Whether objects get a default from the new node or its descendants that they did not get before.
 pub(super) fn gains(old: Option<&Schema>, new: &Schema) -> bool {
     if old.is_some_and(|old| old.digest == new.digest) {
         return false;
@@ -22,7 +22,7 @@ pub(super) fn gains(old: Option<&Schema>, new: &Schema) -> bool {
         || new.items.as_deref().is_some_and(|after| gains(old.and_then(|old| old.items.as_deref()), after))
 }
 
-/// Whether something is asked of a value as a whole that no single field answers.
+/// Whether a node constrains its value as a whole, not just single fields.
 pub(super) fn is_asked_as_a_whole(node: &Schema) -> bool {
     [&node.all_of, &node.any_of, &node.one_of].into_iter().any(|branches| !branches.is_empty())
         || node.not.is_some()
@@ -30,7 +30,7 @@ pub(super) fn is_asked_as_a_whole(node: &Schema) -> bool {
         || !node.rules.is_empty()
 }
 
-/// Whether the defaults below a node can make its own default another one than the node lets in.
+/// Whether the defaults below a node can turn its own default into a value that the node rejects.
 pub(super) fn counts_defaults(node: &Schema) -> bool {
     fn asks(node: &Schema) -> bool {
         is_asked_as_a_whole(node)
@@ -42,16 +42,16 @@ pub(super) fn counts_defaults(node: &Schema) -> bool {
     asks(node) && below.into_iter().any(|field| field.default.is_some() || gains(None, field))
 }
 
-/// A default that a node gives to one of its fields.
+/// A default of a field.
 #[derive(Debug)]
 pub(super) struct Given<'s> {
-    /// From the node where the search began, the field included.
+    /// Steps from the node where the search began, including the field.
     pub(super) steps: Vec<Step<'s>>,
     pub(super) name: &'s str,
     pub(super) default: &'s Value,
 }
 
-/// The defaults of the node at the end of the steps, its own where it is a field, and all below.
+/// The defaults of the node at the end of the steps (its own if it is a field) and of its descendants.
 pub(super) fn defaults_of<'s>(steps: Vec<Step<'s>>, node: &'s Schema) -> Vec<Given<'s>> {
     let mut found = Vec::new();
     collect(steps, node, &mut found);
@@ -74,7 +74,7 @@ fn collect<'s>(steps: Vec<Step<'s>>, node: &'s Schema, found: &mut Vec<Given<'s>
     }
 }
 
-/// Takes a field out of an object where it holds its default, at the end of the steps: whether there was one.
+/// Removes the field at the end of the steps from an object if it holds its default; whether it did.
 pub(super) fn leave_out(value: &mut Value, steps: &[Step<'_>], default: &Value) -> bool {
     let Some((step, rest)) = steps.split_first() else { return false };
     match (step, value) {

@@ -1,27 +1,27 @@
-//! What a comparison of two schemas finds: each difference with what is proved of it, and what the comparison took.
+//! The result of comparing two schemas: each difference with its proof, and the work that it took.
 
 use serde_json::Value;
 
 use super::confirm::Damage;
 use super::step::SchemaStep;
 
-/// What is known of a difference.
+/// What is known about the effect of a difference.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Proof {
-    /// No old object suffers from it.
+    /// It affects no old object.
     Safe,
-    /// This object was accepted before, and suffers now.
+    /// An object that was accepted before and is damaged now.
     Breaking {
-        /// A whole custom resource.
+        /// A complete custom resource.
         witness: Value,
-        /// What becomes of it.
+        /// What happens to it.
         damage: Damage,
     },
-    /// Neither could be proved.
+    /// Neither safe nor breaking could be proved.
     Unknown {
-        /// The keyword that stood in the way.
+        /// The keyword that prevented a proof.
         keyword: String,
-        /// Why, where there is more to say than the keyword.
+        /// The reason, if there is more to say than the keyword.
         reason: Option<String>,
     },
 }
@@ -31,29 +31,29 @@ pub enum Proof {
 pub struct Difference {
     /// The node, from the root of the schema.
     pub path: Vec<SchemaStep>,
-    /// The keyword that differs, or the name of what happened to the node.
+    /// The keyword that differs, or the name of the event at the node.
     pub keyword: &'static str,
-    /// Before.
+    /// The old value; `None` if it was absent.
     pub old: Option<Value>,
-    /// After.
+    /// The new value; `None` if it is absent.
     pub new: Option<Value>,
-    /// What it does to old objects.
+    /// Its effect on old objects.
     pub proof: Proof,
 }
 
-/// What a comparison took of its budgets. It is the same on every machine.
+/// How much of its budgets a comparison used. The same on every machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Steps of searches.
+    /// Steps taken by searches.
     pub steps: u64,
-    /// Steps of automata for patterns.
+    /// Steps taken by pattern automata.
     pub automata: u64,
-    /// Values that the pipeline was asked about.
+    /// Values that the pipeline examined.
     pub values: u64,
 }
 
 impl Proof {
-    /// What could not be proved, for the sake of this keyword.
+    /// Unknown, because this keyword could not be judged.
     pub(super) fn unknown(keyword: &str) -> Self {
         Self::Unknown { keyword: keyword.to_owned(), reason: None }
     }

@@ -1,5 +1,5 @@
-//! What the server knows of an embedded resource without a schema: which type and version it may have, and its metadata.
-//! Objects that are there may have any of them; examples are looked for among the readable ones first.
+//! What the server knows about an embedded resource without a schema: which type and version it may have, and its
+//! metadata. Existing objects may have any of them; the search for examples tries readable ones first.
 
 use std::sync::LazyLock;
 
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::formula::{Formula, Role};
 use crate::schema::model::Schema;
 
-/// Every type and version that the server takes. What it asks of metadata is more than a schema can say. The sign for
-/// kelvin, a capital k to the server, is left to those who write it.
+/// Every type and version that the server accepts. Its requirements on metadata exceed what a schema can express. It
+/// also accepts the Kelvin sign, which it lower-cases to k; that is left out.
 static ANY: LazyLock<Schema> = LazyLock::new(|| resource("^[^/]*(/[^/]*)?$", "^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$"));
 
-/// Those that a reader knows.
+/// Types and versions that are easy to read.
 static READABLE: LazyLock<Schema> = LazyLock::new(|| resource("^v1$", "^[A-Z][a-z]*$"));
 
-/// The fields of metadata, each with its type.
+/// The metadata fields with their types.
 static METADATA: LazyLock<Schema> = LazyLock::new(|| {
     let text = json!({"type": "string"});
     let texts = json!({"type": "object", "additionalProperties": text});
@@ -34,7 +34,7 @@ static METADATA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// Fields of metadata in which the server looks for more than their type.
+/// Metadata fields of which the server validates more than the type.
 const MORE: [&str; 7] = [
     "labels",
     "annotations",
@@ -56,12 +56,12 @@ fn resource(api_version: &str, kind: &str) -> Schema {
     }))
 }
 
-/// What every embedded resource is, those that are easy to read first.
+/// The formulas of an embedded resource, readable ones first.
 pub(super) fn is_resource() -> Vec<Formula<'static>> {
     vec![Formula::Satisfies(&READABLE, Role::Branch(None)), Formula::Satisfies(&ANY, Role::Branch(None))]
 }
 
-/// Every way in which something is no embedded resource, or loses metadata as one.
+/// Every way in which a value is not an embedded resource, or loses metadata as one.
 pub(super) fn ways_to_be_none() -> Vec<Formula<'static>> {
     let metadata = |inner: Formula<'static>| Formula::has("metadata", inner);
     let mut ways = vec![
@@ -71,7 +71,7 @@ pub(super) fn ways_to_be_none() -> Vec<Formula<'static>> {
         metadata(Formula::Violates(&METADATA, Role::Branch(None))),
         metadata(Formula::HasOther(vec![&METADATA], Box::new(Formula::anything()))),
     ];
-    // Whether what is in these is in order is for the second opinion to say.
+    // Whether their content is valid is left to the pipeline.
     let some = |name: &str| {
         let empty = [Value::Object(serde_json::Map::new()), json!([]), json!("")];
         metadata(Formula::has(name, Formula::IsNot(std::rc::Rc::new(empty.to_vec()))))

@@ -1,5 +1,5 @@
-//! What is asked of a value: a formula over schemas that it satisfies or violates, and over single constraints.
-//! Formulas are taken apart by the solver only as far as a search needs them.
+//! Formulas: requirements on a value, to satisfy or violate a schema or to meet single constraints. The solver
+//! decomposes them only as far as a search needs.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -11,22 +11,22 @@ use super::listed::Listed;
 use super::types::Types;
 use crate::schema::model::{Additional, Limit, ListType, Schema, Window};
 
-/// How a schema is read.
+/// How a schema applies to a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role<'s> {
-    /// A node of the skeleton, for an object as it is stored: pruned, without dropped nulls, defaults filled in.
+    /// As a node of the skeleton, for an object as stored: pruned, without dropped nulls, defaults filled in.
     Stored(Place),
-    /// A branch of a combinator, or a schema without the pipeline around it. `skeleton` is the node of the skeleton for
-    /// the same value: its defaults are filled in before the branch is looked at.
+    /// As a branch of a combinator, or without the pipeline around it. The contained schema is the skeleton node of the
+    /// same value: its defaults are filled in before the branch is evaluated.
     Branch(Option<&'s Schema>),
 }
 
-/// Where a node of the skeleton stands; decides what becomes of null, and which fields are never pruned.
+/// The position of a skeleton node; decides the handling of null and which fields are never pruned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The object itself.
+    /// The root of the object.
     Root,
-    /// The value of a field or a map key: null is dropped unless the schema is nullable.
+    /// A field or map value: null is dropped unless the schema is nullable.
     Field,
     /// An item of a list.
     Item,
@@ -34,7 +34,7 @@ pub(super) enum Place {
     Metadata,
 }
 
-/// Which uniqueness a list asks for.
+/// Which uniqueness a list requires.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Unique<'s> {
     /// No two items are equal.
@@ -53,7 +53,7 @@ impl<'s> Unique<'s> {
     }
 }
 
-/// What is asked of one value. Constraints on a type other than the value's are met, except where the name says `Is…`/`Has…`.
+/// A requirement on one value. A value of another type meets a constraint, unless its name begins with `Is` or `Has`.
 #[derive(Clone, Debug)]
 pub(super) enum Formula<'s> {
     All(Vec<Formula<'s>>),
@@ -62,11 +62,11 @@ pub(super) enum Formula<'s> {
     Satisfies(&'s Schema, Role<'s>),
     /// It violates the schema.
     Violates(&'s Schema, Role<'s>),
-    /// It satisfies the branch of this index and no other.
+    /// It satisfies the branch at this index and no other.
     SatisfiesOne(&'s [Schema], usize, Role<'s>),
-    /// It satisfies the branch of this index and one that comes later.
+    /// It satisfies the branch at this index and a later one.
     SatisfiesTwo(&'s [Schema], usize, Role<'s>),
-    /// It is rejected, pruned or altered under this node of the skeleton, or something in it is.
+    /// It, or something in it, is rejected, pruned or altered under this skeleton node.
     Damaged(&'s Schema, Place),
     /// It is of one of the types.
     Types(Types),
@@ -74,37 +74,37 @@ pub(super) enum Formula<'s> {
     Is(Rc<Vec<Value>>),
     /// It is none of the values.
     IsNot(Rc<Vec<Value>>),
-    /// It is no element of the enum.
+    /// It is not an element of the enum.
     IsUnlisted(Listed),
-    /// It is a fraction that is one of these numbers when it is cut to a whole one.
+    /// It is a fraction that truncates to one of these numbers.
     IsCutTo(Rc<BTreeSet<i64>>),
-    /// It is a number below (or at, where not exclusive) the limit.
+    /// It is a number below the limit, or at it if the limit is not exclusive.
     IsBelow(Limit),
-    /// It is a number above (or at) the limit.
+    /// It is a number above the limit, or at it likewise.
     IsAbove(Limit),
-    /// It is a number and no multiple.
+    /// It is a number that is not a multiple of this factor.
     IsNoMultiple(f64),
-    /// It is text that the pattern does not match.
+    /// It is a string that the pattern does not match.
     IsNoMatch(&'s str),
-    /// It is text outside of the window of lengths.
+    /// It is a string whose length is outside these bounds.
     IsOfLengthOutside(Window),
-    /// It is text or a number that the format refuses.
+    /// It is a string or number that the format rejects.
     IsAgainstFormat(&'s str, &'s Schema),
-    /// It is a list with fewer or more items.
+    /// It is a list whose length is outside these bounds.
     HasCountOutside(Window),
-    /// It is a list with such an item.
+    /// It is a list with an item that satisfies the formula.
     HasItem(Box<Formula<'s>>),
     /// It is a list with two items that are equal, or have equal keys.
     HasRepeated(Unique<'s>),
-    /// It is an object with such a field.
+    /// It is an object with this field, whose value satisfies the formula.
     Has(Rc<str>, Box<Formula<'s>>),
-    /// It is an object without the field.
+    /// It is an object without this field.
     Lacks(Rc<str>),
-    /// It is an object with such a field under a name that neither schema declares.
+    /// It is an object with a field that none of the schemas declares and that satisfies the formula.
     HasOther(Vec<&'s Schema>, Box<Formula<'s>>),
-    /// It is an object with at least so many fields.
+    /// It is an object with at least this many fields.
     HasAtLeast(i64),
-    /// It is an object with at most so many fields.
+    /// It is an object with at most this many fields.
     HasAtMost(i64),
 }
 
@@ -113,7 +113,7 @@ impl<'s> Formula<'s> {
         Self::All(Vec::new())
     }
 
-    /// What it takes to copy it.
+    /// The cost of copying it.
     pub(super) fn weight(&self) -> u64 {
         match self {
             Self::All(inner) | Self::Any(inner) => 1 + inner.iter().map(Self::weight).sum::<u64>(),
@@ -131,16 +131,16 @@ impl<'s> Formula<'s> {
     }
 }
 
-/// The node that stands for a field in a schema.
+/// The node of a field in a schema.
 pub(super) fn child<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
     schema.properties.get(name).or_else(|| free_values(schema))
 }
 
-/// The schema of values under keys that nobody names. `additionalProperties: true` lets all values in, and prunes every
-/// object in them to nothing.
+/// The schema of values under undeclared keys. `additionalProperties: true` accepts any value and prunes every object
+/// in it to `{}`.
 pub(super) fn free_values(schema: &Schema) -> Option<&Schema> {
     static ANY_VALUE: LazyLock<Schema> = LazyLock::new(|| {
-        // As deep as lists of lists are worth to be told apart.
+        // As deep as nested lists are worth distinguishing.
         let schema = (0..4).fold(json!({"nullable": true}), |items, _| json!({"nullable": true, "items": items}));
         Schema::of(&schema)
     });
@@ -151,13 +151,13 @@ pub(super) fn free_values(schema: &Schema) -> Option<&Schema> {
     }
 }
 
-/// The factor of the numbers that the schema takes: an int-or-string takes what the server cannot tell from a whole number,
-/// as 5.0000000001. With `type: integer` the server reads the number once more, and refuses it.
+/// The `multipleOf` of the numbers that the schema accepts. An int-or-string accepts numbers that the server cannot
+/// tell from integers, such as 5.0000000001; with `type: integer` the server parses the number again and rejects it.
 pub(super) fn almost_whole(schema: &Schema) -> Option<f64> {
     schema.int_or_string.then_some(1.0)
 }
 
-/// The types that a schema lets in where it stands.
+/// The types that a schema accepts at its position.
 pub(super) fn types_of(schema: &Schema, role: Role<'_>) -> Types {
     let types = Types::allowed_by(schema);
     let typed = schema.kind.is_some() || schema.int_or_string;
@@ -169,13 +169,13 @@ pub(super) fn types_of(schema: &Schema, role: Role<'_>) -> Types {
     if null { types.or(Types::NULL) } else { types }
 }
 
-/// How many fields at most are filled in before a branch is looked at.
+/// The maximum number of fields filled in before a branch is evaluated.
 pub(super) fn filled_in(role: Role<'_>) -> i64 {
     let Role::Branch(Some(node)) = role else { return 0 };
     i64::try_from(node.properties.values().filter(|field| field.default.is_some()).count()).unwrap_or(i64::MAX)
 }
 
-/// The bound that lets in what this one keeps out.
+/// The bound that accepts exactly what this one rejects.
 pub(super) fn flipped(limit: Limit) -> Limit {
     Limit { exclusive: !limit.exclusive, ..limit }
 }

@@ -1,5 +1,5 @@
-//! Random pairs of schemas and random objects: what is called safe must let every accepted object through unharmed.
-//! `PUSHBACK_ROUNDS` sets the number of pairs, `PUSHBACK_SEED` where they start.
+//! Random pairs of schemas and random objects: a difference called safe must let every accepted object through
+//! unharmed. `PUSHBACK_ROUNDS` sets the number of pairs, `PUSHBACK_SEED` the first one.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::schema::pipeline::{Server, create};
 use crate::schema::testing::edit::{edit, number};
 use crate::schema::testing::{Generator, resource};
 
-/// Objects that are tried on each pair.
+/// Number of objects tried on each pair.
 const OBJECTS: usize = 24;
 
 fn definition(schema: &Value) -> Value {
@@ -25,19 +25,19 @@ fn definition(schema: &Value) -> Value {
     })
 }
 
-/// Two schemas of which the second is the first with some edits.
+/// Two schemas; the second is the first with some edits.
 fn pair(generator: &mut Generator) -> Option<(Value, Value)> {
     let old = generator.schema();
     let mut new = old.clone();
     for _ in 0..=generator.below(3) {
         edit(generator, &mut new["properties"]["spec"], 0);
     }
-    // What the server would refuse as a definition is nothing that objects meet.
+    // Objects never meet a definition that the server rejects.
     let is_valid = [&old, &new].into_iter().all(|schema| problems(&definition(schema)).is_empty());
     is_valid.then_some((old, new))
 }
 
-/// Whether everything that was there is there.
+/// Whether everything from before is still there.
 fn is_kept(before: &Value, after: &Value) -> bool {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
@@ -50,8 +50,8 @@ fn is_kept(before: &Value, after: &Value) -> bool {
     }
 }
 
-/// What is called safe, and the server's own code: what it takes under the old schema, it takes under the new one, and keeps.
-/// Needs `PUSHBACK_ORACLE`, as the comparison of the pipeline does.
+/// Checks safe differences against the server's own code: what it accepts under the old schema, it must accept and keep
+/// under the new one. Needs `PUSHBACK_ORACLE`, like the comparison of the pipeline.
 #[test]
 #[expect(clippy::print_stderr, reason = "what was compared is the point of running this")]
 fn what_is_called_safe_the_server_lets_through() {
@@ -71,7 +71,7 @@ fn what_is_called_safe_the_server_lets_through() {
         for number in 0..OBJECTS {
             let object = generator.object_of(if number % 3 == 2 { &new_value } else { &old_value });
             let before = oracle.ask(&json!({"schema": old_value, "object": object}));
-            // As it was sent, and as it is read then: 2.0 is read as 2, which is not the same to every keyword.
+            // As sent and as read back: 2.0 is read as 2, which some keywords treat differently.
             for sent in [&object, &before["object"]] {
                 let mut ask = |schema: &Value| oracle.ask(&json!({"schema": schema, "object": sent}));
                 let (was, is) = (ask(&old_value), ask(&new_value));

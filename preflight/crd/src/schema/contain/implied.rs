@@ -1,5 +1,5 @@
-//! What rules say together: whether the old ones and the old schema imply a new one, and what they leave of the objects
-//! that another difference would harm.
+//! What rules imply together: whether the old rules and the old schema imply a new rule, and which objects they leave
+//! for another difference to harm.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -19,16 +19,16 @@ use super::walk::Suspect;
 use crate::schema::cel::{Claim, FieldPath, Program, Term};
 use crate::schema::model::{CelRule, Schema};
 
-/// A node that is no longer described.
+/// The schema of a node that is no longer described.
 static NOTHING: LazyLock<Schema> = LazyLock::new(|| Schema::of(&json!({})));
 
 impl<'s> Judge<'s> {
-    /// An old object that a new rule does not let through. An empty outcome is the proof that there is none; a found one is
-    /// a guess, as not all that a rule says is in the formula. `None` where nothing can be said.
+    /// An old object that a new rule rejects. An empty outcome proves that there is none; a found object is a guess, as
+    /// the formula does not capture everything in a rule. `None` if nothing can be said.
     pub(super) fn refused(&mut self, suspect: &Suspect<'s>, rule: &CelRule) -> Option<Outcome> {
         let steps = &suspect.steps;
         let outcome = self.refused_at(steps, |below| Program::shared(rule).ok()?.claim(below));
-        // A rule of items is one of their list as well.
+        // A rule on items is also a rule on their list.
         match steps.iter().rposition(|step| !matches!(step, Step::Field(_))) {
             Some(item) if matches!(steps[item], Step::Item) && outcome != Some(Outcome::Empty) => {
                 let inner = names(&steps[item + 1..]);
@@ -39,10 +39,10 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// An old object of which a claim about the value at the end of the steps is not true. `claimed` makes the claim of the
-    /// names from a value above.
+    /// An old object for which a claim about the value at the end of the steps is false. `claimed` builds the claim,
+    /// given the field names that lead there from an ancestor.
     fn refused_at(&mut self, steps: &[Step<'s>], claimed: impl Fn(&[String]) -> Option<Claim>) -> Option<Outcome> {
-        // From here on there are fields only, so that every rule on the way can be read as one about the same object.
+        // From here on there are only fields, so every rule on the way can be read as one about the same object.
         let mut start = steps.iter().rposition(|step| !matches!(step, Step::Field(_))).map_or(0, |last| last + 1);
         let has_rules =
             |length: usize| node_at(self.before, &steps[..length]).is_some_and(|node| !node.rules.is_empty());
@@ -64,7 +64,7 @@ impl<'s> Judge<'s> {
             if subjects.is_disjoint(&others) {
                 continue;
             }
-            // A rule is about what is there.
+            // A rule applies only to a present value.
             let satisfied = match below.starts_with(path) {
                 true => satisfied,
                 false => Logic::Any(vec![Logic::Plain(scene.absent(path)), satisfied]),
@@ -75,8 +75,8 @@ impl<'s> Judge<'s> {
         Some(self.search(lifted(&steps[..start], formula)))
     }
 
-    /// An old object with what the formula asks for at the end of the steps, as far as old rules let it in; `None` where they
-    /// say nothing about it.
+    /// An old object that satisfies the formula at the end of the steps, as far as old rules allow; `None` if they say
+    /// nothing about it.
     pub(super) fn with_rules(&mut self, steps: &[Step<'s>], formula: &Formula<'s>) -> Option<Outcome> {
         let nodes: Vec<&Schema> =
             (0..=steps.len()).map(|length| node_at(self.before, &steps[..length])).collect::<Option<_>>()?;
@@ -103,7 +103,7 @@ impl<'s> Judge<'s> {
             });
             satisfied.push(Formula::All(each.collect()));
         }
-        // No rule is asked of null.
+        // Rules are not evaluated on null.
         let end = Formula::Any(vec![Formula::Types(Types::NULL), satisfied.pop()?]);
         let mut all = Formula::All(vec![formula.clone(), end]);
         for (step, claimed) in steps.iter().zip(satisfied).rev() {
@@ -121,16 +121,16 @@ fn names(steps: &[Step<'_>]) -> FieldPath {
     steps.iter().filter_map(name).collect()
 }
 
-/// What the rules of a node claim of the value that has it at the end of the path.
+/// The claims that a node's rules make about the value that holds it at the end of the path.
 fn claims_of(node: &Schema, path: &[String]) -> Vec<(FieldPath, Claim)> {
     let claims = node.rules.iter().filter_map(|rule| Program::shared(rule).ok()?.claim(path));
     claims.map(|claim| (path.to_vec(), claim)).collect()
 }
 
-/// What a rule of the items of a list, or of a field in them, claims of the list.
+/// The claim that a rule on list items, or on a field in them, makes about the list.
 fn of_each(list: &[String], rule: &CelRule, inner: &[String]) -> Option<Claim> {
     let claim = Program::shared(rule).ok()?.claim(inner)?;
-    // A rule is about what is there.
+    // A rule applies only to a present value.
     let absent = (1..=inner.len()).map(|length| Claim::Not(Box::new(Claim::Present(inner[..length].to_vec()))));
     let body = Claim::Any(absent.chain([claim]).collect());
     let text = format!("each of {list:?} {inner:?} {}", rule.rule);

@@ -1,4 +1,4 @@
-//! One difference at a time: is there an old object that suffers from it? The search proposes one, the pipeline confirms it.
+//! Judges one difference at a time: does it affect an old object? The search proposes one, the pipeline confirms it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -25,9 +25,9 @@ pub(super) struct Judge<'s> {
     pub(super) after: &'s Schema,
     pub(super) envelope: &'s Schema,
     pub(super) solver: Solver,
-    /// Of both schemas: what the pipeline evaluates for an object, at most where it has one of everything.
+    /// The rules of both schemas that the pipeline evaluates for an object with one of everything.
     pub(super) rules: u64,
-    /// What is left of the values that the pipeline may be asked about.
+    /// The remaining number of values that the pipeline may examine.
     pub(super) values: &'s Cell<u64>,
 }
 
@@ -38,7 +38,7 @@ impl<'s> Judge<'s> {
             Question::Undecidable => Proof::unknown(suspect.keyword),
             Question::Exists(formula) => self.exists(&suspect, &suspect.steps, formula),
             Question::Default(formula) => {
-                // Asked of the parent: the field is not there.
+                // Asked of the parent, as the field is absent.
                 let parent = suspect.steps.len().saturating_sub(1);
                 match self.exists(&suspect, &suspect.steps[..parent], formula) {
                     Proof::Safe => self.written_without(&suspect),
@@ -57,7 +57,7 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// Whether an old object is like this at the end of the steps.
+    /// Whether an old object satisfies the formula at the end of the steps.
     pub(super) fn exists(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>) -> Proof {
         match self.search(lifted(steps, formula.clone())) {
             Outcome::Empty => Proof::Safe,
@@ -66,8 +66,8 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// Whether an object suffers that was written without a field and is stored with its old default: what is asked of the
-    /// nodes around it is asked of the object with the default in it.
+    /// Whether it affects an object that was written without a field and is stored with its old default: the
+    /// constraints of the nodes around it apply to the object including the default.
     pub(super) fn written_without(&mut self, suspect: &Suspect<'s>) -> Proof {
         let (Some(default), Some(node)) = (&suspect.old, node_at(self.before, &suspect.steps)) else {
             return Proof::Safe;
@@ -89,7 +89,7 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// Looks for an old object that is like this.
+    /// Searches for an old object that satisfies the formula.
     pub(super) fn search<'f>(&mut self, formula: Formula<'f>) -> Outcome
     where
         's: 'f,
@@ -101,7 +101,7 @@ impl<'s> Judge<'s> {
         ])
     }
 
-    /// The second opinion on objects for a suspect: the pipeline, which shares nothing with the search.
+    /// Confirms objects for a suspect with the pipeline, which shares nothing with the search.
     pub(super) fn opinion(&self, suspect: &Suspect<'s>) -> impl Fn(&Value) -> Confirmed + use<'s> {
         let Self { old, new, server, rules, values, .. } = *self;
         let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
@@ -112,13 +112,13 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// Whether anything is asked of a whole node on the way to a field.
+    /// Whether a node on the way to a field constrains its value as a whole.
     pub(super) fn is_asked_around(&self, steps: &[Step<'s>]) -> bool {
         let nodes = (0..steps.len()).filter_map(|length| node_at(self.after, &steps[..length]));
         nodes.into_iter().any(defaults::is_asked_as_a_whole)
     }
 
-    /// The second opinion has to agree before an object is told.
+    /// An object is reported only if the pipeline confirms it.
     pub(super) fn confirmed(
         &mut self,
         suspect: &Suspect<'s>,
@@ -129,7 +129,7 @@ impl<'s> Judge<'s> {
         let look = self.opinion(suspect);
         match look(&object) {
             Confirmed::Damaged(damage) => breaking(object, damage, &look),
-            // Another object may hold the larger default against what is asked of the nodes around it.
+            // With another object, the larger default may violate the constraints of the nodes around it.
             Confirmed::Unharmed if ["default", "defaultOfNewField"].contains(&suspect.keyword) => {
                 if suspect.old.is_some() && suspect.new.is_some() && self.is_asked_around(&suspect.steps) {
                     Proof::unknown(suspect.keyword)
@@ -139,7 +139,7 @@ impl<'s> Judge<'s> {
             }
             Confirmed::NotAccepted(place, keyword) if keyword == "x-kubernetes-validations" => {
                 let reason = Confirmed::NotAccepted(place.clone(), keyword);
-                // What is about a default is about objects before they have it, of which rules say nothing.
+                // A difference of defaults concerns objects before defaulting, about which rules say nothing.
                 let told = (suspect.keyword != "default").then(|| self.with_rules(steps, formula)).flatten();
                 match told {
                     Some(Outcome::Empty) => return Proof::Safe,
@@ -162,7 +162,7 @@ fn disagreed(suspect: &Suspect<'_>, confirmed: &Confirmed) -> Proof {
     Proof::Unknown { keyword: suspect.keyword.to_owned(), reason: Some(confirmed.reason()) }
 }
 
-/// An object that an old rule refuses, and where.
+/// An object that an old rule rejects, and where.
 pub(super) struct Refused {
     pub(super) object: Value,
     pub(super) place: Path,

@@ -1,4 +1,4 @@
-//! Lists: items that there have to be, how many there may be, and which of them may be equal.
+//! Examples of lists: required items, the number of items, and which of them may be equal.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,11 +13,11 @@ use super::outcome::Outcome;
 use super::solve::{STEPS, Solver, size_of};
 use crate::schema::model::Schema;
 
-/// Items that an example may have for the sake of their number.
+/// Maximum number of items added only to reach a required count.
 const MOST_ITEMS: i64 = 1000;
 
 impl Solver {
-    /// A list that meets the constraints.
+    /// Finds a list that meets the constraints.
     pub(super) fn list(&mut self, constraints: &Constraints<'_>) -> Outcome {
         let list = &constraints.list;
         if list.count.is_empty() {
@@ -51,7 +51,7 @@ impl Solver {
         }
     }
 
-    /// So many items that satisfy all schemas of items, and that differ in this way.
+    /// Finds `count` items that satisfy all schemas and are distinct in the required way.
     pub(super) fn items_apart(&mut self, items: &[&Schema], unique: &Unique<'_>, count: i64) -> Outcome {
         let list = Lists {
             count: super::range::Range { least: count, most: None },
@@ -62,7 +62,7 @@ impl Solver {
         self.bounded(|solver| solver.with_items(&list, Vec::new()))
     }
 
-    /// The items that some constraint asks for, and as many more as there have to be.
+    /// The required items, filled up to the minimum count.
     fn with_items(&mut self, list: &Lists<'_>, mut items: Vec<Value>) -> Outcome {
         let given = items.len();
         let steps = Cell::new(STEPS);
@@ -72,7 +72,7 @@ impl Solver {
             }
             match self.item(list, &items, Some(wanted.clone())) {
                 Outcome::Found(value) => items.push(value),
-                // Another choice of the items before may have left room for this one.
+                // Another choice of the earlier items might have left room for this one.
                 Outcome::Empty if !items.is_empty() && !list.unique.is_empty() => {
                     return Outcome::Unknown("x-kubernetes-list-type".to_owned());
                 }
@@ -83,7 +83,7 @@ impl Solver {
             return match (given, list.has.len()) {
                 (0, 0 | 1) => Outcome::Empty,
                 (0, _) => self.in_one_item(list),
-                // Other twins may have left room.
+                // Other twins might have left room.
                 _ => Outcome::Unknown("maxItems".to_owned()),
             };
         }
@@ -92,7 +92,7 @@ impl Solver {
         }
         while i64::try_from(items.len()).is_ok_and(|count| count < list.count.least) {
             match (list.unique.as_slice(), items.last()) {
-                // Where items may be equal, more of the same do.
+                // If items may be equal, the last one is repeated.
                 ([], Some(last)) if list.has.is_empty() => {
                     let (last, least) = (last.clone(), list.count.least);
                     if !self.spend_on(&last, least) {
@@ -103,7 +103,7 @@ impl Solver {
                 _ => match self.item(list, &items, None) {
                     Outcome::Found(value) => items.push(value),
                     Outcome::Empty if !list.has.is_empty() || given > 0 => {
-                        // Without wishes, any order of different items reaches the greatest number that there can be.
+                        // Without required items, any order of distinct items reaches the maximum count.
                         let plain = Lists { has: Vec::new(), repeated: Vec::new(), ..list.clone() };
                         return match self.with_items(&plain, Vec::new()) {
                             Outcome::Empty => Outcome::Empty,
@@ -117,7 +117,7 @@ impl Solver {
         Outcome::Found(Value::Array(items))
     }
 
-    /// All wanted items as one, where there is no room for more.
+    /// Combines all required items into one if there is no room for more.
     fn in_one_item(&mut self, list: &Lists<'_>) -> Outcome {
         match self.item(list, &[], Some(Formula::All(list.has.clone()))) {
             Outcome::Found(value) if list.count.holds(1) => Outcome::Found(Value::Array(vec![value])),
@@ -126,7 +126,7 @@ impl Solver {
         }
     }
 
-    /// One more item that satisfies the schemas, differs from those before where it has to, and is as wanted.
+    /// One more item that satisfies the schemas, is distinct from the earlier ones if required, and satisfies `wanted`.
     fn item(&mut self, list: &Lists<'_>, before: &[Value], wanted: Option<Formula<'_>>) -> Outcome {
         if !self.spend(before.iter().map(size_of).sum()) {
             return Outcome::Unknown("budget".to_owned());
@@ -140,7 +140,7 @@ impl Solver {
         self.solve(formulas)
     }
 
-    /// Two items that are equal in the way asked for, and in no way that is forbidden.
+    /// Two items that are equal in the required way and in no forbidden way.
     fn twins(&mut self, list: &Lists<'_>, repeated: &Unique<'_>) -> Result<Vec<Value>, Outcome> {
         if list.count.most.is_some_and(|most| most < 2) {
             return Err(Outcome::Empty);
@@ -173,7 +173,7 @@ impl Solver {
     }
 }
 
-/// That an item is not equal to another one in the way that `unique` forbids.
+/// The formula of not being equal to another item in the way that `unique` forbids.
 fn differs<'f>(unique: &Unique<'f>, other: &Value) -> Formula<'f> {
     match unique {
         Unique::Items => Formula::IsNot(Rc::new(vec![other.clone()])),

@@ -1,17 +1,17 @@
-//! What the server takes for an element of an `enum`: it converts a value to the type of the element first. A fraction is
-//! cut to a whole number, and a whole number becomes the character of that code point.
+//! Which values the server accepts as an element of an `enum`: it first converts a value to the type of the element. A
+//! fraction is truncated, and an integer becomes the character with that code point.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use serde_json::Value;
 
-/// The values of an enum, with what the server takes for one of them.
+/// The values of an enum, including those that the server converts to one of them.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
-    /// The values that can be told one by one. Null is none of them: the server never takes it for an element.
+    /// The values that can be listed. Null is not among them: the server never accepts it as an element.
     pub(super) values: Rc<Vec<Value>>,
-    /// Whole numbers: fractions that are cut to one of them are taken too.
+    /// Integers: fractions that truncate to one of them are accepted too.
     pub(super) whole: Rc<BTreeSet<i64>>,
 }
 
@@ -24,7 +24,7 @@ impl Listed {
     }
 }
 
-/// Of a text of one character.
+/// The code point of a string of one character.
 fn code_point(text: &str) -> Option<u32> {
     let mut characters = text.chars();
     characters.next().filter(|_| characters.next().is_none()).map(u32::from)

@@ -1,5 +1,5 @@
-//! Constraints under `and` and `or`, some of them on what is known by its text only: taken apart way by way, without those ways
-//! that contradict themselves, into a formula for the search.
+//! Constraints combined by `and` and `or`, some on terms known only by their text: split into alternatives, dropping
+//! contradictory ones, and turned into a formula for the search.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,22 +11,22 @@ use super::solve::Solver;
 use super::types::Types;
 use crate::schema::cel::Order;
 
-/// Ways to hold all claims of one question that are looked at.
+/// Maximum number of alternatives examined for one question.
 const MOST_WAYS: usize = 200;
-/// Steps that it may take to look for them.
+/// Maximum number of steps to find them.
 const MOST_STEPS: usize = 5_000;
-/// How deep lists in lists are looked into.
+/// Maximum depth of nested lists that is examined.
 const MOST_DEPTH: usize = 4;
 
-/// Constraints on one value under `and` and `or`.
+/// Constraints on one value, combined by `and` and `or`.
 #[derive(Clone, Debug)]
 pub(super) enum Logic<'f> {
     All(Vec<Logic<'f>>),
     Any(Vec<Logic<'f>>),
     Plain(Formula<'f>),
-    /// Something that is known by its text only.
+    /// A term known only by its text passes the test.
     Held(String, Test),
-    /// Of the items of the list at this path, or the keys of the map, some are like this, or all.
+    /// Some or all items of the list at this path, or keys of the map, satisfy the inner constraints.
     Items {
         path: &'f [String],
         keys: bool,
@@ -35,7 +35,7 @@ pub(super) enum Logic<'f> {
     },
 }
 
-/// A constraint on a value that is known by its text: whether it compares so with a number, or is an error.
+/// A constraint on a term known by its text: how it compares with a number, or that it is an error.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Test {
     pub(super) order: Order,
@@ -45,16 +45,16 @@ pub(super) struct Test {
     pub(super) range: Range,
 }
 
-/// What numbers a value can be.
+/// Which numbers a value can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Range {
     Whole,
     Real,
-    /// Not-a-number too, with which no comparison but `!=` is true.
+    /// Includes NaN, for which no comparison except `!=` is true.
     Any,
 }
 
-/// A value at a path, which is there and not null.
+/// The formula of a value at a path, present and not null.
 pub(super) fn at<'f>(path: &[String], formula: Formula<'f>) -> Formula<'f> {
     path.iter()
         .rev()
@@ -70,7 +70,7 @@ impl<'f> Logic<'f> {
         Self::Any(Vec::new())
     }
 
-    /// As a formula, where it is about fields alone.
+    /// The same as a formula, if it concerns only fields.
     fn plain(&self) -> Option<Formula<'f>> {
         let each = |parts: &[Self]| parts.iter().map(Self::plain).collect::<Option<Vec<_>>>();
         match self {
@@ -81,7 +81,7 @@ impl<'f> Logic<'f> {
         }
     }
 
-    /// What it looks at: the first fields of paths, and texts.
+    /// The subjects that it concerns: the first fields of paths, and texts.
     pub(super) fn subjects(&self, into: &mut BTreeSet<String>) {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().for_each(|part| part.subjects(into)),
@@ -95,8 +95,8 @@ impl<'f> Logic<'f> {
         }
     }
 
-    /// A formula that every value meets which meets this; `None` where it takes too long to find one. No ways at all are
-    /// the proof that there is no such value.
+    /// A formula that every value satisfying this also satisfies; `None` if finding one takes too long. If there are no
+    /// alternatives, no such value exists.
     pub(super) fn formula(self, solver: &mut Solver) -> Option<Formula<'f>> {
         formula_of(self, &mut Budget { ways: MOST_WAYS, steps: MOST_STEPS, solver }, 0)
     }
@@ -130,12 +130,12 @@ struct Budget<'b> {
     solver: &'b mut Solver,
 }
 
-/// One way to meet some logic, as far as it is chosen.
+/// One alternative, as far as it has been chosen.
 #[derive(Clone, Default)]
 struct Way<'f> {
     formulas: Vec<Formula<'f>>,
     held: BTreeMap<String, Vec<Test>>,
-    /// By list or map: what some item or key is like, each, and what all are.
+    /// By list or map: constraints on some item or key, one each, and those on all.
     items: BTreeMap<(&'f [String], bool), [Vec<Logic<'f>>; 2]>,
 }
 
@@ -145,7 +145,7 @@ fn formula_of<'f>(logic: Logic<'f>, budget: &mut Budget<'_>, depth: usize) -> Op
     Some(Formula::Any(found))
 }
 
-/// All ways without a contradiction that shows.
+/// All alternatives without an obvious contradiction.
 fn ways<'f>(
     mut open: Vec<Logic<'f>>,
     mut way: Way<'f>,
@@ -190,7 +190,7 @@ fn ways<'f>(
     Some(())
 }
 
-/// The formula of a way in which everything is chosen; nothing where lists contradict themselves.
+/// The formula of a fully chosen alternative; `Some(None)` if its lists are contradictory.
 #[expect(clippy::option_option, reason = "nothing to be found is not the same as no answer")]
 fn settled<'f>(way: Way<'f>, budget: &mut Budget<'_>, depth: usize) -> Option<Option<Formula<'f>>> {
     let mut formulas = way.formulas;
@@ -199,7 +199,7 @@ fn settled<'f>(way: Way<'f>, budget: &mut Budget<'_>, depth: usize) -> Option<Op
             continue;
         }
         for some in wanted {
-            // What all items are like, this one is like too.
+            // Constraints on all items hold for this one too.
             let item = Logic::All(always.iter().cloned().chain([some]).collect());
             match formula_of(item, budget, depth + 1)? {
                 Formula::Any(ways) if ways.is_empty() => return Some(None),
@@ -214,7 +214,7 @@ fn settled<'f>(way: Way<'f>, budget: &mut Budget<'_>, depth: usize) -> Option<Op
     Some(Some(Formula::All(formulas)))
 }
 
-/// A map with such a key, by an example, or with any; `None` where no text is like this.
+/// A map with a matching key, given by example or any; `None` if no text matches.
 fn keyed<'f>(key: Formula<'f>, budget: &mut Budget<'_>) -> Option<Formula<'f>> {
     match budget.solver.search(vec![Formula::Types(Types::STRING), key]) {
         Outcome::Empty => None,
@@ -225,7 +225,7 @@ fn keyed<'f>(key: Formula<'f>, budget: &mut Budget<'_>) -> Option<Formula<'f>> {
     }
 }
 
-/// Whether some value, or an error, passes all tests. It is enough to try the numbers they name and some between and
+/// Whether some value, or an error, passes all tests. It suffices to try the numbers they name, and some between and
 /// beyond them.
 fn can_hold(tests: &[Test]) -> bool {
     if tests.iter().all(|test| test.or_error) {
@@ -238,7 +238,7 @@ fn can_hold(tests: &[Test]) -> bool {
     let whole = is(Range::Whole) && numbers.iter().all(|number| number.fract() == 0.0);
     let between = numbers.windows(2).map(|pair| pair[0] / 2.0 + pair[1] / 2.0).filter(|_| !whole);
     let beside = numbers.iter().flat_map(|number| {
-        // One by one, and as far away as makes a difference among large numbers.
+        // One apart, and far enough apart to differ among large numbers.
         let far = 1.0 + number.abs();
         [number - 1.0, number + 1.0, number - far, number + far]
     });

@@ -1,5 +1,5 @@
-//! What server-side apply makes of a list whose items are merged from now on, or told apart in another way: it fails for
-//! items that cannot be told apart, and leaves behind what a manager owned by the old way.
+//! The effect of server-side apply on a list whose items are now merged, or correlated in another way: it fails for
+//! duplicate items, and leaves behind items that a manager owned in the old way.
 
 use std::rc::Rc;
 
@@ -19,18 +19,18 @@ use super::walk::Suspect;
 use crate::schema::model::{ListType, MapType, Schema};
 use crate::schema::pipeline;
 
-/// What lists that are applied one after the other come to.
+/// The result of applying lists one after the other.
 enum Left {
-    /// This is refused.
+    /// It is rejected, with this proof.
     Refused(Proof),
-    /// Nothing of it is refused.
+    /// Nothing is rejected.
     Nothing,
-    /// They cannot be tried.
+    /// The lists cannot be tried.
     Untried,
 }
 
 impl<'s> Judge<'s> {
-    /// Whether an old list of this kind is refused: when it is written, when it is applied, or when another one is applied.
+    /// Whether an old list is rejected when it is written, when it is applied, or when another one is applied over it.
     pub(super) fn judge_merged(&mut self, suspect: &Suspect<'s>, unique: &Unique<'s>) -> Proof {
         let repeated = self.exists(suspect, &suspect.steps, &Formula::HasRepeated(unique.clone()));
         if repeated != Proof::Safe {
@@ -46,8 +46,8 @@ impl<'s> Judge<'s> {
         self.left_behind(suspect, unique)
     }
 
-    /// A manager that applied a list owns it in the old way, which names none of the items of the new one: when it applies
-    /// another list, the items that it leaves out stay, and both together can be too many.
+    /// A manager that applied a list owns it in the old way, which names none of the new items: when it applies another
+    /// list, omitted items stay, and together there can be too many.
     fn left_behind(&mut self, suspect: &Suspect<'s>, unique: &Unique<'s>) -> Proof {
         let steps = &suspect.steps;
         let (Some(old), Some(new)) = (node_at(self.before, steps), node_at(self.after, steps)) else {
@@ -58,7 +58,8 @@ impl<'s> Judge<'s> {
             return Proof::Safe;
         }
         let least = old.item_count.least.max(new.item_count.least).unwrap_or(0).max(1);
-        // As long as either list may be: the longest that both take; where no length is too much, the shortest will do.
+        // The length of each list: the longest that both schemas accept or, if lengths are unlimited, the shortest that
+        // shows it.
         let (each, total) = match (old.item_count.most, new.item_count.most) {
             (None, Some(most)) => (most, most.saturating_add(1)),
             (Some(was), Some(most)) => (was.min(most), most.saturating_add(1)),
@@ -83,7 +84,7 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// An object with the first list, to which the second is applied: both are taken by themselves, and `all` is left.
+    /// Applies the second list over an object with the first: both are valid by themselves, and `all` is the result.
     fn applied(&mut self, suspect: &Suspect<'s>, first: &[Value], second: &[Value], all: &[Value]) -> Left {
         let [first, second, all] = [first, second, all].map(|items| Value::Array(items.to_vec()));
         let asked = Formula::Is(Rc::new(vec![first.clone()]));
@@ -112,7 +113,7 @@ impl<'s> Judge<'s> {
     }
 }
 
-/// Whether a list is never merged by itself, as something around it is replaced as a whole.
+/// Whether a list is never merged by itself because an ancestor is replaced as a whole.
 fn is_replaced_with_another<'s>(root: &'s Schema, steps: &[Step<'s>]) -> bool {
     steps.iter().enumerate().any(|(length, step)| {
         node_at(root, &steps[..length]).is_none_or(|node| match step {
@@ -122,7 +123,7 @@ fn is_replaced_with_another<'s>(root: &'s Schema, steps: &[Step<'s>]) -> bool {
     })
 }
 
-/// Puts another list in the place of the first that is equal to this one at the end of the steps.
+/// Replaces the first list at the end of the steps that equals `from`.
 fn exchange(value: &mut Value, steps: &[Step<'_>], from: &Value, to: &Value) -> bool {
     let Some((step, rest)) = steps.split_first() else {
         let is_it = value == from;

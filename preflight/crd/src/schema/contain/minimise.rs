@@ -1,4 +1,4 @@
-//! Makes a witness small and readable: everything goes that the damage does not need, and its name says what it is.
+//! Makes a witness small and readable: removes everything that the damage does not need, and gives it a telling name.
 
 use std::cell::Cell;
 
@@ -9,14 +9,14 @@ use super::difference::Proof;
 use super::solve::size_of;
 use crate::path::PathSegment;
 
-/// How often the pipeline may be asked.
+/// Maximum number of runs of the pipeline.
 const TRIALS: u64 = 400;
-/// In how many values altogether.
+/// Maximum number of values in all runs together.
 const VALUES: u64 = 40_000;
-/// With fewer trials a large object would be as unreadable as before.
+/// With fewer trials a large object would remain unreadable.
 const FEWEST: u64 = 8;
 
-/// Breaking, with the object made as small as the damage allows.
+/// A breaking proof, with the object made as small as the damage allows.
 pub(super) fn breaking(object: Value, damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> Proof {
     let (witness, damage) = minimise(object, damage, look);
     Proof::Breaking { witness, damage }
@@ -34,17 +34,17 @@ fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Value) -> Con
         }
     };
     if size_of(&object) > TRIALS {
-        // Too many fields to try them one by one: all at once, but for those that lead to the damage.
+        // Too many fields to try one by one: remove all except those that lead to the damage.
         let candidate = along(&object, &damage.path, &super::walk::BUILT_IN);
         if let Some(found) = same_damage(&candidate, &damage) {
             (object, damage) = (candidate, found);
         }
     }
-    // A large object is not tried as often as a small one.
+    // A large object gets fewer trials than a small one.
     let trials = Some(TRIALS.min(VALUES / (size_of(&object) + 1))).filter(|trials| *trials > FEWEST).unwrap_or(0);
     loop {
         let mut smaller = false;
-        // From the end, so that the places that are left to try stay what they are.
+        // From the end, so that the remaining places stay valid.
         for place in places(&object).into_iter().rev() {
             if tried.get() >= trials {
                 break;
@@ -71,7 +71,7 @@ fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Value) -> Con
     (object, damage)
 }
 
-/// What of a value is on the way to a place in it, or below, and the fields that are kept beside it.
+/// The parts of a value on the way to a place or below it, and the kept fields beside it.
 fn along(value: &Value, path: &[PathSegment], kept: &[&str]) -> Value {
     match (path.split_first(), value) {
         (Some((PathSegment::Key(key), rest)), Value::Object(fields)) => {
@@ -88,7 +88,7 @@ fn along(value: &Value, path: &[PathSegment], kept: &[&str]) -> Value {
     }
 }
 
-/// Every place below the root that may go, parents before what they hold.
+/// Every removable place below the root, parents before their children.
 fn places(object: &Value) -> Vec<Vec<PathSegment>> {
     let mut found = Vec::new();
     let mut open = vec![(Vec::new(), object)];
