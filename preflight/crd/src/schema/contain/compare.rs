@@ -99,7 +99,7 @@ pub fn harmed_value(old: &Schema, new: Option<&Schema>) -> Option<Value> {
 /// An object of the resource whose top-level field holds data, rather than just being present; `None` if there is none.
 ///
 /// # Errors
-/// The keyword that stood in the way.
+/// The keyword that prevents an answer.
 pub fn object_with(resource: &Resource<'_>, field: &str) -> Result<Option<Value>, String> {
     let opened = resource.preserve_unknown_fields.then(|| resource.schema.opened());
     let schema = opened.as_ref().unwrap_or(resource.schema);

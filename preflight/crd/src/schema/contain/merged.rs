@@ -58,8 +58,8 @@ impl<'s> Judge<'s> {
             return Proof::Safe;
         }
         let least = old.item_count.least.max(new.item_count.least).unwrap_or(0).max(1);
-        // The length of each list: the longest that both schemas accept or, if lengths are unlimited, the shortest that
-        // shows it.
+        // The length of each list: the longest that both schemas accept or, if the new one has no maximum, the
+        // shortest.
         let (each, total) = match (old.item_count.most, new.item_count.most) {
             (None, Some(most)) => (most, most.saturating_add(1)),
             (Some(was), Some(most)) => (was.min(most), most.saturating_add(1)),

@@ -1,4 +1,5 @@
-//! Numbers: an interval in 64-bit floating point, multiples and what is none; an example, or the proof that there is none.
+//! Numbers: an interval in 64-bit floating point, multiples and non-multiples; finds an example or proves that there is
+//! none.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -11,10 +12,10 @@ use super::values::ValueSet;
 use crate::schema::model::{Limit, Schema, Type};
 use crate::schema::pipeline;
 
-/// Candidates that are tried before an answer is given up.
+/// Maximum number of candidates tried before the search gives up.
 const CANDIDATES: usize = 4096;
 
-/// The first whole number that 64 bits do not hold.
+/// The smallest positive integer that does not fit in 64 bits.
 const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
 /// The constraints on a number.
@@ -24,9 +25,9 @@ pub(super) struct Numbers {
     high: Option<Limit>,
     pub(super) multiples: Vec<f64>,
     pub(super) not_multiples: Vec<f64>,
-    /// What a fraction is when it is cut to a whole number: one of each of these,
+    /// What a fraction truncates to: a member of each of these sets,
     pub(super) cut_to: Vec<Rc<BTreeSet<i64>>>,
-    /// and none of these.
+    /// and of none of these.
     pub(super) never_cut_to: Vec<Rc<BTreeSet<i64>>>,
 }
 
@@ -47,7 +48,7 @@ impl Numbers {
         }
     }
 
-    /// The server cuts bounds to whole numbers where the value is one.
+    /// Compares with the bounds, which the server truncates if the value is an integer.
     fn is_within(&self, number: &Number) -> bool {
         if let Some(whole) = number.as_i64() {
             let whole = i128::from(whole);
@@ -76,9 +77,9 @@ impl Numbers {
         self.cut_to.iter().all(is_in) && !self.never_cut_to.iter().any(is_in)
     }
 
-    /// The whole numbers that a fraction within the bounds may be cut to; `None` where they are too many to be listed.
+    /// The integers that a fraction within the bounds may truncate to; `None` if there are too many to list.
     fn cuts(&self, low: f64, high: f64) -> Option<Vec<i64>> {
-        // Bounds that are whole are no fractions themselves.
+        // Whole bounds are not fractions themselves.
         let first = if low < 0.0 { (low + 1.0).floor() } else { low.floor() };
         let last = if high > 0.0 { (high - 1.0).ceil() } else { high.ceil() };
         let is_allowed = |cut: &i64| {
@@ -107,14 +108,14 @@ impl Numbers {
         if low > high {
             return Outcome::Empty;
         }
-        // Factors are cut too; nothing is a multiple of what is cut to zero.
+        // Factors are truncated too; nothing is a multiple of one that truncates to zero.
         let factors = |factors: &[f64]| factors.iter().map(|factor| as_whole(*factor)).collect::<Vec<_>>();
         let (multiples, not_multiples) = (factors(&self.multiples), factors(&self.not_multiples));
         if multiples.iter().any(|factor| *factor <= 0) {
             return Outcome::Empty;
         }
         let step = multiples.iter().fold(1, |step, factor| least_common(step, *factor));
-        // The multiples of `step` in the interval, from the one nearest to zero outwards.
+        // The multiples of `step` in the interval, starting with the one nearest to zero.
         let (first, last) = (low.div_euclid(step) + i128::from(low.rem_euclid(step) != 0), high.div_euclid(step));
         if first > last {
             return Outcome::Empty;
@@ -130,8 +131,8 @@ impl Numbers {
         if last - first < CANDIDATES as i128 {
             return Outcome::Empty;
         }
-        // What is no multiple repeats itself: each number of one period stands for all that are whole periods away. Where
-        // it is admitted, only those that are left out one by one can be missing, and they are counted.
+        // Non-multiples are periodic: each number in one period stands for all numbers that differ from it by whole
+        // periods. If it is allowed, only excluded values can be missing, and those are counted.
         let period = not_multiples
             .iter()
             .filter(|factor| **factor > 0)
@@ -152,8 +153,8 @@ impl Numbers {
         Outcome::Empty
     }
 
-    /// The first fractions within the bounds that the server takes for whole numbers. They lie closely above a whole number
-    /// that is not zero, so that where these two are none or too great, there is none.
+    /// The smallest fractions within the bounds that the server takes for integers. They lie just above a nonzero
+    /// integer, so if these two are not such fractions or are too large, there are none.
     fn least_almost_whole(&self) -> Vec<f64> {
         let low = self.low.map_or(1.0, |low| if low.exclusive { low.value.next_up() } else { low.value }).max(1.0);
         let is_fraction = |float: &f64| float.fract() != 0.0 && pipeline::is_multiple(*float, 1.0);
@@ -163,7 +164,7 @@ impl Numbers {
     fn fraction(&self, except: &ValueSet) -> Outcome {
         let low = self.low.map_or(f64::MIN, |limit| limit.value);
         let high = self.high.map_or(f64::MAX, |limit| limit.value);
-        // What the server takes for a multiple and for none of the same factor is no number at all.
+        // No number is both a multiple and a non-multiple of the same factor.
         let is_both = |factor: &f64| self.not_multiples.contains(factor);
         if low > high || self.multiples.iter().any(is_both) {
             return Outcome::Empty;
@@ -191,7 +192,7 @@ impl Numbers {
         for factor in &self.multiples {
             let nearest = (start / factor).round();
             candidates.extend((-64..=64).map(|offset| (nearest + f64::from(offset)) * factor));
-            // Multiples to the server, which forgives what is behind the ninth digit.
+            // Multiples for the server, which ignores digits beyond the ninth.
             for quotient in [1.0, 2.0, nearest, nearest + 1.0, (high / factor).floor() - 1.0, 1e9, 1e12] {
                 let multiple = quotient * factor;
                 candidates.extend([multiple * (1.0 + 1e-9), multiple + 0.25, multiple + 0.5]);
@@ -202,7 +203,7 @@ impl Numbers {
             width /= 2.0;
             candidates.extend([low + width, high - width]);
         }
-        // Whole, but too large for an integer.
+        // Whole numbers that are too large for an integer.
         candidates.extend([1e300, -1e300, 1e17, -1e17]);
         for float in candidates {
             let Some(number) = Number::from_f64(float) else { continue };
@@ -211,7 +212,7 @@ impl Numbers {
                 return Outcome::Found(value);
             }
         }
-        // A fraction that the server takes for a multiple of a whole number lies behind the first multiple.
+        // A fraction that the server takes for a multiple of an integer lies beyond the first multiple.
         let is_before = |factor: &f64| factor.fract() == 0.0 && high <= *factor;
         if low >= -9_007_199_254_740_991.0 && self.multiples.iter().any(is_before) {
             return Outcome::Empty;
@@ -223,16 +224,16 @@ impl Numbers {
     }
 }
 
-/// The numbers that a format of numbers keeps out, below and above; `None` for a format that is none.
+/// The lower and upper limits beyond which a number format rejects; `None` for a format that does not apply to numbers.
 pub(super) fn range_of_format(format: &str, schema: &Schema) -> Option<(Limit, Limit)> {
     let range =
         |low: f64, high: f64| Some((Limit { value: low, exclusive: true }, Limit { value: high, exclusive: true }));
-    // Halfway between the greatest 32-bit float and what would come next. In its fewest digits it is a little less, and
-    // rounded to the greatest; more becomes infinite.
+    // Halfway between the largest 32-bit float and the next. Its shortest decimal form is slightly less and rounds to
+    // the largest float; anything greater becomes infinite.
     const FLOAT: f64 = 340_282_356_779_733_661_637_539_395_458_142_568_448.0;
     match (schema.kind.filter(|_| !schema.int_or_string)?, format) {
         (Type::Integer, "int32") => range(f64::from(i32::MIN), f64::from(i32::MAX)),
-        // The bounds of the type itself.
+        // The range of the type itself.
         (Type::Integer, "int64") => range(-BEYOND, BEYOND),
         (Type::Number, "float") => range(-FLOAT, FLOAT),
         (Type::Number, "double") => range(f64::MIN, f64::MAX),
@@ -240,22 +241,22 @@ pub(super) fn range_of_format(format: &str, schema: &Schema) -> Option<(Limit, L
     }
 }
 
-/// What the server makes of a bound or factor.
+/// How the server treats a bound or factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    /// It is compared with.
+    /// It compares values with it.
     Compared,
-    /// The type of the schema does not hold it: every number is refused.
+    /// The type of the schema cannot hold it: every number is rejected.
     Refusing,
-    /// Whole numbers are compared with what the server's processor makes of it as a 64-bit integer.
+    /// Integers are compared with its conversion to a 64-bit integer, which depends on the server's processor.
     Unsure,
 }
 
-/// Whether the type and format of the schema hold a bound or factor.
+/// Whether the type and format of the schema can hold a bound or factor.
 pub(super) fn held(schema: &Schema, bound: f64) -> Held {
     let format = schema.format.as_deref();
     let is_held = match schema.kind.filter(|_| !schema.int_or_string) {
-        // It is written with the fewest digits that tell it from other floats, and read again: -2^63 becomes less than that.
+        // The server writes it with the fewest digits and parses that again: -2^63 becomes less.
         Some(Type::Integer) => {
             let is_small = format != Some("int32") || (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&bound);
             bound.fract() == 0.0 && bound.abs() < BEYOND && is_small
@@ -272,7 +273,7 @@ pub(super) fn held(schema: &Schema, bound: f64) -> Held {
     }
 }
 
-/// As the server computes it: whole numbers by the remainder of the factor cut to a whole one, others by the quotient.
+/// Computed as on the server: integers by the remainder of the truncated factor, other numbers by the quotient.
 fn is_multiple(number: &Number, factor: f64) -> bool {
     match number.as_i64() {
         Some(whole) => as_whole(factor) > 0 && i128::from(whole) % as_whole(factor) == 0,
@@ -289,7 +290,7 @@ fn as_whole(float: f64) -> i128 {
     whole
 }
 
-/// The least whole number above a bound, which is cut to a whole one first.
+/// The smallest integer within a lower bound, which is truncated first.
 fn whole_low(limit: Option<Limit>) -> i128 {
     let least = i128::from(i64::MIN);
     limit.map_or(least, |limit| as_whole(limit.value).max(least) + i128::from(limit.exclusive))
@@ -309,7 +310,7 @@ fn least_common(one: i128, other: i128) -> i128 {
     product / a
 }
 
-/// All whole numbers from `first` to `last`, those near zero before others, positive before negative.
+/// All integers from `first` to `last`, those near zero first, positive before negative.
 fn outwards(first: i128, last: i128) -> impl Iterator<Item = i128> {
     let start = 0.clamp(first, last);
     (0..)

@@ -1,4 +1,4 @@
-//! Objects: which fields there have to be, what each has to hold, and how many there may be.
+//! Examples of objects: required fields, their values, and the number of fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -13,18 +13,18 @@ use super::outcome::Outcome;
 use super::solve::{Solver, size_of};
 use crate::schema::model::Schema;
 
-/// Fields that an example may have for the sake of their number.
+/// Maximum number of fields added only to reach a required count.
 const MOST_FIELDS: i64 = 1000;
 
 impl Solver {
-    /// An object that meets the constraints.
+    /// Finds an object that meets the constraints.
     pub(super) fn object(&mut self, constraints: &Constraints<'_>) -> Outcome {
         if constraints.object.has_other.is_empty() {
             return self.with_fields(constraints);
         }
         let mut constraints = constraints.clone();
         let Some((schemas, formula)) = constraints.object.has_other.pop() else { return Outcome::Empty };
-        // A field under a name that nobody gives stands for all of them; those that somebody gives are tried too.
+        // A field with an undeclared name stands for all undeclared ones; declared ones are tried too.
         let declared = constraints.object.declared();
         if !self.spend(declared.len() as u64) {
             return Outcome::Unknown("budget".to_owned());
@@ -46,7 +46,7 @@ impl Solver {
         }
         let defaults = defaults(object);
         let copies = defaults.values().map(|default| size_of(default)).sum::<u64>() + object.has.len() as u64;
-        // Each is looked up, copied and put in its place.
+        // Each is looked up, copied and inserted.
         if !self.spend(4 * copies) {
             return Outcome::Unknown("budget".to_owned());
         }
@@ -68,7 +68,7 @@ impl Solver {
             if fields.contains_key(name) {
                 continue;
             }
-            // Without more constraints than those of its own schema a default is its own example.
+            // A default is its own example if only its own schema constrains it.
             let names_it = |(schema, _): &&(&Schema, Role<'_>)| schema.properties.contains_key(name);
             let plain = object.schemas.len() == 1 || object.schemas.iter().filter(names_it).count() == 1;
             let outcome = if plain { Outcome::Found(default.clone()) } else { self.field(object, name) };
@@ -88,14 +88,14 @@ impl Solver {
         }
         let mut value = Value::Object(fields);
         if is_excepted(&value, constraints) {
-            // One field more makes another object.
+            // Adding a field makes a different object.
             let Value::Object(fields) = &mut value else { return Outcome::Empty };
             let more = i64::try_from(fields.len()).unwrap_or(i64::MAX) + 1;
             let allowed = object.count.most.is_none_or(|most| more <= most);
             let was_empty = fields.is_empty();
             match self.fill(object, fields, more) {
                 Outcome::Found(_) if allowed => {}
-                // The empty object is the only one.
+                // There is only the empty object.
                 Outcome::Empty if was_empty => return Outcome::Empty,
                 _ => return Outcome::Unknown("enum".to_owned()),
             }
@@ -106,7 +106,7 @@ impl Solver {
         Outcome::Found(value)
     }
 
-    /// The value of one field.
+    /// Finds a value for one field.
     fn field(&mut self, object: &Objects<'_>, name: &str) -> Outcome {
         let Some(mut formulas) = object.constraints_on(name) else { return Outcome::Empty };
         match formulas.as_slice() {
@@ -152,7 +152,7 @@ impl Solver {
             let name = free_name(&taken, |_| false);
             match self.field(object, &name) {
                 Outcome::Found(value) => {
-                    // The others will be like this one.
+                    // The others will have the same size.
                     let rest = least - i64::try_from(fields.len()).unwrap_or(least);
                     if !self.spend_on(&value, rest) {
                         return Outcome::Unknown("minProperties".to_owned());
@@ -168,7 +168,7 @@ impl Solver {
     }
 }
 
-/// Fields that a stored object has because they have defaults.
+/// Fields that a stored object always has because of their defaults.
 fn defaults<'s>(object: &Objects<'s>) -> BTreeMap<&'s str, &'s Value> {
     let mut found = BTreeMap::new();
     for (schema, role) in &object.schemas {
@@ -184,7 +184,7 @@ fn defaults<'s>(object: &Objects<'s>) -> BTreeMap<&'s str, &'s Value> {
     found
 }
 
-/// A name that is none of the declared ones.
+/// A name that is not declared.
 fn free_name(declared: &BTreeSet<Rc<str>>, is_taken: impl Fn(&str) -> bool) -> Rc<str> {
     let free = |name: &String| !declared.contains(name.as_str()) && !is_taken(name);
     let words = ["key", "other", "another"].into_iter().map(str::to_owned);

@@ -1,14 +1,14 @@
-//! What a search for a value comes to: a value, the proof that there is none, or what stood in the way of either.
+//! The result of a search for a value: a value, the proof that there is none, or what prevented either.
 
 use serde_json::Value;
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
     /// A value that meets all constraints.
     Found(Value),
-    /// Proved: there is none.
+    /// Proved: there is no such value.
     Empty,
-    /// Neither; the keyword that stood in the way.
+    /// Neither; the keyword that prevented an answer.
     Unknown(String),
 }

@@ -1,5 +1,5 @@
-//! Objects to try against CEL rules, which no search can see into: every combination of what a rule looks at, each field
-//! there or not, with the values and sizes it names and their neighbours.
+//! Objects to try against CEL rules, which the search cannot analyse: combinations of what a rule reads, each field
+//! present or absent, with the values and sizes in the rule and their neighbours.
 
 use std::rc::Rc;
 
@@ -11,12 +11,13 @@ use super::types::Types;
 use crate::schema::cel::{Hint, Program, Step as HintStep};
 use crate::schema::model::{Limit, Schema, Type, Window};
 
-/// Combinations that are tried for one question.
+/// Maximum number of combinations tried for one question.
 pub(super) const COMBINATIONS: usize = 320;
-/// Ways that are tried for one path.
+/// Maximum number of alternatives tried for one path.
 const WAYS: usize = 14;
 
-/// Formulas for a node, each a combination of what the rules look at: single ones first, then pairs and more.
+/// Formulas for a node, each a combination of constraints on what the rules read: single ones first, then pairs and
+/// larger ones.
 pub(super) fn combinations<'s>(rules: &[Program], node: &'s Schema) -> Vec<Formula<'s>> {
     let mut paths: std::collections::BTreeMap<Vec<HintStep>, Hint> = std::collections::BTreeMap::new();
     let mut loose = Vec::new();
@@ -42,7 +43,7 @@ pub(super) fn combinations<'s>(rules: &[Program], node: &'s Schema) -> Vec<Formu
     combined(&ways)
 }
 
-/// Every choice of at most one way a path, those that fix few paths first, then those that fix all.
+/// Every choice of at most one alternative per path, first those that fix few paths, then those that fix all.
 fn combined<'s>(ways: &[Vec<Formula<'s>>]) -> Vec<Formula<'s>> {
     let mut found = Vec::new();
     for one in ways {
@@ -58,7 +59,7 @@ fn combined<'s>(ways: &[Vec<Formula<'s>>]) -> Vec<Formula<'s>> {
             }
         }
     }
-    // All paths at once, in the order of a counter with a digit for each.
+    // All paths at once, in the order of a counter with one digit per path.
     let total = ways.iter().try_fold(1_usize, |total, one| total.checked_mul(one.len())).unwrap_or(usize::MAX);
     let room = COMBINATIONS.saturating_sub(found.len());
     if ways.len() > 2 {
@@ -77,7 +78,7 @@ fn combined<'s>(ways: &[Vec<Formula<'s>>]) -> Vec<Formula<'s>> {
     found
 }
 
-/// What may be tried at one path below the node.
+/// The alternatives to try at one path below the node.
 fn ways<'s>(path: &[HintStep], hint: &Hint, loose: &[Value], node: &'s Schema) -> Vec<Formula<'s>> {
     let Some(target) = node_at(node, path) else { return Vec::new() };
     let mut inner = Vec::new();
@@ -104,7 +105,7 @@ fn ways<'s>(path: &[HintStep], hint: &Hint, loose: &[Value], node: &'s Schema) -
     ways
 }
 
-/// Plain examples of a type, and those at its ends.
+/// Plain and extreme examples of a type.
 fn of_type<'s>(node: &'s Schema) -> Vec<Formula<'s>> {
     let is = |value: Value| Formula::Is(Rc::new(vec![value]));
     let below = |value: f64| Formula::IsBelow(Limit { value, exclusive: true });
@@ -131,7 +132,7 @@ fn of_type<'s>(node: &'s Schema) -> Vec<Formula<'s>> {
     ways
 }
 
-/// Of exactly this length or number.
+/// The formula of having exactly this length or count.
 fn of_size<'s>(node: &'s Schema, size: i64) -> Formula<'s> {
     let (below, above) = (
         Window { least: Some(size.saturating_add(1)), most: None },
@@ -147,7 +148,7 @@ fn of_size<'s>(node: &'s Schema, size: i64) -> Formula<'s> {
     }
 }
 
-/// The node that a path leads to.
+/// The node at a path.
 pub(super) fn node_at<'s>(node: &'s Schema, path: &[HintStep]) -> Option<&'s Schema> {
     path.iter().try_fold(node, |node, step| match step {
         HintStep::Field(name) => node.properties.get(name).or_else(|| free_values(node)),
@@ -167,14 +168,15 @@ fn lifted<'s>(path: &[HintStep], node: &'s Schema, formula: Formula<'s>) -> Form
     }
 }
 
-/// A constraint on one place of an object.
+/// A formula for one place in an object.
 #[derive(Clone, Debug)]
 pub(super) struct Constraint<'s> {
     pub(super) steps: Vec<Step<'s>>,
     pub(super) formula: Formula<'s>,
 }
 
-/// One formula for several constraints: where their steps agree, they are about the same field and the same item.
+/// Combines several constraints into one formula: where their steps agree, they concern the same field and the same
+/// item.
 pub(super) fn joined<'s>(constraints: Vec<Constraint<'s>>) -> Formula<'s> {
     let mut all = Vec::new();
     let mut groups: Vec<(Step<'s>, Vec<Constraint<'s>>)> = Vec::new();

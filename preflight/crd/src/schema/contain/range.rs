@@ -1,4 +1,4 @@
-//! How many there may be of something: characters, items or fields.
+//! The allowed count of something: characters, items or fields.
 
 use crate::schema::model::Window;
 

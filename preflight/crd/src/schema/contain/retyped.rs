@@ -1,19 +1,19 @@
-//! Rules that stay as they are and compute otherwise: CEL sees a value by the type and format of its node, so that a
-//! wider type or a format that is dropped may change what a rule makes of the same value, and it sees new defaults in it.
+//! Unchanged rules that evaluate differently: CEL sees a value by the type and format of its node, so a wider type or a
+//! dropped format may change the result of a rule, and a rule sees new defaults.
 
 use super::defaults::gains;
 use super::probe::node_at;
 use crate::schema::cel::{Hint, Program, Step};
 use crate::schema::model::{CelRule, Schema, Type};
 
-/// Whether the rule may be true of an object under the old schema, and not under the new one.
+/// Whether the rule may be true of an object under the old schema and not under the new one.
 pub(super) fn computes_otherwise(rule: &CelRule, old: &Schema, new: &Schema) -> bool {
     let Ok(program) = Program::shared(rule) else { return true };
     is_retyped(rule, &program, old, new) || is_filled(rule, &program, old, new)
 }
 
-/// Whether the rule takes objects as a whole that hold new defaults. Where it compares objects of one node with each other,
-/// as with their old selves, all get the same, and are as different as they were.
+/// Whether the rule uses whole objects that contain new defaults. If it compares objects of one node with each other,
+/// as with their old selves, all get the same defaults and compare as before.
 fn is_filled(rule: &CelRule, program: &Program, old: &Schema, new: &Schema) -> bool {
     let is_compound =
         |node: &Schema| !node.int_or_string && matches!(node.kind, None | Some(Type::Array | Type::Object));
@@ -31,9 +31,9 @@ fn is_filled(rule: &CelRule, program: &Program, old: &Schema, new: &Schema) -> b
     !among_themselves && wholes.iter().any(|(path, _)| is_filled(path))
 }
 
-/// Whether the rule reads something that CEL takes for a value of another type from now on.
+/// Whether the rule reads a value whose CEL type changes.
 fn is_retyped(rule: &CelRule, program: &Program, old: &Schema, new: &Schema) -> bool {
-    // Whole numbers and floats compare alike; what is computed with them, or written down, may differ.
+    // Integers and floats compare alike; arithmetic on them and their text form may differ.
     let computes = ["/", "%", "string", "type", "format"].into_iter().any(|word| rule.rule.contains(word));
     let read = program.hints().paths.into_iter().filter(|(_, hint)| hint.read);
     read.map(|(path, _)| path).any(|path| match (node_at(old, &path), node_at(new, &path)) {
@@ -42,13 +42,14 @@ fn is_retyped(rule: &CelRule, program: &Program, old: &Schema, new: &Schema) -> 
     })
 }
 
-/// The formats that CEL has types of its own for.
+/// The node's format, if CEL has a type for it.
 fn format(node: &Schema) -> Option<&str> {
     let known = ["byte", "date", "date-time", "datetime", "duration"];
     node.format.as_deref().filter(|format| node.kind == Some(Type::String) && known.contains(format))
 }
 
-/// Values of all types, and of two, are seen as they are, whole numbers as such.
+/// Whether CEL sees the values as floats. It sees values of any type, or of one of two types, unconverted, integers
+/// included.
 fn is_float(node: &Schema) -> bool {
     node.kind == Some(Type::Number) && !node.int_or_string
 }

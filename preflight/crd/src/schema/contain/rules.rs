@@ -1,5 +1,5 @@
-//! CEL rules: what is proved about them without an object, and the objects that are tried against them, both to break a
-//! new rule and to satisfy the old ones.
+//! CEL rules: what is proved about them without an object, and the objects tried against them, both to violate a new
+//! rule and to satisfy the old ones.
 
 use std::collections::BTreeSet;
 
@@ -22,14 +22,14 @@ use crate::schema::cel::{Known, Program, Truth};
 use crate::schema::model::{CelRule, Schema};
 use crate::schema::pipeline;
 
-/// Nodes whose old rules are satisfied one after the other for one witness.
+/// Maximum number of nodes whose old rules are satisfied one after the other for one witness.
 const REPAIRS: usize = 8;
 
-/// Objects of one question that are worth repairs.
+/// Maximum number of objects per question that are repaired.
 const REPAIRED: usize = 3;
 
 impl<'s> Judge<'s> {
-    /// Whether an old object violates one of the rules that a node has now.
+    /// Whether an old object violates one of the new rules of a node.
     pub(super) fn judge_rules(&mut self, suspect: &Suspect<'s>) -> Proof {
         let (Some(old), Some(new)) = (node_at(self.before, &suspect.steps), node_at(self.after, &suspect.steps)) else {
             return Proof::unknown(suspect.keyword);
@@ -43,7 +43,7 @@ impl<'s> Judge<'s> {
         if open.is_empty() {
             return Proof::Safe;
         }
-        // Nothing is ever there that the rules could refuse.
+        // There is never a value that the rules could reject.
         if self.search(lifted(&suspect.steps, Formula::anything())) == Outcome::Empty {
             return Proof::Safe;
         }
@@ -76,7 +76,7 @@ impl<'s> Judge<'s> {
                 break;
             }
             let Outcome::Found(object) = self.search(lifted(&suspect.steps, formula.clone())) else { continue };
-            // The rules by themselves first: the whole pipeline costs a hundred times as much.
+            // Evaluate the rules by themselves first: the whole pipeline costs a hundred times as much.
             let read = pipeline::read(self.new, &object).object;
             let answers: Vec<Truth> = values_at(&read, &suspect.steps)
                 .into_iter()
@@ -114,7 +114,7 @@ impl<'s> Judge<'s> {
         Proof::Unknown { keyword: suspect.keyword.to_owned(), reason }
     }
 
-    /// An object like the one that was found, which old rules also let in.
+    /// An object like the one found that old rules accept too.
     pub(super) fn satisfying(
         &mut self,
         suspect: &Suspect<'s>,
@@ -134,7 +134,7 @@ impl<'s> Judge<'s> {
             let failing: Vec<Program> =
                 programs.iter().filter(|program| is_refusing(program, &refused.object)).cloned().collect();
             let mut next = None;
-            // What the failing rules look at is enough as a rule, and much less than what all of them look at.
+            // What the failing rules read usually suffices, and is much less than what all rules read.
             for formula in combinations(&failing, node).into_iter().chain(combinations(&programs, node)) {
                 budget = budget.checked_sub(1)?;
                 let constraint = Constraint { steps: node_steps.clone(), formula };
@@ -145,7 +145,7 @@ impl<'s> Judge<'s> {
                 }
                 match look(&object) {
                     Confirmed::Damaged(damage) => return Some(breaking(object, damage, &look)),
-                    // These rules are satisfied, and others are not: go on from here, from elsewhere where that can be.
+                    // These rules are satisfied and others are not: continue from here, preferably at another node.
                     Confirmed::NotAccepted(place, _) => {
                         let elsewhere = place != refused.place;
                         if elsewhere || next.is_none() {
@@ -181,7 +181,7 @@ fn values_at<'v>(object: &'v Value, steps: &[Step<'_>]) -> Vec<&'v Value> {
     })
 }
 
-/// The value at a place.
+/// The value at a path.
 fn value_at<'v>(object: &'v Value, place: &[PathSegment]) -> Option<&'v Value> {
     place.iter().try_fold(object, |value, segment| match segment {
         PathSegment::Key(key) => value.get(key),
@@ -189,22 +189,22 @@ fn value_at<'v>(object: &'v Value, place: &[PathSegment]) -> Option<&'v Value> {
     })
 }
 
-/// A rule in one spelling.
+/// The canonical text of a rule, with its `optionalOldSelf`.
 fn identity(rule: &CelRule) -> Option<(String, bool)> {
     Some((Program::shared(rule).ok()?.normalised(), rule.optional_old_self))
 }
 
-/// Whether a rule is true of every old object, by what the two schemas say alone.
+/// Whether the two schemas alone imply that a rule is true of every old object.
 fn holds(rule: &CelRule, old: &Schema, new: &Schema) -> bool {
     Program::shared(rule).is_ok_and(|program| program.decide(&|path| known(path, old, new)) == Some(true))
 }
 
-/// What is certain of a field of every old object under the new schema.
+/// What is certain about a field of every old object under the new schema.
 fn known<'s>(path: &[&str], old: &'s Schema, new: &'s Schema) -> Option<Known> {
     let (name, parents) = path.split_last()?;
     let mut nodes = Some((old, new));
     for parent in parents {
-        // A default of the parent may bring the field.
+        // A default of the parent may contain the field.
         let plain = |(old, new): (&'s Schema, &'s Schema)| {
             let new = new.properties.get(*parent).filter(|node| node.default.is_none())?;
             Some((old.properties.get(*parent)?, new))
@@ -217,13 +217,13 @@ fn known<'s>(path: &[&str], old: &'s Schema, new: &'s Schema) -> Option<Known> {
     }
     match new.properties.get(*name).and_then(|field| field.default.as_ref()) {
         None => Some(Known::Absent),
-        // Below another field the default is there only where that field is.
+        // Below another field, the default exists only if that field does.
         Some(default) if parents.is_empty() => Some(Known::Value(default.clone())),
         Some(_) => None,
     }
 }
 
-/// The nearest node with rules on the way to a place in an object, and the steps to it.
+/// The nearest node with rules on the way to a path in an object, and the steps to it.
 fn steps_to<'s>(schema: &'s Schema, place: &[PathSegment]) -> Option<(&'s Schema, Vec<Step<'s>>)> {
     let mut steps = Vec::new();
     let mut node = schema;

@@ -1,5 +1,5 @@
-//! The search for a value that meets a formula: open choices are tried one by one, then each type by itself.
-//! An answer is a value, the proof that there is none, or what stood in the way of either.
+//! Searches for a value that satisfies a formula: tries open choices one by one, then each type by itself. The result
+//! is a value, the proof that there is none, or what prevented either.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,40 +15,40 @@ use super::types::Types;
 use super::values::ValueSet;
 use crate::schema::model::{MAX_DEPTH, Schema};
 
-/// Steps that one search may take; a step is one set of constraints looked at.
+/// Maximum number of steps of one search; a step examines one set of constraints.
 pub(super) const STEPS: u64 = 20_000;
 
-/// Steps that all searches of one comparison may take together.
+/// Maximum number of steps of all searches of one comparison together.
 const ALL_STEPS: u64 = 1_000_000;
 
-/// Steps of automata in one comparison.
+/// Maximum number of automaton steps of one comparison.
 const AUTOMATA: u64 = 60_000_000;
 
-/// Choices that may be open one within another.
+/// Maximum number of nested open choices.
 const MOST_CHOICES: usize = 1_000;
 
-/// Formulas that may be held for later in all open choices, so that memory is bounded too.
+/// Maximum number of formulas held in all open choices, which bounds the memory.
 const MOST_HELD: u64 = 300_000;
 
-/// So many formulas, fields or items copied count as a step.
+/// Number of copied formulas, fields or items that count as one step.
 const COPIES: u64 = 16;
 
-/// Values that an example may be made of.
+/// Maximum number of values in an example.
 const MOST_VALUES: u64 = 100_000;
 
-/// A searcher. It remembers what it found for nodes of the skeleton that are asked for again and again.
+/// The solver. It caches its results for skeleton nodes, which recur.
 #[derive(Debug)]
 pub(super) struct Solver {
-    /// Left of this search, and of all.
+    /// Steps left for this search, and for all.
     steps: u64,
     all_steps: u64,
-    /// Left for automata.
+    /// Steps left for automata.
     automata: u64,
     texts: Asked,
     depth: usize,
     choices: usize,
     held: u64,
-    /// By the address of a node; the schemas outlive the solver.
+    /// Examples by the address of their node; the schemas outlive the solver.
     examples: HashMap<usize, Outcome>,
 }
 
@@ -68,12 +68,12 @@ impl Default for Solver {
 }
 
 impl Solver {
-    /// Looks for a value, within the steps of one search.
+    /// Searches for a value, within the steps of one search.
     pub(super) fn search(&mut self, formulas: Vec<Formula<'_>>) -> Outcome {
         self.bounded(|solver| solver.solve(formulas))
     }
 
-    /// Looks for something within the steps of one search.
+    /// Runs a search within the steps of one search.
     pub(super) fn bounded(&mut self, look: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
         let steps = STEPS.min(self.all_steps);
         if steps == 0 {
@@ -88,12 +88,12 @@ impl Solver {
         outcome
     }
 
-    /// Steps that all searches have taken, and those of automata.
+    /// Steps used by all searches, and those used by automata.
     pub(super) fn spent(&self) -> (u64, u64) {
         (ALL_STEPS - self.all_steps, AUTOMATA - self.automata)
     }
 
-    /// Takes the steps for so many copies, and one; false where they have run out.
+    /// Spends one step, and those for this many copies; false if none are left.
     pub(super) fn spend(&mut self, copies: u64) -> bool {
         let (left, enough) = match self.steps.checked_sub(1 + copies / COPIES) {
             Some(left) => (left, true),
@@ -103,7 +103,7 @@ impl Solver {
         enough
     }
 
-    /// Takes the steps for a copy of a value; false where so many of them are more than an example may have.
+    /// Spends the steps for copies of a value; false if they would exceed the size of an example.
     pub(super) fn spend_on(&mut self, value: &Value, copies: i64) -> bool {
         let size = size_of(value);
         size.saturating_mul(u64::try_from(copies).unwrap_or(0)) <= MOST_VALUES && self.spend(size)
@@ -121,7 +121,7 @@ impl Solver {
         outcome
     }
 
-    /// An example of a field's value as it is stored, remembered.
+    /// A cached example of a field's stored value.
     pub(super) fn example_of<'s>(&mut self, schema: &'s Schema, formula: Formula<'s>) -> Outcome {
         let address = std::ptr::from_ref(schema) as usize;
         if let Some(known) = self.examples.get(&address) {
@@ -130,7 +130,7 @@ impl Solver {
             return if self.spend(size) { known } else { Outcome::Unknown("budget".to_owned()) };
         }
         let outcome = self.solve(vec![formula]);
-        // What the budget ended may be found by the next search.
+        // A search that ran out of budget may succeed next time.
         if !matches!(&outcome, Outcome::Unknown(_)) {
             self.examples.insert(address, outcome.clone());
         }
@@ -209,7 +209,7 @@ impl Solver {
     }
 }
 
-/// Of how many values a value is made, itself included.
+/// The number of values in a value, including itself.
 pub(super) fn size_of(value: &Value) -> u64 {
     if !value.is_object() && !value.is_array() {
         return 1;
@@ -230,7 +230,7 @@ pub(super) fn size_of(value: &Value) -> u64 {
 fn one_of(values: &Rc<Vec<Value>>, constraints: &Constraints<'_>) -> Outcome {
     let mut unknown = false;
     let steps = Cell::new(STEPS);
-    // What one look at each value would find again and again.
+    // A scan per value would repeat this work.
     let excepted = ValueSet::of(constraints.not_values.iter().flat_map(|values| values.iter()));
     let constraints = &Constraints { values: None, not_values: Vec::new(), ..constraints.clone() };
     for value in values.iter().filter(|value| !excepted.contains(value)) {

@@ -1,4 +1,4 @@
-//! Steps into an object, from the root to the value that a question is about.
+//! Steps into an object, from the root to a value.
 
 use super::formula::{Formula, free_values};
 use crate::schema::model::Schema;
@@ -15,7 +15,7 @@ pub(super) enum Step<'s> {
 }
 
 impl<'s> Step<'s> {
-    /// The formula of a value that has, one step below, what `inner` asks for.
+    /// The formula of a value that contains, one step below, a value satisfying `inner`.
     pub(super) fn around(&self, inner: Formula<'s>) -> Formula<'s> {
         match self {
             Self::Field(name) => Formula::has(name, inner),
@@ -24,7 +24,7 @@ impl<'s> Step<'s> {
         }
     }
 
-    /// Whether both lead to the same place, where each leads to one.
+    /// Whether both lead to the same place, provided each leads to a single one.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Field(one), Self::Field(other)) => one == other,
@@ -34,7 +34,7 @@ impl<'s> Step<'s> {
     }
 }
 
-/// A step from a node of a schema to one below.
+/// A step from a schema node to a child.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SchemaStep {
     /// `properties` under this name.
@@ -53,7 +53,7 @@ pub(super) fn schema_step(step: &Step<'_>) -> SchemaStep {
     }
 }
 
-/// The formula of an object that has, at the end of the steps, what the formula asks for.
+/// The formula of an object that contains, at the end of the steps, a value satisfying the formula.
 pub(super) fn lifted<'s>(steps: &[Step<'s>], formula: Formula<'s>) -> Formula<'s> {
     steps.iter().rev().fold(formula, |inner, step| step.around(inner))
 }

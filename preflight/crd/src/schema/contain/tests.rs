@@ -1,5 +1,5 @@
-//! Verdicts on pairs of schemas of one field, each with its reason; witnesses are checked by the pipeline before they
-//! are told, so that a row that is breaking has one.
+//! Verdicts on pairs of schemas of one field, each with its reason. The pipeline confirms witnesses before they are
+//! reported, so every breaking row has one.
 
 mod implied;
 mod search;
@@ -33,7 +33,7 @@ fn differences_on(server: Server, old: &Value, new: &Value) -> Vec<Difference> {
     compare(&resource(&old), &resource(&new), server)
 }
 
-/// The worst of all differences, with its keyword.
+/// The worst difference, with its keyword.
 fn verdict(old: &Value, new: &Value) -> String {
     let found = differences(old, new);
     let breaking = found.iter().find(|it| matches!(it.proof, Proof::Breaking { .. }));

@@ -1,5 +1,5 @@
-//! Text: patterns, lengths in code points, formats. Patterns and the formats that are exactly regular are decided by
-//! automata; of any other format some good and some bad examples are known.
+//! Strings: patterns, lengths in code points, formats. Automata decide patterns and exactly regular formats; for any
+//! other format some valid and invalid examples are known.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -12,12 +12,12 @@ use super::range::Range;
 use crate::schema::pattern::{self, Budget, Found, Language, Pattern};
 use crate::schema::pipeline::{self, Server};
 
-/// Steps that one question to the automata may take.
+/// Maximum number of automaton steps per question.
 const STEPS: u64 = 2_000_000;
-/// Texts of a language that are tried against formats.
+/// Number of strings of a language that are tried against formats.
 const SAMPLES: usize = 48;
 
-/// Texts that formats which are not regular are tried with; many formats have one that is good and one that is bad.
+/// Strings to try for formats that are not regular; for many formats one is valid and one is not.
 const PROBES: [&str; 44] = [
     "a",
     "",
@@ -65,8 +65,8 @@ const PROBES: [&str; 44] = [
     "=",
 ];
 
-/// What every text of a format that is not regular has, whatever else it is: enough to prove that there is none. A text of
-/// the format that does not match would make that proof wrong.
+/// A pattern that every string of a non-regular format matches, used to prove that no string exists. It must match all
+/// of them, or that proof is wrong.
 fn implied(format: &str) -> Option<&'static Pattern> {
     static IMPLIED: LazyLock<Vec<(&'static str, Pattern)>> = LazyLock::new(|| {
         let known = [
@@ -74,7 +74,7 @@ fn implied(format: &str) -> Option<&'static Pattern> {
             ("ipv4", "(?s)^.*[0-9][.].*[0-9][.].*[0-9][.].*[0-9].*$"),
             ("ipv6", "^[^/]*:[^/]*$"),
             ("email", "(?s)^.+@.+$"),
-            // What follows a second `t` is not looked at: it may be anything, lines too.
+            // Anything may follow a second `t`, including line breaks.
             ("datetime", "(?s)^[0-9]{4}-[0-9]{2}-[0-9]{2}.{9,}$"),
             ("uri", "(?s)^.+$"),
             ("hostname", "(?s)^.+$"),
@@ -85,18 +85,18 @@ fn implied(format: &str) -> Option<&'static Pattern> {
     IMPLIED.iter().find(|(known, _)| *known == normal(format)).map(|(_, pattern)| pattern)
 }
 
-/// Bytes of questions and answers that are remembered.
+/// Maximum size of the cache, in bytes.
 const REMEMBERED: usize = 4 << 20;
 
-/// What was asked of text before: the same patterns, lengths and formats stand in many places of a schema, and every try
-/// of an object asks for them again.
+/// Cached answers about strings: the same patterns, lengths and formats recur in a schema, and every try of an object
+/// asks for them again.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     answers: HashMap<Question, Outcome>,
     bytes: usize,
 }
 
-/// Constraints on text in one order, each once.
+/// Canonical constraints on a string: sorted and without duplicates.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Question {
     matching: BTreeSet<String>,
@@ -128,7 +128,7 @@ impl Question {
 }
 
 impl Asked {
-    /// An example, as [`Texts::example`] gives it, or gave it before.
+    /// An example from [`Texts::example`] or the cache.
     pub(super) fn example(&mut self, texts: &Texts<'_>, except: &[Rc<Vec<Value>>], steps: &mut u64) -> Outcome {
         let question = Question::of(texts, except);
         if let Some(known) = self.answers.get(&question) {
@@ -145,7 +145,7 @@ impl Asked {
     }
 }
 
-/// The constraints on text.
+/// The constraints on a string.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Texts<'s> {
     pub(super) matching: Vec<&'s str>,
@@ -156,7 +156,7 @@ pub(super) struct Texts<'s> {
 }
 
 impl Texts<'_> {
-    /// Whether a text meets the constraints; `None` where a pattern cannot be read, or a format cannot be told.
+    /// Whether a string meets the constraints; `None` if a pattern or format cannot be evaluated.
     pub(super) fn admits(&self, text: &str) -> Option<bool> {
         if !self.length.holds(text.chars().count()) {
             return Some(false);
@@ -176,8 +176,8 @@ impl Texts<'_> {
         is_known.then_some(true)
     }
 
-    /// A text that meets the constraints and is none of `except`; not empty where that can be.
-    /// `steps` are what is left for automata.
+    /// A string that meets the constraints and is not in `except`, non-empty if possible. `steps` is the rest of the
+    /// automaton budget.
     fn example(&self, except: &[Rc<Vec<Value>>], steps: &mut u64) -> Outcome {
         if self.length.least == 0 && self.length.most != Some(0) {
             let longer = Self { length: Range { least: 1, ..self.length }, ..self.clone() };
@@ -199,7 +199,7 @@ impl Texts<'_> {
     fn look_within(&self, except: &[Rc<Vec<Value>>], budget: &mut Budget) -> Outcome {
         let server = Server::default();
         let is_known = |format: &&&str| pipeline::is_known_format(format, server);
-        // A format that the server does not know lets everything in.
+        // An unknown format accepts everything.
         let formats: Vec<&str> = self.formats.iter().filter(is_known).copied().collect();
         let not_formats: Vec<&str> = self.not_formats.iter().filter(is_known).copied().collect();
         let contradicts = |format: &&str| not_formats.iter().any(|other| normal(other) == normal(format));
@@ -254,7 +254,7 @@ impl Texts<'_> {
     }
 }
 
-/// The server reads `date-time` and `datetime` as one.
+/// The server treats `date-time` and `datetime` as the same.
 fn normal(format: &str) -> String {
     format.replace('-', "")
 }

@@ -1,12 +1,11 @@
-//! Sets of JSON types, as a schema lets them in.
-//! Whole numbers and fractions are told apart, as the server does.
+//! Sets of JSON types that a schema accepts. Integers and fractions are distinguished, as on the server.
 
 use serde_json::Value;
 
 use crate::schema::model::{Schema, Type};
 use crate::schema::pipeline::{self, Server};
 
-/// A set of JSON types; whole numbers and others are told apart.
+/// A set of JSON types; integers and other numbers are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Types(u8);
 
@@ -15,7 +14,7 @@ impl Types {
     pub(super) const NULL: Self = Self(1);
     pub(super) const BOOLEAN: Self = Self(2);
     pub(super) const WHOLE: Self = Self(4);
-    /// Numbers that `type: integer` does not take: fractions, and what is too large.
+    /// Numbers that `type: integer` rejects: fractions and integers that are too large.
     pub(super) const FRACTION: Self = Self(8);
     pub(super) const STRING: Self = Self(16);
     pub(super) const ARRAY: Self = Self(32);
@@ -23,7 +22,7 @@ impl Types {
     pub(super) const NUMBER: Self = Self(4 | 8);
     pub(super) const SCALAR: Self = Self(2 | 4 | 8 | 16);
     pub(super) const ANY: Self = Self(127);
-    /// One by one, in the order in which a readable example is looked for.
+    /// Each type by itself, in the order in which readable examples are sought.
     pub(super) const EACH: [Self; 7] =
         [Self::STRING, Self::WHOLE, Self::BOOLEAN, Self::OBJECT, Self::ARRAY, Self::FRACTION, Self::NULL];
 
@@ -49,7 +48,7 @@ impl Types {
             Value::Null => Self::NULL,
             Value::Bool(_) => Self::BOOLEAN,
             Value::Number(number) if number.is_i64() => Self::WHOLE,
-            // The server takes a float for an integer where both have the same meaning in JavaScript.
+            // The server accepts a float as an integer if both mean the same in JavaScript.
             Value::Number(number) => match number.as_f64() {
                 Some(float) if float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_991.0 => Self::WHOLE,
                 _ => Self::FRACTION,
@@ -60,12 +59,12 @@ impl Types {
         }
     }
 
-    /// What `type`, `format` and `x-kubernetes-int-or-string` of a schema let in, apart from null; of fractions in an
-    /// int-or-string only those that [`almost_whole`](super::formula::almost_whole) is about.
+    /// The types that `type`, `format` and `x-kubernetes-int-or-string` of a schema accept, apart from null. For an
+    /// int-or-string, fractions are limited to those of [`almost_whole`](super::formula::almost_whole).
     pub(super) fn allowed_by(schema: &Schema) -> Self {
         match schema.kind {
             _ if schema.int_or_string => Self::NUMBER.or(Self::STRING),
-            // A format of texts that the server knows lets lists in too, and, without a type, nothing else.
+            // A string format that the server knows accepts lists too and, without a type, nothing else.
             None | Some(Type::String) if has_format_of_texts(schema) => Self::STRING.or(Self::ARRAY),
             None => Self::ANY.and(Self::NULL.not()),
             Some(Type::Boolean) => Self::BOOLEAN,
@@ -77,7 +76,7 @@ impl Types {
         }
     }
 
-    /// The same without what only a quirk of the server lets in.
+    /// The types that the schema is meant to accept, without quirks of the server.
     pub(super) fn meant_by(schema: &Schema) -> Self {
         let allowed = Self::allowed_by(schema);
         if schema.kind == Some(Type::String) { allowed.and(Self::ARRAY.not()) } else { allowed }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Number, Value};
 
-/// Equal as JSON.
+/// Whether two values are equal as JSON.
 pub(super) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => digits(one) == digits(other),
@@ -20,7 +20,7 @@ pub(super) fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// A set of values: an enum may have tens of thousands, and two of them are compared.
+/// A set of values, for enums with tens of thousands of elements.
 pub(in crate::schema) struct ValueSet(BTreeSet<String>);
 
 impl ValueSet {
@@ -37,17 +37,17 @@ impl ValueSet {
     }
 }
 
-/// A number in one spelling. Whole ones keep all their digits, of which a float would lose the last.
+/// The canonical text of a number. Integers keep all their digits, which a float would lose.
 fn digits(number: &Number) -> String {
     match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => whole.to_string(),
-        // Adding zero makes one of its two signs.
+        // Adding zero turns -0 into 0.
         (None, Some(float)) => (float + 0.0).to_string(),
         (None, None) => number.to_string(),
     }
 }
 
-/// The same text for the same value, and for no other.
+/// A text that is the same for equal values only.
 pub(super) fn key(value: &Value) -> String {
     match value {
         Value::Number(number) => digits(number),

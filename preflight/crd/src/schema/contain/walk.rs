@@ -1,5 +1,5 @@
-//! Two schemas side by side, node by node: every difference that can reject, prune or alter an old object becomes a
-//! formula for such an object. Equal sub-trees are left out by their digests.
+//! Walks two schemas side by side: every difference that can reject, prune or alter an old object becomes a formula for
+//! such an object. Equal subtrees are skipped by their digests.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -19,14 +19,14 @@ use super::ways::{above, below, combinator_ways, no_multiple, outside_of_types};
 use crate::order::canonical;
 use crate::schema::model::{Additional, CelRule, Limit, Schema, Window};
 
-/// What the server takes for a field that it knows without a schema: null is dropped when the object is read.
+/// What the server accepts for a field that it knows without a schema: null is dropped when the object is decoded.
 static ANYTHING: LazyLock<Schema> =
     LazyLock::new(|| Schema::of(&json!({"x-kubernetes-preserve-unknown-fields": true})));
 
 /// The fields that every resource has, whatever its schema says.
 pub(super) const BUILT_IN: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// A difference that was found, and what an object that suffers from it looks like at its place.
+/// A difference, and the question whether it affects an old object.
 #[derive(Debug)]
 pub(super) struct Suspect<'s> {
     pub(super) steps: Vec<Step<'s>>,
@@ -36,24 +36,24 @@ pub(super) struct Suspect<'s> {
     pub(super) question: Question<'s>,
 }
 
-/// What is to be asked about a difference.
+/// The question about a difference.
 #[derive(Debug)]
 pub(super) enum Question<'s> {
-    /// Nothing: it lets in more, or concerns no object.
+    /// None: it accepts more, or affects no object.
     Harmless,
-    /// Is there such an old object?
+    /// Does such an old object exist?
     Exists(Formula<'s>),
-    /// Is there one that leaves the field out, so that another default, or none, is filled in?
+    /// Does one exist without the field, so that a different default, or none, is filled in?
     Default(Formula<'s>),
-    /// What does server-side apply make of old lists, whose items are told apart in this way from now on?
+    /// What does server-side apply do to old lists, whose items are now correlated in this way?
     Merged(Unique<'s>),
-    /// Does an old object break one of the rules that are new?
+    /// Does an old object violate one of the new rules?
     Rules,
-    /// It cannot be judged.
+    /// The difference cannot be judged.
     Undecidable,
 }
 
-/// All differences between what was and what will be. `status` says whether that is a subresource of the new version.
+/// All differences between the old and the new schema. `status` tells whether it is a subresource of the new version.
 pub(super) fn suspects<'s>(old: &'s Schema, new: &'s Schema, status: bool) -> Vec<Suspect<'s>> {
     let mut walk = Walk { found: Vec::new(), steps: Vec::new(), status };
     walk.nodes(old, new, Place::Root);
@@ -99,7 +99,7 @@ impl<'s> Walk<'s> {
         self.found.push(Suspect { steps: self.steps.clone(), keyword, old, new, question });
     }
 
-    /// A keyword of scalars: `violates` is the formula of violating the new one.
+    /// A scalar keyword; `violates` is the formula of violating the new one.
     fn keyword<T: PartialEq>(
         &mut self,
         keyword: &'static str,
@@ -132,7 +132,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// What null can meet, where no other value is of a type that is still allowed.
+    /// Constraints on null, if no value of another type is still allowed.
     fn null_alone(&mut self, at: Node<'s>) {
         let Node { old, new, place } = at;
         let null = |schema: &Schema| types_of(schema, Role::Stored(place)).has(Types::NULL);
@@ -140,7 +140,7 @@ impl<'s> Walk<'s> {
             return;
         }
         if let Some(values) = &new.enumeration {
-            // No element of an enum ever matches it.
+            // Null never matches an element of an enum.
             let shown = old.enumeration.clone().map(Value::Array);
             let question = Question::Exists(Formula::Types(Types::NULL));
             self.note("enum", shown, Some(Value::Array(values.clone())), question);
@@ -157,7 +157,7 @@ impl<'s> Walk<'s> {
                 .map_or(Question::Harmless, |values| Question::Exists(Formula::IsUnlisted(Listed::of(values))));
             self.note("enum", list(old), list(new), question);
         } else if new.enumeration.is_some() && gains(Some(old), new) {
-            // What is filled in makes another value of one that was listed.
+            // Defaults turn a listed value into a different one.
             let question = Question::Exists(Formula::Types(Types::OBJECT.or(Types::ARRAY)));
             let list = new.enumeration.clone().map(Value::Array);
             self.note("enum", list.clone(), list, question);
@@ -172,7 +172,7 @@ impl<'s> Walk<'s> {
         }
         if old.format != new.format {
             let violates = |format: &'s str| Formula::IsAgainstFormat(format, new);
-            // A format decides too whether a list is taken for a text.
+            // A format also decides whether a list is accepted for a string.
             let others = Types::allowed_by(old).and(Types::allowed_by(new).not());
             let is_of_the_format = Types::meant_by(old) == Types::meant_by(new) || new.kind.is_none();
             let ways = new.format.as_deref().map(violates).into_iter();
@@ -257,7 +257,7 @@ impl<'s> Walk<'s> {
             let these: BTreeSet<&String> = old.list_map_keys.iter().collect();
             let question = match is {
                 Some(unique) if !these.iter().all(|key| new.list_map_keys.contains(key)) => Question::Merged(unique),
-                // More keys refuse nothing, and who owns an item in server-side apply changes.
+                // More keys reject nothing, but the ownership of items in server-side apply changes.
                 Some(_) if new.list_map_keys.iter().any(|key| !these.contains(key)) => Question::Undecidable,
                 _ => Question::Harmless,
             };
@@ -301,7 +301,7 @@ impl<'s> Walk<'s> {
     fn combinators(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
         let ways = combinator_ways(new, Some(new));
-        // A combinator sees the defaults of all fields below.
+        // A combinator sees the defaults of all descendants.
         let filled = !ways.is_empty() && gains(Some(old), new);
         for (keyword, formula) in ways {
             if digests_of(old, keyword) != digests_of(new, keyword) || filled {
@@ -339,7 +339,7 @@ impl<'s> Walk<'s> {
         self.note("x-kubernetes-validations", list(&removed), list(&added), question);
     }
 
-    /// What becomes of fields that the schema does not name.
+    /// What happens to fields that the schema does not name.
     fn openness(&mut self, at: Node<'s>) {
         let Node { old, new, place } = at;
         if place == Place::Metadata {
@@ -349,7 +349,7 @@ impl<'s> Walk<'s> {
             let formula = if new.embedded_resource {
                 Formula::Any(super::embedded::ways_to_be_none())
             } else {
-                // What the server knew of a resource is a field like any other now.
+                // A field that the server knew in a resource is now like any other.
                 let lost = BUILT_IN.iter().filter_map(|name| match child(new, name) {
                     Some(after) => Some(Formula::has(name, Formula::Damaged(after, Place::Field))),
                     None if new.keeps_unknown() => None,
@@ -371,7 +371,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// The schemas whose names are no other fields.
+    /// The schemas whose declared names do not count as other fields.
     fn named(&self, at: Node<'s>) -> Vec<&'s Schema> {
         static RESOURCE: LazyLock<Schema> =
             LazyLock::new(|| Schema::of(&json!({"properties": {"apiVersion": {}, "kind": {}, "metadata": {}}})));
@@ -389,7 +389,7 @@ impl<'s> Walk<'s> {
             match child(new, name) {
                 Some(after) => {
                     if before.digest == after.digest && !new.properties.contains_key(name) {
-                        // A default below `additionalProperties` makes no key.
+                        // A default below `additionalProperties` does not create a key.
                         self.lose_own_default(name, before);
                     }
                     self.field(at, name, before, after);
@@ -403,7 +403,7 @@ impl<'s> Walk<'s> {
                 }
                 None => {
                     self.steps.push(Step::Field(name));
-                    // Asked of the parent, as there is no node for the field any more.
+                    // Asked of the parent, as the field has no node any more.
                     self.note("existingFieldRemoval", kind_of(before), None, Question::Exists(Formula::anything()));
                     self.steps.pop();
                 }
@@ -413,7 +413,7 @@ impl<'s> Walk<'s> {
             let built_in = (place == Place::Root || old.embedded_resource) && BUILT_IN.contains(&name.as_str());
             if let Some(before) = free_values(old) {
                 if before.digest == after.digest && after.default.is_some() {
-                    // A default below `additionalProperties` made no key; this one does.
+                    // A default below `additionalProperties` did not create a key; this one does.
                     self.steps.push(Step::Field(name));
                     self.note("default", None, after.default.clone(), Question::Default(Formula::lacks(name)));
                     self.steps.pop();
@@ -429,7 +429,8 @@ impl<'s> Walk<'s> {
                 } else {
                     self.note("fieldAdded", None, kind_of(after), Question::Harmless);
                     if after.default.is_some() {
-                        // Every object gets it, with the defaults below in it: the server looks at it without them.
+                        // Every object gets it, with the defaults below filled in; the server validates it without
+                        // them.
                         let question = if counts_defaults(after) {
                             Question::Default(Formula::anything())
                         } else {
@@ -468,7 +469,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// The defaults of a node, at the steps from here, that nothing describes any more: they are no longer filled in.
+    /// The defaults of a node at these further steps that nothing describes any more: they are no longer filled in.
     fn lose_defaults(&mut self, steps: Vec<Step<'s>>, node: &'s Schema) {
         for lost in defaults_of(steps, node) {
             let place = self.steps.len();
@@ -479,7 +480,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Fields under names that neither schema gives.
+    /// Fields with names that neither schema declares.
     fn other_fields(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
         let named = self.named(at);
@@ -526,7 +527,7 @@ impl<'s> Walk<'s> {
                 self.note("items", None, kind_of(after), Question::Exists(damaged));
             }
             (Some(before), None) => {
-                // What no schema describes is emptied, item by item.
+                // Values without a schema are emptied, item by item.
                 let emptied = Formula::HasItem(Box::new(Formula::HasAtLeast(1)));
                 let question = if at.new.keeps_unknown() { Question::Harmless } else { Question::Exists(emptied) };
                 self.note("items", kind_of(before), None, question);
@@ -545,7 +546,7 @@ struct Node<'s> {
 }
 
 impl<'s> Node<'s> {
-    /// Fields that get a default where they had none.
+    /// Fields that get a default and had none.
     fn filled(self) -> Vec<&'s str> {
         let had = |name: &str| child(self.old, name).is_some_and(|field| field.default.is_some());
         let fields = self.new.properties.iter().filter(|(_, field)| field.default.is_some());
@@ -566,7 +567,7 @@ fn same_values(one: Option<&[Value]>, other: Option<&[Value]>) -> bool {
     }
 }
 
-/// A node in a word.
+/// The type of a node, in a word.
 fn kind_of(schema: &Schema) -> Option<Value> {
     Some(schema.type_name().into())
 }

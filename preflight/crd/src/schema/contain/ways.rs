@@ -1,5 +1,5 @@
-//! The ways in which a value violates a schema, or is damaged under it: one formula for each constraint.
-//! What a schema asks of the nodes below is left for later, so that a search takes apart only what it needs.
+//! The ways in which a value violates a schema or is damaged under it: one formula per constraint. Constraints of child
+//! nodes stay unexpanded, so that a search expands only what it needs.
 
 use serde_json::Value;
 
@@ -10,9 +10,8 @@ use super::number::{Held, held};
 use super::types::Types;
 use crate::schema::model::{Limit, Schema, Window};
 
-/// The constraints of a schema, one by one, each turned into the formula of violating it.
-/// `defaults` is the node of the skeleton whose defaults are filled in before.
-/// `may_meet` tells whether a default may meet a formula.
+/// The constraints of a schema, each turned into the formula of violating it. `defaults` is the skeleton node whose
+/// defaults are filled in before. `may_meet` tells whether a default may satisfy a formula.
 pub(super) fn ways_to_violate<'s>(
     schema: &'s Schema,
     role: Role<'s>,
@@ -31,7 +30,7 @@ pub(super) fn ways_to_violate<'s>(
         let node = skeleton.and_then(|node| node.properties.get(name));
         let role = inner_role(role, node, Place::Field);
         ways.push(Formula::has(name, Formula::Violates(field, role)));
-        // Where the field is left out, its default is judged in its place.
+        // If the field is absent, its default is judged instead.
         if let (Some(default), Role::Branch(_)) = (default_of(name), role) {
             let violated = Formula::Violates(field, Role::Branch(node));
             if may_meet(&violated, default) {
@@ -59,12 +58,12 @@ fn inner_role<'s>(role: Role<'s>, node: Option<&'s Schema>, place: Place) -> Rol
     }
 }
 
-/// `type` and `nullable`.
+/// The formula of violating `type` and `nullable`.
 pub(super) fn violates_type<'s>(schema: &'s Schema, role: Role<'s>) -> Formula<'s> {
     outside_of_types(schema, types_of(schema, role))
 }
 
-/// What is of none of the types, or a fraction that the schema does not take for a whole number.
+/// A value of none of the types, or a fraction that the schema does not accept as an integer.
 pub(super) fn outside_of_types<'s>(schema: &'s Schema, types: Types) -> Formula<'s> {
     let others = Formula::Types(types.not());
     match almost_whole(schema) {
@@ -73,7 +72,7 @@ pub(super) fn outside_of_types<'s>(schema: &'s Schema, types: Types) -> Formula<
     }
 }
 
-/// The constraints on values without inner structure, and on the size of those with.
+/// The constraints on scalars, and on the size of strings, lists and objects.
 fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
     let mut ways = Vec::new();
     if let Some(values) = &schema.enumeration {
@@ -91,7 +90,7 @@ fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
         ways.push(Formula::HasCountOutside(schema.item_count));
     }
     ways.extend(schema.property_count.least.map(|least| Formula::HasAtMost(least.saturating_sub(1))));
-    // Any of the defaults may be filled in before fields are counted; which, the second opinion tells.
+    // Any of the defaults may be filled in before fields are counted; the pipeline tells which.
     ways.extend(schema.property_count.most.map(|most| Formula::HasAtLeast(most.saturating_add(1) - filled)));
     ways.extend(Unique::of(schema).map(Formula::HasRepeated));
     if schema.unique_items {
@@ -100,22 +99,22 @@ fn scalar_ways(schema: &Schema, filled: i64) -> Vec<Formula<'_>> {
     ways
 }
 
-/// The numbers that a `minimum` keeps out.
+/// The numbers that a `minimum` rejects.
 pub(super) fn below(schema: &Schema, minimum: Limit) -> Formula<'static> {
     outside(schema, minimum.value, Formula::IsBelow(flipped(minimum)))
 }
 
-/// The numbers that a `maximum` keeps out.
+/// The numbers that a `maximum` rejects.
 pub(super) fn above(schema: &Schema, maximum: Limit) -> Formula<'static> {
     outside(schema, maximum.value, Formula::IsAbove(flipped(maximum)))
 }
 
-/// The numbers that a `multipleOf` keeps out.
+/// The numbers that a `multipleOf` rejects.
 pub(super) fn no_multiple(schema: &Schema, factor: f64) -> Formula<'static> {
     outside(schema, factor, Formula::IsNoMultiple(factor))
 }
 
-/// The numbers that a bound or factor keeps out, which are those of the formula where the server compares with it.
+/// The numbers that a bound or factor rejects: those of the formula, if the server compares with it.
 fn outside(schema: &Schema, bound: f64, compared: Formula<'static>) -> Formula<'static> {
     match held(schema, bound) {
         Held::Compared => compared,
@@ -141,7 +140,7 @@ pub(super) fn combinator_ways<'s>(
     }
     if !schema.one_of.is_empty() {
         let mut either = vec![Formula::All(violates(&schema.one_of))];
-        // Taken apart only when it is looked at: there are as many pairs as the square of the branches.
+        // Expanded only on demand: the number of pairs is quadratic in the branches.
         let firsts = 0..schema.one_of.len() - 1;
         either.extend(firsts.map(|first| Formula::SatisfiesTwo(&schema.one_of, first, role)));
         ways.push(("oneOf", Formula::Any(either)));
@@ -149,12 +148,12 @@ pub(super) fn combinator_ways<'s>(
     if let Some(not) = &schema.not {
         ways.push(("not", Formula::Satisfies(not, role)));
     }
-    // The server never asks it of null.
+    // The server does not apply it to null.
     let present = |way| Formula::All(vec![Formula::Types(Types::NULL.not()), way]);
     ways.into_iter().map(|(keyword, way)| (keyword, present(way))).collect()
 }
 
-/// All ways in which a value is rejected, pruned or altered at a node of the skeleton or below.
+/// All ways in which a value is rejected, pruned or altered at a skeleton node or below.
 pub(super) fn ways_to_damage(schema: &Schema, place: Place) -> Vec<Formula<'_>> {
     let role = Role::Stored(place);
     let mut ways = vec![violates_type(schema, role)];

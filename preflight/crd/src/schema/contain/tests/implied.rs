@@ -1,5 +1,5 @@
-//! Random pairs of rules over a small object, and all objects that matter: what is called safe must let through every
-//! object that the old rules let through. `PUSHBACK_ROUNDS` and `PUSHBACK_SEED` are those of the other fuzz.
+//! Random pairs of rules over a small object, and all objects that matter: a change called safe must accept every
+//! object that the old rules accept. `PUSHBACK_ROUNDS` and `PUSHBACK_SEED` are those of the other fuzz test.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ fn rule(generator: &mut Generator, depth: usize) -> String {
     }
 }
 
-/// The same rule with one number or sign changed, or something beside it.
+/// The same rule with one number or operator changed, or a condition added.
 fn changed(generator: &mut Generator, rule_before: &str) -> String {
     match generator.below(6) {
         0 => format!("({rule_before}) || ({})", rule(generator, 1)),

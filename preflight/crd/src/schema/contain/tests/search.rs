@@ -1,12 +1,12 @@
 //! What the search for witnesses under CEL rules finds within its bounds: chains of old rules, and a budget that the
-//! rules do not use up for everything else.
+//! rules must not use up for everything else.
 
 use serde_json::{Value, json};
 
 use super::{differences, verdict};
 use crate::schema::contain::Proof;
 
-/// A reference that needs a port unless it says what else it is to.
+/// A reference that needs a port unless it names another kind of target.
 fn backend(more: Value) -> Value {
     let mut schema = json!({
         "type": "object",
@@ -27,7 +27,7 @@ fn backend(more: Value) -> Value {
     schema
 }
 
-/// A union as definitions write it: the type says which member there is, and the member has rules of its own.
+/// A union as definitions write it: the type tells which member is set, and the member has its own rules.
 fn union() -> Value {
     let member = |name: &str, word: &str| {
         [
@@ -101,7 +101,7 @@ fn rules_leave_enough_of_the_budget_for_the_proofs() {
             "x-kubernetes-validations": [{"rule": rule}],
         })
     };
-    // In other words, which nobody can tell without trying: every try is a large object.
+    // A paraphrase that only trying can recognise, and every try is a large object.
     let schema = |rule: &str, most: u32| {
         let mut properties: serde_json::Map<String, Value> =
             (0..12).map(|number| (format!("n{number}"), node(rule))).collect();

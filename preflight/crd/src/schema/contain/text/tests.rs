@@ -1,4 +1,4 @@
-//! What is remembered of questions about text: an equal question costs nothing, a different one is asked.
+//! The cache of questions about strings: an equal question costs nothing, a different one is evaluated.
 
 use super::*;
 
