@@ -1,5 +1,5 @@
-//! Definitions that the API server would refuse, with the places at fault, their rules included: types and cost. What may be
-//! refused and cannot be decided here is told as such.
+//! Finds definitions that the API server would reject, with the places at fault, including the types and cost of their
+//! rules. Undecided problems are reported as uncertain.
 //!
 //! Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`.
 
@@ -16,8 +16,8 @@ use crate::names::{is_dns_1035_label, is_dns_subdomain};
 pub use problem::Problem;
 use problem::{Found, at, field, items, text};
 
-/// Why the API server would refuse to create this CustomResourceDefinition, in the order of the document. Only
-/// definitions of `apiextensions.k8s.io/v1` are looked at.
+/// Why the API server would reject this CustomResourceDefinition on creation, in document order. Only definitions of
+/// `apiextensions.k8s.io/v1` are checked.
 #[must_use]
 pub fn problems(definition: &Value) -> Vec<Problem> {
     if definition.get("apiVersion").and_then(Value::as_str) != Some("apiextensions.k8s.io/v1") {

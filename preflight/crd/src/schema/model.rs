@@ -1,5 +1,6 @@
-//! A structural schema of `apiextensions.k8s.io`, one node: every keyword and `x-kubernetes-*` extension that decides
-//! what an object may hold, and a digest of that. Texts (`description`, `title`, `example`, `externalDocs`) are left out.
+//! One node of a structural schema of `apiextensions.k8s.io`: every keyword and `x-kubernetes-*` extension that affects
+//! which objects are valid, and a digest of them. Texts (`description`, `title`, `example`, `externalDocs`) are left
+//! out.
 //!
 //! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/structural.go` and `convert.go`.
 
@@ -15,10 +16,10 @@ use crate::order::sorted;
 
 pub use properties::Properties;
 
-/// Nodes below this depth are not read; whatever differs there cannot be judged.
+/// Nodes below this depth are not parsed; differences there cannot be judged.
 pub const MAX_DEPTH: usize = 128;
 
-/// `type`.
+/// A JSON type, the value of `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Type {
     /// `boolean`
@@ -36,7 +37,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// As it is written.
+    /// The value of `type` in a schema.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -59,29 +60,29 @@ impl Type {
 /// `minimum` or `maximum`; the server computes in 64-bit floating point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// The bound.
+    /// The bound itself.
     pub value: f64,
-    /// `exclusiveMinimum`, `exclusiveMaximum`: the bound itself is not allowed.
+    /// `exclusiveMinimum`, `exclusiveMaximum`: whether the bound itself is not allowed.
     pub exclusive: bool,
 }
 
 /// A pair such as `minLength` and `maxLength`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// The least.
+    /// The minimum, if there is one.
     pub least: Option<i64>,
-    /// The most.
+    /// The maximum, if there is one.
     pub most: Option<i64>,
 }
 
-/// `additionalProperties`.
+/// The value of `additionalProperties`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Additional {
-    /// `true`: any key is kept, but nothing below it is known, so that objects there are pruned to `{}`.
+    /// `true`: any key is kept, but its value has no schema, so objects there are pruned to `{}`.
     Anything,
-    /// `false`; the API server refuses a definition with it.
+    /// `false`; the API server rejects a definition with it.
     Nothing,
-    /// Values of this schema.
+    /// A schema for the values.
     Schema(Box<Schema>),
 }
 
@@ -99,7 +100,7 @@ pub enum ListType {
 /// `x-kubernetes-map-type`; absent means granular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapType {
-    /// Fields have owners of their own.
+    /// Each field has its own owners.
     Granular,
     /// Replaced as a whole.
     Atomic,
@@ -108,7 +109,7 @@ pub enum MapType {
 /// One of `x-kubernetes-validations`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CelRule {
-    /// The expression.
+    /// The CEL expression.
     pub rule: String,
     /// `message`.
     pub message: String,
@@ -122,8 +123,8 @@ pub struct CelRule {
     pub optional_old_self: bool,
 }
 
-/// One node of a structural schema. What is absent or of the wrong JSON type reads as absent; the keywords of the latter
-/// are listed in `unreadable`.
+/// One node of a structural schema. Values that are absent or of the wrong JSON type read as absent; keywords of the
+/// latter kind are listed in `unreadable`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schema {
     /// `type`
@@ -132,7 +133,7 @@ pub struct Schema {
     pub nullable: bool,
     /// `format`
     pub format: Option<String>,
-    /// `default`; null is none.
+    /// `default`; null counts as none.
     pub default: Option<Value>,
     /// `enum`, in its order.
     pub enumeration: Option<Vec<Value>>,
@@ -150,7 +151,7 @@ pub struct Schema {
     pub item_count: Window,
     /// `minProperties`, `maxProperties`
     pub property_count: Window,
-    /// `uniqueItems: true`; the API server refuses a definition with it.
+    /// `uniqueItems: true`; the API server rejects a definition with it.
     pub unique_items: bool,
     /// `required`
     pub required: BTreeSet<String>,
@@ -182,33 +183,34 @@ pub struct Schema {
     pub map_type: Option<MapType>,
     /// `x-kubernetes-validations`
     pub rules: Vec<CelRule>,
-    /// Keywords whose value could not be read, or that no structural schema may have, sorted.
+    /// Keywords whose value cannot be parsed, or that structural schemas must not have, sorted.
     pub unreadable: Vec<String>,
-    /// What those keywords are set to: two schemas that cannot be read are equal only where they are written alike.
+    /// The values of those keywords: two unreadable schemas are equal only if they are written alike.
     unread: Vec<Value>,
-    /// Names of `properties` with a default, so that objects are filled without a look at all others.
+    /// Names of `properties` with a default, so that defaulting need not visit all others.
     defaulted: Vec<String>,
-    /// Names the meaning of this node and everything below it: equal digests accept, prune and default alike.
+    /// Digest of the meaning of this node and its descendants: schemas with equal digests accept, prune and default
+    /// alike.
     pub digest: u128,
 }
 
-/// Keywords that decide nothing.
+/// Keywords that do not affect validation.
 const TEXTS: [&str; 4] = ["description", "title", "example", "externalDocs"];
 
 impl Schema {
-    /// Reads a schema; never fails.
+    /// Parses a schema; never fails.
     #[must_use]
     pub fn of(value: &Value) -> Self {
         Self::read(value, 0)
     }
 
-    /// The number of nodes, this one included.
+    /// The number of nodes, including this one.
     #[must_use]
     pub fn size(&self) -> usize {
         1 + self.children().map(Self::size).sum::<usize>()
     }
 
-    /// What the node takes in a word: its type, `int-or-string`, or `any`.
+    /// The accepted type in one word: `type`, `int-or-string` or `any`.
     #[must_use]
     pub fn type_name(&self) -> String {
         match (self.kind, self.int_or_string) {
@@ -219,7 +221,7 @@ impl Schema {
         }
     }
 
-    /// All direct sub-schemas.
+    /// All direct subschemas.
     pub fn children(&self) -> impl Iterator<Item = &Schema> {
         let additional = match &self.additional {
             Some(Additional::Schema(schema)) => Some(&**schema),
@@ -235,7 +237,7 @@ impl Schema {
             .chain(self.not.as_deref())
     }
 
-    /// The schema of values under keys that `properties` does not name.
+    /// The schema of values under keys that are not in `properties`.
     #[must_use]
     pub fn additional_schema(&self) -> Option<&Schema> {
         match &self.additional {
@@ -244,13 +246,13 @@ impl Schema {
         }
     }
 
-    /// Whether fields that the schema does not name are kept when an object is pruned.
+    /// Whether pruning keeps fields that the schema does not name.
     #[must_use]
     pub fn keeps_unknown(&self) -> bool {
         self.preserve_unknown || self.additional.is_some()
     }
 
-    /// The same schema under `spec.preserveUnknownFields`: every object keeps fields that nobody names.
+    /// The schema under `spec.preserveUnknownFields`: every object keeps unknown fields.
     #[must_use]
     pub fn opened(&self) -> Self {
         let mut schema = self.clone();
@@ -272,7 +274,7 @@ impl Schema {
         self.digest = digest::of(self);
     }
 
-    /// The schema to a server that does not know some formats: they say nothing.
+    /// The schema for a server that does not know some formats, which ignores them.
     #[must_use]
     pub fn without_formats(&self, is_none: &impl Fn(&str) -> bool) -> Self {
         let mut schema = self.clone();
@@ -292,8 +294,8 @@ impl Schema {
         self.digest = digest::of(self);
     }
 
-    /// The schema as conversion from another version meets it: fields are dropped by it, and nothing is validated. What is
-    /// as in `source` stays as it is.
+    /// The schema as applied on conversion from another version: fields are pruned by it, and nothing is validated.
+    /// Parts that equal `source` stay unchanged.
     #[must_use]
     pub fn without_constraints(&self, source: &Self) -> Self {
         static NOTHING: LazyLock<Schema> = LazyLock::new(Schema::default);
@@ -306,7 +308,7 @@ impl Schema {
         let mut schema = Self {
             kind: self.kind.filter(|_| is_typed),
             int_or_string: self.int_or_string && is_typed,
-            // It decides too whether a list is taken for a text.
+            // It also decides whether a list is accepted for a string.
             format: source.format.clone().filter(|_| is_typed),
             properties: self.properties.iter().map(|(name, own)| (name.clone(), below(own, field(name)))).collect(),
             additional: self.additional.as_ref().map(|additional| match additional {
@@ -328,7 +330,7 @@ impl Schema {
         schema
     }
 
-    /// Where a list preserves unknown fields, so do its items, whatever they say themselves.
+    /// If a list preserves unknown fields, so do its items, whatever they specify themselves.
     fn open_as_item(&mut self) {
         if !self.preserve_unknown && matches!(self.kind, None | Some(Type::Object | Type::Array)) {
             self.preserve_unknown = true;
@@ -368,12 +370,12 @@ impl Schema {
         self.unread.push(sorted(value));
     }
 
-    /// The fields that have a default, with it; null is one too.
+    /// The fields with a default, which may be null.
     pub fn defaulted_properties(&self) -> impl Iterator<Item = (&str, &Schema)> {
         self.defaulted.iter().filter_map(|name| Some((name.as_str(), self.properties.get(name)?)))
     }
 
-    /// Takes one keyword; `None` where it cannot be read.
+    /// Parses one keyword; `None` if its value cannot be parsed.
     fn keyword(&mut self, map: &Map<String, Value>, keyword: &str, value: &Value, depth: usize) -> Option<()> {
         let child = |value: &Value| Self::read(value, depth + 1);
         let children =
@@ -382,12 +384,12 @@ impl Schema {
             Some(Limit { value: value.as_f64()?, exclusive: map.get(exclusive) == Some(&Value::Bool(true)) })
         };
         match keyword {
-            // An empty type is what an absent one is.
+            // An empty type counts as absent.
             "type" if value.as_str() == Some("") => {}
             "type" => self.kind = Some(Type::of(value.as_str()?)?),
             "nullable" => self.nullable = value.as_bool()?,
             "format" => self.format = Some(value.as_str()?.to_owned()).filter(|format| !format.is_empty()),
-            // A default of null is none.
+            // A default of null counts as none.
             "default" => self.default = Some(value.clone()).filter(|default| !default.is_null()),
             "enum" => self.enumeration = Some(value.as_array()?.clone()).filter(|values| !values.is_empty()),
             "minimum" => self.minimum = Some(limit("exclusiveMinimum")?),
@@ -455,7 +457,7 @@ impl Schema {
     }
 }
 
-/// A whole number; `5.0` is one too.
+/// An integer; `5.0` counts as one.
 fn whole(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
         let float = value.as_f64()?;

@@ -1,4 +1,4 @@
-//! Random schemas and objects from one grammar, for tests that compare two judgements of the same thing. The same seed
+//! Random schemas and objects from one grammar, for tests that compare two judgements of the same input. The same seed
 //! gives the same schemas and objects.
 
 mod damage;
@@ -12,7 +12,7 @@ use self::words::{FORMATS, NAMES, PATTERNS, TEXTS};
 use super::Schema;
 use super::pipeline::Resource;
 
-/// A resource of this schema.
+/// A resource with this schema.
 #[must_use]
 pub fn resource(schema: &Schema) -> Resource<'_> {
     Resource {
@@ -25,20 +25,20 @@ pub fn resource(schema: &Schema) -> Resource<'_> {
     }
 }
 
-/// A generator with its state.
+/// A pseudo-random generator.
 #[derive(Clone, Debug)]
 pub struct Generator {
     state: u64,
 }
 
 impl Generator {
-    /// A generator of its own sequence.
+    /// A generator with the sequence of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The next of the sequence (SplitMix64).
+    /// The next number of the sequence (SplitMix64).
     pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -46,12 +46,12 @@ impl Generator {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// A number below `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.draw() >> 33).unwrap_or_default() % end
     }
 
-    /// True `percent` times of a hundred.
+    /// True with a probability of `percent`.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -60,12 +60,12 @@ impl Generator {
         &from[self.below(from.len())]
     }
 
-    /// The schema of one version: an object whose `spec` has a random schema.
+    /// A schema of one version: an object whose `spec` has a random schema.
     pub fn schema(&mut self) -> Value {
         json!({"type": "object", "properties": {"spec": self.node(3)}})
     }
 
-    /// The schema of one node.
+    /// A random schema of one node.
     pub fn node(&mut self, depth: usize) -> Value {
         let mut node = match self.below(if depth == 0 { 5 } else { 10 }) {
             0 | 1 => self.string(),
@@ -90,7 +90,7 @@ impl Generator {
                 node["default"] = default;
             }
         }
-        // Indexing reads what is absent as null.
+        // Indexing reads an absent key as null.
         if let Value::Object(map) = &mut node {
             map.retain(|_, value| !value.is_null());
         }
@@ -315,7 +315,7 @@ impl Generator {
         }
     }
 
-    /// Constraints on values of `node`, of the kind that a structural schema allows inside its combinators.
+    /// Constraints on values of `node` that a structural schema allows inside its combinators.
     fn branch(&mut self, node: &Value, depth: usize) -> Value {
         let mut branch = json!({});
         match node["type"].as_str().unwrap_or_default() {
@@ -370,7 +370,7 @@ impl Generator {
         branch
     }
 
-    /// An object of kind `Test` in `example.com/v1`, close to what the schema wants.
+    /// An object of kind `Test` in `example.com/v1` that is nearly valid.
     pub fn object_of(&mut self, schema: &Value) -> Value {
         let spec = self.value(&schema["properties"]["spec"]);
         let mut object = json!({"apiVersion": "example.com/v1", "kind": "Test", "metadata": {"name": "a"}});
@@ -380,7 +380,7 @@ impl Generator {
         object
     }
 
-    /// A value, close to what the node wants and often a little beside it.
+    /// A value that is valid for the node, or nearly so.
     pub fn value(&mut self, node: &Value) -> Value {
         if self.chance(5) {
             return self.noise();
@@ -423,7 +423,7 @@ impl Generator {
         let offset = *self.pick(&[-1.0, -0.5, 0.0, 0.0, 0.5, 1.0]);
         let is_integer = node["type"] != "number";
         match limit.filter(|_| self.below(100) < 60) {
-            // Nearly a multiple: the server forgives what is behind the ninth digit.
+            // Nearly a multiple: the server ignores digits beyond the ninth.
             Some(limit) if !is_integer && self.chance(15) => (limit * 3.0 * (1.0 + 1e-9)).into(),
             #[expect(clippy::cast_possible_truncation, reason = "cut at the ends of 64 bits, where the bound is")]
             Some(limit) if (limit + offset).fract() == 0.0 && (is_integer || self.chance(50)) => {
@@ -535,7 +535,7 @@ impl Generator {
         self.pick(&pool).clone()
     }
 
-    /// Another object: some values are replaced by what the schema wants there, some go.
+    /// A changed value: some parts are replaced by nearly valid ones, some are removed.
     pub fn change(&mut self, node: &Value, value: &Value) -> Value {
         match value {
             _ if self.chance(15) => self.value(node),
@@ -572,7 +572,7 @@ impl Generator {
     }
 }
 
-/// Numbers at the ends of what 32 and 64 bits hold, and beyond.
+/// Numbers at the limits of 32 and 64 bits, and beyond.
 fn edges() -> [Value; 9] {
     [
         json!(i64::MAX),

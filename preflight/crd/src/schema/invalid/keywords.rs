@@ -1,11 +1,11 @@
-//! The keywords that the API server decodes and the JSON types that it expects of them.
+//! The keywords that the API server decodes and the JSON types that it expects.
 //!
 //! The types are those of `JSONSchemaProps` in k8s.io/apiextensions-apiserver
 //! `pkg/apis/apiextensions/v1/types_jsonschema.go`.
 
 use serde_json::Value;
 
-/// The JSON types of keywords; a value of another type cannot be decoded.
+/// The JSON types of keywords; a value of another type fails to decode.
 pub(super) const KEYWORDS: [(&str, Json); 41] = [
     ("type", Json::Text),
     ("format", Json::Text),
@@ -101,7 +101,7 @@ impl Json {
     }
 }
 
-/// Whether the server knows the keyword; others it drops.
+/// Whether the server knows the keyword; it drops others.
 pub(super) fn is_keyword(word: &str) -> bool {
     KEYWORDS.iter().any(|(known, _)| *known == word) || ["default", "items", "example"].contains(&word)
 }

@@ -1,4 +1,4 @@
-//! Paths of fields as `fieldPath` of a rule and `selectableFields` write them: `.spec.size`, `.spec['a.b']`.
+//! Field paths as in `fieldPath` of a rule and in `selectableFields`: `.spec.size`, `.spec['a.b']`.
 //!
 //! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`ValidFieldPath`) and
 //! `pkg/apis/apiextensions/validation` (`selectableFields`).
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use super::{Found, at, field, items, text};
 
-/// Why a path leads nowhere.
+/// Why a path cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldPath {
     Invalid(String),
     Unknown,
 }
 
-/// Selectable fields that a version may have.
+/// Maximum number of selectable fields of a version.
 const MOST: usize = 8;
 
-/// What comes next in a path: a dot, a bracket, a quoted text, or all up to the next dot or bracket.
+/// The next token of a path: a dot, a bracket, a quoted text, or everything up to the next dot or bracket.
 fn token(rest: &str) -> (&str, &str) {
     let end = match rest.as_bytes() {
         [b'\'', ..] => {
@@ -31,7 +31,7 @@ fn token(rest: &str) -> (&str, &str) {
     rest.split_at(end)
 }
 
-/// The node that a path leads to, and its names.
+/// The node at a path, and the names in the path.
 pub(super) fn resolve<'s>(
     schema: &'s Value,
     path: &str,
@@ -65,7 +65,7 @@ pub(super) fn resolve<'s>(
                 None => return Err(invalid(&format!("there is no field {word:?}"))),
             },
             (None, Some(inner @ Value::Object(_))) => inner,
-            // The server's own code does not expect that.
+            // The server's own code does not expect that case.
             (None, Some(_)) => return Err(FieldPath::Unknown),
             (None, None) => return Err(invalid(&format!("there is no field {word:?}"))),
         };
@@ -75,7 +75,7 @@ pub(super) fn resolve<'s>(
     Ok((names, node))
 }
 
-/// `selectableFields` of a version.
+/// Checks `selectableFields` of a version.
 pub(super) fn selectable_fields(found: &mut Found, version: &Value, schema: &Value) {
     let mut seen: Vec<Vec<String>> = Vec::new();
     found.below("selectableFields", |found| {

@@ -1,4 +1,4 @@
-//! What a definition is refused for, and its parts, which may be anything before they are looked at.
+//! Reasons why a definition is rejected, and access to its parts, which may be of any type.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::super::pipeline::Path;
 use crate::path::PathSegment;
 
-/// A reason why the API server refuses a definition.
+/// A reason why the API server rejects a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where in the document.
+    /// Path in the document.
     pub path: Path,
-    /// What is wrong there.
+    /// Description of the problem.
     pub message: String,
-    /// Whether the server certainly refuses it; otherwise it is not known.
+    /// Whether the server certainly rejects it; otherwise that is unknown.
     pub is_certain: bool,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Problems with the place that is being looked at.
+/// Collects problems, with the current path.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) path: Path,
@@ -46,7 +46,7 @@ impl Found {
         self.problems.push(Problem { path: self.path.clone(), message: message.into(), is_certain: true });
     }
 
-    /// Something that the server may refuse.
+    /// Adds a problem for which the server may reject the definition.
     pub(super) fn perhaps(&mut self, message: String) {
         self.problems.push(Problem { path: self.path.clone(), message, is_certain: false });
     }
@@ -56,15 +56,15 @@ impl Found {
     }
 }
 
-/// Maps with so few keys are looked through; most schemas are.
+/// Maps with at most this many keys are scanned; most schemas are that small.
 pub(super) const FEW: usize = 8;
 
-/// A field; null is none.
+/// A field; null counts as absent.
 pub(super) fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     Some(at(value, key)).filter(|value| !value.is_null())
 }
 
-/// What is at a key; null where nothing is.
+/// The value at a key; null if it is absent.
 pub(super) fn at<'a>(value: &'a Value, key: &str) -> &'a Value {
     let Value::Object(map) = value else { return &Value::Null };
     let found =
@@ -72,7 +72,7 @@ pub(super) fn at<'a>(value: &'a Value, key: &str) -> &'a Value {
     found.unwrap_or(&Value::Null)
 }
 
-/// A field that is a text, or empty.
+/// A string field; empty if it is absent or of another type.
 pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     at(value, key).as_str().unwrap_or_default()
 }

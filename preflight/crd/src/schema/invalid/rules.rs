@@ -1,4 +1,4 @@
-//! The rules of one version: whether the API server compiles them, what they cost it at most, and the paths that they blame.
+//! The rules of one version: whether the API server compiles them, their estimated cost, and their `fieldPath`.
 //!
 //! Follows `ValidateCustomResourceDefinitionOpenAPISchema` and the cost limits in k8s.io/apiextensions-apiserver
 //! `pkg/apis/apiextensions/validation`.
@@ -11,14 +11,14 @@ use super::path::{FieldPath, resolve};
 use super::{Found, at, field, items, text};
 use crate::schema::cel::{Declaration, Gives, Objection, cost_of};
 
-/// The most that a rule may cost, and all rules of a version together.
+/// Maximum cost of a rule, and of all rules of a version together.
 const MOST: u64 = 10_000_000;
 const MOST_TOGETHER: u64 = 100_000_000;
 
-/// Nodes below this depth are not looked at.
+/// Nodes below this depth are not checked.
 const MAX_DEPTH: usize = 100;
 
-/// The rules of a schema that is in order otherwise.
+/// Checks the rules of a schema that is valid otherwise.
 pub(super) fn check(found: &mut Found, schema: &Value) {
     let mut rules = Rules { found, together: 0, is_known: true };
     rules.node(schema, Node { declaration: None, is_resource: true, count: Some(1), depth: 0 });
@@ -33,16 +33,16 @@ pub(super) fn check(found: &mut Found, schema: &Value) {
 struct Rules<'f> {
     found: &'f mut Found,
     together: u64,
-    /// Whether the cost of every rule is known.
+    /// Whether the cost of every rule is known so far.
     is_known: bool,
 }
 
 #[derive(Clone)]
 struct Node {
-    /// What rules see here, where a rule above has asked for it already.
+    /// What rules see here, if a rule further up has needed it already.
     declaration: Option<Rc<Declaration>>,
     is_resource: bool,
-    /// How many of it there can be in one object, where that is bounded.
+    /// The maximum number of occurrences in one object, if bounded.
     count: Option<u64>,
     depth: usize,
 }
@@ -127,7 +127,7 @@ impl Rules<'_> {
                 let cost = cost.saturating_mul(count.unwrap_or_else(|| declaration.most_in_a_request()));
                 self.costs("rule", cost);
             }
-            // What follows is not looked at by the server either.
+            // The server does not check the rest either.
             Err(Objection::Refused(why)) => return self.found.at("rule", format!("cannot be compiled: {why}")),
             Err(Objection::Unknown(why)) => {
                 self.is_known = false;

@@ -1,4 +1,4 @@
-//! The schema of one version: the rules of structural schemas, of the keywords and extensions, and of defaults.
+//! The schema of one version: requirements on structural schemas, keywords, extensions and defaults.
 //!
 //! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/validation.go`, `schema/defaulting/validation.go` and
 //! `pkg/apis/apiextensions/validation/validation.go`.
@@ -12,12 +12,12 @@ use crate::schema::model::Schema;
 use crate::schema::pattern::Pattern;
 use crate::schema::pipeline;
 
-/// Nodes below this depth are not looked at.
+/// Nodes below this depth are not checked.
 const MAX_DEPTH: usize = 100;
 
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Keywords that the root of a schema may have where the version has a status subresource.
+/// Keywords that the root may have if the version has a status subresource.
 const BESIDE_STATUS: [&str; 23] = [
     "description",
     "type",
@@ -44,7 +44,7 @@ const BESIDE_STATUS: [&str; 23] = [
     "$schema",
 ];
 
-/// Where a node stands.
+/// The context of a node.
 #[derive(Clone, Copy, Default)]
 struct Place {
     depth: usize,
@@ -53,9 +53,9 @@ struct Place {
     is_nested: bool,
     /// Inside the metadata of a resource.
     in_metadata: bool,
-    /// Defaults are not allowed.
+    /// Where defaults are not allowed.
     without_defaults: bool,
-    /// Inside a list whose items cannot be told to belong to old ones.
+    /// Inside a list whose items cannot be correlated with old ones.
     is_uncorrelated: bool,
 }
 
@@ -65,13 +65,13 @@ impl Place {
     }
 }
 
-/// The schema of a version.
+/// Checks the schema of a version.
 pub(super) fn root(found: &mut Found, schema: &Value, has_status: bool) {
     let before = found.problems.len();
     if at(schema, "nullable") == true {
         found.at("nullable", "the root cannot be null");
     }
-    // Empty lists and maps count here.
+    // Empty lists and maps count as set here.
     let is_misplaced = |(key, value): &(&String, &Value)| {
         let is_given = match value {
             Value::Array(_) | Value::Object(_) => true,
@@ -86,7 +86,7 @@ pub(super) fn root(found: &mut Found, schema: &Value, has_status: bool) {
     node(found, schema, Place { is_root: true, ..Place::default() });
     let no_skeleton = Map::new();
     complete(found, schema, schema.as_object().unwrap_or(&no_skeleton), 0);
-    // Defaults are judged by schemas that are in order.
+    // Defaults are checked only against valid schemas.
     if found.problems.len() == before {
         defaults(found, schema, None, 0);
     }
@@ -95,7 +95,7 @@ pub(super) fn root(found: &mut Found, schema: &Value, has_status: bool) {
     }
 }
 
-/// Whether a keyword has a value other than that of its absence. Limits of 0 are values.
+/// Whether a keyword has a value that differs from its absence. Limits of 0 are values.
 fn is_set(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
@@ -112,7 +112,7 @@ fn node(found: &mut Found, schema: &Value, place: Place) {
         return;
     }
     let before = found.problems.len();
-    // A node says little of all that it could: what it says is looked up, not what it could say.
+    // A node has few of all possible keywords, so loop over those it has.
     let is_wrong = |(keyword, value): (&String, &Value)| {
         let known = KEYWORDS.iter().position(|(known, _)| known == keyword)?;
         (!value.is_null() && !KEYWORDS[known].1.allows(value)).then_some(known)
@@ -250,7 +250,7 @@ fn list_map(found: &mut Found, item: &Value, keys: &[&str]) {
     }
 }
 
-/// Of rules, all but what they compile to.
+/// Checks rules except their compilation.
 fn form_of_rules(found: &mut Found, schema: &Value, place: Place) {
     if field(schema, "x-kubernetes-validations").is_none() {
         return;
@@ -295,7 +295,7 @@ fn form_of_rules(found: &mut Found, schema: &Value, place: Place) {
     });
 }
 
-/// What a schema may not say inside `allOf`, `anyOf`, `oneOf` and `not`.
+/// Checks what a schema must not contain inside `allOf`, `anyOf`, `oneOf` and `not`.
 fn nested(found: &mut Found, schema: &Value) {
     const FORBIDDEN: [&str; 12] = [
         "type",
@@ -379,7 +379,7 @@ fn skeleton(found: &mut Found, schema: &Value, place: Place) {
     }
 }
 
-/// Whether the schema of the root's metadata says more than it may.
+/// Whether the schema of the root's metadata contains more than it may.
 fn restricts_metadata(metadata: &Value) -> bool {
     let says = |(keyword, value): (&String, &Value)| match keyword.as_str() {
         "type" | "default" => false,
@@ -465,7 +465,7 @@ fn children(found: &mut Found, schema: &Value, place: Place) {
     }
 }
 
-/// Fields that the combinations at the root name must be named outside them, too.
+/// Fields in the combinators of the root must be declared outside them too.
 fn complete(found: &mut Found, branch: &Value, skeleton: &Map<String, Value>, depth: usize) {
     if depth > MAX_DEPTH {
         return;
@@ -502,8 +502,8 @@ fn named(found: &mut Found, schema: &Value, skeleton: &Map<String, Value>, depth
     });
 }
 
-/// Defaults must be valid as they are, without further defaults in them, and must not lose anything. The schema is read
-/// from where the first one is; `model` is what is read already.
+/// Defaults must be valid as written, without further defaults in them, and must not be pruned. The schema is parsed
+/// from the first default down; `model` is the part that is parsed already.
 fn defaults(found: &mut Found, schema: &Value, model: Option<&Schema>, depth: usize) {
     let is_resource = depth == 0 || at(schema, "x-kubernetes-embedded-resource") == true;
     if depth > MAX_DEPTH {
@@ -527,7 +527,7 @@ fn defaults(found: &mut Found, schema: &Value, model: Option<&Schema>, depth: us
     found.below("properties", |found| {
         for (name, property) in at(schema, "properties").as_object().into_iter().flatten() {
             let inner = model.map(|model| model.properties.get(name));
-            // Defaults inside metadata are judged together with what surrounds them; that is left to the server.
+            // Defaults inside metadata are validated together with their surroundings; that is left to the server.
             let is_left = is_resource && METADATA.contains(&name.as_str());
             if !is_left && inner.is_none_or(|inner| inner.is_some()) {
                 found.below(name.as_str(), |found| defaults(found, property, inner.flatten(), depth + 1));

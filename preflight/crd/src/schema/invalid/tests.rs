@@ -1,4 +1,4 @@
-//! Each rule with a definition that breaks it, and real definitions that break none.
+//! Each check with a definition that fails it, and real definitions that fail none.
 
 use serde_json::json;
 

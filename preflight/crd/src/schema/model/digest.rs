@@ -1,5 +1,5 @@
-//! The digest of a schema: what a node says, written down without ambiguity and hashed once, with the digests of the nodes
-//! below in their place. Cryptographic, so that nobody can write two schemas that differ and pass for equal.
+//! The digest of a schema: the keywords of a node, serialised unambiguously, with its children as their digests, and
+//! hashed. The hash is cryptographic, so that no two different schemas can be made to look equal.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 use super::{Additional, Limit, ListType, MapType, Schema, Type, Window};
 use crate::order::in_order;
 
-/// Bytes in which most nodes are written down.
+/// Initial buffer size in bytes, enough for most nodes.
 const USUAL: usize = 128;
 
-/// Digest of a node whose children have theirs.
+/// Digest of a node whose children have theirs already.
 pub(super) fn of(schema: &Schema) -> u128 {
     let mut statement = Statement(Vec::with_capacity(USUAL));
     statement.values(schema);
@@ -19,7 +19,7 @@ pub(super) fn of(schema: &Schema) -> u128 {
     digest.iter().take(16).fold(0, |number, byte| (number << 8) | u128::from(*byte))
 }
 
-/// What a node says. Every part is a tag and as many bytes as its tag or its length says; what is absent takes none.
+/// The serialised node. Each part is a tag and as many bytes as its tag or length says; absent parts take none.
 struct Statement(Vec<u8>);
 
 impl Statement {
@@ -98,7 +98,7 @@ impl Statement {
         texts.into_iter().for_each(|text| self.text(tag, Some(text.as_ref())));
     }
 
-    /// Texts whose order and number say nothing.
+    /// Texts whose order and repetition do not matter.
     fn set(&mut self, tag: u8, mut texts: Vec<String>) {
         texts.sort();
         texts.dedup();

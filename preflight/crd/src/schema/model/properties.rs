@@ -1,5 +1,5 @@
-//! The named schemas below a node, in the order of their names. A definition has thousands of such nodes, most of them with
-//! a few names: each takes the room of what it holds, and no more.
+//! The named schemas below a node, sorted by name. A definition has thousands of such nodes, most with few names, so
+//! each takes only the memory that it needs.
 
 use std::collections::BTreeMap;
 
@@ -7,60 +7,60 @@ use serde_json::{Map, Value};
 
 use super::Schema;
 
-/// `properties`, in the order of the names.
+/// `properties`, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Properties(Vec<(String, Schema)>);
 
 impl Properties {
-    /// Reads every schema of a map.
+    /// Parses every schema of a map.
     pub(super) fn of(map: &Map<String, Value>, read: impl Fn(&Value) -> Schema) -> Self {
         let mut written: Vec<(&String, &Value)> = map.iter().collect();
         written.sort_unstable_by_key(|(name, _)| *name);
         Self(written.into_iter().map(|(name, value)| (name.clone(), read(value))).collect())
     }
 
-    /// How many there are.
+    /// The number of properties.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no properties.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The schema of a name.
+    /// The schema with this name.
     #[must_use]
     pub fn get(&self, name: &(impl AsRef<str> + ?Sized)) -> Option<&Schema> {
         self.get_key_value(name).map(|(_, schema)| schema)
     }
 
-    /// The same, with the name as it is kept here.
+    /// The schema with this name, and the stored name.
     #[must_use]
     pub fn get_key_value(&self, name: &(impl AsRef<str> + ?Sized)) -> Option<(&String, &Schema)> {
         let index = self.0.binary_search_by(|(other, _)| other.as_str().cmp(name.as_ref())).ok()?;
         self.0.get(index).map(|(name, schema)| (name, schema))
     }
 
-    /// Whether there is a schema of a name.
+    /// Whether there is a schema with this name.
     #[must_use]
     pub fn contains_key(&self, name: &(impl AsRef<str> + ?Sized)) -> bool {
         self.get_key_value(name).is_some()
     }
 
-    /// Names and schemas.
+    /// Iterates over names and schemas.
     pub fn iter(&self) -> <&Self as IntoIterator>::IntoIter {
         self.into_iter()
     }
 
-    /// The names.
+    /// Iterates over the names.
     pub fn keys(&self) -> impl Iterator<Item = &String> {
         self.0.iter().map(|(name, _)| name)
     }
 
-    /// The schemas.
+    /// Iterates over the schemas.
     pub fn values(&self) -> impl Iterator<Item = &Schema> {
         self.0.iter().map(|(_, schema)| schema)
     }
@@ -70,7 +70,7 @@ impl Properties {
     }
 }
 
-/// Of two schemas with one name, the last counts.
+/// If a name is repeated, its last schema counts.
 impl FromIterator<(String, Schema)> for Properties {
     fn from_iter<I: IntoIterator<Item = (String, Schema)>>(schemas: I) -> Self {
         Self(schemas.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())

@@ -1,11 +1,11 @@
-//! Schemas with something wrong in them, perhaps.
+//! Schemas that may be invalid.
 
 use serde_json::{Map, Value, json};
 
 use super::Generator;
 
 impl Generator {
-    /// The schema with one keyword more, less or other, anywhere in it.
+    /// The schema with one keyword added, removed or changed, anywhere in it.
     pub fn damaged(&mut self, schema: &Value) -> Value {
         let mut damaged = schema.clone();
         let mut pointer = String::new();

@@ -1,16 +1,16 @@
-//! Small edits of a schema, for pairs of which the second is the first with a few changes.
+//! Small edits of a schema, for pairs that differ in a few changes.
 
 use serde_json::{Map, Value, json};
 
 use super::Generator;
 
-/// What an environment variable sets, as `PUSHBACK_ROUNDS` and `PUSHBACK_SEED`.
+/// The number in an environment variable, such as `PUSHBACK_ROUNDS` or `PUSHBACK_SEED`.
 #[must_use]
 pub fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// The keywords that a small edit picks from.
+/// The keywords that a small edit chooses from.
 const TAKEN: [&str; 24] = [
     "nullable",
     "default",
@@ -38,10 +38,10 @@ const TAKEN: [&str; 24] = [
     "x-kubernetes-validations",
 ];
 
-/// Changes one place of a schema a little, or exchanges it.
+/// Makes a small change at one place of a schema, or replaces it.
 pub fn edit(generator: &mut Generator, schema: &mut Value, depth: usize) {
     let Some(map) = schema.as_object_mut() else { return };
-    // Mostly go down, so that edits spread over the tree.
+    // Mostly descend, so that edits spread over the tree.
     if depth < 4 && generator.chance(60) {
         let mut inner: Vec<&mut Value> = Vec::new();
         for (keyword, value) in map.iter_mut() {
@@ -66,7 +66,7 @@ pub fn edit(generator: &mut Generator, schema: &mut Value, depth: usize) {
             }
         }
         3 | 4 => {
-            // A keyword of another node of the same type.
+            // Copy a keyword of another node of the same type.
             for _ in 0..6 {
                 let donor = generator.node(2);
                 if donor.get("type") == map.get("type") {
@@ -96,7 +96,7 @@ pub fn edit(generator: &mut Generator, schema: &mut Value, depth: usize) {
             }
         }
         6 => {
-            // The same demand in another place.
+            // Move a constraint to another place.
             for key in ["enum", "pattern", "maximum", "minimum", "required", "minProperties", "maxLength"] {
                 if let Some(value) = map.shift_remove(key) {
                     map.insert("allOf".to_owned(), json!([{key: value}]));

@@ -1,8 +1,8 @@
-//! Texts that have a format, nearly.
+//! Strings that have a format, or nearly.
 
 use super::Generator;
 
-/// Texts that have a format.
+/// Strings that have a format.
 const SAMPLES: [(&str, &[&str]); 26] = [
     ("date", &["2024-02-29", "1999-12-31"]),
     ("date-time", &["2024-02-29T23:59:59Z", "2024-01-01t00:00:00.123+01:30"]),
@@ -80,7 +80,7 @@ const SAMPLES: [(&str, &[&str]); 26] = [
 ];
 
 impl Generator {
-    /// A format of strings and a text that nearly has it: one that does, with a few characters changed.
+    /// A string format and a string that nearly has it: a valid one with a few characters changed.
     pub fn formatted(&mut self) -> (&'static str, String) {
         let (name, samples) = self.pick(&SAMPLES);
         let mut characters: Vec<char> = self.pick(samples).chars().collect();

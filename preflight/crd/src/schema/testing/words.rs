@@ -1,4 +1,5 @@
-//! What schemas and objects are made of: few names, so that they meet, and texts that formats and patterns tell apart.
+//! The vocabulary of random schemas and objects: few names, so that they coincide, and strings that formats and
+//! patterns distinguish.
 
 pub(super) const NAMES: [&str; 8] = ["a", "b", "c", "items", "x-y", "kind", "a.b", "type"];
 pub(super) const PATTERNS: [&str; 10] =
