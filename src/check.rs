@@ -19,7 +19,7 @@ use crate::plan::Plan;
 
 /// Result of running the rules.
 #[derive(Debug)]
-pub struct Ran {
+pub struct RuleResults {
     /// Verdict and findings.
     pub report: RunReport,
     /// The facts that they judged.
@@ -39,7 +39,7 @@ pub async fn run(
     answers: BTreeMap<Need, Answer>,
     waivers: &[Waiver],
     today: &str,
-) -> Ran {
+) -> RuleResults {
     let server = cluster.capabilities().server;
     let version = cluster.version().await.ok().flatten().map(|version| (version.major, version.minor));
     let cluster_facts = ClusterFacts {
@@ -53,7 +53,7 @@ pub async fn run(
     let refused = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
     let artefacts = session.artefacts();
     let (report, facts) = session.finish(refused, waivers, today);
-    Ran { report, facts, artefacts }
+    RuleResults { report, facts, artefacts }
 }
 
 /// Answers the rules' questions until there are no more.

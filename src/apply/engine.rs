@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub use self::progress::Progress;
-use self::progress::{Heard, Told, Waiting, Writing};
+use self::progress::{Explanation, PendingUpdates, Waiting, Writing};
 use self::view::View;
 use super::write::{Done, Failure, Writer};
 use crate::app::identity::APP_LABEL;
@@ -285,7 +285,8 @@ impl<'a> Engine<'a> {
                 self.update_readiness(node);
                 continue;
             }
-            self.nodes[node].progress = Progress::Writing(Writing { started: Instant::now(), heard: Heard::default() });
+            self.nodes[node].progress =
+                Progress::Writing(Writing { started: Instant::now(), heard: PendingUpdates::default() });
             if planned.change.operation.writes() {
                 self.events.send(Event::ChangeStart {
                     object: planned.change.object.clone(),
@@ -401,8 +402,8 @@ impl<'a> Engine<'a> {
     fn finish(self, stop: Stop) -> Outcome {
         for (node, state) in self.nodes.iter().enumerate() {
             if let Some(waiting) = state.waiting() {
-                let told = waiting.told().cloned().unwrap_or_default();
-                self.tell_done(node, waiting.since, WaitOutcome::Interrupted, told);
+                let explanation = waiting.explanation().cloned().unwrap_or_default();
+                self.tell_done(node, waiting.since, WaitOutcome::Interrupted, explanation);
             }
         }
         let unfinished = self.unfinished();
@@ -426,18 +427,18 @@ impl<'a> Engine<'a> {
             let writes = planned.change.operation.writes();
             let is_deletion = planned.change.operation == Operation::Delete;
             let not_yet = if is_deletion { Unfinished::NotDeleted } else { Unfinished::NotReady };
-            let of = |message: &str| Told { message: message.to_owned(), reasons: Vec::new() };
-            let (state, told, since) = match &node.progress {
+            let of = |message: &str| Explanation { message: message.to_owned(), reasons: Vec::new() };
+            let (state, explanation, since) = match &node.progress {
                 Progress::Pending if writes => (Unfinished::NotApplied, of(""), None),
                 Progress::Done | Progress::Going | Progress::Pending => continue,
                 Progress::Writing(_) => {
                     (Unfinished::Unknown, of("the write was cut off; the next run finds out"), None)
                 }
                 Progress::Waiting(waiting) => {
-                    (not_yet, waiting.told().cloned().unwrap_or_default(), Some(waiting.since))
+                    (not_yet, waiting.explanation().cloned().unwrap_or_default(), Some(waiting.since))
                 }
-                Progress::TimedOut(ended) => (not_yet, ended.told.clone(), Some(ended.since)),
-                Progress::NeverReady(ended) => (Unfinished::Failed, ended.told.clone(), Some(ended.since)),
+                Progress::TimedOut(ended) => (not_yet, ended.explanation.clone(), Some(ended.since)),
+                Progress::NeverReady(ended) => (Unfinished::Failed, ended.explanation.clone(), Some(ended.since)),
                 Progress::WriteFailed(message) => (Unfinished::Failed, of(message), None),
                 Progress::Skipped(_) if !writes => continue,
                 Progress::Skipped(message) | Progress::Stopped(message) => (Unfinished::NotApplied, of(message), None),
@@ -445,8 +446,8 @@ impl<'a> Engine<'a> {
             lines.push(UnfinishedLine {
                 object: planned.change.object.clone(),
                 state,
-                message: told.message,
-                reasons: told.reasons,
+                message: explanation.message,
+                reasons: explanation.reasons,
                 elapsed: since.map(|at: Instant| at.elapsed().into()),
             });
         }

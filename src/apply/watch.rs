@@ -26,7 +26,7 @@ const EVENT_PAGES: usize = 4;
 
 /// An update from the watches.
 #[derive(Debug)]
-pub(super) enum Seen {
+pub(super) enum WatchUpdate {
     /// All objects of a kind, from a list that started at this time: missing ones are gone.
     All { kind: Arc<Kind>, namespace: String, objects: Vec<Arc<Value>>, listed_at: Instant },
     /// One object, new or changed.
@@ -42,13 +42,13 @@ pub(super) enum Seen {
 pub(super) struct Watches {
     cluster: Arc<dyn Cluster>,
     selector: String,
-    sender: UnboundedSender<Seen>,
+    sender: UnboundedSender<WatchUpdate>,
     started: BTreeSet<ListQuery>,
     tasks: JoinSet<()>,
 }
 
 impl Watches {
-    pub(super) fn new(cluster: Arc<dyn Cluster>, selector: String, sender: UnboundedSender<Seen>) -> Self {
+    pub(super) fn new(cluster: Arc<dyn Cluster>, selector: String, sender: UnboundedSender<WatchUpdate>) -> Self {
         Self { cluster, selector, sender, started: BTreeSet::new(), tasks: JoinSet::new() }
     }
 
@@ -72,7 +72,7 @@ impl Watches {
     }
 }
 
-async fn follow(cluster: Arc<dyn Cluster>, query: ListQuery, sender: UnboundedSender<Seen>) {
+async fn follow(cluster: Arc<dyn Cluster>, query: ListQuery, sender: UnboundedSender<WatchUpdate>) {
     let mut can_watch = query.kind.offers("watch");
     loop {
         let listed_at = Instant::now();
@@ -80,7 +80,7 @@ async fn follow(cluster: Arc<dyn Cluster>, query: ListQuery, sender: UnboundedSe
         let page = match list(&*cluster, &query).await {
             Ok(page) => page,
             Err(error) if error.kind == ErrorKind::Forbidden => {
-                let _ = sender.send(Seen::Hidden { kind: Arc::clone(&query.kind), namespace });
+                let _ = sender.send(WatchUpdate::Hidden { kind: Arc::clone(&query.kind), namespace });
                 return;
             }
             Err(_) => {
@@ -88,7 +88,7 @@ async fn follow(cluster: Arc<dyn Cluster>, query: ListQuery, sender: UnboundedSe
                 continue;
             }
         };
-        let all = Seen::All { kind: Arc::clone(&query.kind), namespace, objects: page.items, listed_at };
+        let all = WatchUpdate::All { kind: Arc::clone(&query.kind), namespace, objects: page.items, listed_at };
         if sender.send(all).is_err() {
             return;
         }
@@ -102,8 +102,8 @@ async fn follow(cluster: Arc<dyn Cluster>, query: ListQuery, sender: UnboundedSe
                 // An error event ends the watch as well, such as 410 for an expired version.
                 while let Ok(Some(Ok(event))) = timeout(QUIET, events.next()).await {
                     let seen = match event {
-                        WatchEvent::Applied(object) => Seen::Applied(object),
-                        WatchEvent::Deleted(object) => Seen::Deleted(object),
+                        WatchEvent::Applied(object) => WatchUpdate::Applied(object),
+                        WatchEvent::Deleted(object) => WatchUpdate::Deleted(object),
                         WatchEvent::Bookmark(_) => continue,
                     };
                     if sender.send(seen).is_err() {

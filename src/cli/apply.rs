@@ -7,7 +7,7 @@ use super::diff::DiffCommandArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use crate::exit::ExitCode;
-use crate::run::apply::{Apply, Upto};
+use crate::run::apply::{Apply, StopAfter};
 use crate::run::options::{Command, RunOptions};
 
 /// Apply manifests as an app.
@@ -56,7 +56,7 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
             preflight: preflight.resolve(global.standard_output(), &document)?,
         };
         let (as_text, write) = (diff.diff_changes, write.resolve());
-        Apply { options, input, plan, as_text, write, is_confirmed: false }.run(run, Upto::End).await
+        Apply { options, input, plan, as_text, write, is_confirmed: false }.run(run, StopAfter::End).await
     })
     .await
 }

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use super::arguments::{AppArgs, GlobalArgs};
-use super::screen::Aside;
+use super::screen::ProgressNotes;
 use crate::report::inspect_text;
-use crate::run::inspect::{Inspect, Inspected};
+use crate::run::inspect::{Inspect, InspectedApp};
 
 /// Show an app.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub struct InspectArgs {
 pub async fn run(global: &GlobalArgs, arguments: InspectArgs) -> anyhow::Result<String> {
     let InspectArgs { app, tree, status } = arguments;
     let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: tree };
-    let Inspected { observed, lines, server } = inspect.run(&Aside(global)).await?;
+    let InspectedApp { observed, lines, server } = inspect.run(&ProgressNotes(global)).await?;
     Ok(if global.wants_json() {
         inspect_text::json(&observed, &lines)
     } else {

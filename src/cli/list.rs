@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::arguments::{GlobalArgs, NamespaceArgs};
-use super::screen::Aside;
+use super::screen::ProgressNotes;
 use crate::report::list_text;
 use crate::run::list::List;
 
@@ -30,6 +30,6 @@ pub struct ListArgs {
 pub async fn run(global: &GlobalArgs, arguments: ListArgs) -> anyhow::Result<String> {
     let ListArgs { namespace, all_namespaces } = arguments;
     let list = List { cluster: global.cluster()?, namespace: namespace.resolve(), all_namespaces };
-    let apps = list.run(&Aside(global)).await?;
+    let apps = list.run(&ProgressNotes(global)).await?;
     Ok(if global.wants_json() { list_text::json(&apps) } else { list_text::table(&apps) })
 }

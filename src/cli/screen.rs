@@ -139,9 +139,9 @@ fn format(global: &GlobalArgs) -> Format {
 
 /// Prints messages of a command without a run to standard error.
 #[derive(Debug)]
-pub struct Aside<'a>(pub &'a GlobalArgs);
+pub struct ProgressNotes<'a>(pub &'a GlobalArgs);
 
-impl Notes for Aside<'_> {
+impl Notes for ProgressNotes<'_> {
     fn note(&self, text: &str) {
         Output::standard().progress(&error_text::note_text(text, theme(self.0, io::stderr().is_terminal())));
     }

@@ -3,7 +3,7 @@
 use super::error::CommandError;
 use super::options::{InputOptions, PlanOptions, RunOptions, WriteOptions};
 use super::outcome::End;
-use super::round::{Ending, ROUNDS, Rounds};
+use super::round::{ROUNDS, RoundResult, Rounds};
 use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
@@ -35,7 +35,7 @@ pub struct Apply {
 
 /// Where an apply stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upto {
+pub enum StopAfter {
     /// After the preflight verdict: nothing is written.
     Verdict,
     /// After everything is written.
@@ -47,7 +47,7 @@ impl Apply {
     ///
     /// # Errors
     /// Invalid input, no cluster, another run in progress, or no consent; nothing is written then.
-    pub async fn run(&self, run: &mut Run, upto: Upto) -> Result<End, CommandError> {
+    pub async fn run(&self, run: &mut Run, upto: StopAfter) -> Result<End, CommandError> {
         let given = input::read(&self.input)?;
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         setup.require_writable()?;
@@ -74,20 +74,20 @@ impl Apply {
                 }
                 return Ok(End::refused(&judged.report));
             }
-            if upto == Upto::Verdict {
+            if upto == StopAfter::Verdict {
                 return Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()));
             }
             let question = (!self.is_confirmed).then_some("Apply these changes?");
             rounds.agree(news.filter(|_| plan.has_changes()), question).await?;
             let again = match rounds.carry_out(&plan, &judged).await? {
-                Ending::Done(outcome) => {
+                RoundResult::Done(outcome) => {
                     let end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status);
                     // The process ends now: freeing thousands of objects takes a tenth of a run without changes.
                     std::mem::forget(plan);
                     return Ok(end);
                 }
-                Ending::ClusterChanged => "the cluster has changed since the plan was made; planning again",
-                Ending::AppChanged => ANOTHER_RUN,
+                RoundResult::ClusterChanged => "the cluster has changed since the plan was made; planning again",
+                RoundResult::AppChanged => ANOTHER_RUN,
             };
             if round < ROUNDS {
                 run.warn("plan-again", again);

@@ -53,7 +53,7 @@ impl ClusterOptions {
 
 /// An open cluster, and the namespace that its configuration suggests.
 #[derive(Debug)]
-pub struct Connected {
+pub struct Connection {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
     /// Warning about how far its answers can be trusted.
@@ -70,7 +70,7 @@ pub struct Namespaces {
     pub objects: String,
 }
 
-impl Connected {
+impl Connection {
     /// A directory, which suggests no namespace.
     fn to_directory(cluster: DirectoryCluster, remark: Option<String>) -> Self {
         Self { cluster: Arc::new(cluster), remark, default_namespace: "default".to_owned() }
@@ -99,21 +99,21 @@ pub async fn connect(
     options: &ClusterOptions,
     notices: Option<Notices>,
     announce: &Announce<'_>,
-) -> Result<Connected, CommandError> {
+) -> Result<Connection, CommandError> {
     match options {
-        ClusterOptions::Directory(path) => Ok(Connected::to_directory(DirectoryCluster::open(path)?, None)),
-        ClusterOptions::File(path) => Ok(Connected::to_directory(DirectoryCluster::open_file(path)?, None)),
+        ClusterOptions::Directory(path) => Ok(Connection::to_directory(DirectoryCluster::open(path)?, None)),
+        ClusterOptions::File(path) => Ok(Connection::to_directory(DirectoryCluster::open_file(path)?, None)),
         ClusterOptions::Git { reference, path } => {
             let cluster = DirectoryCluster::open_git(Path::new("."), reference, path)?;
             let remark = cluster
                 .is_absent()
                 .then(|| format!("{} has no such path, so everything in the input is new", cluster.description()));
-            Ok(Connected::to_directory(cluster, remark))
+            Ok(Connection::to_directory(cluster, remark))
         }
         ClusterOptions::Server(options) => {
             let cluster = KubeCluster::connect(options, notices, announce).await?;
             let default_namespace = cluster.default_namespace().to_owned();
-            Ok(Connected { cluster: Arc::new(cluster), default_namespace, remark: None })
+            Ok(Connection { cluster: Arc::new(cluster), default_namespace, remark: None })
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::error::CommandError;
 use super::options::{RunOptions, WriteOptions};
 use super::outcome::End;
-use super::round::{Ending, ROUNDS, Rounds};
+use super::round::{ROUNDS, RoundResult, Rounds};
 use super::running::Run;
 use super::setup::set_up;
 use super::signals::until_stopped;
@@ -68,8 +68,8 @@ impl Delete {
             }
             rounds.agree(rounds.news(&plan), Some("Delete the app and these objects?")).await?;
             match rounds.carry_out(&plan, &judged).await? {
-                Ending::Done(outcome) => return Ok(End::of_delete(*outcome, self.write.exit_status)),
-                Ending::ClusterChanged | Ending::AppChanged => {
+                RoundResult::Done(outcome) => return Ok(End::of_delete(*outcome, self.write.exit_status)),
+                RoundResult::ClusterChanged | RoundResult::AppChanged => {
                     run.warn("plan-again", "the app has changed since it was looked at; looking again");
                 }
             }

@@ -14,7 +14,7 @@ use crate::upgrade::sources;
 
 /// The user's input.
 #[derive(Debug)]
-pub struct Given {
+pub struct LoadedInput {
     /// Manifests, and warnings about them.
     pub input: Input,
     /// Config, and the source of each setting.
@@ -25,11 +25,11 @@ pub struct Given {
 ///
 /// # Errors
 /// All errors in the input at once.
-pub fn read(options: &InputOptions) -> Result<Given, CommandError> {
+pub fn read(options: &InputOptions) -> Result<LoadedInput, CommandError> {
     let mut input = collect::load(&options.files, &options.load)?;
     let documents = std::mem::take(&mut input.configs);
     let config = Configured::read(&documents, &options.config, &mut input.warnings)?;
-    Ok(Given { input, config })
+    Ok(LoadedInput { input, config })
 }
 
 /// Reads Config alone, for commands without manifests.

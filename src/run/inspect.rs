@@ -22,7 +22,7 @@ pub struct Inspect {
 
 /// An inspected app.
 #[derive(Debug)]
-pub struct Inspected {
+pub struct InspectedApp {
     /// Its record.
     pub observed: Observed,
     /// Its objects, as lines of a tree.
@@ -36,7 +36,7 @@ impl Inspect {
     ///
     /// # Errors
     /// The cluster's error; no such app.
-    pub async fn run(&self, notes: &dyn Notes) -> Result<Inspected, CommandError> {
+    pub async fn run(&self, notes: &dyn Notes) -> Result<InspectedApp, CommandError> {
         let Self { cluster, app, with_children } = self;
         let (cluster, kinds, namespaces) = reach(cluster, &app.namespace, &|text| notes.note(text)).await?;
         let observed = observe(&*cluster, &namespaces.app(&app.name)).await?;
@@ -51,6 +51,6 @@ impl Inspect {
             live.derived.extend(live::children(&*cluster, &observed, &live).await);
         }
         let server = cluster.capabilities().server;
-        Ok(Inspected { lines: tree::lines(&live, *with_children, server), observed, server })
+        Ok(InspectedApp { lines: tree::lines(&live, *with_children, server), observed, server })
     }
 }

@@ -15,7 +15,7 @@ use super::setup::Setup;
 use crate::atomic_file;
 use crate::check::report::{CheckReport, PolicyReport};
 use crate::check::second_look::SecondLook;
-use crate::check::{self, Ran};
+use crate::check::{self, RuleResults};
 use crate::config::Config;
 use crate::event::{Counts, DiagnosticCode, Event, RuleLine};
 use crate::plan::Plan;
@@ -24,7 +24,7 @@ use crate::upgrade::suite_folder;
 
 /// Result of preflight.
 #[derive(Debug)]
-pub struct Judged {
+pub struct PreflightResult {
     /// The report to show and write.
     pub report: RunReport,
     /// Judges changes again that differ by the time they are written.
@@ -40,7 +40,7 @@ pub async fn judge(
     setup: &Setup,
     plan: &Plan,
     preflight: &PreflightOptions,
-) -> Result<Judged, CommandError> {
+) -> Result<PreflightResult, CommandError> {
     let started = run.elapsed();
     if setup.selection.is_switched_off() {
         run.warn("preflight-off", "no preflight rule runs: they are switched off");
@@ -51,7 +51,7 @@ pub async fn judge(
         setup.accept(&own.accepted);
     }
     run.planning("running preflight");
-    let Ran { report, facts, artefacts } = check::run(
+    let RuleResults { report, facts, artefacts } = check::run(
         &*setup.cluster,
         &setup.kinds,
         plan,
@@ -81,7 +81,7 @@ pub async fn judge(
         waivers: setup.waivers.clone(),
         today: run.environment.today(),
     };
-    Ok(Judged { report, second_look: Arc::new(second_look) })
+    Ok(PreflightResult { report, second_look: Arc::new(second_look) })
 }
 
 /// Writes a rule's artefact, whether or not the plan is refused.

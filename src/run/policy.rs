@@ -101,8 +101,8 @@ impl Configured {
     /// # Errors
     /// Unknown or repeated rules and invalid settings, with their position if they are in a Config.
     pub fn resolve(&self, options: &PreflightOptions) -> Result<Policy, CommandError> {
-        let among = Given::of(&self.among);
-        let source = self.source.as_ref().map(|source| Given::of(&source.config));
+        let among = ConfigRequests::of(&self.among);
+        let source = self.source.as_ref().map(|source| ConfigRequests::of(&source.config));
         let nothing = Side::default();
         let side = match (&source, options.manifests_may_loosen) {
             (Some(given), _) => {
@@ -163,13 +163,13 @@ fn place_in(entry: &PreflightRule, path: &[PathSegment]) -> Position {
 }
 
 /// The requests of a Config, in the rules' terms.
-struct Given<'a> {
+struct ConfigRequests<'a> {
     rules: Option<Vec<ConfigRule<'a>>>,
     waivers: Vec<Waiver>,
     config: &'a Config,
 }
 
-impl<'a> Given<'a> {
+impl<'a> ConfigRequests<'a> {
     fn of(config: &'a Config) -> Self {
         let rule = |rule: &'a PreflightRule| ConfigRule { name: &rule.name, config: &rule.config };
         Self {

@@ -2,11 +2,11 @@
 //! plan is based on, another round starts.
 
 use super::error::CommandError;
-use super::judging::Judged;
+use super::judging::PreflightResult;
 use super::options::WriteOptions;
 use super::running::Run;
 use super::setup::Setup;
-use super::write::{Ended, Writing, lock_locally};
+use super::write::{WriteEnd, Writing, lock_locally};
 use crate::app::record::{AppError, Phase};
 use crate::apply::engine::Outcome;
 use crate::cluster::LocalLock;
@@ -30,7 +30,7 @@ pub struct Rounds<'a> {
 
 /// Result of a round.
 #[derive(Debug)]
-pub enum Ending {
+pub enum RoundResult {
     /// The plan was carried out.
     Done(Box<Outcome>),
     /// Nothing was written: the cluster has changed since planning.
@@ -80,7 +80,7 @@ impl<'a> Rounds<'a> {
     ///
     /// # Errors
     /// The cluster's error before the first write; a signal.
-    pub async fn carry_out(&mut self, plan: &Plan, judged: &Judged) -> Result<Ending, CommandError> {
+    pub async fn carry_out(&mut self, plan: &Plan, judged: &PreflightResult) -> Result<RoundResult, CommandError> {
         let writing = Writing {
             run: self.run,
             setup: self.setup,
@@ -90,10 +90,10 @@ impl<'a> Rounds<'a> {
             phase: self.phase,
         };
         match writing.carry_out(plan, &mut self.local_lock).await {
-            Ok(Ended::Done(outcome)) => Ok(Ending::Done(outcome)),
-            Ok(Ended::Stopped(code)) => Err(CommandError::stopped(code)),
-            Ok(Ended::PlanAgain) => Ok(Ending::ClusterChanged),
-            Err(AppError::Changed { .. }) => Ok(Ending::AppChanged),
+            Ok(WriteEnd::Done(outcome)) => Ok(RoundResult::Done(outcome)),
+            Ok(WriteEnd::Stopped(code)) => Err(CommandError::stopped(code)),
+            Ok(WriteEnd::PlanAgain) => Ok(RoundResult::ClusterChanged),
+            Err(AppError::Changed { .. }) => Ok(RoundResult::AppChanged),
             Err(error) => Err(error.into()),
         }
     }

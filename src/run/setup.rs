@@ -9,7 +9,7 @@ use pushback_preflight::selection::Selection;
 use pushback_preflight::waiver::{Accepted, Waiver};
 use pushback_preflight::{Answer, Need};
 
-use super::connect::{Connected, Namespaces, connect};
+use super::connect::{Connection, Namespaces, connect};
 use super::error::CommandError;
 use super::input;
 use super::options::{AppOptions, CheckReports, Command, RunOptions};
@@ -70,7 +70,7 @@ pub async fn set_up(
     let mut policy = config.resolve(preflight)?;
     let mut answers = input::documents(&policy.selection)?;
     preflight.reports.iter().try_for_each(|reports| reports.prepare())?;
-    let Reached { connected, kinds, namespaces, app: name, seen } = reach(run, options).await?;
+    let Discovery { connected, kinds, namespaces, app: name, seen } = reach(run, options).await?;
     let old_side = connected.cluster.configs().await?;
     if !old_side.is_empty() && !config.has_source() {
         config.judge_by(&connected.cluster.description(), &old_side)?;
@@ -143,8 +143,8 @@ impl Setup {
 }
 
 /// Data from the first requests to a server.
-struct Reached {
-    connected: Connected,
+struct Discovery {
+    connected: Connection,
     kinds: Arc<Kinds>,
     namespaces: Namespaces,
     app: AppName,
@@ -152,7 +152,7 @@ struct Reached {
 }
 
 /// Connects and reads the kinds, along with everything else that is needed in any case.
-async fn reach(run: &mut Run, options: &RunOptions) -> Result<Reached, CommandError> {
+async fn reach(run: &mut Run, options: &RunOptions) -> Result<Discovery, CommandError> {
     let notices = run.notices();
     run.planning("connecting to the cluster");
     let RunOptions { command, cluster, app: AppOptions { name, namespace, .. }, .. } = options;
@@ -172,7 +172,7 @@ async fn reach(run: &mut Run, options: &RunOptions) -> Result<Reached, CommandEr
         };
         let others = async { Ok::<_, ClusterError>(futures::join!(seen, version)) };
         let (kinds, (seen, _)) = futures::try_join!(cluster.kinds(), others)?;
-        Ok(Reached { connected, kinds, namespaces, app, seen })
+        Ok(Discovery { connected, kinds, namespaces, app, seen })
     };
     let reached = until_stopped(run.stop.clone(), work).await?;
     run.uses(&reached.connected.cluster);

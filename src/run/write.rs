@@ -31,7 +31,7 @@ const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// How the writing part ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum WriteEnd {
     /// The engine ran.
     Done(Box<Outcome>),
     /// Nothing was written, because the cluster has changed since planning.
@@ -92,7 +92,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// [`AppError::Changed`] if the lock could not be taken as planned; the cluster's errors before the first write.
-    pub async fn carry_out(&self, plan: &Plan, local_lock: &mut Option<LocalLock>) -> Result<Ended, AppError> {
+    pub async fn carry_out(&self, plan: &Plan, local_lock: &mut Option<LocalLock>) -> Result<WriteEnd, AppError> {
         let settled = plan.observed.record.as_ref().is_some_and(|record| {
             record.own.as_ref().is_some_and(|own| own.phase == Phase::Done) && record.lock.is_none()
         }) && plan.observed.inventory_void.is_none()
@@ -100,7 +100,7 @@ impl Writing<'_> {
         if self.phase == Phase::Applying && !plan.has_changes() && settled {
             // Nothing to write, not even the record: only readiness is checked.
             let outcome = self.engine(plan, None).await;
-            return Ok(Ended::Done(Box::new(outcome)));
+            return Ok(WriteEnd::Done(Box::new(outcome)));
         }
         let union = plan.union_inventory();
         let opening = Opening {
@@ -119,7 +119,7 @@ impl Writing<'_> {
             Ok(opened) => Arc::new(opened?),
             Err(code) => {
                 self.run.warn("record", "the cluster does not answer; if it has given this run the lock, that expires");
-                return Ok(Ended::Stopped(code));
+                return Ok(WriteEnd::Stopped(code));
             }
         };
         let summary = self.summary(plan);
@@ -138,7 +138,7 @@ impl Writing<'_> {
                 .warn("record", "the cluster does not answer, so the app's lock is not released: it expires by itself");
         }
         self.report_refusals(plan, &outcome);
-        if outcome.plan_again { Ok(Ended::PlanAgain) } else { Ok(Ended::Done(Box::new(outcome))) }
+        if outcome.plan_again { Ok(WriteEnd::PlanAgain) } else { Ok(WriteEnd::Done(Box::new(outcome))) }
     }
 
     /// Writes history and record and releases the lock, after the last write.

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::place::{Part, Place};
+use super::place::{Place, Segment};
 
 /// Metadata that clients write; the rest is set by the server.
 const WRITTEN: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
@@ -85,7 +85,7 @@ fn collect(field: &FieldChange, found: &mut Vec<FieldChange>) {
         (Some(Value::Array(before)), Some(Value::Array(after))) if same_names(before, after) => {
             for (before, after) in before.iter().zip(after) {
                 let name = before.get("name").and_then(Value::as_str).unwrap_or_default();
-                let part = Part::Named(name.to_owned());
+                let part = Segment::Named(name.to_owned());
                 collect(&child(field, part, Some(before), Some(after), 0), found);
             }
         }
@@ -102,13 +102,13 @@ fn children(
 ) {
     let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     for key in keys {
-        collect(&child(field, Part::Key(key.clone()), before.get(key), after.get(key), made_parents), found);
+        collect(&child(field, Segment::Key(key.clone()), before.get(key), after.get(key), made_parents), found);
     }
 }
 
 fn child(
     field: &FieldChange,
-    part: Part,
+    part: Segment,
     before: Option<&Value>,
     after: Option<&Value>,
     made_parents: usize,

@@ -24,7 +24,7 @@ use crate::cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Pat
 
 /// An object before a change, and the server's response to the change.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct StateChange {
     /// State before the change.
     pub before: Arc<Value>,
     /// State after the change.
@@ -42,7 +42,7 @@ pub async fn make(
     step: &Step,
     mark: &str,
     dry_run: bool,
-) -> Result<Option<Made>, ClusterError> {
+) -> Result<Option<StateChange>, ClusterError> {
     let target = &step.target;
     let address = target.address(kinds)?;
     match &step.change {
@@ -75,7 +75,7 @@ pub async fn make(
                 )
             })?;
             let after = cluster.patch(&address, &guarded(&live, operations), dry_run).await?.object;
-            Ok(Some(Made { before: live, after }))
+            Ok(Some(StateChange { before: live, after }))
         }
     }
 }

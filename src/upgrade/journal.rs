@@ -72,7 +72,7 @@ impl Journal {
 
 /// A journal stored in the cluster.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StoredJournal {
     /// Address of its object.
     pub address: Address,
     /// uid of its object.
@@ -100,7 +100,7 @@ pub struct Unreadable {
 #[derive(Clone, Debug, Default)]
 pub struct Journals {
     /// Usable journals, sorted by namespace and name.
-    pub journals: Vec<Stored>,
+    pub journals: Vec<StoredJournal>,
     /// Unusable journals.
     pub unreadable: Vec<Unreadable>,
 }
@@ -159,7 +159,7 @@ impl Draft {
     ///
     /// # Errors
     /// The cluster's error.
-    pub async fn write(self, cluster: &dyn Cluster) -> Result<Stored, ClusterError> {
+    pub async fn write(self, cluster: &dyn Cluster) -> Result<StoredJournal, ClusterError> {
         let content =
             if self.address.kind.kind == "Secret" { BASE64.encode(&self.text.0) } else { self.text.0.clone() };
         let body = json!({
@@ -182,7 +182,7 @@ impl Draft {
                 _ => return Err(error),
             },
         };
-        Ok(Stored {
+        Ok(StoredJournal {
             uid: stored.uid().to_owned(),
             address: self.address,
             mark: self.mark,
@@ -192,7 +192,7 @@ impl Draft {
     }
 }
 
-impl Stored {
+impl StoredJournal {
     /// Records fields that the server altered, so that a later run reports them too.
     ///
     /// # Errors
@@ -272,7 +272,7 @@ pub async fn marked(
     Ok(objects)
 }
 
-fn read(kind: &Arc<Kind>, object: &Value) -> Result<Stored, String> {
+fn read(kind: &Arc<Kind>, object: &Value) -> Result<StoredJournal, String> {
     /// Fields of every schema version.
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -289,7 +289,7 @@ fn read(kind: &Arc<Kind>, object: &Value) -> Result<Stored, String> {
         return Err(format!("it has layout {version}, and this version reads {OLDEST} to {SCHEMA}"));
     }
     let journal: Journal = serde_json::from_str(&text).map_err(damaged)?;
-    Ok(Stored {
+    Ok(StoredJournal {
         address: Address::new(Arc::clone(kind), object.namespace(), object.name()).urgent(),
         uid: object.uid().to_owned(),
         mark: mark(object.name(), &text),

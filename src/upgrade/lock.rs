@@ -46,7 +46,7 @@ pub enum LockError {
 
 /// Settings for taking a lock.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct LockSettings {
     /// How long the lock holds without being renewed.
     pub lease: Duration,
     /// How long to wait for another run.
@@ -87,7 +87,7 @@ impl Locks {
         environment: &Environment,
         run: &str,
         namespaces: &BTreeSet<String>,
-        terms: Terms,
+        terms: LockSettings,
     ) -> Result<Self, LockError> {
         let mut locks = Self::none(cluster);
         for namespace in namespaces {
@@ -115,7 +115,7 @@ impl Locks {
         environment: &Environment,
         run: &str,
         namespace: &str,
-        terms: Terms,
+        terms: LockSettings,
     ) -> Result<(), LockError> {
         let kind = kinds.preferred("coordination.k8s.io", "Lease").cloned().ok_or_else(|| LockError::Cluster {
             namespace: namespace.to_owned(),
@@ -199,7 +199,7 @@ async fn acquire(
     address: &Address,
     environment: &Environment,
     run: &str,
-    terms: Terms,
+    terms: LockSettings,
 ) -> Result<Acquired, LockError> {
     let failed = |error| LockError::Cluster { namespace: address.namespace.clone(), error };
     let entry = LockEntry::new(environment, run, terms.lease);

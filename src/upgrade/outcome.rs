@@ -4,7 +4,7 @@ use pushback_preflight::Finding;
 use serde::Serialize;
 
 use super::probe::Admission;
-use super::steady::Looked;
+use super::steady::CheckResult;
 
 /// Schema version of the report.
 const SCHEMA: u32 = 1;
@@ -67,13 +67,13 @@ pub struct Outcome {
     pub changes: Vec<String>,
     /// Steady-state checks before the injection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub before: Vec<Looked>,
+    pub before: Vec<CheckResult>,
     /// Steady-state checks at the end of the observation, with the injection in place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub under_fault: Vec<Looked>,
+    pub under_fault: Vec<CheckResult>,
     /// Steady-state checks after the revert.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub after: Vec<Looked>,
+    pub after: Vec<CheckResult>,
     /// Time until the cluster recovered by itself; `None` if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_seconds: Option<f64>,
@@ -143,7 +143,7 @@ pub struct UpgradeReport {
     /// Whether all checks passed.
     pub passed: bool,
     /// Checks on data, configuration, restarts and orphans.
-    pub checks: Vec<Looked>,
+    pub checks: Vec<CheckResult>,
 }
 
 impl RunReport {

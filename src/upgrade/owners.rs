@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::place::{Part, Place};
+use super::place::{Place, Segment};
 use crate::cluster::FIELD_MANAGER;
 use crate::plan::fields::{self, Element, FieldSet, ManagerEntry, Owner};
 
@@ -116,9 +116,9 @@ fn owned_at(set: &FieldSet, path: &[Element]) -> FieldSet {
 }
 
 fn path(place: &Place) -> Vec<Element> {
-    let element = |part: &Part| match part {
-        Part::Key(key) => Element::field(key),
-        Part::Named(name) => Element::key(&Map::from_iter([("name".to_owned(), name.as_str().into())])),
+    let element = |part: &Segment| match part {
+        Segment::Key(key) => Element::field(key),
+        Segment::Named(name) => Element::key(&Map::from_iter([("name".to_owned(), name.as_str().into())])),
     };
     place.parts().iter().map(element).collect()
 }
@@ -243,8 +243,9 @@ mod tests {
 
     #[test]
     fn elements_of_lists_are_found_by_their_name_and_status_is_its_writers() {
-        let named = Part::Named("two".to_owned());
-        let place = Place::new(vec![Part::Key("webhooks".to_owned()), named, Part::Key("failurePolicy".to_owned())]);
+        let named = Segment::Named("two".to_owned());
+        let place =
+            Place::new(vec![Segment::Key("webhooks".to_owned()), named, Segment::Key("failurePolicy".to_owned())]);
         let fields = json!({"f:webhooks": {"k:{\"name\":\"two\"}": {".": {}, "f:failurePolicy": {}, "f:name": {}}}});
         let mut status = entry("manager", "Update", &fields);
         status["subresource"] = json!("status");

@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 /// Location of a field in an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Place(Vec<Part>);
+pub struct Place(Vec<Segment>);
 
 /// One segment of a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub enum Part {
+pub enum Segment {
     /// A key of a map.
     Key(String),
     /// The list element with this `name`.
@@ -25,31 +25,32 @@ impl Place {
     /// A place reached through maps only.
     #[must_use]
     pub fn keys<const N: usize>(keys: [&str; N]) -> Self {
-        Self(keys.into_iter().map(|key| Part::Key(key.to_owned())).collect())
+        Self(keys.into_iter().map(|key| Segment::Key(key.to_owned())).collect())
     }
 
     /// A place with these segments.
     #[must_use]
-    pub fn new(parts: Vec<Part>) -> Self {
+    pub fn new(parts: Vec<Segment>) -> Self {
         Self(parts)
     }
 
     /// Parses `spec.storage.type`; `None` if a segment is empty.
     #[must_use]
     pub fn parse(dotted: &str) -> Option<Self> {
-        let parts: Vec<Part> = dotted.trim_start_matches('.').split('.').map(|key| Part::Key(key.to_owned())).collect();
-        parts.iter().all(|part| *part != Part::Key(String::new())).then_some(Self(parts))
+        let parts: Vec<Segment> =
+            dotted.trim_start_matches('.').split('.').map(|key| Segment::Key(key.to_owned())).collect();
+        parts.iter().all(|part| *part != Segment::Key(String::new())).then_some(Self(parts))
     }
 
     /// Its segments.
     #[must_use]
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[Segment] {
         &self.0
     }
 
     /// The place one segment below.
     #[must_use]
-    pub fn child(&self, part: Part) -> Self {
+    pub fn child(&self, part: Segment) -> Self {
         Self(self.0.iter().cloned().chain([part]).collect())
     }
 
@@ -63,7 +64,7 @@ impl Place {
     #[must_use]
     pub fn root(&self) -> &str {
         match self.0.first() {
-            Some(Part::Key(key)) => key,
+            Some(Segment::Key(key)) => key,
             _ => "",
         }
     }
@@ -104,7 +105,7 @@ impl Place {
         }
         let mut whole = value.clone();
         for part in self.0[known + 1..].iter().rev() {
-            let Part::Key(key) = part else { return None };
+            let Segment::Key(key) = part else { return None };
             whole = Value::Object(Map::from_iter([(key.clone(), whole)]));
         }
         let pointer = Self(self.0[..=known].to_vec()).pointer(object)?;
@@ -150,12 +151,12 @@ impl Place {
                     pointer.push_str(&name);
                     value = Some(found);
                 }
-                (Part::Key(key), None) => {
+                (Segment::Key(key), None) => {
                     pointer.push('/');
                     pointer.push_str(&escape(key));
                     value = None;
                 }
-                (Part::Named(_), None) => return None,
+                (Segment::Named(_), None) => return None,
             }
         }
         Some(pointer)
@@ -163,10 +164,10 @@ impl Place {
 }
 
 /// One segment down: its name in a JSON pointer, and the value there.
-fn step<'a>(value: &'a Value, part: &Part) -> Option<(String, &'a Value)> {
+fn step<'a>(value: &'a Value, part: &Segment) -> Option<(String, &'a Value)> {
     match part {
-        Part::Key(key) => Some((escape(key), value.as_object()?.get(key)?)),
-        Part::Named(name) => {
+        Segment::Key(key) => Some((escape(key), value.as_object()?.get(key)?)),
+        Segment::Named(name) => {
             let named = |element: &Value| element.get("name").and_then(Value::as_str) == Some(name);
             let (index, found) = value.as_array()?.iter().enumerate().find(|(_, element)| named(element))?;
             Some((index.to_string(), found))
@@ -182,9 +183,9 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, part) in self.0.iter().enumerate() {
             match part {
-                Part::Key(key) if key.contains('.') => write!(f, "[{key}]")?,
-                Part::Key(key) => write!(f, "{}{key}", if index == 0 { "" } else { "." })?,
-                Part::Named(name) => write!(f, "[{name}]")?,
+                Segment::Key(key) if key.contains('.') => write!(f, "[{key}]")?,
+                Segment::Key(key) => write!(f, "{}{key}", if index == 0 { "" } else { "." })?,
+                Segment::Named(name) => write!(f, "[{name}]")?,
             }
         }
         Ok(())
@@ -206,15 +207,15 @@ mod tests {
     #[test]
     fn elements_of_lists_are_found_by_their_name() {
         let place = Place::new(vec![
-            Part::Key("webhooks".to_owned()),
-            Part::Named("two".to_owned()),
-            Part::Key("failurePolicy".to_owned()),
+            Segment::Key("webhooks".to_owned()),
+            Segment::Named("two".to_owned()),
+            Segment::Key("failurePolicy".to_owned()),
         ]);
         assert_eq!(place.get(&object()), Some(&json!("Fail")));
         let set = place.set(&object(), &json!("Ignore"));
         assert_eq!(set, Some(json!({"op": "add", "path": "/webhooks/1/failurePolicy", "value": "Ignore"})));
         assert_eq!(place.to_string(), "webhooks[two].failurePolicy");
-        let gone = Place::new(vec![Part::Key("webhooks".to_owned()), Part::Named("three".to_owned())]);
+        let gone = Place::new(vec![Segment::Key("webhooks".to_owned()), Segment::Named("three".to_owned())]);
         assert_eq!(gone.set(&object(), &json!(1)), None);
     }
 

@@ -38,7 +38,7 @@ pub struct Admission {
 
 /// Results of a measurement.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct Measurements {
     /// Requests in scope, one per entry.
     pub inside: Vec<Admission>,
     /// The request out of scope, if one was possible.
@@ -56,8 +56,8 @@ pub async fn measure(
     kinds: &Kinds,
     configuration: &Value,
     namespace: &str,
-) -> Result<Measured, ClusterError> {
-    let mut measured = Measured::default();
+) -> Result<Measurements, ClusterError> {
+    let mut measured = Measurements::default();
     let entries: Vec<&Value> = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten().collect();
     for entry in &entries {
         let name = entry.text("/name");

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::journal::{IS_OBJECT, Journals, Stored, find, marked};
-use super::lock::{LockError, Locks, Terms, orphaned};
+use super::journal::{IS_OBJECT, Journals, StoredJournal, find, marked};
+use super::lock::{LockError, LockSettings, Locks, orphaned};
 use super::mark::MARK;
-use super::revert::{Asked, Reverted, revert};
+use super::revert::{Requester, RevertOutcome, revert};
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds};
 use crate::environment::Environment;
 
@@ -20,7 +20,7 @@ const CREATED: [(&str, &str, &str); 2] = [("networking.k8s.io", "v1", "NetworkPo
 
 /// What killed runs have left in a cluster.
 #[derive(Clone, Default)]
-pub struct Left {
+pub struct Leftovers {
     /// Journals of killed runs.
     pub found: Journals,
     /// Objects that experiments created, with or without a journal.
@@ -29,13 +29,16 @@ pub struct Left {
     locked: BTreeSet<String>,
 }
 
-impl fmt::Debug for Left {
+impl fmt::Debug for Leftovers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Left").field("found", &self.found).field("created", &self.created.len()).finish_non_exhaustive()
+        f.debug_struct("Leftovers")
+            .field("found", &self.found)
+            .field("created", &self.created.len())
+            .finish_non_exhaustive()
     }
 }
 
-impl Left {
+impl Leftovers {
     /// Whether nothing is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -69,7 +72,7 @@ impl Left {
 
     /// Created objects without a journal: the request arrived after its run was given up.
     fn strays(&self) -> impl Iterator<Item = &(Arc<Kind>, Arc<Value>)> {
-        let names: BTreeMap<&str, &Stored> =
+        let names: BTreeMap<&str, &StoredJournal> =
             self.found.journals.iter().map(|stored| (stored.address.name.as_str(), stored)).collect();
         self.created.iter().filter(move |(_, object)| {
             object
@@ -89,7 +92,7 @@ pub async fn look(
     kinds: &Kinds,
     environment: &Environment,
     namespaces: Option<&[String]>,
-) -> Result<Left, ClusterError> {
+) -> Result<Leftovers, ClusterError> {
     // Objects first: the journal of a live run is written before its object and deleted after it.
     let mut created = Vec::new();
     for (group, version, kind) in CREATED {
@@ -98,12 +101,12 @@ pub async fn look(
         created.extend(objects.into_iter().map(|object| (Arc::clone(kind), object)));
     }
     let locked = orphaned(cluster, kinds, environment, namespaces).await?;
-    Ok(Left { found: find(cluster, kinds, namespaces).await?, created, locked })
+    Ok(Leftovers { found: find(cluster, kinds, namespaces).await?, created, locked })
 }
 
 /// Result of a recovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveryReport {
     /// What was reverted, or was already as before.
     pub done: Vec<String>,
     /// What differs from before and was left as it is.
@@ -122,9 +125,9 @@ pub async fn recover(
     environment: &Environment,
     run: &str,
     namespaces: &BTreeSet<String>,
-    terms: Terms,
+    terms: LockSettings,
     accept: bool,
-) -> Result<Recovered, LockError> {
+) -> Result<RecoveryReport, LockError> {
     let failed =
         |error| LockError::Cluster { namespace: namespaces.iter().cloned().collect::<Vec<_>>().join(", "), error };
     let kinds = cluster.kinds().await.map_err(failed)?;
@@ -139,8 +142,8 @@ pub async fn recover(
     recovered
 }
 
-async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left, accept: bool) -> Recovered {
-    let mut recovered = Recovered::default();
+async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Leftovers, accept: bool) -> RecoveryReport {
+    let mut recovered = RecoveryReport::default();
     for unreadable in &left.found.unreadable {
         recovered.failed.push(format!("{}: {}", unreadable.name, unreadable.reason));
     }
@@ -155,16 +158,16 @@ async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left, accept: bo
                 recovered.failed.push(format!("{what}: its journal is in another namespace"));
                 continue;
             }
-            match revert(cluster, kinds, step, &stored.mark, Asked::ByAnother).await {
-                Ok(Reverted::Restored) => recovered.done.push(format!("{what}: taken back")),
+            match revert(cluster, kinds, step, &stored.mark, Requester::LaterRun).await {
+                Ok(RevertOutcome::Restored) => recovered.done.push(format!("{what}: taken back")),
                 // An earlier revert has recorded the differences.
-                Ok(Reverted::Nothing) if !stored.altered.is_empty() => {}
-                Ok(Reverted::Nothing) => recovered.done.push(format!("{what}: is as before")),
-                Ok(Reverted::Replaced) => recovered.done.push(format!("{what}: another one is in its place")),
-                Ok(Reverted::Left(why) | Reverted::Gone(why) | Reverted::Released(why)) => {
+                Ok(RevertOutcome::Nothing) if !stored.altered.is_empty() => {}
+                Ok(RevertOutcome::Nothing) => recovered.done.push(format!("{what}: is as before")),
+                Ok(RevertOutcome::Replaced) => recovered.done.push(format!("{what}: another one is in its place")),
+                Ok(RevertOutcome::Left(why) | RevertOutcome::Gone(why) | RevertOutcome::Released(why)) => {
                     recovered.left.push(kept(&why));
                 }
-                Ok(Reverted::Altered(why)) => {
+                Ok(RevertOutcome::Altered(why)) => {
                     if !stored.altered.contains(&why) {
                         recovered.left.push(kept(&why));
                     }
@@ -195,7 +198,7 @@ async fn take_back(cluster: &dyn Cluster, kinds: &Kinds, left: &Left, accept: bo
 
 /// Somebody who may write ConfigMaps in one namespace must not use the permissions of whoever recovers to change other
 /// namespaces.
-fn stays_inside(stored: &Stored, step: &super::change::Step) -> bool {
+fn stays_inside(stored: &StoredJournal, step: &super::change::Step) -> bool {
     use super::change::Change;
     let namespace = &step.target.namespace;
     match &step.change {

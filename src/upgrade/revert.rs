@@ -27,7 +27,7 @@ const ALTERED: &str = "the server has changed it";
 
 /// Result of reverting one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reverted {
+pub enum RevertOutcome {
     /// It was reverted.
     Restored,
     /// There was nothing to do: it was never made, or somebody has undone it.
@@ -47,14 +47,14 @@ pub enum Reverted {
 
 /// Who reverts a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Requester {
     /// The run that made the change and has the server's response to it.
-    ByItsRun,
+    Run,
     /// The same run after applying a new release: the release's values win.
-    AfterUpgrade,
+    RunAfterUpgrade,
     /// A later run that has only the journal. It touches no object without the journal's mark, and makes sure that a
     /// request of the dead run still in flight comes too late.
-    ByAnother,
+    LaterRun,
 }
 
 /// Reverts one change.
@@ -66,24 +66,24 @@ pub async fn revert(
     kinds: &Kinds,
     step: &Step,
     mark: &str,
-    asked: Asked,
-) -> Result<Reverted, ClusterError> {
+    requester: Requester,
+) -> Result<RevertOutcome, ClusterError> {
     let address = step.target.address(kinds)?;
-    let reverting = Reverting { cluster, address, step, mark, asked };
-    let mut unforeseen = Unforeseen::default();
+    let reverting = Reverting { cluster, address, step, mark, requester };
+    let mut alterations = ServerAlterations::default();
     for _ in 1..ATTEMPTS {
-        match reverting.attempt(&mut unforeseen).await {
+        match reverting.attempt(&mut alterations).await {
             // Somebody has written in between: read again.
             Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::AlreadyExists) => {}
             done => return done,
         }
     }
-    reverting.attempt(&mut unforeseen).await
+    reverting.attempt(&mut alterations).await
 }
 
 /// Fields that the server altered during the revert, and their owners: reverted too, once.
 #[derive(Default)]
-struct Unforeseen {
+struct ServerAlterations {
     fields: Vec<FieldChange>,
     owners: Vec<Value>,
 }
@@ -93,37 +93,37 @@ struct Reverting<'a> {
     address: Address,
     step: &'a Step,
     mark: &'a str,
-    asked: Asked,
+    requester: Requester,
 }
 
 impl Reverting<'_> {
-    async fn attempt(&self, unforeseen: &mut Unforeseen) -> Result<Reverted, ClusterError> {
+    async fn attempt(&self, alterations: &mut ServerAlterations) -> Result<RevertOutcome, ClusterError> {
         let live = self.cluster.get(&self.address).await?;
         match (&self.step.change, live) {
-            (Change::Killed, _) | (Change::Created(_), None) => Ok(Reverted::Nothing),
+            (Change::Killed, _) | (Change::Created(_), None) => Ok(RevertOutcome::Nothing),
             (Change::Created(_), Some(live)) => self.remove_created(&live).await,
             (Change::Deleted(body), live) => self.recreate(body, live).await,
             (Change::Fields(_) | Change::Finalizer(_), None) => {
-                Ok(Reverted::Gone(format!("{} is gone", self.step.target)))
+                Ok(RevertOutcome::Gone(format!("{} is gone", self.step.target)))
             }
-            (Change::Fields(_) | Change::Finalizer(_), Some(live)) => self.restore(&live, unforeseen).await,
+            (Change::Fields(_) | Change::Finalizer(_), Some(live)) => self.restore(&live, alterations).await,
         }
     }
 
-    async fn remove_created(&self, live: &Value) -> Result<Reverted, ClusterError> {
+    async fn remove_created(&self, live: &Value) -> Result<RevertOutcome, ClusterError> {
         // Checks the mark, which names this journal: another object of that name is not ours.
         if live.annotation(MARK) != Some(self.mark) {
-            return Ok(Reverted::Left(format!("{} is not what the experiment created", self.step.target)));
+            return Ok(RevertOutcome::Left(format!("{} is not what the experiment created", self.step.target)));
         }
         let options = DeleteOptions { uid: live.uid().to_owned(), ..DeleteOptions::default() };
         match self.cluster.delete(&self.address, &options).await {
-            Ok(_) => Ok(Reverted::Restored),
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(Reverted::Nothing),
+            Ok(_) => Ok(RevertOutcome::Restored),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(RevertOutcome::Nothing),
             Err(error) => Err(error),
         }
     }
 
-    async fn recreate(&self, body: &Value, mut live: Option<Arc<Value>>) -> Result<Reverted, ClusterError> {
+    async fn recreate(&self, body: &Value, mut live: Option<Arc<Value>>) -> Result<RevertOutcome, ClusterError> {
         let target = &self.step.target;
         for _ in 0..LOOKS {
             let Some(found) = live else {
@@ -136,25 +136,25 @@ impl Reverting<'_> {
                 let created = self.cluster.create(&self.address, &body, false).await?.object;
                 let differing = places(&difference::between_contents(&body, &created));
                 self.give_all_back(&created).await?;
-                return Ok(self.as_before(&differing, ALTERED, Reverted::Altered));
+                return Ok(self.as_before(&differing, ALTERED, RevertOutcome::Altered));
             };
             if found.uid() != target.uid && found.annotation(MARK) == Some(self.mark) {
                 // Created by a run that was killed before it could restore the managers.
                 let differing = places(&lost(body, &found));
                 self.give_all_back(&found).await?;
-                return Ok(self.as_before(&differing, CHANGED, Reverted::Left));
+                return Ok(self.as_before(&differing, CHANGED, RevertOutcome::Left));
             }
             if found.uid() != target.uid {
                 let differing = places(&lost(body, &found));
                 return Ok(if differing.is_empty() {
-                    Reverted::Replaced
+                    RevertOutcome::Replaced
                 } else {
-                    Reverted::Left(format!("{target}: another one is in its place, and differs in {differing}"))
+                    RevertOutcome::Left(format!("{target}: another one is in its place, and differs in {differing}"))
                 });
             }
             if !found.is_terminating() {
                 self.overtake(&found).await?;
-                return Ok(Reverted::Nothing);
+                return Ok(RevertOutcome::Nothing);
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
             live = self.cluster.get(&self.address).await?;
@@ -165,9 +165,9 @@ impl Reverting<'_> {
         ))
     }
 
-    fn as_before(&self, differing: &str, why: &str, reverted: fn(String) -> Reverted) -> Reverted {
+    fn as_before(&self, differing: &str, why: &str, reverted: fn(String) -> RevertOutcome) -> RevertOutcome {
         match differing {
-            "" => Reverted::Restored,
+            "" => RevertOutcome::Restored,
             places => reverted(format!("{places} of {}: {why}", self.step.target)),
         }
     }
@@ -179,91 +179,95 @@ impl Reverting<'_> {
         self.cluster.patch(&self.address, &guarded(created, operations), false).await.map(drop)
     }
 
-    async fn restore(&self, live: &Arc<Value>, unforeseen: &mut Unforeseen) -> Result<Reverted, ClusterError> {
+    async fn restore(
+        &self,
+        live: &Arc<Value>,
+        alterations: &mut ServerAlterations,
+    ) -> Result<RevertOutcome, ClusterError> {
         let target = &self.step.target;
         if live.uid() != target.uid {
-            return Ok(Reverted::Gone(format!("{target} is another object of that name")));
+            return Ok(RevertOutcome::Gone(format!("{target} is another object of that name")));
         }
         let before = Arc::clone(live);
-        let values: Vec<FieldChange> = self.step.values().into_iter().chain(unforeseen.fields.clone()).collect();
+        let values: Vec<FieldChange> = self.step.values().into_iter().chain(alterations.fields.clone()).collect();
         let is_marked = live.annotation(MARK) == Some(self.mark);
-        if !is_marked && self.asked == Asked::ByAnother && unforeseen.fields.is_empty() {
+        if !is_marked && self.requester == Requester::LaterRun && alterations.fields.is_empty() {
             self.overtake(live).await?;
             return Ok(if values.iter().any(|field| field.place.get(live) != field.before.as_ref()) {
-                Reverted::Left(format!(
+                RevertOutcome::Left(format!(
                     "{target} does not carry the experiment's mark and has other values than before"
                 ))
             } else {
-                Reverted::Nothing
+                RevertOutcome::Nothing
             });
         }
-        let mut way = Way { expected: live.as_ref().clone(), ..Way::default() };
+        let mut revert_plan = RevertPlan { expected: live.as_ref().clone(), ..RevertPlan::default() };
         // There is no earlier answer about fields that the server altered during the revert: use the owners from then.
         let held = self.step.held.as_ref().unwrap_or(&self.step.owners);
-        let held = [&held[..], &unforeseen.owners[..]].concat();
-        values.iter().for_each(|field| self.plan(field, live, &held, &mut way));
+        let held = [&held[..], &alterations.owners[..]].concat();
+        values.iter().for_each(|field| self.plan(field, live, &held, &mut revert_plan));
         if let Change::Finalizer(name) = &self.step.change {
-            way.operations.extend(without_finalizer(&mut way.expected, name));
+            revert_plan.operations.extend(without_finalizer(&mut revert_plan.expected, name));
         }
-        let restores = !way.operations.is_empty();
-        let mut operations = std::mem::take(&mut way.operations);
+        let restores = !revert_plan.operations.is_empty();
+        let mut operations = std::mem::take(&mut revert_plan.operations);
         let mut live = Arc::clone(live);
         if operations.iter().any(|operation| operation["op"] == "add") {
             // A patch makes its sender the owner of what it sets, so managers can be restored only after it. The mark
             // stays until then.
             live = self.cluster.patch(&self.address, &guarded(&live, operations), false).await?.object;
-            way.look(&live);
+            revert_plan.look(&live);
             operations = Vec::new();
         }
         if let Some(remove) = mark_place().remove(&live, 0).filter(|_| is_marked) {
-            Place::perform(&mut way.expected, &remove);
+            Place::perform(&mut revert_plan.expected, &remove);
             operations.push(remove);
         }
         let places = values.iter().map(|field| &field.place);
-        let owners = [&self.step.owners[..], &unforeseen.owners].concat();
+        let owners = [&self.step.owners[..], &alterations.owners].concat();
         operations.extend(owners::give_back(&live, places, &owners));
         if !operations.is_empty() {
             let answer = self.cluster.patch(&self.address, &guarded(&live, operations), false).await?.object;
-            way.look(&answer);
+            revert_plan.look(&answer);
         }
-        if !way.differing.is_empty() && unforeseen.fields.is_empty() {
-            unforeseen.owners = owners::of_places(&before, way.differing.iter().map(|field| &field.place));
-            unforeseen.fields = way.differing;
+        if !revert_plan.differing.is_empty() && alterations.fields.is_empty() {
+            alterations.owners = owners::of_places(&before, revert_plan.differing.iter().map(|field| &field.place));
+            alterations.fields = revert_plan.differing;
             return Err(ClusterError::new(ErrorKind::Conflict, "the server has changed it on the way back"));
         }
-        Ok(way.end(target, restores))
+        Ok(revert_plan.end(target, restores))
     }
 
     /// Plans to restore a field's old value; nothing if it has it. A value that is neither that nor ours is recorded.
-    fn plan(&self, field: &FieldChange, live: &Value, held: &[Value], way: &mut Way) {
+    fn plan(&self, field: &FieldChange, live: &Value, held: &[Value], revert_plan: &mut RevertPlan) {
         let current = field.place.get(live);
         if current == field.before.as_ref() {
             return;
         }
-        if self.asked == Asked::AfterUpgrade && owners::is_taken_by_app(live, &field.place, held) {
-            way.released.push(field.place.to_string());
+        if self.requester == Requester::RunAfterUpgrade && owners::is_taken_by_app(live, &field.place, held) {
+            revert_plan.released.push(field.place.to_string());
             return;
         }
         // Even the experiment's value may be somebody else's by now: of whoever has applied it since.
         let is_taken = current.is_some() && owners::is_taken(live, &field.place, held);
         let operation = match &field.before {
             _ if current != field.after.as_ref() || is_taken => None,
-            Some(value) => field.place.set(&way.expected, value),
-            None => field.place.remove(&way.expected, field.made_parents),
+            Some(value) => field.place.set(&revert_plan.expected, value),
+            None => field.place.remove(&revert_plan.expected, field.made_parents),
         };
         match operation {
             Some(operation) => {
-                Place::perform(&mut way.expected, &operation);
-                way.operations.push(operation);
+                Place::perform(&mut revert_plan.expected, &operation);
+                revert_plan.operations.push(operation);
             }
-            None => way.left.push(field.place.to_string()),
+            None => revert_plan.left.push(field.place.to_string()),
         }
     }
 
     /// In the state that guarded the injection, the dead run's request could still succeed. This moves the
     /// resourceVersion on without changing anything else.
     async fn overtake(&self, live: &Value) -> Result<(), ClusterError> {
-        if self.asked != Asked::ByAnother {
+        if self.requester != Requester::LaterRun {
             return Ok(());
         }
         let overtaken = format!("overtaken {}", self.mark);
@@ -283,7 +287,7 @@ impl Reverting<'_> {
 
 /// Planned revert of one object.
 #[derive(Default)]
-struct Way {
+struct RevertPlan {
     /// The object as it must be afterwards.
     expected: Value,
     /// JSON patch operations of the revert.
@@ -296,13 +300,13 @@ struct Way {
     differing: Vec<FieldChange>,
 }
 
-impl Way {
+impl RevertPlan {
     /// Compares the response: a webhook may have changed what was sent.
     fn look(&mut self, answer: &Value) {
         self.differing = difference::between_contents(&self.expected, answer);
     }
 
-    fn end(self, target: &Target, restores: bool) -> Reverted {
+    fn end(self, target: &Target, restores: bool) -> RevertOutcome {
         let mut reasons = Vec::new();
         if !self.left.is_empty() {
             reasons.push(format!("{} of {target}: {CHANGED}", self.left.join(", ")));
@@ -312,13 +316,13 @@ impl Way {
             reasons.push(format!("{places} of {target}: {ALTERED}"));
         }
         match (reasons.is_empty(), self.released.is_empty()) {
-            (false, _) if !self.differing.is_empty() => Reverted::Altered(reasons.join("; ")),
-            (false, _) => Reverted::Left(reasons.join("; ")),
+            (false, _) if !self.differing.is_empty() => RevertOutcome::Altered(reasons.join("; ")),
+            (false, _) => RevertOutcome::Left(reasons.join("; ")),
             (true, false) => {
-                Reverted::Released(format!("{} of {target}: as the new release says", self.released.join(", ")))
+                RevertOutcome::Released(format!("{} of {target}: as the new release says", self.released.join(", ")))
             }
-            (true, true) if restores => Reverted::Restored,
-            (true, true) => Reverted::Nothing,
+            (true, true) if restores => RevertOutcome::Restored,
+            (true, true) => RevertOutcome::Nothing,
         }
     }
 }

@@ -14,11 +14,11 @@ use tokio::time::Instant;
 
 use super::change::{Change, Step};
 use super::inject::{self, Planned, Refusal, Site};
-use super::journal::{Draft, Journal, Stored};
+use super::journal::{Draft, Journal, StoredJournal};
 use super::lock::Locks;
 use super::outcome::{Outcome, Verdict};
 use super::probe::{self, SLOW_SECONDS};
-use super::revert::{Asked, Reverted, revert};
+use super::revert::{Requester, RevertOutcome, revert};
 use super::steady::{self, POLL, all_pass};
 use crate::cluster::{Cluster, ClusterError, ErrorKind, Kinds, ListQuery, list_all};
 use crate::environment::Environment;
@@ -57,10 +57,10 @@ impl fmt::Debug for Runner<'_> {
 
 /// An experiment whose injection is in place.
 #[derive(Debug)]
-pub struct Begun<'a> {
+pub struct ActiveExperiment<'a> {
     experiment: &'a Experiment,
     planned: Planned,
-    journal: Option<Stored>,
+    journal: Option<StoredJournal>,
     /// Number of ready Pods that a PodKill's selector matched before it.
     ready_before: usize,
     healed: bool,
@@ -69,7 +69,7 @@ pub struct Begun<'a> {
     outcome: Outcome,
 }
 
-impl Begun<'_> {
+impl ActiveExperiment<'_> {
     /// The injected changes.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
@@ -98,7 +98,11 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// The outcome of an experiment that was not made; nothing is left of it unless its journal remains.
-    pub async fn begin<'e>(&self, experiment: &'e Experiment, number: usize) -> Result<Begun<'e>, Box<Outcome>> {
+    pub async fn begin<'e>(
+        &self,
+        experiment: &'e Experiment,
+        number: usize,
+    ) -> Result<ActiveExperiment<'e>, Box<Outcome>> {
         let mut outcome = blank(experiment);
         if let Err(refusal) = inject::admit(experiment, self.site) {
             return Err(refused(outcome, &refusal));
@@ -121,7 +125,8 @@ impl Runner<'_> {
         outcome.notes.append(&mut planned.notes.clone());
         outcome.changes = planned.steps.iter().map(Step::describe).collect();
         let ready_before = self.ready_pods(&kinds, experiment).await.unwrap_or_default();
-        let mut begun = Begun { experiment, planned, journal: None, ready_before, healed: false, void: None, outcome };
+        let mut begun =
+            ActiveExperiment { experiment, planned, journal: None, ready_before, healed: false, void: None, outcome };
         if begun.planned.steps.is_empty() {
             return Ok(begun);
         }
@@ -178,7 +183,7 @@ impl Runner<'_> {
     }
 
     /// Observes the cluster with the injection in place, until it has recovered or the time is over.
-    pub async fn observe(&self, begun: &mut Begun<'_>) {
+    pub async fn observe(&self, begun: &mut ActiveExperiment<'_>) {
         let experiment = begun.experiment;
         let started = Instant::now();
         let end = started + observation(experiment);
@@ -207,7 +212,7 @@ impl Runner<'_> {
     }
 
     /// Reverts everything, waits for the steady state to return, and decides the verdict.
-    pub async fn finish(&self, mut begun: Begun<'_>) -> Outcome {
+    pub async fn finish(&self, mut begun: ActiveExperiment<'_>) -> Outcome {
         let experiment = begun.experiment;
         let was_stopped = self.is_stopped();
         if let Some(journal) = begun.journal.take() {
@@ -225,13 +230,13 @@ impl Runner<'_> {
 
     /// Reverts in reverse order, and deletes the journal once everything is restored: it is the only record of the old
     /// state.
-    async fn take_back(&self, journal: &Stored, outcome: &mut Outcome) -> Result<(), ClusterError> {
+    async fn take_back(&self, journal: &StoredJournal, outcome: &mut Outcome) -> Result<(), ClusterError> {
         let kinds = self.cluster.kinds().await?;
         let (mut failed, mut altered) = (None, Vec::new());
         for step in journal.journal.steps.iter().rev() {
             match self.take_one_back(&kinds, step, &journal.mark).await {
                 Ok(reverted) => {
-                    if let Reverted::Altered(what) = &reverted {
+                    if let RevertOutcome::Altered(what) = &reverted {
                         altered.push(what.clone());
                     }
                     self.note_reverted(step, reverted, outcome);
@@ -250,11 +255,11 @@ impl Runner<'_> {
         journal.remove(&*self.cluster).await
     }
 
-    async fn take_one_back(&self, kinds: &Kinds, step: &Step, mark: &str) -> Result<Reverted, ClusterError> {
-        let asked = if self.released.is_some() { Asked::AfterUpgrade } else { Asked::ByItsRun };
+    async fn take_one_back(&self, kinds: &Kinds, step: &Step, mark: &str) -> Result<RevertOutcome, ClusterError> {
+        let requester = if self.released.is_some() { Requester::RunAfterUpgrade } else { Requester::Run };
         let mut attempt = 0;
         loop {
-            match revert(&*self.cluster, kinds, step, mark, asked).await {
+            match revert(&*self.cluster, kinds, step, mark, requester).await {
                 Err(error) if attempt < REVERT_ATTEMPTS && may_pass(&error) => {
                     attempt += 1;
                     tokio::time::sleep(POLL).await;
@@ -264,20 +269,22 @@ impl Runner<'_> {
         }
     }
 
-    fn note_reverted(&self, step: &Step, reverted: Reverted, outcome: &mut Outcome) {
+    fn note_reverted(&self, step: &Step, reverted: RevertOutcome, outcome: &mut Outcome) {
         let removes = |released: &BTreeSet<ObjectKey>| released.contains(&step.target.reference().key());
         match reverted {
-            Reverted::Restored | Reverted::Nothing | Reverted::Replaced => {}
-            Reverted::Released(what) => outcome.deviate("set_by_release", what),
-            Reverted::Gone(what) if self.released.is_some_and(removes) => outcome.deviate("removed_by_release", what),
-            Reverted::Gone(what) | Reverted::Left(what) | Reverted::Altered(what) => {
+            RevertOutcome::Restored | RevertOutcome::Nothing | RevertOutcome::Replaced => {}
+            RevertOutcome::Released(what) => outcome.deviate("set_by_release", what),
+            RevertOutcome::Gone(what) if self.released.is_some_and(removes) => {
+                outcome.deviate("removed_by_release", what)
+            }
+            RevertOutcome::Gone(what) | RevertOutcome::Left(what) | RevertOutcome::Altered(what) => {
                 outcome.deviate("changed_by_another", what.clone());
                 outcome.not_restored.push(what);
             }
         }
     }
 
-    async fn has_healed(&self, begun: &Begun<'_>) -> bool {
+    async fn has_healed(&self, begun: &ActiveExperiment<'_>) -> bool {
         let Ok(kinds) = self.cluster.kinds().await else { return false };
         for step in &begun.planned.steps {
             let Ok(address) = step.target.address(&kinds) else { return false };
@@ -303,7 +310,7 @@ impl Runner<'_> {
     }
 
     /// WebhookDisrupt: measures admission under the changed policy.
-    async fn measure(&self, begun: &mut Begun<'_>) {
+    async fn measure(&self, begun: &mut ActiveExperiment<'_>) {
         let experiment = begun.experiment;
         let measured = async {
             let kinds = self.cluster.kinds().await?;
@@ -335,7 +342,7 @@ impl Runner<'_> {
 }
 
 /// Adds measurements to the outcome.
-fn note(measured: probe::Measured, outcome: &mut Outcome) {
+fn note(measured: probe::Measurements, outcome: &mut Outcome) {
     for admission in &measured.inside {
         if admission.answer == "unavailable" {
             outcome.deviate("admission_unavailable", format!("webhook {}: {}", admission.webhook, admission.detail));
@@ -371,7 +378,7 @@ fn is_ready(pod: &Value) -> bool {
     conditions.into_iter().any(|condition| condition.text("/type") == "Ready" && condition.text("/status") == "True")
 }
 
-fn verdict(begun: &Begun<'_>, was_stopped: bool) -> (Verdict, String) {
+fn verdict(begun: &ActiveExperiment<'_>, was_stopped: bool) -> (Verdict, String) {
     let outcome = &begun.outcome;
     let has = |name: &str| outcome.deviations.iter().any(|deviation| deviation.name == name);
     let said = |verdict, reason: &str| (verdict, reason.to_owned());

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::change::{Change, Step, Target};
 use super::mark::MARK;
-use super::steady::Looked;
+use super::steady::CheckResult;
 use crate::app::record::{AppError, AppName, observe};
 use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 
@@ -99,7 +99,7 @@ impl Before {
     ///
     /// # Errors
     /// The state cannot be read.
-    pub async fn check(&self, cluster: &dyn Cluster, injected: &[Step]) -> Result<Vec<Looked>, SideEffectsError> {
+    pub async fn check(&self, cluster: &dyn Cluster, injected: &[Step]) -> Result<Vec<CheckResult>, SideEffectsError> {
         let mut checks = Vec::new();
         for object in &self.data {
             checks.push(self.data_kept(cluster, object, injected).await?);
@@ -140,7 +140,7 @@ impl Before {
         cluster: &dyn Cluster,
         before: &Value,
         injected: &[Step],
-    ) -> Result<Looked, ClusterError> {
+    ) -> Result<CheckResult, ClusterError> {
         let target = Target::of(before);
         let check = format!("data of {target} is kept");
         let Some(live) = current(cluster, &target).await?.filter(|live| live.uid() == target.uid) else {
@@ -198,8 +198,8 @@ fn missing(before: Option<&Value>, after: Option<&Value>, path: &str, lost: &mut
     }
 }
 
-fn looked(check: String, failure: Option<String>) -> Looked {
-    Looked { check, passed: failure.is_none(), detail: failure.unwrap_or_default() }
+fn looked(check: String, failure: Option<String>) -> CheckResult {
+    CheckResult { check, passed: failure.is_none(), detail: failure.unwrap_or_default() }
 }
 
 fn listed(what: &str, names: &[String]) -> Option<String> {

@@ -18,7 +18,7 @@ pub const POLL: Duration = Duration::from_secs(1);
 /// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Looked {
+pub struct CheckResult {
     /// Description of the check.
     pub check: String,
     /// Whether it passed.
@@ -30,12 +30,12 @@ pub struct Looked {
 
 /// Whether all checks passed.
 #[must_use]
-pub fn all_pass(looked: &[Looked]) -> bool {
+pub fn all_pass(looked: &[CheckResult]) -> bool {
     looked.iter().all(|looked| looked.passed)
 }
 
 /// Runs every check once.
-pub async fn look(cluster: &dyn Cluster, experiment: &Experiment) -> Vec<Looked> {
+pub async fn look(cluster: &dyn Cluster, experiment: &Experiment) -> Vec<CheckResult> {
     let mut looked = Vec::new();
     for check in &experiment.checks {
         let target = target_of(check, experiment);
@@ -44,13 +44,13 @@ pub async fn look(cluster: &dyn Cluster, experiment: &Experiment) -> Vec<Looked>
             Ok(failure) => failure,
             Err(error) => Some(format!("it could not be asked: {error}")),
         };
-        looked.push(Looked { check: words, passed: failure.is_none(), detail: failure.unwrap_or_default() });
+        looked.push(CheckResult { check: words, passed: failure.is_none(), detail: failure.unwrap_or_default() });
     }
     looked
 }
 
 /// Repeats the checks until all pass or the time is over; returns the last results.
-pub async fn settle(cluster: &dyn Cluster, experiment: &Experiment, patience: Duration) -> Vec<Looked> {
+pub async fn settle(cluster: &dyn Cluster, experiment: &Experiment, patience: Duration) -> Vec<CheckResult> {
     let end = Instant::now() + patience;
     loop {
         let looked = look(cluster, experiment).await;

@@ -31,25 +31,25 @@ pub enum Progress {
     /// The write failed, with this message.
     WriteFailed(String),
     /// Written, then reached a terminal failure.
-    NeverReady(Ended),
+    NeverReady(FailedWait),
     /// Not started because of a failed dependency, named in the message.
     Skipped(String),
     /// Its write was being retried when the run stopped.
     Stopped(String),
     /// Not ready or gone within its time limit.
-    TimedOut(Ended),
+    TimedOut(FailedWait),
 }
 
 /// A write under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Writing {
     pub(super) started: Instant,
-    pub(super) heard: Heard,
+    pub(super) heard: PendingUpdates,
 }
 
 /// What the watch reported while the write's response was pending.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Heard {
+pub(super) struct PendingUpdates {
     /// Latest state of the object.
     pub(super) object: Option<Arc<Value>>,
     /// Uid of a deleted object.
@@ -67,7 +67,7 @@ pub struct Waiting {
     pub(super) stage: Stage,
     /// When to assess it again if nothing is reported before.
     pub(super) due: Option<Instant>,
-    pub(super) sight: Sight,
+    pub(super) coverage: Coverage,
     /// Since when the conditions of its wait rule have held.
     pub(super) ages: ConditionAges,
     /// Since when its Pods have been failing.
@@ -82,52 +82,52 @@ pub(super) enum Stage {
     /// Not assessed yet.
     Unjudged,
     /// Not ready, and waited for.
-    InProgress(Told),
+    InProgress(Explanation),
     /// A claim without a consumer: waited for as long as one may still appear.
-    Idle(Told),
+    Idle(Explanation),
 }
 
 /// How changes of an object are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(super) enum Coverage {
     /// A watch covers it.
     Watched,
     /// No watch covers it: it is read by itself, not before this time.
-    Asked(Instant),
+    Polled(Instant),
 }
 
 /// Message and causes last reported for an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Explanation {
     pub(super) message: String,
     pub(super) reasons: Vec<String>,
 }
 
 /// A wait that ended in failure or timeout.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
-    pub(super) told: Told,
+pub struct FailedWait {
+    pub(super) explanation: Explanation,
     pub(super) since: Instant,
 }
 
 impl Stage {
-    pub(super) fn told(&self) -> Option<&Told> {
+    pub(super) fn explanation(&self) -> Option<&Explanation> {
         match self {
             Self::Unjudged => None,
-            Self::InProgress(told) | Self::Idle(told) => Some(told),
+            Self::InProgress(explanation) | Self::Idle(explanation) => Some(explanation),
         }
     }
 }
 
 impl Waiting {
     /// Starts a wait now.
-    pub(super) fn new(generation: i64, sight: Sight) -> Self {
+    pub(super) fn new(generation: i64, coverage: Coverage) -> Self {
         Self {
             since: Instant::now(),
             generation,
             stage: Stage::Unjudged,
             due: None,
-            sight,
+            coverage,
             ages: ConditionAges::default(),
             troubles: Troubles::default(),
             explained: false,
@@ -135,8 +135,8 @@ impl Waiting {
     }
 
     /// The explanation last reported.
-    pub(super) fn told(&self) -> Option<&Told> {
-        self.stage.told()
+    pub(super) fn explanation(&self) -> Option<&Explanation> {
+        self.stage.explanation()
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -149,25 +149,25 @@ impl Waiting {
     }
 
     /// Switches to reading the object by itself, since no watch covers it.
-    pub(super) fn lose_sight(&mut self) {
-        if self.sight == Sight::Watched {
-            self.sight = Sight::Asked(Instant::now());
+    pub(super) fn start_polling(&mut self) {
+        if self.coverage == Coverage::Watched {
+            self.coverage = Coverage::Polled(Instant::now());
         }
     }
 
     /// Whether the object is due to be read now; if so, blocks further reads until the response.
     pub(super) fn asks(&mut self, now: Instant) -> bool {
-        let is_due = matches!(self.sight, Sight::Asked(not_before) if now >= not_before);
+        let is_due = matches!(self.coverage, Coverage::Polled(not_before) if now >= not_before);
         if is_due {
-            self.sight = Sight::Asked(now + ANSWER);
+            self.coverage = Coverage::Polled(now + ANSWER);
         }
         is_due
     }
 
     /// Records that a read was answered.
     pub(super) fn answered(&mut self) {
-        if self.sight != Sight::Watched {
-            self.sight = Sight::Asked(Instant::now() + LOOK);
+        if self.coverage != Coverage::Watched {
+            self.coverage = Coverage::Polled(Instant::now() + LOOK);
         }
     }
 }

@@ -7,14 +7,14 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::apply::children::Children;
-use crate::apply::watch::{Seen, Watches};
+use crate::apply::watch::{WatchUpdate, Watches};
 use crate::cluster::{Cluster, ClusterError, Kind};
 
 /// View of the cluster during a run.
 pub(super) struct View {
     pub(super) watches: Watches,
-    pub(super) seen: mpsc::UnboundedReceiver<Seen>,
-    pub(super) looks: JoinSet<Look>,
+    pub(super) seen: mpsc::UnboundedReceiver<WatchUpdate>,
+    pub(super) looks: JoinSet<ReadResponse>,
     pub(super) children: Children,
     /// `None` until a waiting claim needs them.
     pub(super) storage_classes: Option<Vec<Arc<Value>>>,
@@ -26,7 +26,7 @@ pub(super) struct View {
 
 /// Response to a read outside the watches.
 #[derive(Debug)]
-pub(super) enum Look {
+pub(super) enum ReadResponse {
     /// A single object.
     Object(usize, Result<Option<Arc<Value>>, ClusterError>),
     /// An object that the watch saw deleted, or that a list lacks.

@@ -8,13 +8,13 @@ use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Operation, object};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::progress::{Ended, Heard, Sight, Stage, Told, Waiting};
-use super::view::Look;
+use super::progress::{Coverage, Explanation, FailedWait, PendingUpdates, Stage, Waiting};
+use super::view::ReadResponse;
 use super::{Cause, Engine, Progress};
 use crate::app::identity::APP_LABEL;
 use crate::apply::children::{Below, Children, has_children, is_endpoint_slice, is_older, is_pod};
 use crate::apply::readiness::{self, State, Status};
-use crate::apply::watch::Seen;
+use crate::apply::watch::WatchUpdate;
 use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 use crate::config::{Config, WaitRule, matcher};
 use crate::event::{Awaited, DiagnosticCode, Event, WaitOutcome};
@@ -28,8 +28,8 @@ impl<'a> Engine<'a> {
     pub(super) fn wait_for(&mut self, node: usize, generation: i64) {
         let planned = &self.plan.objects[node];
         let is_hidden = self.view.is_hidden(&planned.kind, &planned.change.object.namespace);
-        let sight = if is_hidden { Sight::Asked(Instant::now()) } else { Sight::Watched };
-        self.nodes[node].progress = Progress::Waiting(Box::new(Waiting::new(generation, sight)));
+        let coverage = if is_hidden { Coverage::Polled(Instant::now()) } else { Coverage::Watched };
+        self.nodes[node].progress = Progress::Waiting(Box::new(Waiting::new(generation, coverage)));
     }
 
     /// Assesses a written or unchanged object, and releases its dependents if it is ready.
@@ -43,14 +43,14 @@ impl<'a> Engine<'a> {
         let Some(status) = self.assess(node, &object, wait_rule) else { return };
         let idle = status.state == State::Ready && wait_rule.is_none() && is_unbound_claim(&object);
         let state = if idle && self.somebody_may_come(node) { State::Unblocked } else { status.state };
-        let told = Told { message: status.message, reasons: status.reasons };
+        let explanation = Explanation { message: status.message, reasons: status.reasons };
         match state {
             State::Ready => self.complete(node),
-            State::Failed => self.never_ready(node, told),
+            State::Failed => self.never_ready(node, explanation),
             State::InProgress | State::Unblocked => {
                 let unblocked = state == State::Unblocked || !blocks_dependents(planned, wait_rule);
                 self.watch(node, &object);
-                self.tell(node, if idle { Stage::Idle(told) } else { Stage::InProgress(told) });
+                self.tell(node, if idle { Stage::Idle(explanation) } else { Stage::InProgress(explanation) });
                 if unblocked {
                     self.release(node);
                 }
@@ -126,7 +126,7 @@ impl<'a> Engine<'a> {
     fn somebody_may_come(&self, claim: usize) -> bool {
         self.nodes.iter().enumerate().any(|(node, state)| match &state.progress {
             Progress::Pending | Progress::Writing(_) => true,
-            Progress::Waiting(waiting) if node == claim => waiting.told().is_none(),
+            Progress::Waiting(waiting) if node == claim => waiting.explanation().is_none(),
             Progress::Waiting(waiting) => !waiting.is_idle(),
             _ => false,
         })
@@ -142,7 +142,7 @@ impl<'a> Engine<'a> {
             self.view.watches.ensure(&planned.kind, namespace);
         } else if let Some(waiting) = self.nodes[node].waiting_mut() {
             // The object of another app: the watches select this app's objects only.
-            waiting.lose_sight();
+            waiting.start_polling();
         }
         if planned.strategies.disable_associated_wait {
             return;
@@ -157,7 +157,9 @@ impl<'a> Engine<'a> {
                 let cluster = Arc::clone(&self.writes.writer.cluster);
                 self.view.looks.spawn(async move {
                     let query = ListQuery::new(storage_class_kind(), None, "");
-                    Look::StorageClasses(list_all(&*cluster, &query).await.map(|page| page.items).unwrap_or_default())
+                    ReadResponse::StorageClasses(
+                        list_all(&*cluster, &query).await.map(|page| page.items).unwrap_or_default(),
+                    )
                 });
             }
         }
@@ -166,7 +168,7 @@ impl<'a> Engine<'a> {
     pub(super) fn update_deletion(&mut self, node: usize) {
         let message = self.nodes[node].object.as_deref().map(readiness::deletion_blockers).unwrap_or_default();
         let message = if message.is_empty() { "being deleted".to_owned() } else { message };
-        self.tell(node, Stage::InProgress(Told { message, reasons: Vec::new() }));
+        self.tell(node, Stage::InProgress(Explanation { message, reasons: Vec::new() }));
     }
 
     /// Stores the assessment of an awaited object, and reports what is new in it.
@@ -174,7 +176,9 @@ impl<'a> Engine<'a> {
         let wanted = self.wanted(node);
         let Some(waiting) = self.nodes[node].waiting_mut() else { return };
         let before = std::mem::replace(&mut waiting.stage, stage);
-        let Some(Told { message, reasons }) = waiting.told().filter(|told| before.told() != Some(*told)) else {
+        let Some(Explanation { message, reasons }) =
+            waiting.explanation().filter(|explanation| before.explanation() != Some(*explanation))
+        else {
             return;
         };
         self.events.send(Event::WaitProgress {
@@ -188,8 +192,8 @@ impl<'a> Engine<'a> {
 
     pub(super) fn complete(&mut self, node: usize) {
         let waiting = self.nodes[node].waiting();
-        if let Some(waiting) = waiting.filter(|waiting| waiting.told().is_some()) {
-            self.tell_done(node, waiting.since, WaitOutcome::Ok, Told::default());
+        if let Some(waiting) = waiting.filter(|waiting| waiting.explanation().is_some()) {
+            self.tell_done(node, waiting.since, WaitOutcome::Ok, Explanation::default());
         }
         if self.plan.objects[node].change.operation == Operation::Noop {
             self.done.add(Operation::Noop);
@@ -207,19 +211,25 @@ impl<'a> Engine<'a> {
         self.queue.extend(ready);
     }
 
-    fn never_ready(&mut self, node: usize, told: Told) {
-        self.give_up_on(node, WaitOutcome::Failed, told, Progress::NeverReady);
+    fn never_ready(&mut self, node: usize, explanation: Explanation) {
+        self.give_up_on(node, WaitOutcome::Failed, explanation, Progress::NeverReady);
     }
 
     fn time_out(&mut self, node: usize) {
-        let told = self.nodes[node].waiting().and_then(Waiting::told).cloned().unwrap_or_default();
-        self.give_up_on(node, WaitOutcome::Timeout, told, Progress::TimedOut);
+        let explanation = self.nodes[node].waiting().and_then(Waiting::explanation).cloned().unwrap_or_default();
+        self.give_up_on(node, WaitOutcome::Timeout, explanation, Progress::TimedOut);
     }
 
-    fn give_up_on(&mut self, node: usize, outcome: WaitOutcome, told: Told, ended: fn(Ended) -> Progress) {
+    fn give_up_on(
+        &mut self,
+        node: usize,
+        outcome: WaitOutcome,
+        explanation: Explanation,
+        ended: fn(FailedWait) -> Progress,
+    ) {
         let Some(&Waiting { since, .. }) = self.nodes[node].waiting() else { return };
-        self.tell_done(node, since, outcome, told.clone());
-        self.nodes[node].progress = ended(Ended { told, since });
+        self.tell_done(node, since, outcome, explanation.clone());
+        self.nodes[node].progress = ended(FailedWait { explanation, since });
         self.skip_dependents(node);
         if self.options.exit_early_on_wait_error {
             self.stop(Cause::Failure);
@@ -227,8 +237,8 @@ impl<'a> Engine<'a> {
     }
 
     /// Reports how the wait for an object ended.
-    pub(super) fn tell_done(&self, node: usize, since: Instant, outcome: WaitOutcome, told: Told) {
-        let Told { message, reasons } = told;
+    pub(super) fn tell_done(&self, node: usize, since: Instant, outcome: WaitOutcome, explanation: Explanation) {
+        let Explanation { message, reasons } = explanation;
         self.events.send(Event::WaitDone {
             object: self.plan.objects[node].change.object.clone(),
             wanted: self.wanted(node),
@@ -253,7 +263,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Applies what the watch reported while the write's response was pending.
-    pub(super) fn catch_up(&mut self, node: usize, heard: Heard) {
+    pub(super) fn catch_up(&mut self, node: usize, heard: PendingUpdates) {
         if let Some(object) = heard.object {
             self.on_object(object);
         }
@@ -262,10 +272,10 @@ impl<'a> Engine<'a> {
         }
     }
 
-    pub(super) fn on_seen(&mut self, seen: Seen) {
+    pub(super) fn on_seen(&mut self, seen: WatchUpdate) {
         match seen {
-            Seen::Applied(object) => self.on_object(object),
-            Seen::Deleted(object) => {
+            WatchUpdate::Applied(object) => self.on_object(object),
+            WatchUpdate::Deleted(object) => {
                 let above = self.view.children.remove(&object);
                 self.mark(&above, &object);
                 // A Job that removes itself when finished says in its last state how it ended.
@@ -276,8 +286,10 @@ impl<'a> Engine<'a> {
                     self.on_gone(node, object.uid());
                 }
             }
-            Seen::All { kind, namespace, objects, listed_at } => self.on_list(&kind, &namespace, objects, listed_at),
-            Seen::Hidden { kind, namespace } => {
+            WatchUpdate::All { kind, namespace, objects, listed_at } => {
+                self.on_list(&kind, &namespace, objects, listed_at)
+            }
+            WatchUpdate::Hidden { kind, namespace } => {
                 if *kind == *Children::pod_kind() {
                     self.events.send(Event::Diagnostic {
                         code: DiagnosticCode::ReasonsUnknown,
@@ -291,7 +303,7 @@ impl<'a> Engine<'a> {
                     if self.view.is_hidden(&planned.kind, &planned.change.object.namespace)
                         && let Some(waiting) = state.waiting_mut()
                     {
-                        waiting.lose_sight();
+                        waiting.start_polling();
                     }
                 }
             }
@@ -311,7 +323,7 @@ impl<'a> Engine<'a> {
                 let (state, planned) = (&self.nodes[node], &self.plan.objects[node]);
                 let object = &planned.change.object;
                 // The list may lack what was written after it began.
-                let is_seen = |waiting: &Waiting| waiting.sight == Sight::Watched && waiting.since < listed_at;
+                let is_seen = |waiting: &Waiting| waiting.coverage == Coverage::Watched && waiting.since < listed_at;
                 state.waiting().is_some_and(is_seen)
                     && *planned.kind == *kind
                     && (namespace.is_empty() || object.namespace == namespace)
@@ -381,25 +393,25 @@ impl<'a> Engine<'a> {
         // A watch by label also reports an object as deleted when it loses the label.
         let address = self.address(node);
         let cluster = Arc::clone(&self.writes.writer.cluster);
-        self.view.looks.spawn(async move { Look::Gone(node, cluster.get(&address).await) });
+        self.view.looks.spawn(async move { ReadResponse::Gone(node, cluster.get(&address).await) });
     }
 
     fn on_gone_look(&mut self, node: usize, seen: Result<Option<Arc<Value>>, ClusterError>) {
         match seen {
             Ok(Some(object)) => {
-                self.lose_sight(node);
+                self.start_polling(node);
                 self.on_object(object);
             }
             Ok(None) => self.gone(node, None),
             // It may be listed, but not read by itself: then the list decides.
             Err(error) if error.kind == ErrorKind::Forbidden => self.gone(node, None),
-            Err(_) => self.lose_sight(node),
+            Err(_) => self.start_polling(node),
         }
     }
 
-    fn lose_sight(&mut self, node: usize) {
+    fn start_polling(&mut self, node: usize) {
         if let Some(waiting) = self.nodes[node].waiting_mut() {
-            waiting.lose_sight();
+            waiting.start_polling();
         }
     }
 
@@ -428,20 +440,20 @@ impl<'a> Engine<'a> {
             }
             None => "somebody else deleted it while the run was waiting".to_owned(),
         };
-        self.never_ready(node, Told { message, reasons: Vec::new() });
+        self.never_ready(node, Explanation { message, reasons: Vec::new() });
     }
 
-    pub(super) fn on_look(&mut self, look: Look) {
+    pub(super) fn on_look(&mut self, look: ReadResponse) {
         match look {
-            Look::Object(node, Ok(Some(object))) => {
+            ReadResponse::Object(node, Ok(Some(object))) => {
                 self.answered(node);
                 self.on_object(object);
             }
-            Look::Object(node, Ok(None)) => self.gone(node, None),
-            Look::Gone(node, seen) => self.on_gone_look(node, seen),
+            ReadResponse::Object(node, Ok(None)) => self.gone(node, None),
+            ReadResponse::Gone(node, seen) => self.on_gone_look(node, seen),
             // Read again after a while.
-            Look::Object(node, Err(_)) => self.answered(node),
-            Look::StorageClasses(classes) => {
+            ReadResponse::Object(node, Err(_)) => self.answered(node),
+            ReadResponse::StorageClasses(classes) => {
                 self.view.storage_classes = Some(classes);
                 for node in 0..self.nodes.len() {
                     let claim = is_claim(&self.plan.objects[node].change.object);
@@ -518,7 +530,7 @@ impl<'a> Engine<'a> {
     fn look_at(&mut self, node: usize) {
         let address = self.address(node);
         let cluster = Arc::clone(&self.writes.writer.cluster);
-        self.view.looks.spawn(async move { Look::Object(node, cluster.get(&address).await) });
+        self.view.looks.spawn(async move { ReadResponse::Object(node, cluster.get(&address).await) });
     }
 }
 

@@ -114,17 +114,17 @@ fn applied(name: &str) -> Answer {
     Ok(WatchEvent::Applied(thing(name)))
 }
 
-fn in_words(seen: &Seen) -> String {
+fn in_words(seen: &WatchUpdate) -> String {
     use pushback_preflight::ObjectExt;
     match seen {
-        Seen::All { objects, .. } => {
+        WatchUpdate::All { objects, .. } => {
             format!("all {}", objects.iter().map(|object| object.name()).collect::<Vec<_>>().join(" "))
                 .trim()
                 .to_owned()
         }
-        Seen::Applied(object) => format!("applied {}", object.name()),
-        Seen::Deleted(object) => format!("deleted {}", object.name()),
-        Seen::Hidden { .. } => "hidden".to_owned(),
+        WatchUpdate::Applied(object) => format!("applied {}", object.name()),
+        WatchUpdate::Deleted(object) => format!("deleted {}", object.name()),
+        WatchUpdate::Hidden { .. } => "hidden".to_owned(),
     }
 }
 

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use super::arguments::{DefinitionsArgs, FailOn, MatchingArgs, ShownArgs, SidesArgs};
-use super::ended::Ended;
+use super::ended::RenderedReport;
 use crate::cli::arguments::GlobalArgs;
-use crate::cli::screen::Aside;
+use crate::cli::screen::ProgressNotes;
 use crate::run::error::CommandError;
 use crate::run::upgrade::compare::CompareReleases;
 
@@ -42,7 +42,7 @@ pub struct UpgradeDiffArgs {
 ///
 /// # Errors
 /// The releases cannot be read.
-pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ended, CommandError> {
+pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<RenderedReport, CommandError> {
     let UpgradeDiffArgs { sides, matching, definitions, breaking, shown, fail_on } = arguments;
     let place = shown.place()?;
     let compare = CompareReleases {
@@ -51,5 +51,5 @@ pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<Ende
         only_breaking: breaking,
         fail_on: fail_on.least(),
     };
-    Ended::of(compare.run(&Aside(global)).await?, place)
+    RenderedReport::of(compare.run(&ProgressNotes(global)).await?, place)
 }

@@ -3,9 +3,9 @@
 use clap::{Args, ValueEnum};
 
 use super::arguments::{DefinitionsArgs, FailOn, ShownArgs, SidesArgs};
-use super::ended::Ended;
+use super::ended::RenderedReport;
 use crate::cli::arguments::GlobalArgs;
-use crate::cli::screen::Aside;
+use crate::cli::screen::ProgressNotes;
 use crate::run::error::CommandError;
 use crate::run::upgrade::definitions::{CompareDefinitions, FailOnVerdict};
 
@@ -63,7 +63,7 @@ impl From<FailOnObjects> for FailOnVerdict {
 ///
 /// # Errors
 /// The definitions cannot be read, or the two sides define different kinds.
-pub async fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<Ended, CommandError> {
+pub async fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<RenderedReport, CommandError> {
     let DiffCrdsArgs { sides, definitions, shown, fail_on, fail_on_verdict } = arguments;
     let place = shown.place()?;
     let compare = CompareDefinitions {
@@ -72,5 +72,5 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCrdsArgs) -> Result<Ended, 
         fail_on: fail_on.least(),
         fail_on_verdict: fail_on_verdict.into(),
     };
-    Ended::of(compare.run(&Aside(global)).await?, place)
+    RenderedReport::of(compare.run(&ProgressNotes(global)).await?, place)
 }

@@ -14,7 +14,7 @@ use crate::run::error::CommandError;
 
 /// A rendered report, and how the command ends.
 #[derive(Debug)]
-pub struct Ended {
+pub struct RenderedReport {
     /// The rendered report.
     text: String,
     /// Path to write it to; `None`: standard output.
@@ -25,7 +25,7 @@ pub struct Ended {
     reason: Option<String>,
 }
 
-impl Ended {
+impl RenderedReport {
     /// A successful text.
     #[must_use]
     pub fn good(text: String, path: Option<PathBuf>) -> Self {
@@ -49,7 +49,7 @@ pub(super) fn not_written(error: &str) -> CommandError {
 }
 
 /// Prints or writes the report.
-pub(super) fn ended(global: &GlobalArgs, result: Result<Ended, CommandError>) -> ExitCode {
+pub(super) fn ended(global: &GlobalArgs, result: Result<RenderedReport, CommandError>) -> ExitCode {
     let written = result.and_then(|ended| {
         let path = ended.path.unwrap_or_else(|| PathBuf::from("-"));
         write_text(&path, &ended.text).map_err(|error| CommandError::usage(error.to_string()))?;

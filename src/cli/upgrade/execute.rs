@@ -12,12 +12,12 @@ use super::reports::RunReports;
 use super::step::UpgradeStepArgs;
 use crate::cli::arguments::{GlobalArgs, duration};
 use crate::cli::reports::HeldDocument;
-use crate::cli::screen::{Aside, complete, start_for_report};
+use crate::cli::screen::{ProgressNotes, complete, start_for_report};
 use crate::exit::ExitCode;
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::{Execute, Source};
 use crate::upgrade::inject::Site;
-use crate::upgrade::lock::Terms;
+use crate::upgrade::lock::LockSettings;
 use crate::upgrade::outcome::Verdict;
 
 /// Run experiments on a cluster.
@@ -86,10 +86,10 @@ pub struct LockArgs {
 
 impl LockArgs {
     /// Resolves to settings.
-    pub fn terms(&self) -> Terms {
+    pub fn terms(&self) -> LockSettings {
         // A lease must be longer than the requests that renew it.
         let lease = self.lock_lease.max(Duration::from_secs(1));
-        Terms { lease, patience: self.lock_wait.unwrap_or(lease + Duration::from_secs(5)) }
+        LockSettings { lease, patience: self.lock_wait.unwrap_or(lease + Duration::from_secs(5)) }
     }
 }
 
@@ -172,7 +172,7 @@ pub async fn run(global: &GlobalArgs, arguments: RunArgs) -> ExitCode {
     let RunArgs { suite, dry_run, execute, shown } = arguments;
     complete(global, start_for_report(global, HeldDocument::default()), async |run| {
         let execute = execute.resolve(global, Source::Files(suite), shown.place()?, dry_run)?;
-        execute.run(run, &Aside(global)).await
+        execute.run(run, &ProgressNotes(global)).await
     })
     .await
 }

@@ -4,9 +4,9 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
 
 use super::arguments::output_path;
-use super::ended::Ended;
+use super::ended::RenderedReport;
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output, app_name};
-use crate::cli::screen::Aside;
+use crate::cli::screen::ProgressNotes;
 use crate::report::release::formats::yaml;
 use crate::run::error::CommandError;
 use crate::run::upgrade::derive::Derive;
@@ -64,7 +64,7 @@ pub struct DeriveArgs {
 ///
 /// # Errors
 /// The manifests cannot be read; no such app.
-pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<Ended, CommandError> {
+pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<RenderedReport, CommandError> {
     let ModelCommand::Derive(DeriveArgs { files, app, namespace, allow_http, follow_links, output }) =
         arguments.command;
     let path = output_path(output.as_ref())?;
@@ -81,10 +81,10 @@ pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<Ended, Com
         },
     };
     let mut text = String::new();
-    for document in derive.run(&Aside(global)).await? {
+    for document in derive.run(&ProgressNotes(global)).await? {
         let failed = |error| CommandError::usage(format!("the model cannot be written: {error}"));
         text.push_str("---\n");
         text.push_str(&yaml(&document).map_err(failed)?);
     }
-    Ok(Ended::good(text, path))
+    Ok(RenderedReport::good(text, path))
 }

@@ -11,7 +11,7 @@ use crate::report::escape::terminal_safe;
 use crate::report::output::Output;
 use crate::run::error::CommandError;
 use crate::run::upgrade::recover::Recover;
-use crate::upgrade::recover::Recovered;
+use crate::upgrade::recover::RecoveryReport;
 
 /// Take back what killed runs of experiments have left.
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ fn print(text: &str) -> Result<(), CommandError> {
     output.finish().map_err(|error| CommandError::usage(format!("standard output could not be written: {error}")))
 }
 
-fn text(recovered: &Recovered) -> String {
+fn text(recovered: &RecoveryReport) -> String {
     let groups = [("", &recovered.done), ("left as it is: ", &recovered.left), ("failed: ", &recovered.failed)];
     let lines = groups.iter().flat_map(|(prefix, lines)| lines.iter().map(move |line| format!("{prefix}{line}")));
     let text: String = lines.map(|line| format!("{}\n", terminal_safe(&line))).collect();

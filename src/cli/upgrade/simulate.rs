@@ -5,12 +5,12 @@ use clap::{Args, ValueEnum};
 use pushback_preflight::experiment::suite::Tool;
 
 use super::arguments::{DefinitionsArgs, MatchingArgs, Place, SidesArgs, output_path, report_format};
-use super::ended::{Ended, ended};
+use super::ended::{RenderedReport, ended};
 use super::execute::ExecuteArgs;
 use super::recover::RecoverArgs;
 use crate::cli::arguments::{GlobalArgs, Output};
 use crate::cli::reports::HeldDocument;
-use crate::cli::screen::{Aside, complete, start_for_report};
+use crate::cli::screen::{ProgressNotes, complete, start_for_report};
 use crate::exit::ExitCode;
 use crate::report::release::formats::{self, Format};
 use crate::report::release::suite_text;
@@ -123,18 +123,20 @@ pub async fn run(global: &GlobalArgs, arguments: SimulateArgs) -> ExitCode {
         let executing = arguments.executing.clone();
         let source = Source::Generated(arguments.resolve(global)?);
         let place = Place { path: None, format: format.unwrap_or(&formats::TABLE) };
-        executing.resolve(global, source, place, dry_run)?.run(run, &Aside(global)).await
+        executing.resolve(global, source, place, dry_run)?.run(run, &ProgressNotes(global)).await
     })
     .await
 }
 
 /// Generates the suite without running it. It is written or, in a dry run without a format, printed with all files.
-async fn generate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<Ended, CommandError> {
+async fn generate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<RenderedReport, CommandError> {
     let SimulateArgs { dry_run, format, .. } = arguments;
-    let suite = arguments.resolve(global)?.run(&Aside(global)).await?;
+    let suite = arguments.resolve(global)?.run(&ProgressNotes(global)).await?;
     match format {
-        None if dry_run => Ok(Ended::good(suite_text::documents(&suite), None)),
-        format => Ended::of(Answer::good(suite), Place { path: None, format: format.unwrap_or(&formats::TABLE) }),
+        None if dry_run => Ok(RenderedReport::good(suite_text::documents(&suite), None)),
+        format => {
+            RenderedReport::of(Answer::good(suite), Place { path: None, format: format.unwrap_or(&formats::TABLE) })
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::ended::Ended;
+use super::ended::RenderedReport;
 use crate::cli::arguments::GlobalArgs;
-use crate::cli::screen::Aside;
+use crate::cli::screen::ProgressNotes;
 use crate::manifest::LoadOptions;
 use crate::run::error::CommandError;
 use crate::run::upgrade::validate;
@@ -37,12 +37,12 @@ pub struct ValidateArgs {
 ///
 /// # Errors
 /// All errors in the experiments at once.
-pub fn run(global: &GlobalArgs, arguments: &ValidateArgs) -> Result<Ended, CommandError> {
+pub fn run(global: &GlobalArgs, arguments: &ValidateArgs) -> Result<RenderedReport, CommandError> {
     let ValidateArgs { allow_http, follow_links, .. } = *arguments;
     let options = LoadOptions { allow_http, follow_links, ..LoadOptions::default() };
-    let text = match validate::experiments(&arguments.paths, &options, &Aside(global))? {
+    let text = match validate::experiments(&arguments.paths, &options, &ProgressNotes(global))? {
         1 => "1 experiment is valid\n".to_owned(),
         count => format!("{count} experiments are valid\n"),
     };
-    Ok(Ended::good(text, None))
+    Ok(RenderedReport::good(text, None))
 }

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use super::arguments::ShownArgs;
-use super::ended::Ended;
+use super::ended::RenderedReport;
 use crate::cli::arguments::GlobalArgs;
-use crate::cli::screen::Aside;
+use crate::cli::screen::ProgressNotes;
 use crate::report::release::versioned_text::Versioned;
 use crate::run::answer::Answer;
 use crate::run::error::CommandError;
@@ -33,9 +33,9 @@ pub struct ValidateVersionArgs {
 ///
 /// # Errors
 /// It is not a folder, or a file in it cannot be read.
-pub fn run(global: &GlobalArgs, arguments: ValidateVersionArgs) -> Result<Ended, CommandError> {
+pub fn run(global: &GlobalArgs, arguments: ValidateVersionArgs) -> Result<RenderedReport, CommandError> {
     let place = arguments.shown.place()?;
     let directory = arguments.directory.or(arguments.knowledge_dir).unwrap_or_default();
-    let Answer { report: checks, code, reason } = validate::version(&directory, &Aside(global))?;
-    Ended::of(Answer { report: Versioned { directory: &directory, checks: &checks }, code, reason }, place)
+    let Answer { report: checks, code, reason } = validate::version(&directory, &ProgressNotes(global))?;
+    RenderedReport::of(Answer { report: Versioned { directory: &directory, checks: &checks }, code, reason }, place)
 }

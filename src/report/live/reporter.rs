@@ -29,12 +29,12 @@ pub fn renderer(format: Format, options: RenderOptions, output: Output) -> Box<d
 #[derive(Debug)]
 pub struct Reporter {
     thread: JoinHandle<io::Result<()>>,
-    shown: Arc<Shown>,
+    shown: Arc<DisplayState>,
 }
 
 /// Number of events shown, and whether the thread still runs.
 #[derive(Debug, Default)]
-struct Shown {
+struct DisplayState {
     state: Mutex<(u64, bool)>,
     changed: Condvar,
 }
@@ -54,7 +54,7 @@ impl Reporter {
         clock: Clock,
     ) -> io::Result<Self> {
         let renderer = renderer(format, options, Output::new(data, progress));
-        let shown = Arc::new(Shown::default());
+        let shown = Arc::new(DisplayState::default());
         let counter = EndsWithThread(Arc::clone(&shown));
         let thread = std::thread::Builder::new()
             .name("report".to_owned())
@@ -81,7 +81,7 @@ impl Reporter {
 }
 
 /// Wakes waiting threads when the renderer's thread ends for any reason.
-struct EndsWithThread(Arc<Shown>);
+struct EndsWithThread(Arc<DisplayState>);
 
 impl EndsWithThread {
     fn update(&self, change: impl FnOnce(&mut (u64, bool))) {

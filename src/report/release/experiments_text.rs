@@ -12,7 +12,7 @@ use crate::report::finding_words::{headline, plain_text, rule_and_check};
 use crate::report::table::Table;
 use crate::report::theme::Theme;
 use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
-use crate::upgrade::steady::Looked;
+use crate::upgrade::steady::CheckResult;
 
 /// A format of the additional reports of a run of experiments.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ fn details(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-fn looked(check: &Looked) -> String {
+fn looked(check: &CheckResult) -> String {
     if check.passed { format!("{}: yes", check.check) } else { format!("{}: no: {}", check.check, check.detail) }
 }
 

@@ -200,14 +200,14 @@ fn manifest(value: Value) -> Manifest {
 /// A rule that judges the same input once: its result depends only on facts and settings, and the facts of a plan do
 /// not change with what is appended.
 #[derive(Debug)]
-struct Once {
+struct MemoizedRule {
     rule: &'static dyn Rule,
-    said: Mutex<HashMap<String, Said>>,
+    said: Mutex<HashMap<String, RuleAnswer>>,
 }
 
 /// Findings of a rule, or the facts that it still needs.
 #[derive(Clone, Debug)]
-enum Said {
+enum RuleAnswer {
     Done(Vec<Finding>, Vec<String>),
     More(Needs),
 }
@@ -215,10 +215,10 @@ enum Said {
 /// Number of the plan being judged.
 static PLAN: AtomicUsize = AtomicUsize::new(0);
 
-static ONCE: LazyLock<Vec<Once>> =
-    LazyLock::new(|| registry::RULES.iter().map(|rule| Once { rule: *rule, said: Mutex::default() }).collect());
+static ONCE: LazyLock<Vec<MemoizedRule>> =
+    LazyLock::new(|| registry::RULES.iter().map(|rule| MemoizedRule { rule: *rule, said: Mutex::default() }).collect());
 
-impl Rule for Once {
+impl Rule for MemoizedRule {
     fn meta(&self) -> &'static RuleMeta {
         self.rule.meta()
     }
@@ -236,12 +236,12 @@ impl Rule for Once {
         let goes_by = format!("{plan} {settings:?} {:?} {:?}", facts.rules, facts.answers);
         let mut said = self.said.lock().expect("no trial has panicked");
         let said = said.entry(goes_by).or_insert_with(|| match self.rule.check(facts, settings, memory) {
-            Checked::Done(Judgement { findings, unable }) => Said::Done(findings, unable),
-            Checked::More(needs) => Said::More(needs),
+            Checked::Done(Judgement { findings, unable }) => RuleAnswer::Done(findings, unable),
+            Checked::More(needs) => RuleAnswer::More(needs),
         });
         match said.clone() {
-            Said::Done(findings, unable) => Checked::Done(Judgement { findings, unable }),
-            Said::More(needs) => Checked::More(needs),
+            RuleAnswer::Done(findings, unable) => Checked::Done(Judgement { findings, unable }),
+            RuleAnswer::More(needs) => Checked::More(needs),
         }
     }
 
@@ -265,13 +265,13 @@ struct Trial {
 }
 
 /// Result of a run.
-struct Came {
+struct TrialResult {
     report: RunReport,
     /// What it would write, without the appended items.
     writes: Vec<(Operation, Option<Value>)>,
 }
 
-impl Came {
+impl TrialResult {
     /// Findings that refuse, without positions.
     fn refusals(&self) -> Vec<String> {
         let refusing = |finding: &&pushback_preflight::Finding| finding.severity == Severity::Error;
@@ -303,7 +303,7 @@ impl Trial {
     }
 
     /// `None` if the input is rejected.
-    fn run(&self, from: From, items: &[&Item]) -> Option<Came> {
+    fn run(&self, from: From, items: &[&Item]) -> Option<TrialResult> {
         let documents = items.iter().filter_map(|item| match item {
             Item::Config(document) => Some(document),
             Item::Annotation(..) => None,
@@ -331,7 +331,7 @@ impl Trial {
                 let desired = planned.change.desired.as_deref().cloned().map(without_annotations);
                 (planned.change.operation, desired)
             });
-            Some(Came { report: ran.report, writes: writes.collect() })
+            Some(TrialResult { report: ran.report, writes: writes.collect() })
         })
     }
 
@@ -422,7 +422,7 @@ struct Count {
 }
 
 impl Count {
-    fn note(&mut self, from: From, items: &[&Item], came: Option<&Came>, baseline: &Came) {
+    fn note(&mut self, from: From, items: &[&Item], came: Option<&TrialResult>, baseline: &TrialResult) {
         self.tried += 1;
         let Some(came) = came else {
             self.refused_as_input += 1;
@@ -485,7 +485,7 @@ fn nothing_that_is_appended_to_a_refused_release_makes_its_verdict_better() {
 }
 
 /// Effect of an item alone and its category: items that agree in both are not all paired.
-fn effect(item: &Item, came: Option<&Came>, baseline: &Came) -> String {
+fn effect(item: &Item, came: Option<&TrialResult>, baseline: &TrialResult) -> String {
     let Some(came) = came else { return "refused as input".to_owned() };
     let (refusals, outcome, writes) = (came.refusals(), came.report.outcome, came.writes == baseline.writes);
     let mut told: Vec<String> = came

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pushback_preflight::experiment::suite::Phase;
 use pushback_preflight::experiment::{Experiment, PREFIX};
 
-use super::experiments::{self, Given};
+use super::experiments::{self, LoadedExperiments};
 use super::recover::PUT_RIGHT;
 use super::require_server;
 use super::simulate::{Simulate, ready};
@@ -25,10 +25,10 @@ use crate::run::signals::until_stopped;
 use crate::text::counted;
 use crate::upgrade::change::Step;
 use crate::upgrade::inject::Site;
-use crate::upgrade::lock::{LockError, Locks, Terms};
+use crate::upgrade::lock::{LockError, LockSettings, Locks};
 use crate::upgrade::outcome::{Outcome, RunReport, UpgradeReport, Verdict};
 use crate::upgrade::recover;
-use crate::upgrade::run::{Begun, Runner, blank, preview};
+use crate::upgrade::run::{ActiveExperiment, Runner, blank, preview};
 
 /// Options of a run of experiments.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct Execute {
     /// Limits on injections.
     pub site: Site,
     /// Settings for locking namespaces.
-    pub terms: Terms,
+    pub terms: LockSettings,
     /// The upgrade between them, if any.
     pub upgrade: Option<Upgrade>,
     /// Whether to only report what would be injected, without writing.
@@ -77,7 +77,7 @@ pub trait ExperimentReports: fmt::Debug {
 
 /// Result of a run of experiments.
 #[derive(Debug)]
-struct Executed {
+struct ExecutionResult {
     /// The report.
     report: RunReport,
     /// How the apply ended if the upgrade did not happen.
@@ -94,7 +94,7 @@ impl Source {
     async fn read(&self, notes: &dyn Notes) -> Result<(Vec<Experiment>, Vec<Outcome>), CommandError> {
         match self {
             Self::Files(files) => {
-                let Given { experiments, switched_off } = experiments::read(files)?;
+                let LoadedExperiments { experiments, switched_off } = experiments::read(files)?;
                 let off = |(experiment, reason)| Outcome { reason, ..blank(&experiment) };
                 Ok((experiments, switched_off.into_iter().map(off).collect()))
             }
@@ -122,7 +122,7 @@ impl Execute {
         run: &mut Run,
         experiments: Vec<Experiment>,
         left_out: Vec<Outcome>,
-    ) -> Result<Executed, CommandError> {
+    ) -> Result<ExecutionResult, CommandError> {
         let notices = run.notices();
         let stop = run.stop.clone();
         let connecting = async { connect(&self.cluster, Some(notices), &|text| run.announce(text)).await };
@@ -141,7 +141,7 @@ impl Execute {
         let Phases { mut outcomes, upgrade, is_untouched, was_stopped } = phases;
         outcomes.extend(left_out);
         let cluster = executing.cluster.description();
-        Ok(Executed {
+        Ok(ExecutionResult {
             report: RunReport::of(executing.run.id.clone(), cluster, upgrade, outcomes, was_stopped),
             unmade: executing.unmade,
             is_untouched,
@@ -151,7 +151,7 @@ impl Execute {
     }
 }
 
-impl Executed {
+impl ExecutionResult {
     /// The end of the run.
     fn end(self) -> End {
         let Self { report, unmade, is_untouched, stopped, fail_on } = self;
@@ -398,7 +398,7 @@ async fn begin_all<'e>(
     runner: &Runner<'_>,
     experiments: &[(usize, &'e Experiment)],
     outcomes: &mut Vec<Outcome>,
-) -> Vec<Begun<'e>> {
+) -> Vec<ActiveExperiment<'e>> {
     let mut all = Vec::new();
     for (number, experiment) in experiments {
         match runner.begin(experiment, *number).await {

@@ -14,7 +14,7 @@ use crate::upgrade::suite_folder;
 
 /// Experiments of a run.
 #[derive(Debug, Default)]
-pub struct Given {
+pub struct LoadedExperiments {
     /// Experiments to run, in order.
     pub experiments: Vec<Experiment>,
     /// Experiments switched off, each with the reason.
@@ -25,10 +25,10 @@ pub struct Given {
 ///
 /// # Errors
 /// All errors in them, with positions; or there is no experiment.
-pub fn read(inputs: &[String]) -> Result<Given, CommandError> {
+pub fn read(inputs: &[String]) -> Result<LoadedExperiments, CommandError> {
     let Input { manifests, .. } = collect::load(&suite_folder::expanded(inputs), &LoadOptions::default())?;
     let reasons = reasons_to_leave_out(&manifests);
-    let mut given = Given::default();
+    let mut given = LoadedExperiments::default();
     let mut errors = Vec::new();
     for manifest in manifests.iter().filter(|manifest| manifest.object.kind == experiment::KIND) {
         match (Experiment::read(&manifest.value), reasons.get(&manifest.object.name)) {

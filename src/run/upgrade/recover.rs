@@ -12,8 +12,8 @@ use crate::run::connect::{ClusterOptions, connect};
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::signals::until_stopped;
-use crate::upgrade::lock::Terms;
-use crate::upgrade::recover::{self, Left, Recovered};
+use crate::upgrade::lock::LockSettings;
+use crate::upgrade::recover::{self, Leftovers, RecoveryReport};
 
 /// Hint for objects that somebody has changed since.
 pub const PUT_RIGHT: &str =
@@ -29,7 +29,7 @@ pub struct Recover {
     /// Whether to accept later changes by others as they are.
     pub accept_changed: bool,
     /// Settings for locking namespaces.
-    pub terms: Terms,
+    pub terms: LockSettings,
 }
 
 impl Recover {
@@ -37,7 +37,7 @@ impl Recover {
     ///
     /// # Errors
     /// No cluster, another run in progress, or no consent.
-    pub async fn run(&self, run: &mut Run) -> Result<Option<Recovered>, CommandError> {
+    pub async fn run(&self, run: &mut Run) -> Result<Option<RecoveryReport>, CommandError> {
         let notices = run.notices();
         let stop = run.stop.clone();
         let connecting = async { connect(&self.cluster, Some(notices), &|text| run.announce(text)).await };
@@ -58,8 +58,8 @@ impl Recover {
     }
 
     /// The end of the run.
-    pub fn end(&self, recovered: Option<&Recovered>) -> End {
-        let Some(Recovered { left, failed, .. }) = recovered else {
+    pub fn end(&self, recovered: Option<&RecoveryReport>) -> End {
+        let Some(RecoveryReport { left, failed, .. }) = recovered else {
             return End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default());
         };
         if failed.is_empty() && (self.accept_changed || left.is_empty()) {
@@ -77,7 +77,11 @@ impl Recover {
     }
 }
 
-async fn look(cluster: &dyn Cluster, environment: &Environment, namespaces: &[String]) -> Result<Left, CommandError> {
+async fn look(
+    cluster: &dyn Cluster,
+    environment: &Environment,
+    namespaces: &[String],
+) -> Result<Leftovers, CommandError> {
     let kinds = cluster.kinds().await?;
     let namespaces = Some(namespaces).filter(|namespaces| !namespaces.is_empty());
     recover::look(cluster, &kinds, environment, namespaces).await.map_err(|error| {

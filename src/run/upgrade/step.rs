@@ -10,7 +10,7 @@ use crate::app::record::AppName;
 use crate::cluster::Cluster;
 use crate::exit::ExitCode;
 use crate::run::Run;
-use crate::run::apply::{Apply, Upto};
+use crate::run::apply::{Apply, StopAfter};
 use crate::run::connect::connect;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
@@ -18,11 +18,11 @@ use crate::text::counted;
 use crate::upgrade::change::Step;
 use crate::upgrade::outcome::UpgradeReport;
 use crate::upgrade::side_effects::{self, Before, SideEffectsError};
-use crate::upgrade::steady::Looked;
+use crate::upgrade::steady::CheckResult;
 
 /// Result of an upgrade.
 #[derive(Debug)]
-pub struct Upgraded {
+pub struct UpgradeResult {
     /// Its report; an error if the effects could not be read.
     pub report: Result<UpgradeReport, CommandError>,
     /// Whether it was applied, at least in part.
@@ -50,21 +50,21 @@ impl Upgrade {
     /// # Errors
     /// The release cannot be read or planned.
     pub async fn refusal(&self, run: &mut Run) -> Result<Option<(UpgradeReport, End)>, CommandError> {
-        let end = self.apply.run(run, Upto::Verdict).await?;
+        let end = self.apply.run(run, StopAfter::Verdict).await?;
         Ok((end.code != ExitCode::Success).then(|| (unmade(&end), end)))
     }
 
     /// Applies the new release, and judges its side effects. `injected` is in place meanwhile.
-    pub async fn make(&self, run: &mut Run, cluster: &mut Arc<dyn Cluster>, injected: &[Step]) -> Upgraded {
-        let failed = |error, made| Upgraded { report: Err(error), made, removed: BTreeSet::new(), unmade: None };
+    pub async fn make(&self, run: &mut Run, cluster: &mut Arc<dyn Cluster>, injected: &[Step]) -> UpgradeResult {
+        let failed = |error, made| UpgradeResult { report: Err(error), made, removed: BTreeSet::new(), unmade: None };
         let before = match side_effects::look(&**cluster, &self.app, &self.namespaces).await {
             Ok(before) => before,
             Err(error) => return failed(unread(error), false),
         };
-        let end = self.apply.run(run, Upto::End).await.unwrap_or_else(|error| End::error(&error));
+        let end = self.apply.run(run, StopAfter::End).await.unwrap_or_else(|error| End::error(&error));
         if !was_made(&end) {
             let report = Ok(unmade(&end));
-            return Upgraded { report, made: false, removed: BTreeSet::new(), unmade: Some(end) };
+            return UpgradeResult { report, made: false, removed: BTreeSet::new(), unmade: Some(end) };
         }
         // The upgrade may have added and removed kinds.
         let notices = run.notices();
@@ -73,7 +73,7 @@ impl Upgrade {
             Err(error) => return failed(error, true),
         }
         match judged(&before, &**cluster, injected, &end).await {
-            Ok((report, removed)) => Upgraded { report: Ok(report), made: true, removed, unmade: None },
+            Ok((report, removed)) => UpgradeResult { report: Ok(report), made: true, removed, unmade: None },
             Err(error) => failed(unread(error), true),
         }
     }
@@ -85,7 +85,7 @@ async fn judged(
     injected: &[Step],
     end: &End,
 ) -> Result<(UpgradeReport, BTreeSet<ObjectKey>), SideEffectsError> {
-    let mut checks = vec![Looked {
+    let mut checks = vec![CheckResult {
         check: "the new release is applied and ready".to_owned(),
         passed: end.code == ExitCode::Success,
         detail: end.error.clone(),

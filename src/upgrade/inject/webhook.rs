@@ -4,7 +4,7 @@ use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
 
 use super::super::change::{Step, Target};
-use super::super::place::{Part, Place};
+use super::super::place::{Place, Segment};
 use super::planning::{Planned, Planning, Refusal, allow_object, existing};
 use crate::cluster::{Address, ListQuery, list_all};
 
@@ -30,8 +30,8 @@ pub(super) async fn policy(planning: &Planning<'_>) -> Result<Planned, Refusal> 
 }
 
 fn place(entry: &str) -> Place {
-    let key = |key: &str| Part::Key(key.to_owned());
-    Place::new(vec![key("webhooks"), Part::Named(entry.to_owned()), key("failurePolicy")])
+    let key = |key: &str| Segment::Key(key.to_owned());
+    Place::new(vec![key("webhooks"), Segment::Named(entry.to_owned()), key("failurePolicy")])
 }
 
 /// The configurations that an experiment names or selects by label.
