@@ -145,7 +145,7 @@ pub fn describe(value: &Value) -> &'static str {
         Value::Null => "nothing",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "a map",
     }

@@ -128,7 +128,7 @@ fn read_value(
         },
         (SettingKind::InputPath(_) | SettingKind::OutputFolder, Value::String(path)) => Ok(path.as_str().into()),
         (SettingKind::InputPath(_) | SettingKind::OutputFolder, other) => {
-            Err(format!("expected text, got {}", describe(other)))
+            Err(format!("expected a string, got {}", describe(other)))
         }
         (SettingKind::Map(inner), Value::Object(map)) => {
             Ok(Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), map, path, errors)))
@@ -139,7 +139,7 @@ fn read_value(
         (SettingKind::Texts(words), Value::Array(items)) => {
             Ok(read_items(items, path, errors, |item, _, _| match item {
                 Value::String(text) if words.is_empty() => Ok(text.as_str().into()),
-                other if words.is_empty() => Err(format!("expected text, got {}", describe(other))),
+                other if words.is_empty() => Err(format!("expected a string, got {}", describe(other))),
                 word => read_word(words, word),
             }))
         }
@@ -275,7 +275,7 @@ mod tests {
             ]
         );
         assert_eq!(given(&json!(["mode"])).expect_err("invalid"), ["expected a map, got a list"]);
-        assert_eq!(given(&json!({"versions": "warn"})).expect_err("invalid"), ["versions: expected a map, got text"]);
+        assert_eq!(given(&json!({"versions": "warn"})).expect_err("invalid"), ["versions: expected a map, got a string"]);
         assert_eq!(
             given(&json!({"mode": null})).expect_err("invalid"),
             ["mode: expected \"error\" or \"warn\", got nothing"]

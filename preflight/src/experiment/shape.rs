@@ -169,7 +169,7 @@ fn shape(value: &Value, expected: Shape, path: &mut Vec<PathSegment>, findings: 
                 path.pop();
             }
         }
-        (Shape::Text, _) => findings.error(path, "wrong-type", wrong("text")),
+        (Shape::Text, _) => findings.error(path, "wrong-type", wrong("a string")),
         (Shape::Boolean, _) => findings.error(path, "wrong-type", wrong("true or false")),
         (Shape::Integer, Value::Number(_)) => findings.error(path, "wrong-type", "expected a whole number".to_owned()),
         (Shape::Integer, _) => findings.error(path, "wrong-type", wrong("a whole number")),

@@ -150,7 +150,7 @@ fn every_demand_is_made() {
         ),
         (
             with(pod_kill(), "/spec/tier", json!("1")),
-            &["error wrong-type spec.tier: expected a whole number, found text"],
+            &["error wrong-type spec.tier: expected a whole number, found a string"],
         ),
         (with(pod_kill(), "/spec/tier", json!(1.5)), &["error wrong-type spec.tier: expected a whole number"]),
         (with(pod_kill(), "/spec/tier", json!(7)), &["error tier spec.tier: must be from 1 to 6, found 7"]),

@@ -238,7 +238,7 @@ pub(super) fn describe(value: &Value) -> String {
         Value::Null => "nothing".to_owned(),
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => format!("the number {number}"),
-        Value::String(text) => format!("the text {}", quote(text)),
+        Value::String(text) => format!("the string {}", quote(text)),
         Value::Array(items) if items.is_empty() => "an empty list".to_owned(),
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "a map".to_owned(),

@@ -116,7 +116,7 @@ fn wrong_matchers_are_told_apart() {
         "c.yaml:5:51: changeGroupBindings[0].resourceMatchers[0].emptyFieldMatcher.path[0].regex: \
          regular expressions work in the paths of rebaseRules only"
     );
-    assert_eq!(matcher_error("allMatcher"), format!("{at}: expected a map, found the text \"allMatcher\""));
+    assert_eq!(matcher_error("allMatcher"), format!("{at}: expected a map, found the string \"allMatcher\""));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn all_errors_of_all_documents_are_found_at_once_in_their_order() {
             "c.yaml:4:1: waitRules: expected a list, found a map",
             "c.yaml:6:3: labelScopingRules[0].path: expected at least one path part, found an empty list",
             "c.yaml:6:3: labelScopingRules[0]: missing key `resourceMatchers`; without it the rule is for no object",
-            "c.yaml:7:3: labelScopingRules[0].isDefault: expected true or false, found the text \"yes please\"",
+            "c.yaml:7:3: labelScopingRules[0].isDefault: expected true or false, found the string \"yes please\"",
             "c.yaml:11:1: zzz: unknown key",
         ]
     );
@@ -227,7 +227,7 @@ fn preflight_rules_keep_their_settings_and_places() {
         [
             "c.yaml:4:3: preflightRules[0]: missing key `name`",
             "c.yaml:4:3: preflightRules[0].config: expected a map, found an empty list",
-            "c.yaml:5:3: preflightRules[1]: expected a map, found the text \"A\"",
+            "c.yaml:5:3: preflightRules[1]: expected a map, found the string \"A\"",
             "c.yaml:6:3: preflightRules[2].name: expected a non-empty string",
         ]
     );
@@ -338,7 +338,7 @@ fn path_parts_are_keys_indexes_and_expressions() {
     };
     let parts = "expected a key, `{index: 0}`, `{allIndexes: true}` or `{regex: \"…\"}`";
     for (text, expected) in [
-        ("spec.replicas", "4:3: rebaseRules[0].path: expected a list of path parts, found the text \"spec.replicas\" | write `[spec, replicas]`".to_owned()),
+        ("spec.replicas", "4:3: rebaseRules[0].path: expected a list of path parts, found the string \"spec.replicas\" | write `[spec, replicas]`".to_owned()),
         ("[a, 0]", format!("4:13: rebaseRules[0].path[1]: {parts}, found the number 0 | write `{{index: 0}}`")),
         ("[a, '']", "4:13: rebaseRules[0].path[1]: expected a key that is not empty".to_owned()),
         ("[a, {}]", format!("4:13: rebaseRules[0].path[1]: {parts}, found `{{}}`")),

@@ -102,7 +102,7 @@ fn encode_string_data(secret: &mut Value, positions: &Positions) -> Result<(), V
             other => {
                 let at = path(&["stringData", &key]);
                 errors.push(InputError {
-                    message: format!("{} must be text, found {}", display_path(&at), describe(&other)),
+                    message: format!("{} must be a string, found {}", display_path(&at), describe(&other)),
                     position: positions.locate(&at),
                     hints: vec!["Quote it.".to_owned()],
                 });

@@ -135,7 +135,7 @@ impl Checker<'_> {
     }
 
     fn not_text(&mut self, at: &[&str], found: &Value) {
-        let message = format!("{} must be text, found {}", display_path(&path(at)), describe(found));
+        let message = format!("{} must be a string, found {}", display_path(&path(at)), describe(found));
         let hint = match found {
             Value::Number(_) | Value::Bool(_) => "Quote it.",
             Value::Null => "Write `\"\"` for empty text, or remove the line.",

@@ -37,7 +37,7 @@ fn documents_that_are_no_objects() {
     hint: Every document starts with `apiVersion:` and `kind:`.
 
     # a sentence
-    error: in.yaml:1:1: expected a Kubernetes object (a map), found text
+    error: in.yaml:1:1: expected a Kubernetes object (a map), found a string
     hint: Every document starts with `apiVersion:` and `kind:`.
 
     # no kind
@@ -49,7 +49,7 @@ fn documents_that_are_no_objects() {
     hint: Add it, such as `apiVersion: apps/v1`.
 
     # a number as apiVersion
-    error: in.yaml:1:1: apiVersion must be text, found a number
+    error: in.yaml:1:1: apiVersion must be a string, found a number
     hint: Quote it.
 
     # a kind that is a path
@@ -69,7 +69,7 @@ fn documents_that_are_no_objects() {
     hint: Every document starts with `apiVersion:` and `kind:`.
 
     # a Secret with a number
-    error: in.yaml:4:14: stringData.pin must be text, found a number
+    error: in.yaml:4:14: stringData.pin must be a string, found a number
     hint: Quote it.
     ");
 }
@@ -96,7 +96,7 @@ fn names_that_nobody_can_have() {
     hint: Add `name:` under `metadata:`.
 
     # a number
-    error: in.yaml:4:3: metadata.name must be text, found a number
+    error: in.yaml:4:3: metadata.name must be a string, found a number
     hint: Quote it.
 
     # a generated name
@@ -136,11 +136,11 @@ fn names_that_nobody_can_have() {
     hint: Use lower-case letters, digits, `-` and `.`.
 
     # a label that is a boolean
-    error: in.yaml:5:12: metadata.labels.true must be text, found a boolean
+    error: in.yaml:5:12: metadata.labels.true must be a string, found a boolean
     hint: Quote it.
 
     # a label whose key is an escape sequence
-    error: in.yaml:5:12: metadata.labels["\u{1b}[31m"] must be text, found a number
+    error: in.yaml:5:12: metadata.labels["\u{1b}[31m"] must be a string, found a number
     hint: Quote it.
     "#);
 }

@@ -129,7 +129,7 @@ impl<'a> Node<'a> {
                 String::new()
             }
             _ => {
-                self.expected("text");
+                self.expected("a string");
                 String::new()
             }
         }

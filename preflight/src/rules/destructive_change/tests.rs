@@ -576,5 +576,5 @@ fn settings_are_read_strictly() {
     "#
     );
     assert!(errors(json!({"deletedShare": 50})).contains("deletedShare: expected a map, got a number"));
-    assert!(errors(json!({"deletedShare": {"percent": "50"}})).contains("from 0 to 99, got text"));
+    assert!(errors(json!({"deletedShare": {"percent": "50"}})).contains("from 0 to 99, got a string"));
 }

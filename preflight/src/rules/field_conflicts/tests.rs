@@ -247,13 +247,13 @@ fn settings_are_read_strictly_and_errors_have_their_place() {
         ]})),
         @r#"
     preflight rule "FieldConflicts": default: expected "refuse", "warn" or "allow", got "deny"
-    preflight rule "FieldConflicts": rules[0].managers: expected a list, got text
+    preflight rule "FieldConflicts": rules[0].managers: expected a list, got a string
     preflight rule "FieldConflicts": rules[1].manager: unknown setting; did you mean "managers"?
     preflight rule "FieldConflicts": rules[1].operations[0]: expected "Apply" or "Update", got "Patch"
-    preflight rule "FieldConflicts": rules[1].kinds[0]: expected text, got a number
+    preflight rule "FieldConflicts": rules[1].kinds[0]: expected a string, got a number
     preflight rule "FieldConflicts": rules[1].action: expected "allow", "warn" or "refuse", got "refused"; did you mean "refuse"?
     preflight rule "FieldConflicts": rules[2]: missing setting "action", expected "allow", "warn" or "refuse"
-    preflight rule "FieldConflicts": rules[3]: expected a map, got text
+    preflight rule "FieldConflicts": rules[3]: expected a map, got a string
     "#
     );
 }

@@ -116,7 +116,7 @@ fn objects_without_identity_are_refused_at_the_place_of_the_fault() {
     let long = format!("  name: {}\n", "x".repeat(254));
     let cases: Vec<(String, &str)> = vec![
         ("- a\n- b\n".to_owned(), "-:1:1: expected a Kubernetes object (a map), found a list"),
-        ("just text\n".to_owned(), "-:1:1: expected a Kubernetes object (a map), found text"),
+        ("just text\n".to_owned(), "-:1:1: expected a Kubernetes object (a map), found a string"),
         (
             "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n".to_owned(),
             "-:1:1: a kustomization cannot be applied",
@@ -125,31 +125,31 @@ fn objects_without_identity_are_refused_at_the_place_of_the_fault() {
         ("apiVersion: v1\nmetadata: {name: a}\n".to_owned(), "-:1:1: kind is missing"),
         (
             "apiVersion: 1\nkind: ConfigMap\nmetadata: {name: a}\n".to_owned(),
-            "-:1:1: apiVersion must be text, found a number",
+            "-:1:1: apiVersion must be a string, found a number",
         ),
         ("apiVersion: a/b/c\nkind: ConfigMap\nmetadata: {name: a}\n".to_owned(), "-:1:1: apiVersion is malformed"),
-        ("apiVersion: v1\nkind: [x]\nmetadata: {name: a}\n".to_owned(), "-:2:1: kind must be text, found a list"),
+        ("apiVersion: v1\nkind: [x]\nmetadata: {name: a}\n".to_owned(), "-:2:1: kind must be a string, found a list"),
         ("apiVersion: v1\nkind: ../x\nmetadata: {name: a}\n".to_owned(), "-:2:1: kind is malformed"),
         ("apiVersion: v1\nkind: ConfigMap\n".to_owned(), "-:1:1: metadata.name is missing"),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: a\n".to_owned(), "-:3:1: metadata must be a map, found text"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: a\n".to_owned(), "-:3:1: metadata must be a map, found a string"),
         (metadata("  labels: {}\n"), "-:3:1: metadata.name is missing"),
         (metadata("  name:\n"), "-:4:3: metadata.name is missing"),
         (metadata("  name: ''\n"), "-:4:3: metadata.name is empty"),
-        (metadata("  name: 1\n"), "-:4:3: metadata.name must be text, found a number"),
+        (metadata("  name: 1\n"), "-:4:3: metadata.name must be a string, found a number"),
         (metadata("  generateName: a-\n"), "-:4:3: metadata.generateName is not supported"),
         (metadata("  name: a/../b\n"), "-:4:3: metadata.name must not hold `/`"),
         (metadata("  name: \"a\\u001b[31m\"\n"), "-:4:3: metadata.name holds the control character U+001B"),
         (metadata("  name: ..\n"), "-:4:3: metadata.name must not be `..`"),
         (metadata(&long), "-:4:3: metadata.name has 254 bytes; at most 253 are allowed"),
-        (metadata("  name: a\n  namespace: 7\n"), "-:5:3: metadata.namespace must be text, found a number"),
+        (metadata("  name: a\n  namespace: 7\n"), "-:5:3: metadata.namespace must be a string, found a number"),
         (metadata("  name: a\n  namespace: a b\n"), "-:5:3: metadata.namespace must not hold white space"),
         (
             metadata("  name: a\n  labels: {a.b/c: yes}\n"),
-            "-:5:12: metadata.labels[\"a.b/c\"] must be text, found a boolean",
+            "-:5:12: metadata.labels[\"a.b/c\"] must be a string, found a boolean",
         ),
         (
             metadata("  name: a\n  annotations:\n    x: 1\n"),
-            "-:6:5: metadata.annotations.x must be text, found a number",
+            "-:6:5: metadata.annotations.x must be a string, found a number",
         ),
         (metadata("  name: a\n  annotations: [x]\n"), "-:5:3: metadata.annotations must be a map, found a list"),
         (
@@ -158,11 +158,11 @@ fn objects_without_identity_are_refused_at_the_place_of_the_fault() {
         ),
         (
             "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {k: 12345}\n".to_owned(),
-            "-:4:14: stringData.k must be text, found a number",
+            "-:4:14: stringData.k must be a string, found a number",
         ),
         (
             "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: s3cret\n".to_owned(),
-            "-:4:1: stringData must be a map, found text",
+            "-:4:1: stringData must be a map, found a string",
         ),
         (
             "apiVersion: v1\nkind: List\nitems: [3]\n".to_owned(),
@@ -184,8 +184,8 @@ fn all_errors_come_at_once_in_the_order_of_files_and_lines() {
     assert_eq!(
         shown,
         [
-            format!("{first}:4:3: metadata.name must be text, found a number"),
-            format!("{first}:5:12: metadata.labels.k must be text, found a number"),
+            format!("{first}:4:3: metadata.name must be a string, found a number"),
+            format!("{first}:5:12: metadata.labels.k must be a string, found a number"),
             format!("{first}:7:1: apiVersion is missing"),
             format!("{first}:7:1: metadata.name is missing"),
             format!("{second}:1:4: `[` is not closed"),
