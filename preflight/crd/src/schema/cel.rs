@@ -1,8 +1,8 @@
-//! Rules of `x-kubernetes-validations`: read once, evaluated as the API server does on one node of an object, with an
-//! answer of "not known" wherever the server's is not certain.
+//! Rules of `x-kubernetes-validations`: parsed once and evaluated as the API server does on one node of an object. The
+//! answer is "unknown" wherever the server's is not certain.
 //!
-//! The reading and evaluation are own work because both must be bounded: rules come from files, and the `cel` crate
-//! overflows the stack on deep ones and cannot be stopped. Values also know the schema, as they do on the server.
+//! Parser and evaluator are our own because both must be bounded: rules come from files, and the `cel` crate overflows
+//! the stack on deep ones and cannot be interrupted. Values also know their schema, as on the server.
 
 mod base64;
 mod check;
@@ -42,29 +42,30 @@ use crate::schema::shared::Shared;
 use crate::schema::{CelRule, Schema};
 pub use error::CelError;
 
-/// Whether two texts are the same quantity: `1Gi` is `1024Mi`. What is no quantity equals itself.
+/// Whether two texts are the same quantity, such as `1Gi` and `1024Mi`. A text that is not a quantity equals only
+/// itself.
 #[must_use]
 pub fn are_equal_quantities(left: &str, right: &str) -> bool {
     value::quantity::are_equal(left, right)
 }
 
-/// A rule that was read.
+/// A parsed rule.
 #[derive(Clone, Debug)]
 pub struct Program {
     root: Node,
     optional_old_self: bool,
 }
 
-/// What the API server makes of a rule.
+/// The API server's result for a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Truth {
     /// The object passes.
     True,
-    /// The rule says no, and the object is rejected.
+    /// The rule is false, and the object is rejected.
     False,
-    /// The evaluation fails on the server too, and the object is rejected.
+    /// Evaluation fails on the server too, and the object is rejected.
     Error(String),
-    /// Not known, and why.
+    /// Unknown, with the reason.
     Unknown(String),
 }
 
@@ -88,26 +89,26 @@ impl fmt::Display for Truth {
 }
 
 impl Program {
-    /// Reads a rule that takes `oldSelf` as it is.
+    /// Parses a rule without `optionalOldSelf`.
     ///
     /// # Errors
-    /// When the text is no CEL, or beyond the limits of length and depth.
+    /// If the text is not valid CEL, or exceeds the limits of length and depth.
     pub fn compile(rule: &str) -> Result<Self, CelError> {
         Ok(Self { root: parser::parse(rule)?, optional_old_self: false })
     }
 
-    /// Reads a rule of a schema, with its `optionalOldSelf`.
+    /// Parses a rule of a schema, with its `optionalOldSelf`.
     ///
     /// # Errors
-    /// As [`Program::compile`].
+    /// As for [`Program::compile`].
     pub fn of(rule: &CelRule) -> Result<Self, CelError> {
         Ok(Self { optional_old_self: rule.optional_old_self, ..Self::compile(&rule.rule)? })
     }
 
-    /// As `of`; what was read before on this thread is not read again.
+    /// Like `of`, but caches parsed rules per thread.
     ///
     /// # Errors
-    /// As [`Program::compile`].
+    /// As for [`Program::compile`].
     pub fn shared(rule: &CelRule) -> Result<Rc<Self>, CelError> {
         thread_local! {
             static READ: Shared<(String, bool), Result<Rc<Program>, CelError>> = Shared::new();
@@ -115,12 +116,12 @@ impl Program {
         READ.with(|read| read.get((rule.rule.clone(), rule.optional_old_self), |_| Self::of(rule).map(Rc::new)))
     }
 
-    /// Evaluates the rule on a value that is valid under the schema of its node, pruned and with defaults.
-    /// Without an old value, a rule that needs one does not apply, and so is true.
+    /// Evaluates the rule on a value that is valid under the schema of its node, pruned and defaulted. Without an old
+    /// value, a rule that needs one does not apply and counts as true.
     #[must_use]
     pub fn evaluate(&self, schema: &Schema, this: &Json, old: Option<&Json>) -> Truth {
         let old = old.filter(|value| !value.is_null());
-        // Rules see no nulls, and those on transitions only transitions.
+        // Rules are not evaluated on nulls, and transition rules only on updates.
         if this.is_null() || (old.is_none() && !self.optional_old_self && self.uses_old_self()) {
             return Truth::True;
         }
@@ -146,34 +147,34 @@ impl Program {
         evaluator.evaluate(&self.root, &mut scope)
     }
 
-    /// Whether the rule is about a transition.
+    /// Whether it is a transition rule.
     #[must_use]
     pub fn uses_old_self(&self) -> bool {
         self.root.mentions("oldSelf")
     }
 
-    /// The text of the rule in one spelling: blanks, comments, quotes, needless parentheses and the names of macro
+    /// The canonical text of the rule: white space, comments, quotes, redundant parentheses and the names of macro
     /// variables do not matter.
     #[must_use]
     pub fn normalised(&self) -> String {
         self.root.canonical()
     }
 
-    /// Whether the rule is true, or false, of every object of which only this is known: `known` tells what is certain of
+    /// Whether the rule is true, or false, for every object that agrees with `known`, which tells what is certain about
     /// the field at a path below `self`.
     #[must_use]
     pub fn decide(&self, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<bool> {
         if self.uses_old_self() { None } else { partial::decide(&self.root, known) }
     }
 
-    /// What the rule claims of the value that has its node at the end of `below`. Claims about transitions are about
-    /// nothing that an object holds, so that there are none; nor where the server may give up the whole rule.
+    /// The claim that the rule makes about the ancestor from which `below` leads to its node. Transition rules claim
+    /// nothing about stored objects; neither do rules that the server may abort.
     #[must_use]
     pub fn claim(&self, below: &[String]) -> Option<Claim> {
         if self.uses_old_self() || self.root.has_macro("sortBy") { None } else { claims::claim(&self.root, below) }
     }
 
-    /// What the rule looks at, for those who look for objects that violate it.
+    /// What the rule reads, for the search for objects that violate it.
     #[must_use]
     pub fn hints(&self) -> Hints {
         hints::collect(&self.root)

@@ -1,7 +1,6 @@
-//! Base64 as the server decodes it.
-//! Standard, with padding; line breaks are left out.
+//! Base64 as the server decodes it: the standard alphabet with padding, ignoring line breaks.
 
-/// Standard base64 with padding, as the server decodes `format: byte`.
+/// Decodes a `format: byte` value.
 pub(super) fn base64(text: &str) -> Option<Vec<u8>> {
     let clean: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
     if !clean.len().is_multiple_of(4) {

@@ -1,4 +1,5 @@
-//! What the API server asks of a rule before it takes a definition: that its types fit, and that it cannot cost too much.
+//! What the API server requires of a rule before it accepts a definition: that it type-checks, and that its estimated
+//! cost is within limits.
 
 mod checker;
 mod cost;
@@ -21,28 +22,28 @@ use super::syntax::{Expression, Node};
 use crate::schema::Schema;
 use crate::schema::pattern::Pattern;
 
-/// What an expression has to give.
+/// The required result type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gives {
-    /// A rule.
+    /// A boolean, for a rule.
     Truth,
-    /// `messageExpression`
+    /// A string, for `messageExpression`.
     Text,
 }
 
-/// What is wrong with an expression.
+/// Why an expression is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Objection {
-    /// The server refuses it, and why.
+    /// The server rejects it, with the reason.
     Refused(String),
-    /// Whether the server takes it is not known, and why.
+    /// Whether the server accepts it is unknown, with the reason.
     Unknown(String),
 }
 
-/// Checks an expression of a node, and says what it costs the server at most to evaluate it once.
+/// Type-checks an expression of a node and returns the server's maximum estimate for one evaluation.
 ///
 /// # Errors
-/// Where the server does not take the expression, or nobody here knows whether it does.
+/// If the server rejects the expression, or it is unknown whether it does.
 pub fn cost_of(
     expression: &str,
     this: &Rc<Declaration>,
@@ -74,7 +75,7 @@ pub fn cost_of(
     estimate.cost(root).map_err(|function| unknown(format!("the cost of `{}` is not known here", function.0)))
 }
 
-/// Constants that functions read when the rule is compiled.
+/// Checks constants that functions parse when the rule is compiled.
 fn literals(terms: &Terms) -> Result<(), Objection> {
     for id in 0..terms.len() {
         let Term::Call { function, target, arguments } = terms.get(id) else { continue };
@@ -96,7 +97,7 @@ fn literals(terms: &Terms) -> Result<(), Objection> {
     Ok(())
 }
 
-/// Whether a function can read the text.
+/// Whether a function can parse the text.
 fn read(function: &str, text: &str) -> Result<(), Objection> {
     let argument = Node::new(Expression::String(text.to_owned()));
     let call = Expression::Call { function: function.to_owned(), target: None, arguments: vec![argument] };

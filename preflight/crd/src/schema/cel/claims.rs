@@ -1,5 +1,5 @@
-//! A rule taken apart for those who prove: what it claims of fields, one by one, under `and`, `or` and `not`. What has no
-//! plain meaning stays a text, which is still the same claim wherever it stands.
+//! A rule split into claims about fields, combined by `and`, `or` and `not`, for use in proofs. A part without a simple
+//! meaning remains a text; equal texts are the same claim.
 
 use std::borrow::Cow;
 
@@ -11,21 +11,21 @@ use super::time::duration;
 use super::value::quantity::exact_nanos;
 use crate::schema::Schema;
 
-/// Names of fields, each below the one before it. The first is below what the claims are about.
+/// Field names, each below the previous one; the first is below the value that the claims concern.
 pub type FieldPath = Vec<String>;
 
-/// What a rule claims. Each is true, false or an error, as the rule is on the server.
+/// A claim of a rule. It is true, false or an error, like the rule on the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claim {
-    /// The same of every object.
+    /// The same for every object.
     Constant(bool),
-    /// True where all are, and false where one is, whatever else fails.
+    /// True if all are true; false if one is false, even if others fail.
     All(Vec<Claim>),
-    /// True where one is, whatever else fails, and false where all are.
+    /// True if one is true, even if others fail; false if all are false.
     Any(Vec<Claim>),
-    /// The opposite.
+    /// The negation.
     Not(Box<Claim>),
-    /// The second where the first is true, and the third where it is false.
+    /// The second if the first is true, the third if it is false.
     If(Box<[Claim; 3]>),
     /// `has(path)`
     Present(FieldPath),
@@ -33,47 +33,47 @@ pub enum Claim {
     Compared(Term, Order, Json),
     /// A comparison of `size()` with a number.
     Counted(Term, Order, i64),
-    /// How many items of a list are like this compares so with a number.
+    /// How the number of items that satisfy `body` compares with `count`.
     Tallied {
         /// The list.
         range: Term,
-        /// Of one item.
+        /// The claim about one item.
         body: Box<Claim>,
-        /// How it compares.
+        /// The comparison.
         order: Order,
-        /// With what.
+        /// The number compared with.
         count: i64,
-        /// The number as text.
+        /// The canonical text of the number of items.
         text: String,
     },
     /// A comparison of two terms.
     Related(Term, Order, Term),
-    /// The text matches the pattern of the schema.
+    /// The string matches the pattern of the schema.
     Matches(Term, Box<Schema>),
-    /// Whether all items of a list, or all keys of a map, are like this, or (where not `all`) some are. The paths inside
-    /// are below the item.
+    /// All items of a list, or all keys of a map, satisfy `body`; some do if `all` is false. Paths in `body` are below
+    /// the item.
     Each {
         /// The list or map.
         range: Term,
-        /// `all`, and not `exists`.
+        /// Whether it is `all` rather than `exists`.
         all: bool,
-        /// Of one item.
+        /// The claim about one item.
         body: Box<Claim>,
-        /// All of it as text.
+        /// The canonical text of the whole claim.
         text: String,
     },
     /// The literal is an item of a list, or a key of a map.
     Contains(Term, Json),
-    /// A truth value.
+    /// A boolean term is true.
     True(Term),
 }
 
-/// Something that a rule speaks about.
+/// A value that a rule refers to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// Where it is a field, or what the claims are about.
+    /// Its path, if it is a field or the value that the claims concern.
     pub path: Option<FieldPath>,
-    /// In one spelling; the same text is the same value in one object.
+    /// Its canonical text; within one object, equal texts have equal values.
     pub text: String,
 }
 
@@ -107,7 +107,7 @@ impl Order {
         })
     }
 
-    /// The same with the sides exchanged.
+    /// The comparison with its sides exchanged.
     #[must_use]
     pub fn flipped(self) -> Self {
         match self {
@@ -119,7 +119,7 @@ impl Order {
         }
     }
 
-    /// True wherever this is false.
+    /// The negated comparison.
     #[must_use]
     pub fn opposite(self) -> Self {
         match self {
@@ -132,7 +132,7 @@ impl Order {
         }
     }
 
-    /// Whether two numbers compare so.
+    /// Whether two numbers satisfy the comparison.
     #[must_use]
     pub fn holds(self, left: f64, right: f64) -> bool {
         match self {
@@ -146,26 +146,26 @@ impl Order {
     }
 }
 
-/// What the rule at the end of `below` claims of the value above; `None` where rules cannot name the way.
+/// The claim of the rule at the end of `below` about the value at its start; `None` if rules cannot name the path.
 pub(super) fn claim(node: &Node, below: &[String]) -> Option<Claim> {
     let this = below_text("self", below)?;
     Some(Reader { root: "self", below, this: &this, bound: &[] }.claim(node))
 }
 
-/// A path as a rule writes it.
+/// The path in the syntax of a rule.
 fn below_text(root: &str, path: &[String]) -> Option<String> {
     path.iter().try_fold(root.to_owned(), |text, name| Some(format!("{text}.{}", escape(name)?)))
 }
 
-/// Reads claims about one value: an object, or an item of a list.
+/// Extracts claims about one value: an object, or an item of a list.
 struct Reader<'r> {
-    /// The variable that stands for it.
+    /// The variable for the value.
     root: &'r str,
-    /// Where `root` is below what the paths begin with.
+    /// The path of `root` from the start of all paths.
     below: &'r [String],
-    /// What `self` is written as.
+    /// The text that replaces `self`.
     this: &'r str,
-    /// Names of macros around, outermost first; the last is `root`, where there are any.
+    /// Variables of enclosing macros, outermost first; the last is `root`, if there are any.
     bound: &'r [&'r str],
 }
 
@@ -268,7 +268,7 @@ impl Reader<'_> {
             }
             return Claim::Counted(self.term(measured), order, count);
         }
-        // What is taken where there is no such field is a literal too.
+        // The alternative for an absent field is a literal too.
         if let Expression::Call { function, target: Some(target), arguments } = &node.expression
             && let ("orValue", [otherwise]) = (function.as_str(), arguments.as_slice())
             && let (Some(path), Some(otherwise)) =
@@ -309,7 +309,7 @@ impl Reader<'_> {
             }
             _ => return None,
         };
-        // No pattern is none at all in a schema.
+        // An empty pattern counts as absent in a schema.
         let pattern = if pattern.is_empty() { "^".to_owned() } else { pattern };
         Some(Claim::Matches(self.term(target), Box::new(Schema::of(&json!({"pattern": pattern})))))
     }
@@ -323,7 +323,8 @@ impl Reader<'_> {
     }
 
     fn field(&self, path: &[String]) -> Term {
-        // Only what has no plain meaning goes by its text; another one for the same field costs a proof at most.
+        // Only terms without a simple meaning are identified by their text; a second text for the same field can only
+        // prevent a proof.
         Term { text: format!("{}.?{path:?}", self.this), path: Some(path.to_vec()) }
     }
 
@@ -343,7 +344,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The path of `root.?a.?b`; only where each step is optional, so that nothing in it fails.
+    /// The path of `root.?a.?b`; only if every step is optional, so that none can fail.
     fn optional_path(&self, node: &Node) -> Option<FieldPath> {
         match &node.expression {
             Expression::Select { operand, field, optional: true } => {
@@ -359,7 +360,7 @@ impl Reader<'_> {
     }
 }
 
-/// That the last field is there, and false, not an error, where one before it is not.
+/// The claim that the last field is present; it is false, not an error, if an earlier one is absent.
 fn presence(path: &[String]) -> Claim {
     Claim::All((1..=path.len()).map(|length| Claim::Present(path[..length].to_vec())).collect())
 }
@@ -370,7 +371,7 @@ fn same(one: Claim, other: Claim) -> Claim {
     Claim::Any(vec![Claim::All(vec![one, other]), neither])
 }
 
-/// Whether an expression gives a truth value, as far as it shows.
+/// Whether an expression obviously has a boolean result.
 fn is_truth(node: &Node) -> bool {
     match &node.expression {
         Expression::Bool(_) | Expression::And(_) | Expression::Or(_) | Expression::Has { .. } => true,
@@ -384,7 +385,7 @@ fn is_truth(node: &Node) -> bool {
     }
 }
 
-/// A text, truth value or number.
+/// A literal string, boolean or number.
 fn literal(node: &Node) -> Option<Json> {
     Some(match &node.expression {
         Expression::Bool(value) => (*value).into(),
@@ -411,7 +412,7 @@ fn text(node: &Node) -> Option<String> {
     }
 }
 
-/// A duration or quantity that is written down, as a number that compares as it does.
+/// A literal duration or quantity, as a number that compares alike.
 fn measure(node: &Node) -> Option<Json> {
     let Expression::Call { function, target: None, arguments } = &node.expression else { return None };
     let [written] = arguments.as_slice() else { return None };
@@ -435,14 +436,14 @@ fn constant(one: &Json, order: Order, other: &Json) -> Option<bool> {
         }
         (Json::Number(one), Json::Number(other), _) => {
             let (one, other) = (one.as_f64()?, other.as_f64()?);
-            // Beyond this, floats no longer tell whole numbers apart.
+            // Beyond this, floats cannot represent every integer.
             (one.abs() < 9e15 && other.abs() < 9e15).then(|| order.holds(one, other))
         }
         _ => None,
     }
 }
 
-/// What the size is taken of.
+/// The operand of `size()`.
 fn measured(node: &Node) -> Option<&Node> {
     match &node.expression {
         Expression::Call { function, target, arguments } if function == "size" => {
@@ -456,7 +457,7 @@ fn measured(node: &Node) -> Option<&Node> {
     }
 }
 
-/// A pattern for just this text; `None` where that is not certain.
+/// A pattern that matches exactly this text; `None` if that is not certain.
 fn quoted(text: &str) -> Option<Cow<'_, str>> {
     if text.chars().any(char::is_control) {
         return None;

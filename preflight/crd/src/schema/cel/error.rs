@@ -1,11 +1,11 @@
-//! Why a rule cannot be read, and where.
+//! Why a rule cannot be parsed, and where.
 
-/// Why a rule cannot be read. The server may read it still, where only a limit of this reader is met.
+/// Why a rule cannot be parsed. If it only exceeds a limit of this parser, the server may still parse it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at byte {offset}")]
 pub struct CelError {
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// Where in the rule.
+    /// Offset in the rule, in bytes.
     pub offset: usize,
 }

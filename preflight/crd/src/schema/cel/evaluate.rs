@@ -1,5 +1,5 @@
-//! Walks the tree of a rule over an object, as the API server does: logical operators and macros absorb errors,
-//! everything else passes them on. Every step is counted against a budget.
+//! Evaluates the tree of a rule on an object as the API server does: logical operators and macros absorb errors,
+//! everything else propagates them. Every step is charged to a budget.
 //!
 //! Follows the CEL specification, `doc/langdef.md`, section Evaluation, and cel-go `interpreter/interpretable.go`.
 
@@ -15,7 +15,7 @@ use super::value::{List, Map, Outcome, Value};
 /// The variables in scope, innermost last.
 pub(super) type Scope<'a> = Vec<(&'a str, Value<'a>)>;
 
-/// Names before a dot that are part of the name of a function.
+/// Names before a dot that are part of a function name.
 const NAMESPACES: [&str; 6] = ["optional", "format", "ip", "sets", "lists", "cidr"];
 
 impl<'a> Evaluator<'a> {
@@ -54,7 +54,7 @@ impl<'a> Evaluator<'a> {
                 let operand = self.evaluate(operand, scope)?;
                 self.unary(operator, &operand)
             }
-            // The server sees that nothing is in there without looking at what.
+            // The server knows that nothing is in an empty list without evaluating the operand.
             Expression::Binary { operator: "in", right, .. } if matches!(&right.expression, Expression::List(items) if items.is_empty()) => {
                 Ok(Value::Bool(false))
             }
@@ -85,7 +85,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// `&&`, decided by a false, and `||`, decided by a true, whatever else fails.
+    /// `&&`, decided by a false operand, and `||`, decided by a true one, even if others fail.
     fn logical(&self, operands: &'a [Node], deciding: bool, scope: &mut Scope<'a>) -> Outcome<'a> {
         let mut stopped: Option<Stop> = None;
         for operand in operands {
@@ -207,7 +207,7 @@ impl<'a> Evaluator<'a> {
                 Stop::Error(message) if matches!(function, "sort" | "distinct") => Stop::Abort(message),
                 other => other,
             })?;
-            // These two look at their argument only when they need it.
+            // These two evaluate their argument only if needed.
             if let ("orValue" | "or", Value::Optional(held), [alternative]) = (function, &target, arguments) {
                 return match (held, function) {
                     (None, _) => self.evaluate(alternative, scope),
@@ -280,7 +280,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What the variables of a macro are, round by round.
+    /// The values of the variables of a macro in each iteration.
     fn rounds(&self, range: &Value<'a>, variables: &'a [String]) -> Result<Vec<Round<'a>>, Stop> {
         let pairs: Vec<(Value<'a>, Option<Value<'a>>)> = match (range, variables.len()) {
             (Value::List(list), 1) => list.items.iter().map(|item| (item.clone(), None)).collect(),
@@ -311,13 +311,13 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// The variables of one round of a macro.
+/// The variables of one iteration of a macro.
 struct Round<'a> {
     first: (&'a str, Value<'a>),
     second: Option<(&'a str, Value<'a>)>,
 }
 
-/// A macro at work on its range.
+/// A macro being evaluated on its range.
 struct Comprehension<'e, 's, 'a> {
     evaluator: &'e Evaluator<'a>,
     rounds: Vec<Round<'a>>,
@@ -347,7 +347,7 @@ impl<'a> Comprehension<'_, '_, 'a> {
         }
     }
 
-    /// `all`, decided by a false, and `exists`, decided by a true; errors count when nothing decides.
+    /// `all`, decided by a false item, and `exists`, decided by a true one; errors count if no item decides.
     fn quantifier(&mut self, deciding: bool) -> Outcome<'a> {
         let mut stopped: Option<Stop> = None;
         for round in std::mem::take(&mut self.rounds) {
@@ -425,7 +425,7 @@ impl<'a> Comprehension<'_, '_, 'a> {
 }
 
 impl List<'_> {
-    /// Refuses where the order decides and the server's is not known.
+    /// Stops if the result depends on the order and the server's order is unknown.
     pub(super) fn in_order(&self) -> Result<(), Stop> {
         if self.unordered && self.items.len() > 1 {
             Err(Stop::unknown("the order of the entries of a map"))

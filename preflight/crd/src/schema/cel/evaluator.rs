@@ -1,4 +1,4 @@
-//! What one evaluation of a rule carries: the schema, the steps that are left, and the patterns that were read.
+//! The state of one evaluation of a rule: the schema, the remaining steps and the parsed patterns.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -8,14 +8,14 @@ use super::stop::Stop;
 use crate::schema::Schema;
 use crate::schema::pattern::Pattern;
 
-/// Steps a rule may take. The server grants one call a cost of a million, of which a step is at least one, so what
-/// ends within this budget ends on the server.
+/// Maximum number of steps of a rule. The server allows one call a cost of a million, and a step costs at least one, so
+/// a rule that stays within this budget also completes on the server.
 const BUDGET: usize = 200_000;
 
 pub(super) struct Evaluator<'a> {
     pub(super) schema: &'a Schema,
     steps: Cell<usize>,
-    /// Patterns that were read, since macros ask for the same ones again and again.
+    /// Parsed patterns, since macros use the same ones repeatedly.
     patterns: RefCell<BTreeMap<String, Rc<Pattern>>>,
 }
 
@@ -34,19 +34,19 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A walk over a text costs the server a tenth of its length.
+    /// For a scan of a text, the server charges a tenth of its length.
     pub(super) fn charge_text(&self, bytes: usize) -> Result<(), Stop> {
         self.charge(bytes / 10 + 1)
     }
 
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub(super) fn pattern(&self, text: &str) -> Result<Rc<Pattern>, Stop> {
         if let Some(known) = self.patterns.borrow().get(text) {
             return Ok(Rc::clone(known));
         }
         self.charge(text.len().saturating_mul(20) + 100)?;
         let pattern = Pattern::shared(text).map_err(|error| {
-            // A pattern that stands in the rule is refused with the definition.
+            // A pattern that is a literal of the rule is rejected with the definition.
             Stop::unknown(format!("the pattern {text:?}: {error}"))
         })?;
         self.patterns.borrow_mut().insert(text.to_owned(), Rc::clone(&pattern));

@@ -1,5 +1,5 @@
-//! What a rule looks at: paths below `self`, the literals they are compared with and the sizes, for those who look for
-//! objects that violate it.
+//! What a rule reads: paths below `self`, and the literals and sizes they are compared with, for the search for objects
+//! that violate it.
 
 use std::collections::BTreeMap;
 
@@ -19,31 +19,31 @@ pub enum Step {
     Key,
 }
 
-/// What a rule says about one path.
+/// What a rule does with one path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hint {
-    /// Values it compares with, or tests to be in; parts of texts it looks for.
+    /// Values that it is compared with or tested to be in; substrings that are sought in it.
     pub literals: Vec<Json>,
-    /// Sizes it compares with.
+    /// Sizes that its size is compared with.
     pub sizes: Vec<i64>,
-    /// Whether it asks if there is one.
+    /// Whether the rule tests its presence.
     pub presence: bool,
-    /// Whether it reads the value.
+    /// Whether the rule reads the value.
     pub read: bool,
-    /// Whether it takes the value as a whole, to compare it or to hand it on, and not only a part or the size of it.
+    /// Whether the rule uses the value as a whole, to compare it or pass it on, not only a part of it or its size.
     pub whole: bool,
 }
 
-/// What a rule looks at.
+/// What a rule reads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hints {
-    /// By path below `self`; the empty path is `self`.
+    /// The hints by path below `self`; the empty path is `self`.
     pub paths: BTreeMap<Vec<Step>, Hint>,
-    /// Literals that are compared with something that has no path.
+    /// Literals that are compared with something without a path.
     pub literals: Vec<Json>,
 }
 
-/// Names in scope with the path that they stand for.
+/// Variables in scope with the paths that they stand for.
 type Names<'n> = Vec<(&'n str, Option<Vec<Step>>)>;
 
 pub(super) fn collect(node: &Node) -> Hints {
@@ -52,7 +52,7 @@ pub(super) fn collect(node: &Node) -> Hints {
     hints
 }
 
-/// `whole` says that something is made of the value itself.
+/// Collects hints; `whole` tells that the value itself is used.
 fn walk<'n>(node: &'n Node, whole: bool, names: &mut Names<'n>, hints: &mut Hints) {
     if let Some(path) = path_of(node, names) {
         let hint = hints.paths.entry(path).or_default();
@@ -106,7 +106,7 @@ fn walk<'n>(node: &'n Node, whole: bool, names: &mut Names<'n>, hints: &mut Hint
     });
 }
 
-/// The part of an expression of which only a field, an item or the size is taken.
+/// The operand of an expression that uses only a field, an item or the size of it.
 fn parted(node: &Node) -> Option<&Node> {
     match &node.expression {
         Expression::Select { operand, .. } | Expression::Index { operand, .. } | Expression::Has { operand, .. } => {
@@ -116,7 +116,7 @@ fn parted(node: &Node) -> Option<&Node> {
     }
 }
 
-/// Notes a literal that is looked for in a list, or as a key of a map.
+/// Notes a literal that is sought in a list or among the keys of a map.
 fn contained(literal: &Node, range: &Node, names: &Names<'_>, hints: &mut Hints) {
     let (Some(literal), Some(path)) = (literal_of(literal), path_of(range, names)) else { return };
     if let Some(key) = literal.as_str() {
@@ -152,7 +152,7 @@ fn compared(subject: &Node, other: &Node, names: &Names<'_>, hints: &mut Hints) 
     }
 }
 
-/// What the size is taken of.
+/// The operand of `size()`.
 fn measured(node: &Node) -> Option<&Node> {
     match &node.expression {
         Expression::Call { function, target: Some(target), arguments }

@@ -1,5 +1,5 @@
-//! Cuts the text of a CEL rule into tokens: the literals with their escapes, names, and punctuation.
-//! Works on a text of bounded length and never looks back, so its time is linear.
+//! Splits the text of a CEL rule into tokens: literals with their escapes, names, and punctuation. The length is
+//! bounded and the lexer never backtracks, so its time is linear.
 //!
 //! The grammar is that of the CEL specification, `doc/langdef.md`, section Syntax.
 
@@ -13,7 +13,7 @@ pub(super) enum Token {
     Double(f64),
     String(String),
     Bytes(Vec<u8>),
-    /// A name; the quoted ones (`` `a.b` ``) may stand after a dot only.
+    /// A name; quoted ones (`` `a.b` ``) are allowed only after a dot.
     Name {
         text: String,
         quoted: bool,
@@ -23,13 +23,13 @@ pub(super) enum Token {
     End,
 }
 
-/// The longest first, so that a prefix never wins.
+/// The longest first, so that a prefix never matches instead.
 const MARKS: [&str; 25] = [
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "!", "?", ":", "+", "-", "*", "/", "%", "(", ")", "[", "]", "{", "}",
     ",", ".", "=",
 ];
 
-/// The tokens with the offsets they start at, `Token::End` last.
+/// The tokens with their offsets, `Token::End` last.
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, CelError> {
     let mut lexer = Lexer { text, position: 0 };
     let mut tokens = Vec::new();
@@ -187,7 +187,7 @@ impl<'t> Lexer<'t> {
             }
             self.position += character.len_utf8();
             if character == '\r' {
-                // Line ends are one character, as in the server's reader.
+                // A line end is one character, as in the server's lexer.
                 if self.rest().starts_with('\n') {
                     self.position += 1;
                 }
@@ -245,7 +245,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Whether a literal with these letters in front is raw, and whether it is bytes.
+/// Whether a literal with this prefix is raw, and whether it is bytes.
 fn literal_prefix(prefix: &str) -> Option<(bool, bool)> {
     match prefix.to_ascii_lowercase().as_str() {
         "" => Some((false, false)),

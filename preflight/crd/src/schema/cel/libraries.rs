@@ -1,5 +1,5 @@
-//! The functions that rules may call: CEL's own and the API server's libraries, each in a file of its own.
-//! A function that is not here is not known, and so is the answer of a rule that calls it.
+//! The functions that rules may call: CEL's own and the API server's libraries, one file each. The result of a rule
+//! that calls any other function is unknown.
 
 pub(super) mod lists;
 
@@ -22,7 +22,7 @@ use super::stop::Stop;
 use super::value::{Outcome, Value};
 
 impl<'a> Evaluator<'a> {
-    /// Calls a function; of a member call, the target is the first argument.
+    /// Calls a function; for a member call, the target is the first argument.
     pub(super) fn call(&self, function: &str, member: bool, arguments: &[Value<'a>]) -> Outcome<'a> {
         self.charge(1)?;
         if let Some(Value::Opaque(what)) = arguments.iter().find(|value| matches!(value, Value::Opaque(_))) {
@@ -54,7 +54,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Names of functions that have an overload here, whichever.
+/// Names of functions with at least one overload here.
 const KNOWN: [&str; 83] = [
     "add",
     "asApproximateFloat",

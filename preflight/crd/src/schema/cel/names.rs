@@ -1,8 +1,8 @@
-//! How names of fields are written in rules: what CEL does not allow in a name is spelled out between underscores.
+//! How rules write field names: characters that CEL does not allow are escaped between underscores.
 //!
 //! Follows k8s.io/apiserver `pkg/cel/escaping.go`.
 
-/// Words that cannot be names of variables.
+/// Words that cannot be variable names.
 pub(super) const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -23,15 +23,15 @@ pub(super) const RESERVED: [&str; 17] = [
     "while",
 ];
 
-/// Words that mean something else than a name.
+/// Keywords that are not names.
 const MEANINGFUL: [&str; 4] = ["true", "false", "null", "in"];
 
-/// Whether CEL keeps the word for itself, so that a field of this name is written in another way.
+/// Whether CEL reserves the word, so that a field of this name is escaped.
 fn is_kept(word: &str) -> bool {
     RESERVED.contains(&word) || MEANINGFUL.contains(&word)
 }
 
-/// The name of a field as a rule writes it; `None` where rules cannot name it.
+/// The escaped name of a field; `None` if rules cannot name it.
 pub(super) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
@@ -60,7 +60,7 @@ pub(super) fn escape(name: &str) -> Option<String> {
     Some(escaped)
 }
 
-/// The name of a field that a rule writes so; `None` where no field is written so.
+/// The field name for an escaped one; `None` if no field has this escaped form.
 pub(super) fn unescape(escaped: &str) -> Option<String> {
     let mut name = String::new();
     let mut rest = escaped;
@@ -68,7 +68,7 @@ pub(super) fn unescape(escaped: &str) -> Option<String> {
         let inner = &rest[start + 2..];
         let length = inner.find('_').unwrap_or(inner.len());
         if length == 0 || !inner[length..].starts_with("__") {
-            // Not the start of a sequence: go on behind its first underscore.
+            // Not an escape sequence: continue after its first underscore.
             name.push_str(&rest[..=start]);
             rest = &rest[start + 1..];
             continue;

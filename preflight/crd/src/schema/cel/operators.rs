@@ -1,5 +1,5 @@
-//! Equality, order and arithmetic, each with the API server's ideas of lists that are sets or maps.
-//! Numbers of different types compare by value, and add up only with their own kind.
+//! Equality, order and arithmetic, including the API server's semantics of lists that are sets or maps. Numbers of
+//! different types compare by value, but arithmetic needs equal types.
 //!
 //! Follows cel-go `common/types` and, for lists, k8s.io/apiserver `pkg/cel/common/valuesunstructured.go`.
 
@@ -13,12 +13,12 @@ use super::stop::Stop;
 use super::value::{List, ListKind, Map, Outcome, Value, field_schema};
 use crate::schema::Schema;
 
-/// The seconds at the ends of the years 1 and 9999.
+/// The first second of year 1 and the last of year 9999, in Unix time.
 const TIMESTAMPS: std::ops::RangeInclusive<i128> = -62_135_596_800..=253_402_300_799;
 const SECOND: i128 = 1_000_000_000;
 
 impl<'a> Value<'a> {
-    /// For messages.
+    /// The text for messages.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::String(text) => text.to_string(),
@@ -59,7 +59,7 @@ impl<'a> Value<'a> {
                 return Err(Stop::unknown("values of different types"));
             }
             (Self::Quantity(_), Self::Quantity(right)) if right.is_computed() => {
-                // The server stumbles over these, and one day may not.
+                // The server currently fails on these; a later version may not.
                 return Err(Stop::unknown("a comparison with a computed quantity"));
             }
             (Self::Quantity(left), Self::Quantity(right)) => left == right,
@@ -75,7 +75,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// `None` where the types have no order among them.
+    /// Compares two values; `None` if their types are not ordered.
     pub(super) fn compare(&self, other: &Value<'a>) -> Option<Result<Ordering, Stop>> {
         Some(Ok(match (self, other) {
             (Self::Bool(left), Self::Bool(right)) => left.cmp(right),
@@ -91,7 +91,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// How two numbers compare by value; `Some(None)` with a NaN, `None` where one is no number.
+/// Compares two numbers by value; `Some(None)` with a NaN, `None` if one is not a number.
 fn numeric(left: &Value<'_>, right: &Value<'_>) -> Option<Option<Ordering>> {
     let integer = |value: &Value<'_>| match value {
         Value::Int(number) => Some(i128::from(*number)),
@@ -110,7 +110,7 @@ fn against_float(integer: i128, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
     }
-    // Every 64-bit integer is between these.
+    // Every 64-bit integer is within these bounds.
     if float >= 1.9e19 {
         return Some(Ordering::Less);
     }
@@ -161,7 +161,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether the set holds the item. The server compares what is written in the object, not what rules see.
+    /// Whether the set contains the item. The server compares the raw object values, not what rules see.
     fn holds(&self, item: &Value<'a>, evaluator: &Evaluator<'_>) -> Result<bool, Stop> {
         for candidate in self.items.iter() {
             match (candidate, item) {
@@ -178,7 +178,7 @@ impl<'a> List<'a> {
         Ok(false)
     }
 
-    /// The item of the list map with the same keys; the last one, should there be several.
+    /// The item of the list map with the same keys; the last one if there are several.
     fn with_keys_of(
         &self,
         item: &Value<'a>,
@@ -246,12 +246,12 @@ impl<'a> List<'a> {
     }
 }
 
-/// What is written in an item under the keys of its list.
+/// The raw values of an item under the keys of its list.
 fn keys_of<'a>(item: &Value<'a>, keys: &[String]) -> Result<Vec<Option<&'a Json>>, Stop> {
     let Value::Map(Map::Typed { entries, .. }) = item else {
         return Err(Stop::unknown("an item of a list map that the rule itself builds"));
     };
-    // The server looks the keys up as rules write them, and so finds nothing under those that have to be escaped.
+    // The server looks up the keys in their escaped form, so it never finds keys that need escaping.
     if keys.iter().any(|key| super::names::unescape(key).as_deref() != Some(key) || key.contains(['.', '-', '/'])) {
         return Err(Stop::unknown("a key of a list map that rules write otherwise"));
     }
@@ -286,7 +286,7 @@ impl<'a> Map<'a> {
                             (_, Some(right)) => typed_equal(value, right, below, evaluator)?,
                             (_, None) => false,
                         },
-                        // The server compares what no schema describes only where both sides have it.
+                        // The server compares fields without a schema only if both sides have them.
                         (None, Self::Typed { entries: right, .. }) => match right.get(name) {
                             Some(right) => raw_equal(value, right, evaluator)?,
                             None => true,
@@ -448,12 +448,12 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Where the values stand when sorted.
+    /// The positions of the values in sorted order.
     pub(super) fn sorted_positions(&self, values: &[Value<'a>]) -> Result<Vec<usize>, Stop> {
         let rounds = values.len().checked_ilog2().map_or(1, |log| log as usize + 1);
         self.charge(values.len() * rounds)?;
         let mut order: Vec<usize> = (0..values.len()).collect();
-        // All are compared with the first beforehand, since a sort cannot stop.
+        // Compare neighbours first, since the sort itself cannot fail.
         for pair in values.windows(2) {
             match pair[0].compare(&pair[1]) {
                 Some(Ok(_)) if std::mem::discriminant(&pair[0]) == std::mem::discriminant(&pair[1]) => {}
@@ -469,7 +469,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// A point in time, if it is one that the server knows.
+/// A timestamp, if it is in the range that the server supports.
 pub(super) fn moment<'a>(nanos: i128) -> Outcome<'a> {
     if TIMESTAMPS.contains(&nanos.div_euclid(SECOND)) { Ok(Value::Timestamp(nanos)) } else { Err(overflow()) }
 }

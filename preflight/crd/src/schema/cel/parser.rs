@@ -1,5 +1,5 @@
-//! Reads the tokens of a CEL rule into a tree, by precedence.
-//! Both its own recursion and the height of the tree are bounded, since rules come from files nobody vouches for.
+//! Parses the tokens of a CEL rule into a tree, by precedence. Its recursion and the height of the tree are bounded,
+//! since rules come from untrusted files.
 //!
 //! The grammar is that of the CEL specification, `doc/langdef.md`, section Syntax; macros as in cel-go
 //! `parser/macro.go`.
@@ -9,9 +9,9 @@ use super::lexer::{Token, tokens};
 use super::names::RESERVED;
 use super::syntax::{Expression, Node};
 
-/// The longest text that is read, in bytes; the longest rule of well-known projects has 1.3 kB.
+/// Maximum length of a rule in bytes; the longest rule of well-known projects has 1.3 kB.
 const MAX_TEXT: usize = 32 * 1024;
-/// The deepest nesting that is read; the API server stops at 250, people at 20.
+/// Maximum nesting; the API server stops at 250, people at 20.
 const MAX_HEIGHT: usize = 64;
 
 /// Macros with a range: name, number of variables, number of bodies.
@@ -36,7 +36,7 @@ const MACROS: [(&str, usize, usize); 18] = [
     ("transformMapEntry", 2, 1),
 ];
 
-/// Binary operators by how tightly they bind.
+/// Binary operators with their precedence.
 const OPERATORS: [(&str, u8); 14] = [
     ("||", 1),
     ("&&", 2),
@@ -151,7 +151,7 @@ impl Parser {
         Ok(left)
     }
 
-    /// Both are associative, so that chains become flat lists.
+    /// Both are associative, so chains become flat lists.
     fn logical(&self, operator: &str, left: Node, right: Node) -> Result<Node, CelError> {
         let and = operator == "&&";
         let mut operands = Vec::new();
@@ -177,7 +177,7 @@ impl Parser {
         while self.accept(operator) {
             count += 1;
         }
-        // The sign belongs to the number, or the least integer could not be written.
+        // The sign is part of the literal; otherwise the least integer could not be written.
         if operator == "-"
             && let Token::Int(text) = self.peek().clone()
         {
@@ -196,7 +196,7 @@ impl Parser {
         self.repeated(operator, count, operand)
     }
 
-    /// An even number of the same sign is none.
+    /// An even number of equal signs cancels out.
     fn repeated(&self, operator: &'static str, count: usize, operand: Node) -> Result<Node, CelError> {
         if count.is_multiple_of(2) {
             Ok(operand)

@@ -1,21 +1,21 @@
-//! What can be said of a rule when only some fields are known: those that are never there, and those that always have
-//! their default.
+//! Evaluates a rule when only some fields are known: those that are always absent, and those that always have their
+//! default.
 
 use serde_json::Value as Json;
 
 use super::names::unescape;
 use super::syntax::{Expression, Node};
 
-/// What is known of a field below `self` before any object is seen.
+/// What is known about a field below `self` for all objects.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Known {
-    /// It is never there.
+    /// It is always absent.
     Absent,
     /// It always has this value.
     Value(Json),
 }
 
-/// Whether the node is true or false whatever else the object holds; `None` where that depends.
+/// Whether the node is true or false for every object; `None` if that depends.
 pub(super) fn decide(node: &Node, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<bool> {
     let decided = |node: &Node| decide(node, known);
     match &node.expression {
@@ -27,7 +27,7 @@ pub(super) fn decide(node: &Node, known: &dyn Fn(&[&str]) -> Option<Known>) -> O
             known(&names).map(|known| known != Known::Absent)
         }
         Expression::Unary { operator: "!", operand } => decided(operand).map(|value| !value),
-        // One false decides a conjunction even where another part fails, and one true a disjunction.
+        // One false operand decides a conjunction even if another fails; one true operand decides a disjunction.
         Expression::And(parts) => junction(parts.iter().map(decided), false),
         Expression::Or(parts) => junction(parts.iter().map(decided), true),
         Expression::Conditional { condition, then, otherwise } => match decided(condition) {
@@ -50,7 +50,7 @@ pub(super) fn decide(node: &Node, known: &dyn Fn(&[&str]) -> Option<Known>) -> O
     }
 }
 
-/// `deciding` wherever one part is; the opposite where all parts are.
+/// `deciding` if one part is; the opposite if all parts are the opposite.
 fn junction(parts: impl Iterator<Item = Option<bool>>, deciding: bool) -> Option<bool> {
     let mut all_known = true;
     for part in parts {
@@ -63,7 +63,7 @@ fn junction(parts: impl Iterator<Item = Option<bool>>, deciding: bool) -> Option
     all_known.then_some(!deciding)
 }
 
-/// Texts and booleans only: what equals what among numbers depends on their types.
+/// Strings and booleans only: equality of numbers depends on their types.
 fn value(node: &Node, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<Json> {
     match &node.expression {
         Expression::String(text) => Some(text.as_str().into()),

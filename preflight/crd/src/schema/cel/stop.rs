@@ -1,15 +1,15 @@
-//! Why a rule has no value: what the server refuses too, what is not known, and what takes too long.
+//! Why evaluation stops without a value: the server fails too, its result is unknown, or the budget is exhausted.
 
-/// Why there is no value.
+/// Why evaluation stops without a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stop {
-    /// The API server stops with an error here, too, and refuses the object.
+    /// The API server also fails with an error here and rejects the object.
     Error(String),
-    /// What the server would answer is not known.
+    /// The server's result is unknown.
     Unknown(String),
-    /// The server stumbles and gives the whole rule up, whatever the operators around would make of an error.
+    /// The server aborts the whole rule; enclosing operators do not absorb this error.
     Abort(String),
-    /// Out of steps.
+    /// The budget is exhausted.
     Budget,
 }
 
@@ -22,7 +22,7 @@ impl Stop {
         Self::Unknown(message.into())
     }
 
-    /// The one that decides when neither operand does: not knowing wins.
+    /// The one that counts if neither operand decides: unknown takes precedence.
     pub(super) fn or(self, other: Self) -> Self {
         if matches!(self, Self::Error(_)) && !matches!(other, Self::Error(_)) { other } else { self }
     }

@@ -1,22 +1,21 @@
-//! The tree of a CEL rule, and the canonical text of it.
-//! Macros stay what they are; they are not spelled out as loops.
+//! The tree of a CEL rule and its canonical text. Macros stay macros; they are not expanded into loops.
 
 use std::fmt::Write as _;
 
-/// A node with the height of the tree below it, by which the parser keeps every later walk off the end of the stack.
+/// A node with the height of its tree, which the parser bounds so that later walks cannot overflow the stack.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub(super) expression: Expression,
     pub(super) height: usize,
 }
 
-/// What names stand for where a node is written.
+/// The meaning of names at a node.
 struct Names<'n> {
     this: &'n str,
     bound: Vec<&'n str>,
 }
 
-/// What a node is.
+/// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expression {
     Null,
@@ -70,7 +69,7 @@ pub(super) enum Expression {
     List(Vec<(bool, Node)>),
     /// Entries with whether they are optional (`{?k: x}`).
     Map(Vec<(bool, Node, Node)>),
-    /// `range.all(x, body)` and its like.
+    /// `range.all(x, body)` and similar.
     Macro {
         function: &'static str,
         range: Box<Node>,
@@ -86,7 +85,7 @@ impl Node {
         Self { expression, height: height + 1 }
     }
 
-    /// Whether a name is used that nothing within binds.
+    /// Whether a name occurs free.
     pub(super) fn mentions(&self, name: &str) -> bool {
         match &self.expression {
             Expression::Name(text) => text == name,
@@ -103,20 +102,19 @@ impl Node {
         }
     }
 
-    /// Whether the macro stands anywhere in it.
+    /// Whether the macro occurs anywhere in it.
     pub(super) fn has_macro(&self, name: &str) -> bool {
         let mut found = matches!(&self.expression, Expression::Macro { function, .. } if *function == name);
         self.expression.for_each_child(|child| found = found || child.has_macro(name));
         found
     }
 
-    /// The text with one spelling for what means the same: blanks, quotes, needless parentheses and the names of bound
-    /// variables do not matter.
+    /// The canonical text: white space, quotes, redundant parentheses and the names of bound variables do not matter.
     pub(super) fn canonical(&self) -> String {
         self.canonical_where("self", &[])
     }
 
-    /// The same, with another text for `self`, where these names are bound.
+    /// The canonical text with another text for `self` and these bound variables.
     pub(super) fn canonical_where(&self, this: &str, bound: &[&str]) -> String {
         let mut text = String::new();
         self.write(&mut text, &mut Names { this, bound: bound.to_vec() });

@@ -1,4 +1,4 @@
-//! Replays answers of the API server's own code, and throws hostile rules at the reader.
+//! Replays answers of the API server's own code, and feeds hostile rules to the parser.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 
-/// Rows of rule, schema, object and what `apiextensions-apiserver` 0.36.3 answers; the first line holds what rows share.
+/// Rows of rule, schema, object and the answer of `apiextensions-apiserver` 0.36.3; the first line holds what rows
+/// share.
 const ANSWERS: &str = include_str!("answers.jsonl");
 
 fn shared<'j>(shared: &'j Json, group: &str, value: &'j Json) -> &'j Json {
@@ -87,7 +88,7 @@ fn hostile_texts_end_in_an_error_and_not_in_a_crash() {
         let error = Program::compile(&text).map(|program| program.normalised().len());
         let shown: String = text.chars().take(20).collect();
         match shown.as_str() {
-            // An odd or even row of signs is one sign or none.
+            // An odd number of signs is one sign, an even number none.
             "--------------------" => assert!(error.is_ok(), "{shown}"),
             _ => assert!(error.is_err(), "{shown}"),
         }

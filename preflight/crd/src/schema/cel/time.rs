@@ -1,4 +1,4 @@
-//! Dates, points in time and durations, read as Go reads them, in nanoseconds.
+//! Dates, timestamps and durations, parsed as in Go, in nanoseconds.
 //!
 //! Follows cel-go `common/types/timestamp.go` and `duration.go`.
 
@@ -6,9 +6,9 @@ use crate::duration::nanoseconds;
 
 const SECOND: i128 = 1_000_000_000;
 
-/// Days since 1970 of a date of the Gregorian calendar.
+/// Days from 1970-01-01 to a Gregorian date.
 pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years that start in March end with their leap day.
+    // If years start in March, the leap day is their last day.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let of_era = year.rem_euclid(400);
@@ -16,7 +16,7 @@ pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Year, month and day of a number of days since 1970.
+/// Year, month and day from days since 1970-01-01.
 pub(super) fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -28,7 +28,7 @@ pub(super) fn civil(days: i64) -> (i64, i64, i64) {
     (year + era * 400 + i64::from(month <= 2), month, of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// A number of exactly so many digits at the start, and the rest.
+/// A number of exactly `count` digits at the start, and the rest.
 fn digits(text: &str, count: usize) -> Option<(i64, &str)> {
     let digits = text.get(..count)?;
     let number = digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok()).flatten()?;
@@ -70,7 +70,7 @@ pub(super) fn rfc3339(text: &str) -> Option<i128> {
     Some(i128::from(seconds - offset) * SECOND + nanos)
 }
 
-/// Seconds since 1970, nanoseconds, and what follows, which is the zone.
+/// Unix seconds, nanoseconds, and the rest of the text, which is the zone.
 fn clock(text: &str) -> Option<(i64, i128, &str)> {
     let (days, rest) = calendar(text)?;
     let (hour, rest) = digits(rest.strip_prefix('T')?, 2)?;
@@ -90,7 +90,7 @@ fn clock(text: &str) -> Option<(i64, i128, &str)> {
     Some((days * 86_400 + hour * 3600 + minute * 60 + second, nanos, rest))
 }
 
-/// `format: date-time`, where a missing zone is UTC and the empty text the start of 1970.
+/// `format: date-time`; a missing zone is UTC, and the empty text is the start of 1970.
 pub(super) fn timestamp(text: &str) -> Option<i128> {
     if text.is_empty() {
         return Some(0);
@@ -101,7 +101,7 @@ pub(super) fn timestamp(text: &str) -> Option<i128> {
     })
 }
 
-/// `format: duration`, which besides `1h` takes `3 days` and the like, in a list anywhere in the text.
+/// `format: duration`, which accepts `1h` and lists such as `3 days` anywhere in the text.
 pub(super) fn duration(text: &str) -> Option<i64> {
     if let Some(nanos) = nanoseconds(text) {
         return Some(nanos);
@@ -109,7 +109,7 @@ pub(super) fn duration(text: &str) -> Option<i64> {
     let (amount, unit) =
         text.split_at(text.len() - text.trim_start_matches(|digit: char| digit.is_ascii_digit()).len());
     let unit = unit.trim_start_matches([' ', '\t']).to_ascii_lowercase();
-    // Only one amount with one unit: more can be read in more than one way.
+    // Only one amount with one unit: more would be ambiguous.
     if unit.is_empty() || !unit.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         return None;
     }

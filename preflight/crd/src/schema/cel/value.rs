@@ -1,5 +1,5 @@
-//! Values of CEL, and how the API server makes them of JSON under a schema: formats become times and bytes, lists know
-//! that they are sets or maps, objects show only the fields that the schema declares.
+//! CEL values and their conversion from JSON by schema, as on the API server: formats become timestamps and bytes,
+//! lists know whether they are sets or maps, objects expose only declared fields.
 //!
 //! Follows k8s.io/apiserver `pkg/cel/common/valuesunstructured.go` (`UnstructuredToVal`).
 
@@ -48,7 +48,7 @@ pub(super) enum Value<'a> {
     Semver(Rc<Semver>),
     /// A named format of the `format` library.
     Format(&'static str),
-    /// Something whose value only the server knows.
+    /// A value that only the server knows.
     Opaque(&'static str),
 }
 
@@ -64,14 +64,14 @@ pub(super) enum ListKind<'a> {
 pub(super) struct List<'a> {
     pub(super) items: Rc<Vec<Value<'a>>>,
     pub(super) kind: ListKind<'a>,
-    /// Whether it comes from going through a map, which the server does in no fixed order.
+    /// Whether it comes from iterating over a map, which the server does in random order.
     pub(super) unordered: bool,
-    /// The items' schema, where it is a list of the object.
+    /// The schema of the items, if the list comes from the object.
     pub(super) schema: Option<&'a Schema>,
 }
 
 impl<'a> List<'a> {
-    /// A list that the rule itself builds.
+    /// A list built by the rule itself.
     pub(super) fn built(items: Vec<Value<'a>>, unordered: bool) -> Self {
         Self { items: Rc::new(items), kind: ListKind::Plain, unordered, schema: None }
     }
@@ -79,21 +79,21 @@ impl<'a> List<'a> {
 
 #[derive(Clone, Debug)]
 pub(super) enum Map<'a> {
-    /// An object, or a map from strings, of the object that is judged.
+    /// An object or map of the object being validated.
     Typed { entries: &'a JsonMap<String, Json>, schema: &'a Schema },
-    /// What the rule itself builds.
+    /// A map built by the rule itself.
     Built(Rc<Vec<(Value<'a>, Value<'a>)>>),
 }
 
 static STRING: LazyLock<Schema> = LazyLock::new(|| Schema::of(&json!({"type": "string"})));
-/// What the server shows of `metadata` at the root of a resource.
+/// The part of `metadata` at the root of a resource that the server exposes.
 static METADATA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::of(&json!({"type": "object", "properties": {
         "name": {"type": "string"}, "generateName": {"type": "string"},
     }}))
 });
 
-/// The schema of a field of an object, whether or not the schema names it: the roots of resources always have some.
+/// The schema of a field, whether or not the schema declares it: roots of resources always have some.
 pub(super) fn field_schema<'a>(schema: &'a Schema, name: &str) -> Option<&'a Schema> {
     let declared = schema.properties.get(name);
     match name {
@@ -111,7 +111,7 @@ impl Schema {
     }
 }
 
-/// Whether rules can see values of this schema at all.
+/// Whether rules can see values of this schema.
 fn exposed(schema: &Schema) -> bool {
     schema.int_or_string
         || match schema.kind {
@@ -134,7 +134,7 @@ impl<'a> Value<'a> {
         Self::Optional(Some(Rc::new(value)))
     }
 
-    /// What `type()` answers.
+    /// The result of `type()`.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -160,11 +160,11 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What the API server makes of this value under this schema.
+    /// Converts a JSON value under this schema as the API server does.
     pub(super) fn of(json: &'a Json, schema: &'a Schema, evaluator: &Evaluator<'_>) -> Result<Self, Stop> {
         evaluator.charge(1)?;
         if json.is_null() {
-            // The server drops or refuses other nulls before it comes to rules.
+            // The server drops or rejects other nulls before it evaluates rules.
             return if schema.nullable { Ok(Self::Null) } else { Err(Stop::unknown("a null where none may be")) };
         }
         let mismatch = || Stop::unknown("a value that is not of the schema's type");
@@ -176,7 +176,7 @@ impl<'a> Value<'a> {
         }
         match schema.kind {
             Some(Type::Boolean) => json.as_bool().map(Self::Bool).ok_or_else(mismatch),
-            // The server's rules fail on 5.0 where an integer is declared, though validation lets it through.
+            // The server's rules fail on 5.0 for an integer, though validation accepts it.
             Some(Type::Integer) => json.as_i64().map(Self::Int).ok_or_else(mismatch),
             Some(Type::Number) => json.as_f64().map(Self::Double).ok_or_else(mismatch),
             Some(Type::String) => {
@@ -207,7 +207,7 @@ impl<'a> Value<'a> {
     }
 
     fn of_text(text: &str, format: Option<&str>) -> Result<Self, Stop> {
-        // The server leaves hyphens out when it compares names of formats; only these reach rules as other types.
+        // The server ignores hyphens in format names; only these formats have CEL types of their own.
         let invalid = || Stop::unknown(format!("{text:?} as a format that could not be read"));
         Ok(match format {
             Some("duration") => Self::Duration(time::duration(text).ok_or_else(invalid)?),
@@ -227,12 +227,12 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether it is an object with named fields, not a map.
+    /// Whether it is an object with declared fields, not a map.
     fn is_object(schema: &Schema) -> bool {
         schema.additional_schema().is_none()
     }
 
-    /// The value of a field; `None` where the object has none.
+    /// The value of a field; `None` if it is absent.
     pub(super) fn field(&self, name: &str, evaluator: &Evaluator<'_>) -> Result<Option<Value<'a>>, Stop> {
         self.find(&Value::text(name), evaluator)
     }
@@ -271,7 +271,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Keys in a fixed order; the server's has none.
+    /// The keys in a fixed order; the server's order is random.
     pub(super) fn keys(&self, evaluator: &Evaluator<'_>) -> Result<Vec<Value<'a>>, Stop> {
         evaluator.charge(self.len())?;
         match self {
@@ -289,9 +289,9 @@ impl<'a> Map<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// No overload of a function takes these. The server finds out at run time only where a value may be of several
-    /// types: an integer or a string where either may stand, or a null. In any other case it has refused the rule, and
-    /// so nothing is known about the object.
+    /// No overload of the function accepts these arguments. The server detects that at run time only if a value may be
+    /// of several types: an int-or-string or a null. Otherwise it would have rejected the rule, so nothing is known
+    /// about the object.
     pub(super) fn no_overload(&self, function: &str, arguments: &[&Value<'a>]) -> Stop {
         if let Some(Value::Opaque(what)) = arguments.iter().find(|value| matches!(value, Value::Opaque(_))) {
             return Stop::unknown(*what);
@@ -299,7 +299,7 @@ impl<'a> Evaluator<'a> {
         let has = |wanted: fn(&Value<'_>) -> bool| arguments.iter().any(|value| wanted(value));
         let types: Vec<&str> = arguments.iter().map(|value| value.type_name()).collect();
         let message = format!("no such overload: {function} on {}", types.join(", "));
-        // The sum of no values may be of any of these types, and was taken for an integer.
+        // The sum of an empty list may be of any of these types and was taken for an integer.
         let sum_of_none = has(|value| matches!(value, Value::Int(0)))
             && has(|value| matches!(value, Value::Uint(_) | Value::Double(_) | Value::Duration(_)));
         let several = has(|value| matches!(value, Value::Int(_) | Value::String(_))) && has_dynamic(self.schema);
@@ -311,7 +311,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Whether anything in the schema may be of several types.
+/// Whether any value in the schema may be of several types.
 fn has_dynamic(schema: &Schema) -> bool {
     schema.int_or_string || schema.children().any(has_dynamic)
 }

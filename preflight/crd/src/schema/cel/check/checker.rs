@@ -1,5 +1,5 @@
-//! The types of a rule, as the API server's checker finds them (cel-go, checker/checker.go): which overloads are meant, and
-//! the first thing that does not fit.
+//! The types of a rule, as the API server's checker infers them (cel-go, checker/checker.go): which overloads apply,
+//! and the first type error.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -9,12 +9,12 @@ use super::expand::{Id, Literal, Loop, Term, Terms};
 use super::functions::{Overload, VARIABLES, overloads};
 use super::types::{Mapping, Type, most_general};
 
-/// Why a rule has no types.
+/// Why a rule does not type-check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The server refuses it.
+    /// The server rejects it, with the reason.
     Refused(String),
-    /// Whether it does is not known.
+    /// Whether it does is unknown, with the reason.
     Unknown(String),
 }
 
@@ -26,25 +26,25 @@ fn unknown<T>(message: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Unknown(message.into()))
 }
 
-/// What is known of a rule.
+/// The inferred types of a rule.
 #[derive(Debug)]
 pub(super) struct Types {
-    /// By node.
+    /// The type of each node.
     pub(super) types: Vec<Option<Type>>,
-    /// The overloads of calls, by node.
+    /// The possible overloads of each call.
     pub(super) overloads: BTreeMap<Id, Vec<&'static Overload>>,
-    /// Calls whose target only is the first part of the function's name.
+    /// Calls whose target is only the first part of the function name, with the full name.
     pub(super) qualified: BTreeMap<Id, String>,
 }
 
-/// Names of types that rules may write.
+/// Type names that rules may use.
 const TYPES: [&str; 12] =
     ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint", "optional_type", "dyn"];
 
-/// First parts of names that stand for types and constants of libraries, which are not looked up here.
+/// First parts of qualified names of types and constants of libraries, which are not resolved here.
 const NAMESPACES: [&str; 4] = ["google", "kubernetes", "net", "cel"];
 
-/// Names that CEL keeps for itself; fields of these names may be written as they are.
+/// Names that CEL reserves; fields of these names may be written unescaped.
 pub(super) struct Checker<'t> {
     terms: &'t Terms,
     structs: BTreeMap<Rc<str>, Rc<Declaration>>,
@@ -55,7 +55,7 @@ pub(super) struct Checker<'t> {
 }
 
 impl<'t> Checker<'t> {
-    /// With these variables.
+    /// A checker with the variables `self` and `oldSelf` of these types.
     pub(super) fn new(terms: &'t Terms, this: &Rc<Declaration>, old: Type) -> Self {
         let mut structs = BTreeMap::new();
         this.structs(&mut structs);
@@ -64,7 +64,7 @@ impl<'t> Checker<'t> {
         Self { terms, structs, scope, mapping: Mapping::default(), fresh: 0, found }
     }
 
-    /// The types of all nodes below this one.
+    /// Infers the types of all nodes below `root`.
     pub(super) fn check(mut self, root: Id) -> Result<Types, Fault> {
         self.node(root)?;
         let Self { mapping, mut found, .. } = self;
@@ -184,7 +184,7 @@ impl<'t> Checker<'t> {
             given.push(self.node(*argument)?);
         }
         let Some(target) = target else { return self.resolve(id, function, None, &given) };
-        // A name before the dot may belong to the function's.
+        // A name before the dot may be part of the function name.
         if let Some(prefix) = qualified_name(self.terms, target) {
             let name = format!("{prefix}.{function}");
             if overloads(&name).is_some() {
@@ -215,7 +215,7 @@ impl<'t> Checker<'t> {
         let Some(all) = overloads(function) else {
             return unknown(format!("the function `{function}` is not known here"));
         };
-        // Of other types the server makes no key when it plans the rule, or refuses to.
+        // The server does not create keys of other types when it plans the rule, or rejects them.
         if function == "_[_]"
             && let [_, index] = given
             && matches!(self.mapping.resolve(index, false), Type::Duration | Type::Timestamp | Type::Bytes | Type::Meta)
@@ -262,7 +262,7 @@ impl<'t> Checker<'t> {
         }
     }
 
-    /// Whether literals hold one type only is asked once all types are known.
+    /// Whether literals are homogeneous is checked once all types are known.
     fn joined(&mut self, known: Option<Type>, next: Type) -> Type {
         let Some(known) = known else { return next };
         if self.fits(&known, &next) { most_general(&known, &next) } else { Type::Dyn }
@@ -307,7 +307,7 @@ impl<'t> Checker<'t> {
     }
 }
 
-/// An optional item of a list or map gives its value, if it has one.
+/// The type of an item of a literal; an optional item contributes its value.
 fn self_or_value(item: Type, is_optional: bool) -> Result<Type, Fault> {
     match (item, is_optional) {
         (item, false) => Ok(item),
@@ -317,7 +317,7 @@ fn self_or_value(item: Type, is_optional: bool) -> Result<Type, Fault> {
     }
 }
 
-/// `a.b.c`, if it is nothing else.
+/// `a.b.c`, if the node is just a qualified name.
 fn qualified_name(terms: &Terms, id: Id) -> Option<String> {
     match terms.get(id) {
         Term::Name(name) => Some(name.clone()),
@@ -328,7 +328,7 @@ fn qualified_name(terms: &Terms, id: Id) -> Option<String> {
     }
 }
 
-/// Literals of lists and maps hold one type only, but for those that a text is formatted with.
+/// Checks that list and map literals are homogeneous, except arguments of `format`.
 fn alike(terms: &Terms, found: &Types, id: Id) -> Result<(), Fault> {
     let kind = |id: Id| found.types[id].as_ref();
     let one_type = |ids: Vec<Id>| {

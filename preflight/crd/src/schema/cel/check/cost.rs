@@ -1,5 +1,5 @@
-//! What a rule costs at most, as the API server estimates it (cel-go checker/cost.go, `pkg/cel/library/cost.go`): to the
-//! unit, or not at all.
+//! The maximum cost of a rule as the API server estimates it (cel-go checker/cost.go, `pkg/cel/library/cost.go`):
+//! exactly, or not at all.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,10 +14,10 @@ const OF_LIST: u64 = 10;
 const OF_MAP: u64 = 30;
 const OF_TEXT: f64 = 0.1;
 const OF_PATTERN: f64 = 0.25;
-/// The longest pattern of a named format, for the server.
+/// The server's assumed maximum pattern length of a named format.
 const OF_FORMAT: f64 = 128.0;
 
-/// How large something is.
+/// Minimum and maximum size of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     least: u64,
@@ -45,7 +45,7 @@ impl Size {
     }
 }
 
-/// Each unit of a size at this price.
+/// The cost of a size at this price per unit.
 #[expect(clippy::cast_precision_loss, reason = "the server computes in floating point")]
 fn priced(size: u64, factor: f64) -> u64 {
     let size = size as f64;
@@ -66,7 +66,7 @@ fn whole(number: f64) -> u64 {
     if number >= u64::MAX as f64 { u64::MAX } else { number as u64 }
 }
 
-/// Sizes of what a list or map holds.
+/// Sizes of the keys and values of a list or map.
 #[derive(Clone, Copy, Debug)]
 struct Entries {
     is_list: bool,
@@ -82,7 +82,7 @@ impl Entries {
 
 type Path = Vec<String>;
 
-/// What a name stands for inside a macro.
+/// The meaning of a name inside a macro.
 #[derive(Clone, Debug)]
 struct Local {
     name: String,
@@ -91,11 +91,11 @@ struct Local {
     entries: Option<Entries>,
 }
 
-/// A function that is not estimated here.
+/// A function whose cost is not estimated here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unpriced(pub(super) String);
 
-/// What is asked of a call's operand.
+/// An operand of a call.
 #[derive(Clone, Copy)]
 struct Operand {
     id: Id,
@@ -125,7 +125,7 @@ impl<'t> Estimate<'t> {
         }
     }
 
-    /// The most that the node costs.
+    /// The maximum cost of the node.
     pub(super) fn cost(&mut self, id: Id) -> Result<u64, Unpriced> {
         let terms = self.terms;
         Ok(match terms.get(id) {
@@ -193,7 +193,7 @@ impl<'t> Estimate<'t> {
         self.paths.get(&id).cloned().unwrap_or_default()
     }
 
-    /// What the schema says of a path. Its first part is the variable, whichever.
+    /// The size that the schema declares for a path, whose first part is the variable.
     fn declared(&self, path: &[String]) -> Option<Size> {
         let (_, below) = path.split_first()?;
         let mut node = &self.root;
@@ -380,12 +380,12 @@ impl<'t> Estimate<'t> {
         Ok(cost.saturating_add(most))
     }
 
-    /// What a library knows of the size: what is computed, or what the schema says.
+    /// The size that a library sees: the computed one, or that of the schema.
     fn library_size(&self, operand: Operand) -> Size {
         operand.size.or_else(|| self.declared(&self.path(operand.id))).unwrap_or(Size::UNKNOWN)
     }
 
-    /// The size of a list's items, and whether they are texts; `None` where it is no list.
+    /// The size of a list's items, and whether they are strings; `None` if it is not a list.
     fn items(&self, list: Operand) -> Option<(bool, Size)> {
         let of = match self.kind(list.id) {
             Type::List(of) | Type::Optional(of) | Type::Map(of, _) => of,
@@ -398,7 +398,7 @@ impl<'t> Estimate<'t> {
         Some((matches!(*of, Type::String | Type::Bytes), size.unwrap_or(Size::UNKNOWN)))
     }
 
-    /// Without the arguments' own cost.
+    /// The cost of a call, without that of its arguments.
     fn priced(
         &mut self,
         id: Id,
@@ -469,7 +469,7 @@ impl<'t> Estimate<'t> {
             }
             ("ip.isCanonical", _, [text]) => return Ok((reads(self.library_size(*text), 2.0 * OF_TEXT), None)),
             ("containsIP" | "containsCIDR", _, [other]) => {
-                // Addresses have at most 16 bytes, and are compared once or, masked, twice.
+                // Addresses have at most 16 bytes and are compared once or, if masked, twice.
                 let mut cost = priced(32, OF_TEXT);
                 if function == "containsCIDR" {
                     cost += priced(16, OF_TEXT) + 1;
@@ -497,7 +497,7 @@ impl<'t> Estimate<'t> {
         self.standard(id, function, overload, target, arguments)
     }
 
-    /// What CEL itself says of an overload.
+    /// CEL's own estimate for an overload.
     fn standard(
         &mut self,
         id: Id,
@@ -510,7 +510,7 @@ impl<'t> Estimate<'t> {
             (Price::Format, Some(target), _) => (priced(sized(target).most, OF_TEXT), None),
             (Price::TextToBytes, _, [text]) => {
                 let size = sized(*text);
-                // The server multiplies without a look at the limit.
+                // The server multiplies without checking for overflow.
                 let result = Size { least: size.least, most: size.most.wrapping_mul(4) };
                 (priced(size.most, OF_TEXT), Some(result))
             }
@@ -550,7 +550,7 @@ fn unpriced(function: &str) -> Unpriced {
     Unpriced(function.to_owned())
 }
 
-/// How long a text is after a replacement.
+/// The length of a string after a replacement.
 #[expect(clippy::cast_precision_loss, reason = "the server computes in floating point")]
 fn replacement(size: Size, replaced: Size, by: Size) -> Size {
     let (mut count, mut kept) = (Size { least: 0, most: 0 }, Size { least: 0, most: 0 });

@@ -1,5 +1,5 @@
-//! What rules know of a schema: the type of each value, how large it can be and how small it is when it is written, as the
-//! API server declares them (`pkg/cel/common/schemas.go`).
+//! The declarations of a schema for rules: the type of each value, its maximum size and its minimum serialised size, as
+//! on the API server (`pkg/cel/common/schemas.go`).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -9,54 +9,54 @@ use serde_json::Value;
 use super::super::names::escape;
 use super::types::Type;
 
-/// The largest request that the API server takes, in bytes.
+/// Maximum request size of the API server, in bytes.
 pub(super) const MAX_REQUEST: i64 = 3 * 1024 * 1024;
 
 /// Schemas below this depth are not declared.
 const MAX_DEPTH: usize = 100;
 
-/// A value of the schema as rules see it.
+/// A schema node as rules see it.
 #[derive(Clone, Debug)]
 pub struct Declaration {
     pub(super) kind: Type,
-    /// How many letters, items or entries there can be; 0 where that is not counted.
+    /// Maximum number of characters, items or entries; 0 if not counted.
     pub(super) most: u64,
-    /// How many bytes it takes at least.
+    /// Minimum serialised size, in bytes.
     pub(super) least_size: i64,
-    /// By their names in rules.
+    /// Fields by their escaped names.
     pub(super) fields: BTreeMap<String, Rc<Declaration>>,
-    /// Keys of a map.
+    /// Declaration of a map's keys.
     pub(super) key: Option<Rc<Declaration>>,
-    /// Items of a list, values of a map.
+    /// Declaration of a list's items or a map's values.
     pub(super) items: Option<Rc<Declaration>>,
 }
 
 impl Declaration {
-    /// Declares a node of a schema; `None` where rules cannot see it.
+    /// Declares a schema node; `None` if rules cannot see it.
     #[must_use]
     pub fn of(schema: &Value, is_resource: bool) -> Option<Rc<Self>> {
         declare(schema, is_resource, "self", 0).map(Rc::new)
     }
 
-    /// The field of this name in the schema.
+    /// The field with this name in the schema.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Rc<Self>> {
         self.fields.get(&escape(name)?)
     }
 
-    /// What lists and maps hold.
+    /// The declaration of items of a list or values of a map.
     #[must_use]
     pub fn items(&self) -> Option<&Rc<Self>> {
         self.items.as_ref()
     }
 
-    /// How often it can be in one object, where nothing else bounds that.
+    /// Maximum number of occurrences in one object, if nothing else bounds it.
     #[must_use]
     pub fn most_in_a_request(&self) -> u64 {
         positive(MAX_REQUEST / (self.least_size + 1))
     }
 
-    /// All objects in it, by the names of their types.
+    /// Collects all objects in it, by their type names.
     pub(super) fn structs(self: &Rc<Self>, found: &mut BTreeMap<Rc<str>, Rc<Self>>) {
         if let Type::Struct(name) = &self.kind {
             found.insert(Rc::clone(name), Rc::clone(self));
@@ -82,7 +82,7 @@ fn text<'v>(schema: &'v Value, key: &str) -> &'v str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A limit, which is at least 0.
+/// A limit of the schema; negative values count as 0.
 pub(super) fn limit(schema: &Value, key: &str) -> Option<i64> {
     let value = schema.get(key).filter(|value| !value.is_null())?;
     #[expect(clippy::cast_possible_truncation, reason = "limits are whole and of moderate size")]
@@ -114,7 +114,7 @@ fn declare(schema: &Value, is_resource: bool, name: &str, depth: usize) -> Optio
                 let values = below(values, &format!("{name}.@elem"), depth)?;
                 let most = limit(schema, "maxProperties").unwrap_or((MAX_REQUEST - 2) / (values.least_size + 6));
                 let kind = Type::Map(Rc::new(Type::String), Rc::new(values.kind.clone()));
-                // Of keys nothing is said, their length neither.
+                // Keys have no declared constraints, not even a length.
                 let key = Declaration::simple(Type::String, 2, 0);
                 let (key, items) = (Some(Rc::new(key)), Some(Rc::new(values)));
                 Some(Declaration { key, items, ..Declaration::simple(kind, 2, most) })
@@ -180,7 +180,7 @@ fn object(schema: &Value, is_resource: bool, name: &str, depth: usize) -> Declar
         if is_given && ["kind", "apiVersion", "metadata"].contains(&key.as_str()) {
             continue;
         }
-        // The name of the type, which is the place, is that of the field as rules write it.
+        // The type name is the path of escaped field names.
         let place = escape(key).unwrap_or_else(|| key.clone());
         if let Some(inner) = below(property, &format!("{name}.{place}"), depth) {
             add(key, inner, property.get("default").is_some_and(|default| !default.is_null()));

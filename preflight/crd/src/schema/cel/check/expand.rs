@@ -1,17 +1,17 @@
-//! A rule as the API server's checker sees it: macros are loops, operators are calls. Every node has a number, by which
-//! types and sizes are kept.
+//! A rule as the API server's checker sees it: macros are loops and operators are calls. Types and sizes are stored by
+//! node number.
 //!
 //! Follows cel-go `parser/macro.go` and `ext/comprehensions.go`.
 
 use super::super::syntax::{Expression, Node};
 
-/// The number of a node.
+/// Number of a node.
 pub(super) type Id = usize;
 
-/// The name of the variable in which a loop gathers its result.
+/// Name of the variable that accumulates the result of a loop.
 const RESULT: &str = "@result";
 
-/// A node.
+/// An expanded node.
 #[derive(Clone, Debug)]
 pub(super) enum Term {
     Literal(Literal),
@@ -23,7 +23,7 @@ pub(super) enum Term {
     Loop(Loop),
 }
 
-/// `range.all(x, body)` and its like.
+/// A loop, such as `range.all(x, body)`.
 #[derive(Clone, Debug)]
 pub(super) struct Loop {
     pub(super) range: Id,
@@ -33,11 +33,11 @@ pub(super) struct Loop {
     pub(super) condition: Id,
     pub(super) step: Id,
     pub(super) result: Id,
-    /// It only names a value: no loop at all.
+    /// Whether it only binds a value and is not a loop.
     pub(super) is_binding: bool,
 }
 
-/// A constant.
+/// A literal.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Literal {
     Null,
@@ -55,7 +55,7 @@ pub(super) struct Terms {
     all: Vec<Term>,
 }
 
-/// A macro that is not spelled out here.
+/// A macro that is not expanded here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unexpanded(pub(super) String);
 
@@ -64,7 +64,7 @@ impl Terms {
         &self.all[id]
     }
 
-    /// The nodes right below.
+    /// The child nodes.
     pub(super) fn below(&self, id: Id) -> Vec<Id> {
         match self.get(id) {
             Term::Literal(_) | Term::Name(_) => Vec::new(),
@@ -97,7 +97,7 @@ impl Terms {
         self.add(Term::Literal(literal))
     }
 
-    /// Adds the tree below the node.
+    /// Adds the expanded tree of a node.
     pub(super) fn expand(&mut self, node: &Node) -> Result<Id, Unexpanded> {
         let term = match &node.expression {
             Expression::Null => Term::Literal(Literal::Null),
@@ -232,7 +232,7 @@ impl Terms {
         })))
     }
 
-    /// `target.hasValue() ? optional.of(BODY, with the value bound) : optional.none()`
+    /// `target.hasValue() ? optional.of(BODY, with the value bound) : optional.none()`.
     fn expand_optional(
         &mut self,
         function: &str,

@@ -1,12 +1,12 @@
-//! The functions and operators that rules of Kubernetes 1.36 may call, with their overloads, in the order in which the API
-//! server's checker tries them.
+//! The functions and operators available to rules in Kubernetes 1.36, with their overloads, in the order in which the
+//! API server's checker tries them.
 //!
 //! Follows cel-go `common/stdlib/standard.go` and k8s.io/apiserver `pkg/cel/environment/base.go` (which libraries there
 //! are) and `pkg/cel/library`.
 
 use super::types::Type;
 
-/// A type of a signature.
+/// A type in a signature.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     A,
@@ -60,12 +60,12 @@ impl Shape {
     }
 }
 
-/// What an overload costs beyond what its function costs.
+/// How the cost of an overload differs from that of its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Price {
-    /// One unit, or what the function costs.
+    /// One unit, or the cost of the function.
     Plain,
-    /// The shorter of two texts or lists is gone through.
+    /// The shorter of two strings or lists is scanned.
     Compare,
     AddText,
     AddList,
@@ -79,17 +79,17 @@ pub(super) enum Price {
     IndexList,
     IndexMap,
     Condition,
-    /// Each item of one list with each of the other, so many times.
+    /// Each item of one list with each of the other, this many times.
     Sets(u8),
-    /// It reads a text instead of something that was read.
+    /// It parses a string instead of using a parsed value.
     WithText,
-    /// It only looks at a part of what was read.
+    /// It only reads a part of a parsed value.
     Part,
     /// Not known here.
     Unknown,
 }
 
-/// A way to call a function.
+/// One overload of a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Overload {
     pub(super) is_member: bool,
@@ -98,11 +98,11 @@ pub(super) struct Overload {
     pub(super) price: Price,
 }
 
-/// Variables of a signature.
+/// Number of type variables in a signature.
 pub(super) const VARIABLES: u32 = 2;
 
 impl Overload {
-    /// Parameters and result, with variables of its own from `fresh` on.
+    /// Parameter types and result type, with type variables numbered from `fresh`.
     pub(super) fn signature(&self, fresh: u32) -> (Vec<Type>, Type) {
         let renamed = |one: Shape| one.of().renamed(fresh);
         (self.parameters.iter().map(|one| renamed(*one)).collect(), renamed(self.result))
@@ -183,7 +183,7 @@ const SUMS: &[Overload] = &[
     member(&[Shape::List(&Shape::Duration)], Shape::Duration),
 ];
 
-/// The overloads of a function; `None` where it is not known.
+/// The overloads of a function; `None` if it is unknown.
 pub(super) fn overloads(name: &str) -> Option<&'static [Overload]> {
     Some(match name {
         "_?_:_" => const { &[at(Price::Condition, global(&[Shape::Bool, Shape::A, Shape::A], Shape::A))] },

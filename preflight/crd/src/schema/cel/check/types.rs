@@ -1,10 +1,10 @@
-//! Types of CEL as the API server's checker has them, and what may stand for what: unification with type variables, step by
-//! step as in cel-go (checker/types.go).
+//! CEL types as in the API server's checker, and assignability: unification with type variables, step by step as in
+//! cel-go (checker/types.go).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A type.
+/// A CEL type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Type {
     Dyn,
@@ -20,11 +20,11 @@ pub(super) enum Type {
     List(Rc<Type>),
     Map(Rc<Type>, Rc<Type>),
     Optional(Rc<Type>),
-    /// An object of the schema, by its place, or a type of a library that fields can be asked of.
+    /// An object of the schema, by its path, or a library type with fields.
     Struct(Rc<str>),
-    /// A type of a library.
+    /// A library type without fields.
     Opaque(&'static str),
-    /// What `type(x)` gives.
+    /// The type of `type(x)`.
     Meta,
     Variable(u32),
 }
@@ -38,7 +38,7 @@ impl Type {
         Self::Optional(Rc::new(of))
     }
 
-    /// As messages name it.
+    /// The type as shown in messages.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Dyn | Self::Variable(_) => "dyn".to_owned(),
@@ -61,7 +61,7 @@ impl Type {
         }
     }
 
-    /// Whether nothing in it is open.
+    /// Whether it is fully known: without variables, `dyn` and optionals.
     pub(super) fn is_certain(&self) -> bool {
         !matches!(self, Self::Dyn | Self::Variable(_) | Self::Optional(_))
             && self.parts().into_iter().all(Self::is_certain)
@@ -74,7 +74,7 @@ impl Type {
         )
     }
 
-    /// Whether it is always as large: numbers and the like.
+    /// Whether its size is constant, as for numbers.
     pub(super) fn is_scalar(&self) -> bool {
         match self {
             Self::Bool | Self::Double | Self::Duration | Self::Int | Self::Timestamp | Self::Uint => true,
@@ -91,7 +91,7 @@ impl Type {
         }
     }
 
-    /// With other parts.
+    /// The type with its parameters replaced.
     fn with(&self, change: impl Fn(&Self) -> Self) -> Self {
         match self {
             Self::List(of) => Self::list(change(of)),
@@ -101,7 +101,7 @@ impl Type {
         }
     }
 
-    /// The same with other variables.
+    /// The type with its variables renumbered from `fresh`.
     pub(super) fn renamed(&self, fresh: u32) -> Self {
         match self {
             Self::Variable(number) => Self::Variable(number + fresh),
@@ -110,7 +110,7 @@ impl Type {
     }
 }
 
-/// Whether the first is the second or less specific.
+/// Whether the first type equals the second or is more general.
 fn is_as_general(one: &Type, other: &Type) -> bool {
     match (one, other) {
         (Type::Dyn | Type::Variable(_), _) => true,
@@ -126,12 +126,12 @@ pub(super) fn most_general(one: &Type, other: &Type) -> Type {
     if is_as_general(one, other) { one.clone() } else { other.clone() }
 }
 
-/// What variables stand for.
+/// Bindings of type variables.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mapping(BTreeMap<u32, Type>);
 
 impl Mapping {
-    /// Whether all of these may stand for those; what variables stand for is only kept where they may.
+    /// Whether all of `these` are assignable to `those`; the bindings are kept only if they are.
     pub(super) fn assign(&mut self, these: &[Type], those: &[Type]) -> bool {
         let mut tried = self.clone();
         let fits = these.len() == those.len() && these.iter().zip(those).all(|(one, other)| tried.fits(one, other));
@@ -165,7 +165,7 @@ impl Mapping {
         }
     }
 
-    /// Whether the variable may stand for the type, and whether it stands for something already.
+    /// Whether the variable may be bound to the type, and whether it is bound already.
     fn stands_for(&mut self, one: &Type, variable: u32) -> (bool, bool) {
         if *one == Type::Variable(variable) {
             return (true, true);
@@ -198,7 +198,7 @@ impl Mapping {
         }
     }
 
-    /// The type with all variables replaced that stand for something; the others become `dyn` at the end.
+    /// The type with all bound variables replaced; `at_the_end`, unbound ones become `dyn`.
     pub(super) fn resolve(&self, one: &Type, at_the_end: bool) -> Type {
         match one {
             Type::Variable(variable) => match self.0.get(variable) {

@@ -1,4 +1,4 @@
-//! Functions on lists: Kubernetes' own (sums, extremes, positions), CEL's list extension, and lists taken as sets.
+//! Functions on lists: those of Kubernetes (sums, extremes, positions), CEL's list extension, and lists as sets.
 //!
 //! Follows k8s.io/apiserver `pkg/cel/library/lists.go`, cel-go `ext/lists.go` and `ext/sets.go`.
 
@@ -73,7 +73,7 @@ fn sum<'a>(evaluator: &Evaluator<'a>, list: &List<'a>) -> Outcome<'a> {
     let zero = match list.items.first() {
         None if matches!(schema, Some((Some(Type::Number), _))) => Value::Double(0.0),
         None if matches!(schema, Some((_, Some("duration")))) => Value::Duration(0),
-        // Of a list that the rule builds of nothing, the type is not known; mind what meets this zero.
+        // The item type of an empty list built by the rule is unknown; `no_overload` allows for this zero.
         None | Some(Value::Int(_)) => Value::Int(0),
         Some(Value::Uint(_)) => Value::Uint(0),
         Some(Value::Double(_)) => Value::Double(0.0),

@@ -1,5 +1,5 @@
-//! The format library: names, labels and the like that a rule checks by the name of the format.
-//! `validate` answers with messages; only whether there are any is known here.
+//! The format library: named formats for names, labels and the like. `validate` returns messages; only whether there
+//! are any is known here.
 //!
 //! Follows k8s.io/apiserver `pkg/cel/library/format.go`.
 
@@ -43,7 +43,7 @@ pub(in super::super) fn call<'a>(
             }
             match valid(format, text) {
                 Some(true) => Ok(Value::Optional(None)),
-                // The messages are the server's own; a rule that looks at them gets no answer.
+                // The messages are the server's own; the result of a rule that reads them is unknown.
                 Some(false) => Ok(Value::some(Value::Opaque("the messages of a format"))),
                 None => Err(Stop::unknown(format!("format.{format}() of {text:?}"))),
             }
@@ -52,9 +52,9 @@ pub(in super::super) fn call<'a>(
     })
 }
 
-/// Whether the text is of the format; `None` where that is not known.
+/// Whether the text has the format; `None` if that is unknown.
 fn valid(format: &str, text: &str) -> Option<bool> {
-    // A prefix may end in what only the rest of the name would end well.
+    // A prefix may end in a character that only the rest of the name makes valid.
     let (format, text) = match format.strip_suffix("Prefix") {
         Some(format) => (format, text.strip_suffix('-').map_or(text.to_owned(), |rest| format!("{rest}a"))),
         None => (format, text.to_owned()),
@@ -74,7 +74,7 @@ fn valid(format: &str, text: &str) -> Option<bool> {
     })
 }
 
-/// Hexadecimal digits in groups, the hyphens between which may be left out.
+/// Hexadecimal digits in groups; the hyphens between them are optional.
 fn uuid(text: &str) -> bool {
     let mut rest = text.as_bytes();
     for (position, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What rules ask of addresses, networks and URLs.
+//! Functions on addresses, networks and URLs.
 //!
 //! Follows k8s.io/apiserver `pkg/cel/library/ip.go`, `cidr.go` and `urls.go`.
 
@@ -79,7 +79,7 @@ fn link_local_multicast(address: IpAddr) -> bool {
     }
 }
 
-/// Whether the text is a URL; `None` where that is not known.
+/// Whether the text is a URL; `None` if that is unknown.
 pub(super) fn is_url(text: &str) -> Option<bool> {
     match Url::read(text) {
         Reading::Url(_) => Some(true),

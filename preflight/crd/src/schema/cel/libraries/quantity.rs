@@ -1,4 +1,4 @@
-//! What rules ask of quantities.
+//! Functions on quantities.
 //!
 //! Follows k8s.io/apiserver `pkg/cel/library/quantity.go`.
 

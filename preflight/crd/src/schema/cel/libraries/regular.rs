@@ -1,4 +1,4 @@
-//! Regular expressions: `matches`, `find` and `findAll`, in the grammar of the server.
+//! Regular expressions: `matches`, `find` and `findAll`, with the server's grammar.
 //!
 //! Follows k8s.io/apiserver `pkg/cel/library/regex.go`.
 
@@ -9,7 +9,7 @@ use super::super::stop::Stop;
 use super::super::value::{Outcome, Value};
 use crate::schema::pattern::{Budget, NotFound, Pattern};
 
-/// Steps of one search; the pattern's own count.
+/// Maximum number of steps of one search, as the pattern counts them.
 const SEARCH: u64 = 2_000_000;
 
 pub(in super::super) fn call<'a>(
@@ -33,13 +33,13 @@ fn matches(evaluator: &Evaluator<'_>, text: &str, pattern: &str) -> Result<bool,
     pattern.is_match_within(text, &mut Budget::new(SEARCH)).ok_or(Stop::Budget)
 }
 
-/// The pattern, when the search costs no more than the server grants.
+/// Parses the pattern, if the search stays within the server's cost limit.
 fn prepare(evaluator: &Evaluator<'_>, text: &str, pattern: &str) -> Result<Rc<Pattern>, Stop> {
     evaluator.charge((text.len() / 10 + 1).saturating_mul(pattern.len() / 4 + 1))?;
     evaluator.pattern(pattern)
 }
 
-/// The first so many matches, or all; an empty one right behind another does not count.
+/// The first `most` matches, or all; an empty match right after another does not count.
 fn all<'a>(evaluator: &Evaluator<'a>, text: &str, pattern: &str, most: i64) -> Result<Vec<Value<'a>>, Stop> {
     let pattern = prepare(evaluator, text, pattern)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! What rules ask of semantic versions.
+//! Functions on semantic versions.
 //!
 //! Follows k8s.io/apiserver `pkg/cel/library/semverlib.go`.
 

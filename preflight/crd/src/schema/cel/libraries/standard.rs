@@ -1,4 +1,4 @@
-//! CEL's own functions: sizes, tests on texts, conversions between types, parts of times, and optional values.
+//! CEL's own functions: sizes, string tests, conversions between types, parts of timestamps, and optional values.
 //!
 //! Follows cel-go `common/stdlib/standard.go` and `cel/library.go` (optional values).
 
@@ -60,7 +60,7 @@ fn size<'a>(evaluator: &Evaluator<'a>, value: &Value<'a>) -> Option<Outcome<'a>>
     Some(Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX))))
 }
 
-/// The exact bounds of what fits, as floating point numbers.
+/// The exact bounds of 64-bit integers as floating point numbers.
 const INT_BOUND: f64 = 9_223_372_036_854_775_808.0;
 const UINT_BOUND: f64 = 18_446_744_073_709_551_616.0;
 
@@ -112,7 +112,7 @@ fn convert<'a>(function: &str, value: &Value<'a>) -> Option<Outcome<'a>> {
         ("string", Value::Bool(value)) => Ok(Value::text(&value.to_string())),
         ("string", Value::Int(number)) => Ok(Value::text(&number.to_string())),
         ("string", Value::Uint(number)) => Ok(Value::text(&number.to_string())),
-        // The server's %g differs for the large and the small.
+        // The server's %g differs for large and small numbers.
         ("string", Value::Double(number)) if *number == 0.0 || (1e-4..1e6).contains(&number.abs()) => {
             Ok(Value::text(&number.to_string()))
         }
@@ -135,7 +135,7 @@ fn convert<'a>(function: &str, value: &Value<'a>) -> Option<Outcome<'a>> {
     })
 }
 
-/// Numbers in the spelling that both languages read alike.
+/// Parses a number in a form that Go and Rust parse alike.
 fn float<'a>(text: &str) -> Outcome<'a> {
     let plain = |character: char| character.is_ascii_digit() || "+-.eE".contains(character);
     if text.is_empty() || (text.chars().all(plain) && text.parse::<f64>().is_err()) {
@@ -164,7 +164,7 @@ fn duration_part<'a>(function: &str, nanos: i64) -> Option<Outcome<'a>> {
     Some(Ok(Value::Int(nanos / unit)))
 }
 
-/// Parts in UTC; the overloads with a time zone are not known here.
+/// A part of a timestamp in UTC; the overloads with a time zone are not implemented here.
 fn timestamp_part<'a>(function: &str, nanos: i128) -> Option<Outcome<'a>> {
     let seconds = i64::try_from(nanos.div_euclid(1_000_000_000)).ok()?;
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));

@@ -1,4 +1,4 @@
-//! The strings library, version 2: everything counts in code points.
+//! The strings library, version 2. All positions are in code points.
 //!
 //! Follows cel-go `ext/strings.go`.
 
@@ -35,7 +35,7 @@ fn on_text<'a>(evaluator: &Evaluator<'a>, function: &str, text: &str, rest: &[Va
         ("lastIndexOf", [Value::String(part), Value::Int(from)]) => last_index_of(text, part, Some(*from)),
         ("lowerAscii", []) => Ok(Value::text(&text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Value::text(&text.to_ascii_uppercase())),
-        // What Go takes for blank is what Unicode calls white space.
+        // Go and Unicode agree on white space.
         ("trim", []) => Ok(Value::text(text.trim())),
         ("replace", [Value::String(old), Value::String(new)]) => replace(evaluator, text, old, new, -1),
         ("replace", [Value::String(old), Value::String(new), Value::Int(count)]) => {
@@ -68,7 +68,7 @@ fn char_at<'a>(text: &str, position: i64) -> Outcome<'a> {
     }
 }
 
-/// Where each character starts, and where the last one ends.
+/// The byte offset of each character, and the end of the last one.
 fn starts(text: &str) -> Vec<usize> {
     text.char_indices().map(|(start, _)| start).chain([text.len()]).collect()
 }
@@ -164,7 +164,7 @@ fn join<'a>(evaluator: &Evaluator<'a>, list: &super::super::value::List<'a>, bet
     Ok(Value::text(&text))
 }
 
-/// `%s` and `%d` of plain values; the rest is not known here.
+/// `%s` and `%d` of simple values; the rest is not implemented here.
 fn format<'a>(evaluator: &Evaluator<'a>, text: &str, values: &[Value<'a>]) -> Outcome<'a> {
     let mut values = values.iter();
     let mut output = String::new();

@@ -1,11 +1,11 @@
-//! Addresses, networks and URLs. Addresses read as Go reads them: no zones, no leading zeros, and no IPv4 written as IPv6.
+//! Addresses, networks and URLs. Addresses are parsed as in Go: no zones, no leading zeros, no IPv4-mapped IPv6.
 //!
 //! Follows k8s.io/apiserver `pkg/cel/library/ip.go`, `cidr.go` and `urls.go`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address with the length of its network part; bits behind that may be set.
+/// An address with a prefix length; bits after the prefix may be set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct Cidr {
     pub(in super::super) address: IpAddr,
@@ -54,7 +54,7 @@ pub(in super::super) fn parse_address(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// A URL in its parts.
+/// A URL, split into its parts.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Url {
     pub(in super::super) text: String,
@@ -64,11 +64,11 @@ pub(in super::super) struct Url {
     pub(in super::super) query: String,
 }
 
-/// What reading a URL came to.
+/// The result of parsing a URL.
 pub(in super::super) enum Reading {
     Url(Url),
     Refused,
-    /// Characters whose treatment by the server is not known here.
+    /// It contains characters whose treatment by the server is unknown here.
     Unclear,
 }
 
@@ -92,7 +92,7 @@ impl Url {
             Some(end) if text[end..].starts_with(':') && starts_with_letter => {
                 (text[..end].to_ascii_lowercase(), &text[end + 1..])
             }
-            // Without a scheme, only a rooted path is one.
+            // Without a scheme, only an absolute path is a URL.
             _ if !text.starts_with('/') => return Reading::Refused,
             _ => (String::new(), text),
         };

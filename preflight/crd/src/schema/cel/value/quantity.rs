@@ -4,22 +4,22 @@
 
 pub(in super::super) const NANO: i128 = 1_000_000_000;
 
-/// The most that a quantity with a binary suffix can be.
+/// The maximum of a quantity with a binary suffix.
 const BINARY_MOST: i128 = i64::MAX as i128 * NANO;
 
-/// A quantity; what it is written as does not matter to rules.
+/// A quantity; its notation does not matter to rules.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Quantity {
     pub(in super::super) nanos: i128,
     pub(in super::super) integer: Integer,
 }
 
-/// Whether the server can take the quantity for a 64-bit integer, which depends on how it was written.
+/// Whether the server can convert the quantity to a 64-bit integer, which depends on its notation.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Integer {
     Is(i64),
     IsNot,
-    /// After arithmetic.
+    /// Unknown, as after arithmetic.
     Unclear,
 }
 
@@ -36,7 +36,7 @@ impl Quantity {
     }
 }
 
-/// The nanos of a quantity, where a float holds them exactly.
+/// The nanos of a quantity, if a float represents them exactly.
 pub(in super::super) fn exact_nanos(text: &str) -> Option<f64> {
     let nanos = parse(text).ok()?.nanos;
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "compared with what it came from")]
@@ -44,16 +44,16 @@ pub(in super::super) fn exact_nanos(text: &str) -> Option<f64> {
     (back == nanos).then_some(float)
 }
 
-/// Whether two texts are the same quantity, however each is written.
+/// Whether two texts are the same quantity, whatever their notation.
 pub(in super::super) fn are_equal(left: &str, right: &str) -> bool {
     left == right || matches!((parse(left), parse(right)), (Ok(left), Ok(right)) if left == right)
 }
 
-/// Why a text is no quantity.
+/// Why a text cannot be parsed as a quantity.
 pub(in super::super) enum Refusal {
-    /// The server does not read it either.
+    /// The server rejects it too.
     Malformed,
-    /// More digits than are kept here.
+    /// It has more digits than are supported here.
     TooLarge,
 }
 
@@ -105,7 +105,7 @@ pub(in super::super) fn parse(text: &str) -> Result<Quantity, Refusal> {
     } else if shift >= 0 {
         product.checked_mul(power(shift)?).ok_or(Refusal::TooLarge)?
     } else {
-        // What is smaller than a nano rounds up.
+        // Fractions of a nano are rounded up.
         power(-shift).map_or(Ok(1), |divisor| Ok(product / divisor + i128::from(product % divisor != 0)))?
     };
     if matches!(suffix, Suffix::Binary(_)) {

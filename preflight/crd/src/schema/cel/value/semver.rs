@@ -1,17 +1,17 @@
-//! Semantic versions, version 2.0.0 to the letter unless the rule asks for a lenient reading.
+//! Semantic versions, strictly 2.0.0 unless the rule asks for lenient parsing.
 //!
 //! Follows semver.org 2.0.0 and k8s.io/apiserver `pkg/cel/library/semverlib.go`.
 
 use std::cmp::Ordering;
 
-/// A version; what follows a `+` is left out, since it never compares.
+/// A version; build metadata after a `+` is left out, since it never affects comparison.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Semver {
     pub(in super::super) numbers: [u64; 3],
     before: Vec<Part>,
 }
 
-/// A part of what follows a `-`.
+/// One identifier of the pre-release after a `-`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Number(u64),
@@ -52,7 +52,7 @@ impl Semver {
         Some(Self { numbers, before })
     }
 
-    /// Without the `v` and the leading zeros, and with the numbers that are left out.
+    /// Parses a version leniently: strips a `v` and leading zeros, and fills in missing numbers.
     pub(in super::super) fn parse_leniently(text: &str) -> Option<Self> {
         let mut parts: Vec<String> =
             text.strip_prefix('v').unwrap_or(text).splitn(3, '.').map(ToOwned::to_owned).collect();
