@@ -1,8 +1,8 @@
-//! Patterns as the API server reads them: the grammar of RE2, and the sets of strings that they name.
+//! Patterns as the API server parses them: the RE2 grammar, and the sets of strings that patterns match.
 //!
 //! The grammar is that of Go's `regexp/syntax` with Perl flags (Go 1.26, Unicode 15.0), not that of the `regex` crate:
-//! the two differ in both directions. A pattern is searched for, so `b` matches `abc`. Strings are sequences of code
-//! points.
+//! each accepts patterns that the other rejects. Matching is unanchored, so `b` matches `abc`. Strings are sequences of
+//! code points.
 
 mod automaton;
 mod budget;
@@ -28,7 +28,7 @@ use std::rc::Rc;
 use super::shared::Shared;
 use program::{Program, Runner};
 
-/// Steps of one match: several for each character of the largest text that an object may hold.
+/// Maximum number of steps of one match: several for each character of the largest string that an object can hold.
 const MATCH: u64 = 20_000_000;
 
 /// A compiled pattern.
@@ -39,19 +39,19 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// The API server would refuse it, or it is too large; `PatternError::refused` says which.
+    /// If the API server would reject it, or if it is too large; `PatternError::refused` tells which.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let program = Program::compile(&parser::parse(text)?);
         Ok(Self { text: text.to_owned(), program })
     }
 
-    /// As `parse`; what was read before on this thread is not read again.
+    /// Like `parse`, but caches parsed patterns per thread.
     ///
     /// # Errors
-    /// As `parse`.
+    /// As for `parse`.
     pub fn shared(text: &str) -> Result<Rc<Self>, PatternError> {
         thread_local! {
             static READ: Shared<String, Result<Rc<Pattern>, PatternError>> = Shared::new();
@@ -59,24 +59,24 @@ impl Pattern {
         READ.with(|read| read.get(text.to_owned(), |text| Self::parse(text).map(Rc::new)))
     }
 
-    /// As it was written.
+    /// The source text of the pattern.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the pattern occurs in a short text. Takes memory for the pattern only; time is at worst the length of
-    /// the text times the size of the pattern.
+    /// Whether the pattern matches a short string. Memory depends only on the pattern; the time is at most proportional
+    /// to the length of the string times the size of the pattern.
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
         self.is_match_within(text, &mut Budget::unlimited()).unwrap_or(false)
     }
 
-    /// Where the pattern first matches at or behind a byte of the text, as Go finds it.
+    /// The first match at or after byte `from`, as Go finds it.
     ///
     /// # Errors
-    /// The budget ends first, or the pattern is one whose first match is not known here: one that repeats lazily, or
-    /// that repeats what may be empty.
+    /// If the budget is exhausted, or the first match is unknown because the pattern contains a lazy repetition or
+    /// repeats something that may be empty.
     pub fn find_within(
         &self,
         text: &str,
@@ -89,19 +89,19 @@ impl Pattern {
         find::find(&self.program, text, from, budget)
     }
 
-    /// As `is_match` for a text of any length; `None` where the answer would take too long.
+    /// Like `is_match`, for a string of any length; `None` if it takes too long.
     #[must_use]
     pub fn try_match(&self, text: &str) -> Option<bool> {
         self.is_match_within(text, &mut Budget::new(MATCH))
     }
 
-    /// As `try_match`; `None` where the budget ends before the answer is known.
+    /// Like `try_match`, with a budget; `None` if it is exhausted.
     pub fn is_match_within(&self, text: &str, budget: &mut Budget) -> Option<bool> {
         Runner::new(&self.program).is_match(text, budget)
     }
 }
 
-/// Whether something in the pattern looks like a lazy repetition or the flag that makes all of them lazy.
+/// Whether the pattern seems to contain a lazy repetition, or the flag that makes all repetitions lazy.
 fn may_be_lazy(pattern: &str) -> bool {
     let lazy = ["*?", "+?", "??", "}?"].iter().any(|repetition| pattern.contains(repetition));
     let mut groups = pattern.split("(?").skip(1);

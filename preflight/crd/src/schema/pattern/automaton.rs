@@ -1,27 +1,27 @@
-//! The code points sorted into blocks that no pattern at hand tells apart, and a pattern as a deterministic automaton
-//! over these blocks, whose states are made when they are first reached.
+//! Partitions code points into blocks that none of the given patterns distinguishes, and builds a deterministic
+//! automaton over the blocks, whose states are created on demand.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Budget;
 use super::program::{Kind, Place, Program, Runner};
 
-/// The budget is at its end.
+/// The budget is exhausted.
 #[derive(Debug)]
 pub(super) struct Exhausted;
 
 pub(super) type Ranges = Vec<(char, char)>;
 
-/// Code points that are not told apart.
+/// A set of code points that no pattern distinguishes.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// The one of them that reads best.
+    /// Its most readable member.
     pub(super) character: char,
-    /// The classes that hold them, by index.
+    /// Indices of the classes that contain the block.
     classes: BTreeSet<u32>,
 }
 
-/// All code points in blocks, those first that read best.
+/// All code points as blocks, the most readable first.
 #[derive(Debug)]
 pub(super) struct Alphabet {
     pub(super) blocks: Vec<Block>,
@@ -29,10 +29,10 @@ pub(super) struct Alphabet {
 }
 
 impl Alphabet {
-    /// Tells apart what these classes tell apart.
+    /// The coarsest partition that distinguishes these classes.
     pub(super) fn new(classes: impl IntoIterator<Item = Ranges>, budget: &mut Budget) -> Result<Self, Exhausted> {
         let mut ids: BTreeMap<Ranges, u32> = BTreeMap::new();
-        // Where a class begins, and where it has ended.
+        // Where classes begin and end.
         let mut edges: BTreeMap<u32, Vec<u32>> = BTreeMap::from([(0, Vec::new())]);
         for class in classes {
             spend(budget, 1 + class.len() as u64)?;
@@ -68,20 +68,20 @@ impl Alphabet {
         Ok(Self { blocks, ids })
     }
 
-    /// The block of a code point that is a class of its own.
+    /// The block of a code point that forms a class of its own.
     pub(super) fn block_of(&self, character: char) -> Option<usize> {
         let id = self.ids.get(&vec![(character, character)])?;
         self.blocks.iter().position(|block| block.classes.contains(id))
     }
 
-    /// For each block whether the class holds it.
+    /// For each block, whether the class contains it.
     fn holds(&self, class: &Ranges) -> Vec<bool> {
         let id = self.ids.get(class);
         self.blocks.iter().map(|block| id.is_some_and(|id| block.classes.contains(id))).collect()
     }
 }
 
-/// Lower reads better in a message.
+/// A lower rank reads better in a message.
 fn rank(character: char) -> (u8, char) {
     let group = match character {
         'a'..='z' => 0,
@@ -97,9 +97,9 @@ fn rank(character: char) -> (u8, char) {
     (group, character)
 }
 
-/// The code point that reads best from `first` up to `end`; none where all are surrogates.
+/// The most readable code point from `first` up to, not including, `end`; `None` if all are surrogates.
 fn best(first: u32, end: u32) -> Option<char> {
-    // ASCII, and for the rest some that fonts have.
+    // ASCII, and some others that fonts contain.
     let shown = (first..end.min(0x80)).chain(['é', 'ß', 'λ', 'я', '中', '€', '😀'].map(u32::from));
     let from = |first: u32| first..end.min(first.saturating_add(32));
     shown
@@ -121,21 +121,21 @@ const UNKNOWN: StateId = StateId::MAX;
 #[derive(Debug)]
 struct State {
     place: Place,
-    /// Whether a text that ends here matches.
+    /// Whether a string that ends here matches.
     ends: bool,
     next: Vec<StateId>,
 }
 
-/// A pattern over the blocks of an alphabet.
+/// A deterministic automaton of a pattern over the blocks of an alphabet.
 #[derive(Debug)]
 pub(super) struct Automaton<'p> {
     runner: Runner<'p>,
-    /// By class and block.
+    /// Whether a class contains a block, by class and block.
     holds: Vec<Vec<bool>>,
     kinds: Vec<Kind>,
     states: Vec<State>,
     ids: HashMap<Place, StateId>,
-    /// Whether a match that has not begun at the start of the text may begin later.
+    /// Whether a match may begin after the start of the string.
     begins_later: bool,
 }
 
@@ -170,17 +170,17 @@ impl<'p> Automaton<'p> {
         Ok(id)
     }
 
-    /// Whether a text that ends in this state matches.
+    /// Whether a string that ends in this state matches.
     pub(super) fn ends(&self, state: StateId) -> bool {
         self.states[state as usize].ends
     }
 
-    /// Whether every text that goes on from this state matches.
+    /// Whether every continuation from this state matches.
     pub(super) fn is_found(&self, state: StateId) -> bool {
         self.states[state as usize].place == Place::Found
     }
 
-    /// Whether no text that goes on from this state matches.
+    /// Whether no continuation from this state matches.
     pub(super) fn is_hopeless(&self, state: StateId) -> bool {
         !self.begins_later
             && matches!(&self.states[state as usize].place, Place::Waiting(waiting, _) if waiting.is_empty())

@@ -1,5 +1,5 @@
-//! Sets of code points: the names of Perl, POSIX and Unicode classes as Go knows them, and its simple case folding.
-//! The tables are those of regex-syntax, cut down to what Unicode 15.0 had assigned, which is what Go has.
+//! Character classes: the Perl, POSIX and Unicode classes known to Go, and its simple case folding. The tables are
+//! those of regex-syntax, restricted to what Unicode 15.0 assigns, as in Go.
 //!
 //! Follows Go's `regexp/syntax/perl_groups.go` and `unicode` tables.
 
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
-/// General categories; the long names since Go 1.25.
+/// General categories; the long names exist since Go 1.25.
 const CATEGORIES: [&str; 80] = [
     "C",
     "Casedletter",
@@ -211,8 +211,7 @@ const SCRIPTS: [&str; 117] = [
     "Yi",
 ];
 
-/// Scripts whose names have several words. Go 1.25 and later do not find these, whichever way they are spelled; older
-/// releases do.
+/// Scripts whose names have several words. Go 1.25 and later do not find these in any spelling; older releases do.
 const SCRIPTS_OF_SEVERAL_WORDS: [&str; 46] = [
     "Anatolianhieroglyphs",
     "Bassavah",
@@ -262,10 +261,10 @@ const SCRIPTS_OF_SEVERAL_WORDS: [&str; 46] = [
     "Zanabazarsquare",
 ];
 
-/// In Unicode 15.0 a nonspacing mark, later a spacing one.
+/// A nonspacing mark in Unicode 15.0, a spacing mark later.
 const RECATEGORISED: (char, char) = ('\u{1171e}', '\u{1171e}');
 
-/// Pairs that are folded since Unicode 15.1.
+/// Pairs that fold into each other only since Unicode 15.1.
 const FOLDED_LATER: [(char, char); 5] = [
     ('\u{390}', '\u{390}'),
     ('\u{3b0}', '\u{3b0}'),
@@ -274,15 +273,15 @@ const FOLDED_LATER: [(char, char); 5] = [
     ('\u{fb05}', '\u{fb06}'),
 ];
 
-/// What `\p{…}` may name.
+/// The result of looking up a name in `\p{…}`.
 pub(super) enum Named {
     Class(ClassUnicode),
-    /// API servers of different versions disagree about the name.
+    /// API servers of different versions treat the name differently.
     Disputed,
     Unknown,
 }
 
-/// The class of that name in `\p{…}`; case, spaces, hyphens and underscores are of no account.
+/// The class of a name in `\p{…}`; case, spaces, hyphens and underscores are ignored.
 pub(super) fn named(name: &str) -> Named {
     let name = canonical(name);
     let name = name.as_str();
@@ -291,7 +290,7 @@ pub(super) fn named(name: &str) -> Named {
         "Ascii" => ranges(&[('\0', '\x7f')]),
         "Assigned" => assigned().clone(),
         "Cn" | "Unassigned" => unassigned(),
-        // No string that is valid holds one.
+        // Valid strings contain no surrogates.
         "Cs" | "Surrogate" => ClassUnicode::empty(),
         "C" | "Other" => {
             let mut class = table("C");
@@ -321,16 +320,16 @@ fn canonical(name: &str) -> String {
     name.get(..1).unwrap_or_default().to_ascii_uppercase() + &rest
 }
 
-/// The table of regex-syntax.
+/// The class in the tables of regex-syntax.
 fn table(name: &str) -> ClassUnicode {
     match regex_syntax::parse(&format!(r"\p{{{name}}}")).map(regex_syntax::hir::Hir::into_kind) {
         Ok(HirKind::Class(Class::Unicode(class))) => class,
-        // A class of one member.
+        // A class with a single member.
         Ok(HirKind::Literal(literal)) => {
             let text = String::from_utf8_lossy(&literal.0);
             ClassUnicode::new(text.chars().map(|character| ClassUnicodeRange::new(character, character)))
         }
-        // Nothing else comes of the names above; a test has them all.
+        // Unreachable for the names above; a test covers all of them.
         _ => ClassUnicode::empty(),
     }
 }
@@ -339,7 +338,7 @@ fn assigned() -> &'static ClassUnicode {
     static ASSIGNED: OnceLock<ClassUnicode> = OnceLock::new();
     ASSIGNED.get_or_init(|| {
         let mut class = table("Age=15.0");
-        // Code points that are no characters have an age as well.
+        // Unassigned code points have an age too.
         class.difference(&table("Cn"));
         class
     })
@@ -351,12 +350,12 @@ fn unassigned() -> ClassUnicode {
     class
 }
 
-/// Whether Go folds the class that `named` found; it has no table for this one.
+/// Whether Go folds the class found by `named`; it has no folding table for cased letters.
 pub(super) fn is_folded(name: &str) -> bool {
     !matches!(canonical(name).as_str(), "Lc" | "Casedletter")
 }
 
-/// The class with everything that differs from one of its members in case only.
+/// The class extended by everything that differs from a member only in case.
 pub(super) fn folded(class: &ClassUnicode) -> ClassUnicode {
     let mut old = class.clone();
     old.intersect(assigned());
@@ -367,7 +366,7 @@ pub(super) fn folded(class: &ClassUnicode) -> ClassUnicode {
     old
 }
 
-/// `\d`, `\s`, `\w`: ASCII, and no vertical tab.
+/// `\d`, `\s`, `\w`: ASCII only, without the vertical tab.
 pub(super) fn perl(letter: char) -> Option<ClassUnicode> {
     Some(match letter {
         'd' => ranges(&[('0', '9')]),
@@ -377,12 +376,12 @@ pub(super) fn perl(letter: char) -> Option<ClassUnicode> {
     })
 }
 
-/// What `\b` takes for a part of a word.
+/// The word characters for `\b`.
 pub(super) fn word() -> ClassUnicode {
     ranges(&[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')])
 }
 
-/// `[:alpha:]` and the like.
+/// `[:alpha:]` and similar.
 pub(super) fn posix(name: &str) -> Option<ClassUnicode> {
     Some(match name {
         "alnum" => ranges(&[('0', '9'), ('A', 'Z'), ('a', 'z')]),
@@ -403,7 +402,7 @@ pub(super) fn posix(name: &str) -> Option<ClassUnicode> {
     })
 }
 
-/// `.`, with or without the end of a line.
+/// `.`, with or without the newline.
 pub(super) fn any(with_newline: bool) -> ClassUnicode {
     if with_newline { ranges(&[('\0', char::MAX)]) } else { ranges(&[('\0', '\t'), ('\x0b', char::MAX)]) }
 }

@@ -1,14 +1,14 @@
-//! Why a pattern cannot be read, and where.
+//! Why a pattern cannot be parsed, and where.
 
-/// Why a pattern could not be read.
+/// Why a pattern cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} (at byte {offset})")]
 pub struct PatternError {
-    /// Where in the pattern, in bytes.
+    /// Offset in the pattern, in bytes.
     pub offset: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub reason: String,
-    /// Whether the API server refuses a definition with this pattern. Where it is false the pattern may be in order
-    /// and is only too large to be judged here, or API servers of different versions disagree about it.
+    /// Whether the API server rejects a definition with this pattern. If false, the pattern may be valid and only be
+    /// too large to be judged here, or API servers of different versions disagree about it.
     pub refused: bool,
 }

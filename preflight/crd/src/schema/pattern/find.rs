@@ -1,5 +1,5 @@
-//! Where in a text a pattern matches: the leftmost place, and there what a backtracking search would take first.
-//! Programs keep that order for greedy repetitions only, so patterns with lazy ones are not searched for.
+//! Finds a match in a string: the leftmost one and, among those, the one that a backtracking search would prefer.
+//! Programs keep that preference for greedy repetitions only, so patterns with lazy ones are unsupported.
 
 use super::Budget;
 use super::program::{Address, Instruction, Kind, Program, contains, holds_between};
@@ -7,13 +7,13 @@ use super::program::{Address, Instruction, Kind, Program, contains, holds_betwee
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotFound {
-    /// The pattern is of a kind whose matches are not known here.
+    /// The matches of this kind of pattern are unknown here.
     Unsupported,
-    /// The budget ends first.
+    /// The budget is exhausted.
     Budget,
 }
 
-/// The bytes of the first match at or behind `from`, or `None`.
+/// The byte range of the first match at or after `from`, or `None`.
 pub(super) fn find(
     program: &Program,
     text: &str,
@@ -54,9 +54,9 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// Whether a repetition can go round without taking anything; what such a one matches depends on how it is compiled.
+/// Whether a repetition can iterate without consuming anything; what it then matches depends on how it is compiled.
 pub(super) fn has_empty_round(program: &Program) -> bool {
-    // The addresses on the way from where the walk began, with what is still to be looked at behind each.
+    // Depth-first search: an address that is still open is on the current path.
     let mut state = vec![Visit::New; program.instructions.len()];
     let mut stack = Vec::new();
     for start in 0..program.instructions.len() {
@@ -101,12 +101,12 @@ struct Finder<'p> {
     program: &'p Program,
     stamps: Vec<u32>,
     stamp: u32,
-    /// The threads that wait for a character, the preferred first.
+    /// The threads waiting for a character, preferred ones first.
     waiting: Vec<(Address, usize)>,
 }
 
 impl Finder<'_> {
-    /// Follows the threads to where they wait; where one ends, those behind it are dropped, and its start is returned.
+    /// Advances the threads until they wait; when one matches, drops those of lower preference and returns its start.
     fn settle(
         &mut self,
         threads: &[(Address, usize)],

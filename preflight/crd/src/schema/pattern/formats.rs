@@ -1,8 +1,8 @@
-//! Formats of strings whose check in the API server is a regular language, as patterns.
+//! String formats whose check in the API server is a regular language, as patterns.
 //!
-//! Not here, because their checks are none: `uri`, `email`, `hostname`, `ipv4`, `ipv6`, `cidr`, `duration`, `datetime`,
-//! `isbn*`, `creditcard`. Nor `mac`, since whether twelve digits without separators are one depends on the release
-//! of Go that the API server is built with; nor `k8s-long-name`, which is a pattern and a greatest length.
+//! Left out because their checks are not regular: `uri`, `email`, `hostname`, `ipv4`, `ipv6`, `cidr`, `duration`,
+//! `datetime`, `isbn*`, `creditcard`. Also left out: `mac`, since the Go release of the API server decides whether it
+//! accepts twelve digits without separators, and `k8s-long-name`, which is a pattern with a maximum length.
 
 #[cfg(test)]
 mod tests;
@@ -11,11 +11,11 @@ use std::sync::OnceLock;
 
 use super::Pattern;
 
-/// Names without hyphens, which do not count, and what kube-openapi's `strfmt` accepts under them.
+/// Names without hyphens, which are ignored, and what kube-openapi's `strfmt` accepts for them.
 const FORMATS: [(&str, &str); 12] = [
     ("bsonobjectid", "^[0-9a-fA-F]{24}$"),
     ("byte", "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"),
-    // The days of every month; 29 February in years divisible by 4, of full centuries by 400.
+    // The days of each month; 29 February in years divisible by 4, of full centuries those divisible by 400.
     (
         "date",
         "^(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)\
@@ -36,8 +36,8 @@ const FORMATS: [(&str, &str); 12] = [
     ("uuid5", "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"),
 ];
 
-/// The strings of a format, where its check is exactly a regular language. Whether the API server's version knows the
-/// format is another question (`k8s-short-name` since 1.34).
+/// The strings of a format, if its check is exactly a regular language. Whether the API server's version knows the
+/// format is a separate question (`k8s-short-name` since 1.34).
 #[must_use]
 pub fn of_format(name: &str) -> Option<&'static Pattern> {
     static PATTERNS: OnceLock<Vec<(&str, Pattern)>> = OnceLock::new();

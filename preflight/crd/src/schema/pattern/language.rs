@@ -1,40 +1,40 @@
-//! Questions about sets of strings: is there one that matches these patterns and not those, so long at least and at
-//! most? Answered by a string, by a proof that there is none, or not at all.
+//! Decides questions about sets of strings: is there one that matches these patterns and not those, with a length
+//! within bounds? The answer is a string, the proof that there is none, or undecided.
 
 use super::automaton::Ranges;
 use super::search::{Search, search};
 use super::{Budget, Pattern};
 
-/// All strings that match every one of `matching` and none of `avoiding`, are `least..=most` code points long, and are
-/// none of `except`.
+/// All strings that match every pattern in `matching` and none in `avoiding`, are `least..=most` code points long, and
+/// are not in `except`.
 #[derive(Clone, Debug, Default)]
 pub struct Language<'a> {
-    /// What a string must match.
+    /// Patterns that a string must match.
     pub matching: Vec<&'a Pattern>,
-    /// What it must not match.
+    /// Patterns that it must not match.
     pub avoiding: Vec<&'a Pattern>,
-    /// The least length, in code points.
+    /// Minimum length, in code points.
     pub least: u64,
-    /// The greatest length, in code points.
+    /// Maximum length, in code points.
     pub most: Option<u64>,
-    /// Strings that do not count.
+    /// Excluded strings.
     pub except: Vec<&'a str>,
 }
 
-/// The greatest length that an example of it is made for.
+/// Maximum length of a generated example.
 const LONG: u64 = 4096;
 
-/// How many states of each length are followed where all are too many.
+/// Number of states followed per length if there are too many to follow all.
 const WIDTH: usize = 32;
 
-/// What was found in a language.
+/// The result of a search in a language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A string of it: of the shortest one that reads well, as a rule.
+    /// A string of the language, usually the most readable of the shortest.
     String(String),
-    /// Proof that it has none.
+    /// Proved: the language is empty.
     Empty,
-    /// Neither, and why.
+    /// Neither, with the reason.
     Undecided(String),
 }
 
@@ -50,12 +50,12 @@ impl Language<'_> {
         }
     }
 
-    /// Up to `count` different strings of the language, for trying out. Short ones of different kinds of characters
-    /// come first; the last is a long one if there is any.
+    /// Up to `count` distinct strings of the language to try. Short ones with different kinds of characters come first;
+    /// the last is a long one, if there is any.
     pub fn examples(&self, count: usize, budget: &mut Budget) -> Vec<String> {
         let apart = vec![vec![('a', 'z')], vec![('A', 'Z')], vec![('0', '9')], vec![('\0', '\x7f')]];
         let mut strings = Vec::new();
-        // What was found before the budget ended is good all the same.
+        // Strings found before the budget was exhausted remain valid.
         let _ = self.search(count, apart, &mut strings, budget);
         let longest = strings.last().map(|string| string.chars().count() as u64);
         let least = self.most.filter(|most| *most <= LONG).or(longest.map(|length| length + 8));
@@ -70,7 +70,7 @@ impl Language<'_> {
         strings
     }
 
-    /// Searches all there is, and where that is too much for three quarters of the budget, a part of it.
+    /// Searches the whole language; if that takes more than three quarters of the budget, only a part of it.
     fn search(
         &self,
         count: usize,
@@ -83,13 +83,13 @@ impl Language<'_> {
         let searched = search(self, Search { count, apart, width: None }, strings, &mut exact);
         budget.spend(share - exact.left());
         if searched.is_err() && strings.is_empty() {
-            // Whatever it comes to, the reason stays that of the whole search.
+            // The reported reason remains that of the full search.
             let _ = search(self, Search { count, apart: Vec::new(), width: Some(WIDTH) }, strings, budget);
         }
         searched
     }
 
-    /// The string if the patterns themselves say so too.
+    /// The string, if the patterns themselves confirm it.
     fn checked(&self, string: String) -> Found {
         let all = |patterns: &[&Pattern], wanted| patterns.iter().all(|one| one.try_match(&string) == Some(wanted));
         if all(&self.matching, true) && all(&self.avoiding, false) {

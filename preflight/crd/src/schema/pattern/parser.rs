@@ -1,5 +1,5 @@
-//! The grammar of RE2 with Perl flags, as Go's `regexp/syntax` reads it, limits included, into a tree that lives in
-//! one vector. Nothing here recurses.
+//! Parses the RE2 grammar with Perl flags as Go's `regexp/syntax` does, including its limits, into a tree stored in one
+//! vector. Nothing here recurses.
 //!
 //! Follows Go's `regexp/syntax/parse.go`.
 
@@ -12,12 +12,12 @@ use regex_syntax::hir::ClassUnicode;
 
 use super::{PatternError, classes};
 
-/// Go's limits: of one repetition and of nested ones multiplied, of the tree's height, of the compiled program.
+/// Go's limits on repetition counts (single and multiplied by nesting), tree height and compiled size.
 const MOST_REPEATS: u32 = 1000;
 const MOST_HEIGHT: u32 = 1000;
 const MOST_SIZE: u64 = (128 << 20) / 40;
 
-/// Our own, which keep memory and the stack small: beyond them a pattern may be in order and is not judged.
+/// Our own limits, which bound memory and stack: beyond them a pattern may be valid but is not judged.
 const JUDGED_HEIGHT: u32 = 400;
 const JUDGED_SIZE: u64 = 100_000;
 const JUDGED_RANGES: usize = 2_000_000;
@@ -25,7 +25,7 @@ const JUDGED_RANGES: usize = 2_000_000;
 pub(super) type NodeId = usize;
 pub(super) type ClassId = u32;
 
-/// What holds between two code points.
+/// An assertion about a position between two code points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     TextStart,
@@ -48,27 +48,27 @@ pub(super) enum Node {
         least: u32,
         most: Option<u32>,
     },
-    /// A group that captures.
+    /// A capturing group.
     Group(NodeId),
 }
 
-/// A pattern that was read.
+/// A parsed pattern.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
     pub(super) root: NodeId,
-    /// Ranges of code points, sorted, disjoint.
+    /// Ranges of code points, sorted and disjoint.
     pub(super) classes: Vec<Vec<(char, char)>>,
 }
 
-/// Of a node and all below it.
+/// Measures of a node and its descendants.
 #[derive(Clone, Copy)]
 struct Measure {
-    /// Go's node kinds are merged where they can be; a run of literals is one node there.
+    /// Go merges adjacent nodes; a run of literals is one node there.
     literal: bool,
     height: u32,
     size: u64,
-    /// The largest product of repetitions within one another.
+    /// The largest product of nested repetition counts.
     repeats: u32,
 }
 
@@ -79,9 +79,9 @@ struct Flags {
     dot_all: bool,
 }
 
-/// A group that is open; the outermost is the pattern itself.
+/// An open group; the outermost is the pattern itself.
 struct Group {
-    /// The flags to return to.
+    /// The flags to restore at its end.
     flags: Flags,
     captures: bool,
     alternatives: Vec<NodeId>,
@@ -99,7 +99,7 @@ struct Parser<'p> {
     class_ids: BTreeMap<Vec<(char, char)>, ClassId>,
     named: BTreeMap<(String, bool), ClassUnicode>,
     folded: BTreeMap<char, ClassUnicode>,
-    /// Where the last `:]` is; without it each `[:` would be searched to the end of the pattern.
+    /// Position of the last `:]`; without it, each `[:` would be searched to the end of the pattern.
     last_posix_end: Option<usize>,
     ranges: usize,
 }
@@ -226,7 +226,7 @@ impl<'p> Parser<'p> {
             Node::Concatenation(items) | Node::Alternation(items) => {
                 let literal = matches!(node, Node::Concatenation(_)) && items.iter().all(|id| of(id).literal);
                 let between = if matches!(node, Node::Alternation(_)) { items.len() as u64 - 1 } else { 0 };
-                // A list within a list of its own kind is merged into it.
+                // A list within a list of the same kind is merged into it.
                 let nested = |id: &NodeId| {
                     let same = std::mem::discriminant(&self.nodes[*id]) == std::mem::discriminant(&node);
                     of(id).height - u32::from(same && of(id).height > 1)
@@ -294,7 +294,7 @@ impl<'p> Parser<'p> {
     }
 
     fn fold(&mut self, class: &ClassUnicode) -> Parsed<ClassUnicode> {
-        // The tables of what may be folded are walked whole.
+        // Folding scans its whole tables.
         self.work(1000 + class.ranges().len())?;
         Ok(classes::folded(class))
     }
@@ -314,7 +314,7 @@ impl<'p> Parser<'p> {
         self.item(Node::Class(id))
     }
 
-    /// Counts ranges that are handled.
+    /// Charges the budget for processed ranges.
     fn work(&mut self, ranges: usize) -> Parsed<()> {
         self.ranges += ranges;
         if self.ranges > JUDGED_RANGES {
@@ -351,7 +351,7 @@ impl<'p> Parser<'p> {
                 Some('i') => flags.fold = set,
                 Some('m') => flags.multi_line = set,
                 Some('s') => flags.dot_all = set,
-                // Which of several matches is taken does not matter here.
+                // It only decides which of several matches is preferred.
                 Some('U') => {}
                 Some('-') if set => {
                     set = false;
@@ -423,7 +423,7 @@ impl<'p> Parser<'p> {
         self.item(Node::Repetition { node, least, most })?;
         if counted && let Some(measure) = self.measures.last_mut() {
             let factor = most.unwrap_or(least);
-            // What is repeated zero times is not looked into.
+            // A node that is repeated zero times is not counted.
             measure.repeats = if most == Some(0) { 1 } else { measure.repeats * factor.max(1) };
             if factor >= 2 && measure.repeats > MOST_REPEATS {
                 return Err(refused(start, "invalid repeat count"));
@@ -432,7 +432,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// `n}`, `n,}` or `n,m}`; where it is none of these, `{` stands for itself.
+    /// `n}`, `n,}` or `n,m}`; if it is none of these, `{` is a literal.
     fn counts(&mut self) -> Option<(i64, Option<i64>)> {
         let rest = self.rest();
         let length = rest.bytes().position(|byte| !byte.is_ascii_digit() && byte != b',')?;

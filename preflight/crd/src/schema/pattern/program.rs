@@ -1,5 +1,5 @@
-//! A pattern as a program of small steps over code points (a nondeterministic automaton), and one walk through it that
-//! matching and the language questions share.
+//! A pattern as a program over code points (a nondeterministic automaton), and the walk through it that matching and
+//! language questions share.
 
 use super::parser::{ClassId, Look, Node, NodeId, Tree};
 use super::{Budget, classes};
@@ -8,7 +8,7 @@ pub(super) type Address = u32;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Instruction {
-    /// Takes one code point of the class.
+    /// Consumes one code point of the class.
     Class {
         class: ClassId,
         next: Address,
@@ -24,10 +24,10 @@ pub(super) enum Instruction {
     Match,
 }
 
-/// What stands before a place in a text, as far as `^`, `$`, `\b` ask.
+/// The kind of character before a position, as far as `^`, `$` and `\b` distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// The start of the text; as what comes next, its end.
+    /// The start of the text or, for the next character, its end.
     Edge,
     Newline,
     Word,
@@ -49,7 +49,7 @@ pub(super) struct Program {
     pub(super) instructions: Vec<Instruction>,
     pub(super) start: Address,
     pub(super) classes: Vec<Vec<(char, char)>>,
-    /// Which kinds make a difference.
+    /// Which kinds matter to the program.
     asks_start: bool,
     asks_newline: bool,
     asks_word: bool,
@@ -74,7 +74,7 @@ impl Program {
         }
     }
 
-    /// The classes, and those that the looks tell apart.
+    /// The classes of the pattern, and those that its assertions distinguish.
     pub(super) fn distinctions(&self) -> Vec<Vec<(char, char)>> {
         let mut classes = self.classes.clone();
         if self.asks_newline {
@@ -95,11 +95,12 @@ struct Compiler<'t> {
 impl Compiler<'_> {
     fn push(&mut self, instruction: Instruction) -> Address {
         self.instructions.push(instruction);
-        // The parser limits the size far below.
+        // The parser's size limit is far below this.
         Address::try_from(self.instructions.len() - 1).unwrap_or(Address::MAX)
     }
 
-    /// Code for the node that goes on at `next`; its first address. As deep as the tree, which the parser limits.
+    /// Emits code for a node that continues at `next` and returns its first address. Recurses to the height of the
+    /// tree, which the parser limits.
     fn emit(&mut self, node: NodeId, next: Address) -> Address {
         match &self.tree.nodes[node] {
             Node::Empty => next,
@@ -133,30 +134,30 @@ impl Compiler<'_> {
     }
 }
 
-/// Where a search stands between two code points.
+/// The state of a search between two code points.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    /// The pattern was found; whatever follows, the text matches.
+    /// The pattern has matched, whatever follows.
     Found,
-    /// The steps that wait for the next code point, sorted, and what stands before it.
+    /// The instructions waiting for the next code point, sorted, and the kind of the previous one.
     Waiting(Vec<Address>, Kind),
 }
 
-/// What is looked at when a walk passes `$` or `\b`.
+/// What is known about the next code point when a walk reaches `$` or `\b`.
 #[derive(Clone, Copy)]
 enum Ahead {
     Unknown,
     Known(Kind),
 }
 
-/// Walks through a program; holds the room that a walk needs.
+/// Walks through a program; owns the buffers for it.
 #[derive(Debug)]
 pub(super) struct Runner<'p> {
     program: &'p Program,
     stamp: u32,
     stamps: Vec<u32>,
     stack: Vec<Address>,
-    /// Steps of the program that were taken.
+    /// Number of executed instructions.
     work: u64,
 }
 
@@ -165,18 +166,18 @@ impl<'p> Runner<'p> {
         Self { program, stamp: 0, stamps: vec![0; program.instructions.len()], stack: Vec::new(), work: 0 }
     }
 
-    /// The work since this was asked last.
+    /// The work since the last call.
     pub(super) fn take_work(&mut self) -> u64 {
         std::mem::take(&mut self.work)
     }
 
-    /// The place before a text.
+    /// The state at the start of a text.
     pub(super) fn start(&mut self) -> Place {
         self.stack.push(self.program.start);
         self.settle(Kind::Edge)
     }
 
-    /// Whether a match may begin elsewhere than at the start of a text.
+    /// Whether a match may begin after the start of a text.
     pub(super) fn begins_later(&mut self) -> bool {
         [Kind::Newline, Kind::Word, Kind::Other].into_iter().any(|before| {
             self.stack.push(self.program.start);
@@ -195,7 +196,7 @@ impl<'p> Runner<'p> {
         }
     }
 
-    /// The place after one more code point, which `holds` says the classes of.
+    /// The state after one more code point; `holds` tells which classes contain it.
     pub(super) fn step(&mut self, place: &Place, next: Kind, mut holds: impl FnMut(ClassId) -> bool) -> Place {
         let Place::Waiting(addresses, before) = place else { return Place::Found };
         self.stack.extend(addresses);
@@ -215,7 +216,7 @@ impl<'p> Runner<'p> {
         self.settle(next)
     }
 
-    /// Follows what is on the stack as far as it goes without knowing what comes next.
+    /// Follows the instructions on the stack as far as possible without knowing the next code point.
     fn settle(&mut self, before: Kind) -> Place {
         let (mut waiting, found) = self.walk(before, Ahead::Unknown);
         if found {
@@ -228,7 +229,7 @@ impl<'p> Runner<'p> {
         Place::Waiting(waiting, if pending { self.matters(before) } else { Kind::Other })
     }
 
-    /// The kind, unless it makes no difference to this pattern.
+    /// The kind, or a neutral one if it does not matter to this pattern.
     fn matters(&self, kind: Kind) -> Kind {
         let asked = match kind {
             Kind::Edge => self.program.asks_start,
@@ -239,7 +240,8 @@ impl<'p> Runner<'p> {
         if asked { kind } else { Kind::Other }
     }
 
-    /// Follows splits and looks from the stack: the steps that are left, and whether the end of the pattern is reached.
+    /// Follows splits and assertions from the stack: returns the waiting instructions, and whether the end of the
+    /// pattern is reached.
     fn walk(&mut self, before: Kind, ahead: Ahead) -> (Vec<Address>, bool) {
         self.stamp = self.stamp.wrapping_add(1);
         if self.stamp == 0 {
@@ -272,7 +274,7 @@ impl<'p> Runner<'p> {
     pub(super) fn is_match(&mut self, text: &str, budget: &mut Budget) -> Option<bool> {
         let mut place = self.start();
         let classes = &self.program.classes;
-        // For each class the last code point that it was asked about, by number, and the answer.
+        // For each class, the number of the last code point tested, and the result.
         let mut known = vec![(usize::MAX, false); classes.len()];
         for (number, character) in text.chars().enumerate() {
             if place == Place::Found {
@@ -293,7 +295,7 @@ impl<'p> Runner<'p> {
     }
 }
 
-/// Whether a look holds; `None` where that depends on what comes next and it is not known.
+/// Whether an assertion holds; `None` if that depends on an unknown next code point.
 fn holds(look: Look, before: Kind, ahead: Ahead) -> Option<bool> {
     match (look, ahead) {
         (Look::TextStart, _) => Some(before == Kind::Edge),
@@ -306,12 +308,12 @@ fn holds(look: Look, before: Kind, ahead: Ahead) -> Option<bool> {
     }
 }
 
-/// Whether a look holds between these two.
+/// Whether an assertion holds between two characters of these kinds.
 pub(super) fn holds_between(look: Look, before: Kind, next: Kind) -> bool {
     holds(look, before, Ahead::Known(next)) == Some(true)
 }
 
-/// Whether sorted ranges hold the code point.
+/// Whether sorted ranges contain the code point.
 pub(super) fn contains(ranges: &[(char, char)], character: char) -> bool {
     let after = ranges.partition_point(|(first, _)| *first <= character);
     after > 0 && ranges[after - 1].1 >= character

@@ -1,16 +1,15 @@
-//! Looks for strings: a breadth-first walk through the product of automata, so that the shortest come first. Which
-//! states can be reached by so many code points repeats at some point; that is how long strings are decided without
-//! walking to them.
+//! Searches for strings by a breadth-first walk through the product of automata, shortest first. The sets of states
+//! reachable at each length eventually repeat, which decides long strings without walking to them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::automaton::{Alphabet, Automaton, Exhausted, Ranges, StateId, spend};
 use super::{Budget, Language};
 
-/// Longer strings are not written.
+/// Maximum length of a generated string.
 const LONGEST: u64 = 100_000;
 
-/// What a new state of the product costs beyond the step to it.
+/// Cost of a new product state, in addition to the step to it.
 const STATE: u64 = 10;
 
 const OVER_BUDGET: &str = "the patterns are too complex to be compared";
@@ -21,18 +20,18 @@ impl From<Exhausted> for String {
     }
 }
 
-/// What to look for beside the language itself.
+/// Parameters of a search besides the language.
 pub(super) struct Search {
-    /// So many strings.
+    /// How many strings to find.
     pub(super) count: usize,
-    /// Classes that are to be told apart beyond need.
+    /// Additional classes to distinguish, for variety.
     pub(super) apart: Vec<Ranges>,
-    /// Only so many states of each length are followed. Reaches far where there are many, and proves nothing.
+    /// Maximum number of states followed per length. A limit reaches long strings quickly, but proves nothing.
     pub(super) width: Option<usize>,
 }
 
-/// Puts strings of the language into `strings`, the shortest first; there are no more where fewer come, nothing is
-/// wrong and the width is not limited.
+/// Adds strings of the language to `strings`, shortest first. If there are fewer than requested, without an error or a
+/// width limit, there are no more.
 pub(super) fn search(
     language: &Language<'_>,
     Search { count, apart, width }: Search,
@@ -54,7 +53,7 @@ pub(super) fn search(
     let mut nodes: Vec<Node> = layers.last().iter().map(|step| Node::root(step.state)).collect();
     let mut visits: HashMap<StateId, usize> = nodes.iter().map(|node| (node.state, 1)).collect();
     let mut index = 0;
-    // The depth that is being reached, and how many nodes it has.
+    // The current depth, and its number of nodes.
     let mut deepest = (0, 0);
     while let Some(&Node { state, depth, .. }) = nodes.get(index) {
         if product.accepts(state) {
@@ -85,7 +84,7 @@ pub(super) fn search(
     Ok(())
 }
 
-/// What the walk beyond the least length has reached.
+/// A node of the walk beyond the minimum length.
 struct Node {
     state: StateId,
     depth: u64,
@@ -120,15 +119,15 @@ fn alphabet(language: &Language<'_>, apart: Vec<Ranges>, budget: &mut Budget) ->
     Alphabet::new(classes, budget)
 }
 
-/// The states that are reached by exactly so many code points, up to the least length.
+/// The states reachable by each exact length, up to the minimum length.
 struct Layers {
     layers: Vec<Vec<Step>>,
     least: u64,
-    /// From the first layer on, the layers repeat after the second.
+    /// From the first layer, the layers repeat after the second.
     cycle: Option<(usize, usize)>,
 }
 
-/// A state, and one way to it from the layer before.
+/// A state, with one transition to it from the previous layer.
 struct Step {
     state: StateId,
     before: StateId,
@@ -169,7 +168,7 @@ impl Layers {
         Ok(Self { layers, least, cycle })
     }
 
-    /// The layer of that number: an equal set of states, and ways from the layer before.
+    /// The layer for this length: the same set of states, with transitions from the previous layer.
     fn layer(&self, number: u64) -> &[Step] {
         let index = match self.cycle {
             Some((first, second)) if number > second as u64 => {
@@ -185,7 +184,7 @@ impl Layers {
         self.layer(self.least)
     }
 
-    /// A way back to the start from a state of the last layer.
+    /// The blocks on a path from the start to a state of the last layer, in reverse.
     fn path(&self, mut state: StateId, blocks: &mut Vec<usize>) {
         for number in (1..=self.least).rev() {
             let layer = self.layer(number);
@@ -196,7 +195,7 @@ impl Layers {
     }
 }
 
-/// Strings that are not wanted, by their blocks.
+/// The excluded strings as a trie over blocks.
 #[derive(Default)]
 struct Trie {
     children: HashMap<(u32, usize), u32>,
@@ -239,16 +238,16 @@ impl Trie {
     }
 }
 
-/// All patterns at once.
+/// The product automaton of all patterns.
 struct Product<'p> {
     matching: Vec<Automaton<'p>>,
     avoiding: Vec<Automaton<'p>>,
     trie: Trie,
     blocks: usize,
-    /// States of the automata in their order, and the node of the trie.
+    /// The state of each automaton, in order, and the node of the trie.
     states: Vec<Box<[u32]>>,
     ids: HashMap<Box<[u32]>, StateId>,
-    /// Whether a string of the language goes on from a state, where that is known for all.
+    /// Whether a string of the language is reachable from each state, once known for all.
     live: Option<Vec<bool>>,
 }
 
@@ -268,8 +267,8 @@ impl<'p> Product<'p> {
         })
     }
 
-    /// Finds out from which states a string of the language goes on, if a quarter of the budget is enough to see all:
-    /// a walk of some length would visit the others once for each length.
+    /// Computes from which states a string of the language is reachable, if a quarter of the budget suffices to visit
+    /// all: a bounded walk would visit dead states once per length.
     fn prune(&mut self, budget: &mut Budget) -> Result<bool, Exhausted> {
         let share = budget.left() / 4;
         let mut own = Budget::new(share);
@@ -279,7 +278,7 @@ impl<'p> Product<'p> {
     }
 
     fn find_live(&mut self, budget: &mut Budget) -> Result<Vec<bool>, Exhausted> {
-        // Every state so far was reached from the start, and so is every one that is added.
+        // Every state so far is reachable from the start, and so is every new one.
         let mut before: Vec<Vec<StateId>> = Vec::new();
         let mut state = 0;
         while (state as usize) < self.states.len() {
@@ -311,7 +310,7 @@ impl<'p> Product<'p> {
         self.state(start.into(), budget)
     }
 
-    /// None where no string of the language goes on from there.
+    /// The product state; `None` if no string of the language is reachable from it.
     fn state(&mut self, states: Box<[u32]>, budget: &mut Budget) -> Result<Option<StateId>, Exhausted> {
         let (matching, avoiding) = states.split_at(self.matching.len());
         let lost = self.matching.iter().zip(matching).any(|(automaton, state)| automaton.is_hopeless(*state))
@@ -322,7 +321,7 @@ impl<'p> Product<'p> {
         if let Some(id) = self.ids.get(&states) {
             return Ok(Some(*id).filter(|id| self.is_live(*id)));
         }
-        // For the memory that is kept.
+        // Charges for the memory.
         spend(budget, STATE)?;
         let id = StateId::try_from(self.states.len()).map_err(|_| Exhausted)?;
         self.ids.insert(states.clone(), id);

@@ -1,10 +1,10 @@
-//! Patterns against what Go does, and languages against every short string.
+//! Compares patterns with Go, and languages with an enumeration of short strings.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Lines of a pattern and whether Go finds it in each of the texts in the first line; `!` where it refuses it.
+/// Each line has a pattern and whether Go finds it in each text of the first line; `!` if Go rejects it.
 const GO: &str = include_str!("../../../tests/data/patterns-in-go.tsv");
 
 fn texts_of(first: &str) -> Vec<String> {
@@ -22,7 +22,7 @@ fn patterns_are_read_as_go_reads_them() {
         let pattern: String = serde_json::from_str(pattern).expect("a string");
         let ours = match Pattern::parse(&pattern) {
             Err(error) if error.refused => "!".to_owned(),
-            // API servers disagree about these.
+            // API servers of different versions disagree about these.
             Err(_) => continue,
             Ok(pattern) => texts.iter().map(|text| if pattern.is_match(text) { '1' } else { '0' }).collect(),
         };
@@ -63,7 +63,7 @@ fn pattern(text: &str) -> Pattern {
     Pattern::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// A string that matches the first and not the second.
+/// A string that matches the first pattern and not the second.
 fn difference(one: &str, other: &str) -> Found {
     let (one, other) = (pattern(one), pattern(other));
     let language = Language { matching: vec![&one], avoiding: vec![&other], ..Language::default() };
@@ -110,7 +110,7 @@ fn windows_of_length_count_code_points() {
     assert_eq!(example("^(ab)*$", 3, Some(4)), found("abab"));
     assert_eq!(example("", 0, Some(0)), found(""));
     assert_eq!(example("a", 5, Some(4)), Found::Empty);
-    // Far beyond what could be walked: the reachable states repeat.
+    // Too long to walk to: the reachable states repeat.
     assert_eq!(example("^(ab)*$", 1_000_000_001, Some(1_000_000_001)), Found::Empty);
     assert_eq!(example("^.{0,253}$", 1 << 31, None), Found::Empty);
     assert!(matches!(example("^(ab)*$", 1_000_000_000, None), Found::Undecided(_)));
@@ -154,7 +154,7 @@ fn examples_differ_and_belong_to_the_language() {
     assert_eq!(examples[7].len(), 20);
 }
 
-/// The distinct patterns of the definitions of seven well-known projects.
+/// The distinct patterns in the definitions of seven well-known projects.
 const CRD_PATTERNS: &str = include_str!("../../../tests/data/crd-patterns.jsonl");
 
 #[test]
@@ -173,11 +173,11 @@ fn all_pairs_of_real_patterns_are_decided() {
             }
         }
     }
-    // Of these 58 are a pattern within itself.
+    // 58 of these are a pattern within itself.
     assert_eq!(within, 393);
 }
 
-/// All strings over a small alphabet, of up to four code points, the shortest first.
+/// All strings of up to four code points over a small alphabet, shortest first.
 fn short_strings() -> Vec<String> {
     let mut strings = vec![String::new()];
     let mut begin = 0;
@@ -193,7 +193,7 @@ fn short_strings() -> Vec<String> {
     strings
 }
 
-/// Patterns that tell strings over the small alphabet apart in many ways.
+/// Patterns that distinguish strings over the small alphabet in many ways.
 fn small_pattern() -> impl Strategy<Value = String> {
     let atom = prop::sample::select(vec![
         "a", "b", "é", " ", "\\n", ".", "[ab]", "[^a]", "^", "$", "\\b", "\\B", "(?m:^)", "(?m:$)", "(?i:A)", "\\w",
@@ -212,7 +212,7 @@ fn small_pattern() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
-    /// Whatever is found is right, it is among the shortest, and nothing is said to be empty that is not.
+    /// Every result is correct, among the shortest, and no language with a string is called empty.
     #[test]
     fn languages_hold_exactly_their_strings(
         texts in prop::collection::vec(small_pattern(), 0..4),
@@ -254,12 +254,12 @@ proptest! {
     }
 }
 
-/// More of them by an environment variable.
+/// The number of cases; an environment variable can raise it.
 fn cases() -> u32 {
     std::env::var("PUSHBACK_PATTERN_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300)
 }
 
-/// Each class with a digest of the code points that Go matches with it.
+/// Each class, with a digest of the code points that Go matches with it.
 const GO_CLASSES: &str = include_str!("../../../tests/data/classes-in-go.tsv");
 
 fn digest(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Formats as patterns against the checks of the same formats, which follow the server's code.
+//! Compares formats as patterns with the checks of the same formats that follow the server's code.
 
 use super::*;
 use crate::schema::pattern::{Budget, Language};

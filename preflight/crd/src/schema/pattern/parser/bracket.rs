@@ -1,4 +1,4 @@
-//! Classes in brackets, in which only `]`, `\`, `-`, `^` and `[:` can mean something.
+//! Bracket classes, in which only `]`, `\`, `-`, `^` and `[:` have a special meaning.
 //!
 //! Follows Go's `regexp/syntax/parse.go`, `parseClass`.
 
@@ -11,7 +11,7 @@ impl<'p> Parser<'p> {
     pub(super) fn bracket(&mut self, start: usize) -> Parsed<()> {
         let negated = self.eat("^");
         let mut ranges = Vec::new();
-        // These are folded already where they are to be.
+        // These are already folded if necessary.
         let mut groups = Vec::new();
         let mut first = true;
         while first || !self.rest().starts_with(']') {
@@ -64,7 +64,7 @@ impl<'p> Parser<'p> {
         self.class(&class)
     }
 
-    /// `alpha` and the whole length of `[:alpha:]`. Anything up to a `:]` is a name, though maybe of nothing.
+    /// `alpha` and the full length of `[:alpha:]`. Everything up to a `:]` is a name, though it may be unknown.
     fn posix_name(&self) -> Option<(&'p str, usize)> {
         let rest = self.rest().strip_prefix("[:")?;
         self.last_posix_end.filter(|end| self.position + 2 <= *end)?;

@@ -1,4 +1,4 @@
-//! What follows a backslash: code points by number, looks, quoted text, and classes by name.
+//! Escapes: code points by number, assertions, quoted text, and named classes.
 //!
 //! Follows Go's `regexp/syntax/parse.go`, `parseEscape`.
 
@@ -54,7 +54,7 @@ impl Parser<'_> {
         self.group(class, letter.is_ascii_uppercase()).map(Some)
     }
 
-    /// A class by name, folded before it is negated.
+    /// A named class, folded before it is negated.
     pub(super) fn group(&mut self, mut class: ClassUnicode, negated: bool) -> Parsed<ClassUnicode> {
         if self.flags.fold {
             class = self.fold(&class)?;
@@ -108,7 +108,7 @@ impl Parser<'_> {
     /// One character after a backslash.
     pub(super) fn escaped(&mut self, start: usize) -> Parsed<char> {
         let code = self.code_point(start)?;
-        // Go lets half of a surrogate pair match U+FFFD or nothing, depending on where it stands.
+        // Go matches half of a surrogate pair with U+FFFD or with nothing, depending on its position.
         char::from_u32(code).ok_or_else(|| not_judged(start, "half of a surrogate pair"))
     }
 
@@ -127,7 +127,7 @@ impl Parser<'_> {
             't' => 9,
             'v' => 11,
             'x' => return self.hexadecimal().ok_or_else(invalid),
-            // One digit other than 0 would refer back to a group.
+            // A single digit other than 0 would be a backreference.
             '0'..='7' if letter == '0' || octal(self.rest().as_bytes().first()).is_some() => {
                 let mut value = u32::from(letter) - u32::from('0');
                 for _ in 0..2 {
