@@ -9,7 +9,7 @@ use crate::schema::contain::{self, Difference, Effect, SchemaStep};
 use crate::schema::pipeline::Resource;
 
 /// A conversion from one version to another.
-type Way<'a> = (&'a str, &'a str);
+type Conversion<'a> = (&'a str, &'a str);
 
 /// When a conversion happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,11 +26,11 @@ pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
         return;
     }
     let stored = upgrade.old.stored_versions();
-    let before_ways =
-        if upgrade.old.strategy() == Strategy::None { ways(&upgrade.old, &stored) } else { BTreeMap::new() };
-    for (way, used) in ways(&upgrade.new, &stored) {
-        let (from, to) = way;
-        let known = before_ways.get(&way).is_some_and(|before| *before >= used);
+    let conversions_before =
+        if upgrade.old.strategy() == Strategy::None { conversions(&upgrade.old, &stored) } else { BTreeMap::new() };
+    for (conversion, used) in conversions(&upgrade.new, &stored) {
+        let (from, to) = conversion;
+        let known = conversions_before.get(&conversion).is_some_and(|before| *before >= used);
         // Only objects that the old definition accepted can lose data: a new version has no objects yet, and no object
         // has a new field yet.
         let (Some(source), Some(target)) = (upgrade.old_resource(from), upgrade.new_resource(to)) else { continue };
@@ -39,25 +39,25 @@ pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
         if is_unchanged || source.schema.digest == target.schema.digest {
             continue;
         }
-        let mut told = before.map(|before| losses(upgrade, &source, &before)).unwrap_or_default();
+        let mut reported = before.map(|before| losses(upgrade, &source, &before)).unwrap_or_default();
         // What the version itself no longer keeps is reported at its schema.
         if let Some(after) = upgrade.new_resource(from).filter(|after| after.schema.digest != source.schema.digest) {
             for (place, is_proved) in losses(upgrade, &source, &after) {
-                *told.entry(place).or_default() |= is_proved;
+                *reported.entry(place).or_default() |= is_proved;
             }
         }
         let differences = converted(upgrade, &source, &target).into_iter();
-        for difference in differences.filter(|difference| !is_told(&told, difference)) {
-            loss(way, difference, changes);
+        for difference in differences.filter(|difference| !is_reported(&reported, difference)) {
+            loss(conversion, difference, changes);
         }
         if !known {
             let change = Change {
                 used,
-                is_new: !before_ways.contains_key(&way),
+                is_new: !conversions_before.contains_key(&conversion),
                 was_converted: upgrade.old.strategy() == Strategy::Webhook && upgrade.old.version(to).is_some(),
                 is_served: upgrade.new.version(to).is_some_and(|version| version.served),
             };
-            rejections(way, change, &contain::compare(&source, &target, upgrade.server), changes);
+            rejections(conversion, change, &contain::compare(&source, &target, upgrade.server), changes);
         }
     }
 }
@@ -74,9 +74,9 @@ fn losses(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -
 }
 
 /// A loss that was only possible before is news once it is proved.
-fn is_told(told: &Losses, difference: &Difference) -> bool {
+fn is_reported(reported: &Losses, difference: &Difference) -> bool {
     let is_proved = matches!(difference.proof, contain::Proof::Breaking { .. });
-    told.get(&(difference.path.clone(), difference.keyword)).is_some_and(|was_proved| *was_proved || !is_proved)
+    reported.get(&(difference.path.clone(), difference.keyword)).is_some_and(|was_proved| *was_proved || !is_proved)
 }
 
 /// What conversion drops. Conversion does not validate, whatever the target version requires of a write.
@@ -87,22 +87,22 @@ fn converted(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>
 
 /// Every conversion: clients write in a served version, objects are stored in the storage version, and clients read
 /// them in served versions.
-fn ways<'a>(crd: &Crd<'a>, stored: &[&'a str]) -> BTreeMap<Way<'a>, Use> {
-    let mut ways = BTreeMap::new();
+fn conversions<'a>(crd: &Crd<'a>, stored: &[&'a str]) -> BTreeMap<Conversion<'a>, Use> {
+    let mut conversions = BTreeMap::new();
     for from in &crd.versions {
         for to in &crd.versions {
             let written = from.served && to.storage;
             let read = (from.storage || stored.contains(&from.name)) && to.served;
             if from.name != to.name && (written || read) {
-                ways.insert((from.name, to.name), if written { Use::Stored } else { Use::Read });
+                conversions.insert((from.name, to.name), if written { Use::Stored } else { Use::Read });
             }
         }
     }
-    ways
+    conversions
 }
 
 /// Adds the data that a conversion loses.
-fn loss((from, to): Way<'_>, difference: Difference, changes: &mut Changes) {
+fn loss((from, to): Conversion<'_>, difference: Difference, changes: &mut Changes) {
     // Values from a changed default are reported where they are lost.
     if difference.keyword == "default" {
         return;
@@ -146,7 +146,7 @@ impl Change {
 
 /// One change for everything that is valid in one version and not in the other. Only a write in the other version is
 /// rejected, unless the object cannot even be read there. Defaults of the storage version apply on every read.
-fn rejections((from, to): Way<'_>, change: Change, differences: &[Difference], changes: &mut Changes) {
+fn rejections((from, to): Conversion<'_>, change: Change, differences: &[Difference], changes: &mut Changes) {
     let effect = |difference: &Difference| match &difference.proof {
         contain::Proof::Breaking { damage, .. } => Some(damage.effect),
         _ => None,
@@ -170,9 +170,9 @@ fn rejections((from, to): Way<'_>, change: Change, differences: &[Difference], c
     let (path, keyword) = (first.path.clone(), first.keyword);
     let place = Place::Between { from: from.to_owned(), path, keyword, more: count - 1 };
     let values = [Some(from.into()), Some(to.into())];
-    let told = changes.push(Some(to), place, "crossVersionRejection", values, proof);
+    let added = changes.push(Some(to), place, "crossVersionRejection", values, proof);
     if let contain::Proof::Breaking { witness, .. } = &first.proof {
-        told.witness = Some(witness.clone());
+        added.witness = Some(witness.clone());
     }
 }
 

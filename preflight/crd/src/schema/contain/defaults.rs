@@ -44,7 +44,7 @@ pub(super) fn counts_defaults(node: &Schema) -> bool {
 
 /// A default of a field.
 #[derive(Debug)]
-pub(super) struct Given<'s> {
+pub(super) struct FieldDefault<'s> {
     /// Steps from the node where the search began, including the field.
     pub(super) steps: Vec<Step<'s>>,
     pub(super) name: &'s str,
@@ -52,15 +52,15 @@ pub(super) struct Given<'s> {
 }
 
 /// The defaults of the node at the end of the steps (its own if it is a field) and of its descendants.
-pub(super) fn defaults_of<'s>(steps: Vec<Step<'s>>, node: &'s Schema) -> Vec<Given<'s>> {
+pub(super) fn defaults_of<'s>(steps: Vec<Step<'s>>, node: &'s Schema) -> Vec<FieldDefault<'s>> {
     let mut found = Vec::new();
     collect(steps, node, &mut found);
     found
 }
 
-fn collect<'s>(steps: Vec<Step<'s>>, node: &'s Schema, found: &mut Vec<Given<'s>>) {
+fn collect<'s>(steps: Vec<Step<'s>>, node: &'s Schema, found: &mut Vec<FieldDefault<'s>>) {
     if let (Some(Step::Field(name)), Some(default)) = (steps.last(), &node.default) {
-        found.push(Given { name, default, steps: steps.clone() });
+        found.push(FieldDefault { name, default, steps: steps.clone() });
     }
     let with = |step: Step<'s>| steps.iter().cloned().chain([step]).collect::<Vec<_>>();
     for (name, field) in &node.properties {

@@ -20,9 +20,9 @@ use crate::schema::model::{ListType, MapType, Schema};
 use crate::schema::pipeline;
 
 /// The result of applying lists one after the other.
-enum Left {
+enum Applied {
     /// It is rejected, with this proof.
-    Refused(Proof),
+    Rejected(Proof),
     /// Nothing is rejected.
     Nothing,
     /// The lists cannot be tried.
@@ -78,17 +78,17 @@ impl<'s> Judge<'s> {
         let each = usize::try_from(each).unwrap_or(usize::MAX).min(items.len());
         let (first, second) = (&items[..each], &items[items.len() - each..]);
         match self.applied(suspect, first, second, &items) {
-            Left::Refused(proof) => proof,
-            Left::Untried if has_most => Proof::unknown("maxItems"),
-            Left::Nothing | Left::Untried => Proof::Safe,
+            Applied::Rejected(proof) => proof,
+            Applied::Untried if has_most => Proof::unknown("maxItems"),
+            Applied::Nothing | Applied::Untried => Proof::Safe,
         }
     }
 
     /// Applies the second list over an object with the first: both are valid by themselves, and `all` is the result.
-    fn applied(&mut self, suspect: &Suspect<'s>, first: &[Value], second: &[Value], all: &[Value]) -> Left {
+    fn applied(&mut self, suspect: &Suspect<'s>, first: &[Value], second: &[Value], all: &[Value]) -> Applied {
         let [first, second, all] = [first, second, all].map(|items| Value::Array(items.to_vec()));
         let asked = Formula::Is(Rc::new(vec![first.clone()]));
-        let Outcome::Found(object) = self.search(lifted(&suspect.steps, asked)) else { return Left::Untried };
+        let Outcome::Found(object) = self.search(lifted(&suspect.steps, asked)) else { return Applied::Untried };
         let with = |list: &Value| {
             let mut object = object.clone();
             exchange(&mut object, &suspect.steps, &first, list);
@@ -101,15 +101,15 @@ impl<'s> Judge<'s> {
             })
         };
         if !taken(&first) || !taken(&second) {
-            return Left::Untried;
+            return Applied::Untried;
         }
         let Some(error) = pipeline::create(self.new, self.server, &with(&all)).errors.into_iter().next() else {
-            return Left::Nothing;
+            return Applied::Nothing;
         };
         let left = pipeline::apply::left_behind(&first, &second);
         let message = format!("{} when {second} is applied, as {left} stays: {}", error.keyword, error.message);
         let damage = Damage { effect: Effect::Rejected, path: error.path, keyword: error.keyword.to_owned(), message };
-        Left::Refused(Proof::Breaking { witness: object, damage })
+        Applied::Rejected(Proof::Breaking { witness: object, damage })
     }
 }
 
