@@ -1,5 +1,5 @@
-//! Rule CRDUpgradeSafety: whether a CustomResourceDefinition can be changed without breaking stored objects and clients.
-//! It judges the definition as a whole, the life of its versions, and the schema of each: by proof or with a witness.
+//! Rule CRDUpgradeSafety: whether a CustomResourceDefinition can change without breaking stored objects and clients.
+//! It judges the definition as a whole, the lifecycle of its versions, and each schema, by proof or with a witness.
 
 mod checks;
 pub(super) mod deletion;
@@ -36,7 +36,7 @@ use super::levels::{Level, Levels};
 const DELETION: deletion::Names =
     deletion::Names { rule: NAME, deletion: "crdDeletion", replacement: "crdReplacement" };
 
-/// The rule.
+/// The rule itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrdUpgradeSafety;
 
@@ -50,14 +50,14 @@ static META: RuleMeta = RuleMeta {
             name: "profile",
             doc: "what counts as breaking: what affects stored objects and writers (`data`), what the published lists of kapp and OLM prohibit (`published`), or also what readers notice (`strict`)",
             kind: SettingKind::Choice(&["data", "published", "strict"]),
-            // What the lists prohibit and what harms data overlap; neither is in the other.
+            // What the lists prohibit and what harms data overlap; neither contains the other.
             order: Order::Words(&["strict", "data"]),
         },
         Setting {
             name: "liveObjects",
             doc: "what live objects count for: `report` says how many are affected, `decide` also turns a breaking change that affects none of them into a warning, `off` does not list them",
             kind: SettingKind::Choice(&["report", "decide", "off"]),
-            // Without a list nothing is turned into a warning, and nothing is counted either.
+            // Without a listing, no finding becomes a warning, and no objects are counted.
             order: Order::Words(&["report", "off", "decide"]),
         },
         Setting {
@@ -93,7 +93,7 @@ static META: RuleMeta = RuleMeta {
     on_directory: true,
 };
 
-/// Its settings.
+/// The rule's own settings.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OwnSettings {
@@ -125,7 +125,7 @@ impl Rule for CrdUpgradeSafety {
         stack::with_room(|| fold(facts, need, memory, state, page));
     }
 
-    /// The line of kapp and OLM:
+    /// The line that kapp and OLM print:
     /// `CustomResourceDefinition N failed upgrade safety validation. "NoScopeChange" validation failed: …`.
     fn published_line(&self, finding: &Finding) -> Option<String> {
         let validator = checks::find(&finding.check).map(|check| check.validator).filter(|name| !name.is_empty())?;
@@ -161,24 +161,25 @@ impl Rule for CrdUpgradeSafety {
 fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked {
     let changes = &facts.changes.changes;
     let size = |change: &Change| change.positions.as_ref().map_or(0, |positions| positions.node_count());
-    let study = |change: &Change| Study::of(change, facts, settings);
-    let Studies(studies) = memory.keep(|| Studies(parallel::map_heaviest_first(changes, size, stack::SIZE, study)));
-    // Objects are only listed where it matters to somebody.
+    let analysis = |change: &Change| Analysis::of(change, facts, settings);
+    let Analyses(analyses) =
+        memory.keep(|| Analyses(parallel::map_heaviest_first(changes, size, stack::SIZE, analysis)));
+    // Objects are listed only if a finding depends on them.
     let needs: BTreeSet<&Need> =
-        studies.iter().flat_map(|study| &study.findings).filter_map(|(_, need)| need.as_ref()).collect();
+        analyses.iter().flat_map(|analysis| &analysis.findings).filter_map(|(_, need)| need.as_ref()).collect();
     if needs.iter().any(|need| !facts.answers.contains_key(need)) {
         return Checked::More(needs.into_iter().cloned().collect());
     }
-    // A definition may have tens of thousands of findings, each with a witness: they are not copied.
-    let Studies(studies) = memory.take().unwrap_or_default();
+    // A definition may have tens of thousands of findings, each with a witness: move them, do not copy.
+    let Analyses(analyses) = memory.take().unwrap_or_default();
     let mut judgement = Judgement::default();
-    for (change, study) in changes.iter().zip(studies).filter(|(change, _)| is_crd(change)) {
+    for (change, analysis) in changes.iter().zip(analyses).filter(|(change, _)| is_crd(change)) {
         if deletion::concerns(change) {
             deletion::check(&DELETION, change, facts, &mut judgement);
         }
-        judgement.unable.extend(study.unable);
+        judgement.unable.extend(analysis.unable);
         let mut said = BTreeSet::new();
-        for (mut finding, need) in study.findings {
+        for (mut finding, need) in analysis.findings {
             if let Some(need) = &need {
                 live::annotate(facts, settings.live_objects, need, &mut finding, &mut said);
             }
@@ -198,13 +199,13 @@ fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[
     };
     let changes = &facts.changes.changes;
     match changes.iter().enumerate().find(|(_, change)| of_the_kind(change)) {
-        // Most kinds of a folder have no objects in it: their schemas are not asked for.
+        // Most kinds of a directory have no objects in it, so their schemas are not built.
         Some((index, change)) if !deletion::concerns(change) && !page.is_empty() => {
-            let study = memory.get().and_then(|Studies(studies)| studies.get(index));
-            let unstudied = Study::default();
+            let analysis = memory.get().and_then(|Analyses(analyses)| analyses.get(index));
+            let unanalysed = Analysis::default();
             let Some((old, new)) = sides(change) else { return };
             let read = || Arc::new(Schemas::of(&Crd::of(old), &Crd::of(new)));
-            let schemas = study.unwrap_or(&unstudied).schemas.get_or_init(read);
+            let schemas = analysis.unwrap_or(&unanalysed).schemas.get_or_init(read);
             live::fold(&Upgrade::with_schemas(old, new, server(facts), schemas.clone()), version, state, page);
         }
         Some((_, change)) if !deletion::concerns(change) => {}
@@ -212,52 +213,52 @@ fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[
     }
 }
 
-/// The studies of all changes, in their order.
+/// The analyses of all changes, in their order.
 #[derive(Default)]
-struct Studies(Vec<Study>);
+struct Analyses(Vec<Analysis>);
 
-/// What is known of a change before its objects are.
+/// What is known about a change before any objects are read.
 #[derive(Default)]
-struct Study {
-    /// Each with the objects that it is about, where those matter.
+struct Analysis {
+    /// Findings, each with the need for its objects if those matter.
     findings: Vec<(Finding, Option<Need>)>,
-    /// Why it cannot be judged.
+    /// Why the change cannot be judged.
     unable: Option<String>,
-    /// To judge objects by, once there are any.
+    /// Compiled schemas, built when the first objects are judged.
     schemas: OnceLock<Arc<Schemas>>,
 }
 
-impl Study {
-    /// Empty for what is no definition.
+impl Analysis {
+    /// The analysis of a change; empty if it is not about a definition.
     fn of(change: &Change, facts: &Facts, settings: &OwnSettings) -> Self {
-        let mut study = Self::default();
+        let mut analysis = Self::default();
         if !is_crd(change) {
-            return study;
+            return analysis;
         }
         let mut invalid = Vec::new();
         invalid::check(change, facts.cluster.side, &mut invalid);
-        study.findings.extend(invalid.into_iter().map(|finding| (finding, None)));
-        // Where nobody knows whether objects go with a definition that is replaced, its successor has to suit them.
+        analysis.findings.extend(invalid.into_iter().map(|finding| (finding, None)));
+        // If it is unknown whether the deletion removes objects, the replacement must accept them.
         let is_replaced = change.operation == Operation::Replace && facts.cluster.side == ClusterSide::Directory;
         let stays = change.operation == Operation::Update;
         if !(stays || is_replaced) {
-            return study;
+            return analysis;
         }
         let Some((old, new)) = sides(change) else {
-            study.unable = Some(format!("{}: the live definition is not known", change.object));
-            return study;
+            analysis.unable = Some(format!("{}: the live definition is not known", change.object));
+            return analysis;
         };
         let subject = Subject { change, upgrade: Upgrade::of(old, new, server(facts)) };
         let with_objects = stays && settings.live_objects != live::Mode::Off;
-        study.findings.extend(changed(&subject, settings).into_iter().map(|finding| {
+        analysis.findings.extend(changed(&subject, settings).into_iter().map(|finding| {
             let need = live::need(&subject.upgrade, &finding).filter(|_| with_objects);
             (finding, need)
         }));
-        study
+        analysis
     }
 }
 
-/// What a definition that changes in place is found to do.
+/// The findings about a definition that changes in place.
 fn changed(subject: &Subject<'_>, settings: &OwnSettings) -> Vec<Finding> {
     let changes = definition::compare(&subject.upgrade);
     let of_readers = match settings.profile {
@@ -272,7 +273,7 @@ fn changed(subject: &Subject<'_>, settings: &OwnSettings) -> Vec<Finding> {
     findings
 }
 
-/// The severity that the settings give a single check.
+/// Applies the severity that the settings give to a single check; `None` if the check is off.
 fn weighed(mut finding: Finding, settings: &OwnSettings) -> Option<Finding> {
     match checks::find(&finding.check).map_or(Level::Error, |check| settings.checks.of(check.name)) {
         Level::Off => return None,
@@ -285,7 +286,7 @@ fn weighed(mut finding: Finding, settings: &OwnSettings) -> Option<Finding> {
     Some(finding)
 }
 
-/// The API server that objects meet; where the cluster is a directory, the newest that is known.
+/// The API server that objects are checked by; for a directory, the newest known version.
 fn server(facts: &Facts) -> Server {
     facts.cluster.version.map_or_else(Server::default, |(_, minor)| Server { minor })
 }

@@ -1,5 +1,5 @@
-//! Rule DestructiveChange: what a change set takes away that no later apply brings back: stored data, what others keep in
-//! a namespace, the size that a workload has been given, and a large part of the app at once.
+//! Rule DestructiveChange: losses that no later apply can undo: stored data, objects of others in a namespace, the size
+//! of a workload, and a large part of the app at once.
 
 mod loss;
 mod namespace;
@@ -9,7 +9,7 @@ mod workload;
 
 use serde_json::Value;
 
-use self::loss::{Judge, Lost, NAME, OwnSettings};
+use self::loss::{Judge, LostFrom, NAME, OwnSettings};
 
 use super::crd_upgrade_safety::{self, deletion};
 use super::levels::Level;
@@ -19,11 +19,11 @@ use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, Se
 
 const DEFINITIONS: deletion::Names = deletion::Names { rule: NAME, deletion: "crdDeleted", replacement: "crdDeleted" };
 
-/// The rule.
+/// The rule itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DestructiveChange;
 
-/// What a check does, where it refuses unless told otherwise.
+/// The levels of a check that refuses by default.
 const STRICT: SettingKind = SettingKind::Choice(&["error", "warn", "off"]);
 
 const CHECKS: &[(&str, &str)] = &[
@@ -138,7 +138,7 @@ impl Rule for DestructiveChange {
     }
 }
 
-/// Whether a definition is this rule's to judge: CRDUpgradeSafety proves the same and says more.
+/// Whether this rule judges definitions: if CRDUpgradeSafety runs, it proves the same and says more.
 fn judges_definitions(facts: &Facts, settings: &OwnSettings) -> bool {
     settings.checks.of(DEFINITIONS.deletion) != Level::Off && !facts.rules.contains(crd_upgrade_safety::NAME)
 }
@@ -163,7 +163,7 @@ fn definition(judge: &mut Judge<'_>, change: &Change) {
         match finding.verdict {
             Verdict::Change => judge.note(finding),
             Verdict::Breaking | Verdict::Unknown => {
-                judge.lose(Lost::Others, finding.remedy(judge.ways_out(change, DEFINITIONS.deletion)));
+                judge.lose(LostFrom::Others, finding.remedy(judge.ways_out(change, DEFINITIONS.deletion)));
             }
         }
     }

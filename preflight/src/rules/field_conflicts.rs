@@ -1,5 +1,5 @@
-//! Rule FieldConflicts: whose fields an apply takes over. It is forced, so that what others have set since is
-//! overwritten without a question; this rule asks it.
+//! Rule FieldConflicts: fields that an apply takes over from other managers. The apply is forced and overwrites their
+//! values without asking; this rule asks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, Se
 
 const NAME: &str = "FieldConflicts";
 
-/// Fields of one object that get a finding each; the rest share one.
+/// Maximum number of fields of one object with a finding each; the rest share one.
 const SHOWN: usize = 25;
 
-/// The rule.
+/// The rule itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldConflicts;
 
-/// What a conflict does, the strictest first.
+/// The actions for a conflict, strictest first.
 const REFUSE: Order = Order::Words(&["refuse", "warn", "allow"]);
 
 static META: RuleMeta = RuleMeta {
@@ -88,7 +88,7 @@ static META: RuleMeta = RuleMeta {
     on_directory: false,
 };
 
-/// Its settings.
+/// The rule's own settings.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OwnSettings {
@@ -97,7 +97,7 @@ struct OwnSettings {
     rules: Vec<Entry>,
 }
 
-/// What a conflict does that the entry is for; an empty list is for all.
+/// The action for matching conflicts; an empty list matches all.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Entry {
@@ -133,7 +133,7 @@ impl Rule for FieldConflicts {
     }
 }
 
-/// What is done about a conflict, the mildest first.
+/// The action for a conflict, mildest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Action {
@@ -169,7 +169,7 @@ fn takeover(change: &Change, taken: &TakenFrom, action: Action) -> Finding {
         .remedy(format!("make sure that {} no longer deploys the object, and set `predecessors: allow`", taken.manager))
 }
 
-/// One finding a field, whoever owns it: two managers that agree lose it together.
+/// One finding per field, whoever owns it: managers with the same value lose it together.
 fn conflicts(change: &Change, others: &[&TakenFrom], settings: &OwnSettings) -> Vec<Finding> {
     let mut by_path: BTreeMap<&str, (&TakenField, Vec<&TakenFrom>, Action)> = BTreeMap::new();
     for taken in others {
@@ -182,7 +182,7 @@ fn conflicts(change: &Change, others: &[&TakenFrom], settings: &OwnSettings) -> 
         }
     }
     let mut conflicts: Vec<_> = by_path.into_values().collect();
-    // What refuses is shown before what does not, should there be too many.
+    // Refusing conflicts sort first, in case there are too many to show.
     conflicts.sort_by_key(|(_, _, action)| std::cmp::Reverse(*action));
     let rest = conflicts.split_off(conflicts.len().min(SHOWN));
     let mut findings: Vec<Finding> =
@@ -211,19 +211,19 @@ fn conflict(change: &Change, field: &TakenField, owners: &[&TakenFrom], action: 
     if action == Action::Allow { finding } else { finding.remedy(remedy(change, field, owners)) }
 }
 
-/// Whose fields they are, whatever the order in which the object lists its managers.
+/// The owners, independent of the order of `managedFields`.
 fn owners_in_order(owners: &[&TakenFrom]) -> Value {
     let owners = owners.iter().map(|taken| (&taken.manager, &taken.operation, &taken.subresource));
     json!(owners.collect::<BTreeSet<_>>())
 }
 
-/// What becomes of fields; where they stand in the input is no part of it.
+/// The values before and after; positions in the input are excluded.
 fn fields_in_order<'f>(fields: impl IntoIterator<Item = &'f TakenField>) -> Value {
     let fields = fields.into_iter().map(|field| (&field.path, json!([field.old, field.new])));
     json!(fields.collect::<BTreeMap<_, _>>())
 }
 
-/// Both ways out: settle the difference, or say in the settings that it is wanted.
+/// Both remedies: resolve the difference, or allow it in the settings.
 fn remedy(change: &Change, field: &TakenField, owners: &[&TakenFrom]) -> String {
     let managers: Vec<&str> = owners.iter().map(|taken| taken.manager.as_str()).collect();
     let settle = if owners.iter().any(|taken| taken.operation == "Apply") {
@@ -234,7 +234,7 @@ fn remedy(change: &Change, field: &TakenField, owners: &[&TakenFrom]) -> String 
     } else {
         "copy the other value into the manifest, or leave the field out".to_owned()
     };
-    // Written out, so that the keys have this order whatever JSON library is built in; JSON is YAML too.
+    // Written by hand to fix the key order with any JSON library; JSON is also YAML.
     let quoted: Vec<String> = managers.iter().map(|manager| json!(manager).to_string()).collect();
     let entry = format!(
         "{{\"managers\": [{}], \"kinds\": [{}], \"paths\": [{}], \"action\": \"allow\"}}",
@@ -258,12 +258,12 @@ fn action(change: &Change, taken: &TakenFrom, path: &str, settings: &OwnSettings
     settings.rules.iter().find(is_for).map_or(settings.default, |entry| entry.action)
 }
 
-/// Whether the path is what the glob names, or something in it.
+/// Whether the path matches the glob or is below it.
 fn is_below(glob: &str, path: &str) -> bool {
     matches(glob, path) || matches(&format!("{glob}.*"), path) || matches(&format!("{glob}[*"), path)
 }
 
-/// `kubectl-edit (Update, last wrote 2026-11-21T12:04:10Z)`.
+/// Shows `kubectl-edit (Update, last wrote 2026-11-21T12:04:10Z)`.
 fn owner(taken: &TakenFrom) -> String {
     let through = if taken.subresource.is_empty() { String::new() } else { format!(" of {}", taken.subresource) };
     let time = if taken.time.is_empty() { String::new() } else { format!(", last wrote {}", taken.time) };

@@ -1,10 +1,10 @@
-//! What single checks of a rule do: the setting `checks`.
+//! The effect of a rule's single checks: the setting `checks`.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// What a check does.
+/// The effect of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
@@ -13,13 +13,13 @@ pub(super) enum Level {
     Off,
 }
 
-/// What each check of a rule does, by its name.
+/// The effect of each check of a rule, by name.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Levels(BTreeMap<String, Level>);
 
 impl Levels {
-    /// Of a check that the rule declares a setting for.
+    /// The level of a check that the rule declares.
     pub(super) fn of(&self, check: &str) -> Level {
         match self.0.get(check) {
             Some(level) => *level,

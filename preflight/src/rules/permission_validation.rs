@@ -1,5 +1,5 @@
-//! Rule PermissionValidation: whether this user may write everything in the change set, asked before the first write.
-//! Few questions: all rules of a namespace at once, single reviews only for what they leave open.
+//! Rule PermissionValidation: whether the user may write everything in the change set, asked before the first write.
+//! It needs few requests: one review of all rules per namespace, single reviews only for what those leave open.
 
 mod escalation;
 mod questions;
@@ -17,10 +17,10 @@ use questions::{Access, Questions, Reply};
 const NAME: &str = "PermissionValidation";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Where only a permission by name can help: how many objects are asked about one by one.
+/// Maximum number of objects reviewed one by one, if only a permission by name can help.
 const NAMES_ASKED: usize = 100;
 
-/// The rule.
+/// The rule itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PermissionValidation;
 
@@ -61,7 +61,7 @@ impl Rule for PermissionValidation {
             return Needs::new();
         }
         if namespaces.is_empty() {
-            // What a user may do in the whole cluster shows in every namespace.
+            // Cluster-wide permissions are visible in every namespace.
             namespaces.insert("default");
         }
         namespaces.into_iter().map(questions::rules_in).chain([Access::everything().need()]).collect()
@@ -80,14 +80,14 @@ impl Rule for PermissionValidation {
     }
 }
 
-/// The verbs that a change takes. Server-side apply of an object that does not exist is authorised as `patch` and then
+/// The verbs that a change needs. Server-side apply of an object that does not exist is authorised as `patch` and then
 /// as `create` (`k8s.io/apiserver`, `endpoints/handlers/patch.go`).
 fn verbs(change: &Change) -> &'static [&'static str] {
     match change.operation {
         Operation::Create => &["create", "patch"],
         Operation::Update => &["patch"],
         Operation::Replace => &["create", "delete", "patch"],
-        // What is let go of only loses the app's label.
+        // An orphaned object only loses the app's label.
         Operation::Delete if change.orphaned => &["patch"],
         Operation::Delete => &["delete"],
         Operation::Noop | Operation::Exists => &[],
@@ -147,17 +147,17 @@ fn writes(changes: &ChangeSet, questions: &mut Questions<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The one as which a finding about several is shown, whatever their order.
+/// The change that represents several ones in a finding, independent of their order.
 fn first<'c>(changes: &[&'c Change]) -> Option<&'c Change> {
     changes.iter().copied().min_by_key(|change| change.object.key())
 }
 
-/// What a finding about several is about.
+/// The names that a finding about several changes covers.
 fn names(changes: &[&Change]) -> Value {
     json!(changes.iter().map(|change| change.object.key().to_string()).collect::<BTreeSet<_>>())
 }
 
-/// The objects for which the request is refused; empty also while answers are missing.
+/// The objects for which the request is denied; also empty while answers are missing.
 fn refused<'c>(request: &Access<'_>, objects: &[&'c Change], questions: &mut Questions<'_>) -> Vec<&'c Change> {
     let open: Vec<&Change> = objects
         .iter()
@@ -180,7 +180,7 @@ fn refused<'c>(request: &Access<'_>, objects: &[&'c Change], questions: &mut Que
         .collect()
 }
 
-/// The plural resource name; for a kind that is not served yet it comes from its definition in the change set.
+/// The plural resource name; for a kind not served yet, from its definition in the change set.
 fn resource_of<'c>(change: &'c Change, changes: &'c ChangeSet) -> Option<&'c str> {
     if !change.resource.is_empty() {
         return Some(&change.resource);
@@ -197,7 +197,7 @@ fn resource_of<'c>(change: &'c Change, changes: &'c ChangeSet) -> Option<&'c str
         .and_then(|definition| definition.pointer("/spec/names/plural")?.as_str())
 }
 
-/// Whether the change set creates the namespace and binds roles in it: then what is refused now may be allowed later.
+/// Whether the change set creates the namespace and binds roles in it: then a denied request may be allowed later.
 fn may_be_granted_by(changes: &ChangeSet, namespace: &str) -> bool {
     let creates = |change: &Change| change.operation == Operation::Create;
     !namespace.is_empty()
@@ -211,7 +211,7 @@ fn may_be_granted_by(changes: &ChangeSet, namespace: &str) -> bool {
         })
 }
 
-/// Group and version the way Kubernetes prints a resource: `apps/v1`, and `/v1` for the core group.
+/// Joins group and resource as Kubernetes prints them: `apps/v1`, and `/v1` for the core group.
 fn join_group(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/{version}") } else { join_api_version(group, version) }
 }

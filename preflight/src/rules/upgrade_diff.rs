@@ -1,6 +1,6 @@
-//! Rule UpgradeDiff: what a release changes in the operators that it consists of, from the live objects to the
-//! manifests: webhooks, permissions, selectors, what moved, what went. Both sides are derived; nobody keeps a second
-//! copy.
+//! Rule UpgradeDiff: how a release changes its operators, from the live objects to the manifests: webhooks,
+//! permissions, selectors, moved and removed parts. Both sides are derived; no separate description has to be
+//! maintained.
 
 mod checks;
 #[cfg(test)]
@@ -27,7 +27,7 @@ use crate::rules::crd_upgrade_safety;
 
 const NAME: &str = "UpgradeDiff";
 
-/// The rule.
+/// The rule itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UpgradeDiff;
 
@@ -61,7 +61,7 @@ static META: RuleMeta = RuleMeta {
     on_directory: true,
 };
 
-/// Its settings.
+/// The rule's own settings.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OwnSettings {
@@ -70,7 +70,7 @@ struct OwnSettings {
     model: String,
 }
 
-/// The least severity that refuses.
+/// The lowest severity that refuses.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum FailOn {
@@ -80,25 +80,25 @@ enum FailOn {
     Never,
 }
 
-/// Both sides of a change set as releases, and what changed between them.
-struct Compared {
-    /// What is live.
+/// Both sides of a change set as releases, and their differences.
+struct ReleaseComparison {
+    /// The live release.
     old: Release,
-    /// What the change set makes of it.
+    /// The release after the change set.
     new: Release,
     diff: ReleaseDiff,
 }
 
-/// What was compared; `None` if nothing is live: a first deployment is no upgrade. An error says why the model could
-/// not be had.
-type Comparison = Result<Option<Compared>, String>;
+/// The comparison; `None` on a first deployment, which is not an upgrade. The error says why the models are not
+/// available.
+type ComparisonResult = Result<Option<ReleaseComparison>, String>;
 
 fn model_need(settings: &OwnSettings) -> Option<Need> {
     (!settings.model.is_empty()).then(|| Need::Models { path: settings.model.clone() })
 }
 
-/// Compares the live side of a change set with what it becomes.
-fn compare(facts: &Facts, settings: &OwnSettings) -> Comparison {
+/// Compares the live side of a change set with its result.
+fn compare(facts: &Facts, settings: &OwnSettings) -> ComparisonResult {
     let changes = &facts.changes.changes;
     if changes.iter().all(|change| change.live.is_none()) {
         return Ok(None);
@@ -115,7 +115,7 @@ fn compare(facts: &Facts, settings: &OwnSettings) -> Comparison {
         Some(Given { value: Arc::clone(value), positions: change.positions.clone() })
     });
     let becomes: Vec<Given> = becomes.collect();
-    // Each side is told who owns what on the other, so that an object does not change hands where two have a claim.
+    // Each side knows the owners on the other, so that an object with two possible owners keeps its owner.
     let old = side(Ownership::of(&side(Ownership::default(), &becomes)), &live);
     let mut new = side(Ownership::of(&old), &becomes);
     if let Some(need) = model_need(settings) {
@@ -124,11 +124,11 @@ fn compare(facts: &Facts, settings: &OwnSettings) -> Comparison {
             Answer::Unable { reason } => return Err(reason),
             _ => return Err("the answer does not fit the question".to_owned()),
         };
-        let told = |errors: Vec<ModelError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        new = overlay::merge(new, written::release(&documents, Vec::new()).map_err(told)?);
+        let joined = |errors: Vec<ModelError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        new = overlay::merge(new, written::release(&documents, Vec::new()).map_err(joined)?);
     }
     let diff = compare::compare(&old, &new, Options::default());
-    Ok(Some(Compared { old, new, diff }))
+    Ok(Some(ReleaseComparison { old, new, diff }))
 }
 
 impl Rule for UpgradeDiff {
@@ -157,10 +157,12 @@ impl Rule for UpgradeDiff {
         Checked::Done(judgement)
     }
 
-    /// The experiments that test the upgrade, refused or not.
+    /// The experiments that test the upgrade, even if it is refused.
     fn artefacts(&self, settings: &Settings, memory: &Memory) -> Vec<Artefact> {
         let folder = settings.own::<OwnSettings>().experiments;
-        let Some(Ok(Some(Compared { old, new, diff }))) = memory.get::<Comparison>() else { return Vec::new() };
+        let Some(Ok(Some(ReleaseComparison { old, new, diff }))) = memory.get::<ComparisonResult>() else {
+            return Vec::new();
+        };
         if folder.is_empty() {
             return Vec::new();
         }
@@ -172,7 +174,7 @@ impl Rule for UpgradeDiff {
 struct Judge<'a> {
     facts: &'a Facts,
     fail_on: FailOn,
-    compared: &'a Compared,
+    compared: &'a ReleaseComparison,
 }
 
 impl Judge<'_> {
@@ -182,13 +184,13 @@ impl Judge<'_> {
             .component_changes
             .iter()
             .flat_map(|component| component.changes.iter().map(move |change| (component, change)))
-            // The definitions say it themselves.
+            // Definitions report these changes themselves.
             .filter(|(_, change)| change.change_type != ChangeType::CrdSchemaChange)
             .map(|(component, change)| self.of_component(component, change));
-        // What a server refuses, the server says itself.
+        // What a server rejects, the server reports itself.
         let is_asked = self.facts.cluster.side == ClusterSide::Server;
-        let told = diff.crd_changes.iter().filter(|change| !(is_asked && change.keyword == INVALID));
-        let of_definitions = told.map(|change| self.of_definition(change));
+        let reported = diff.crd_changes.iter().filter(|change| !(is_asked && change.keyword == INVALID));
+        let of_definitions = reported.map(|change| self.of_definition(change));
         of_components.chain(of_definitions).collect()
     }
 
@@ -206,8 +208,8 @@ impl Judge<'_> {
         remedied(finding, change.change_type)
     }
 
-    /// A change of a definition. Where CRDUpgradeSafety runs, it decides, and what it tells itself is not said twice;
-    /// what it has no objection to is worth knowing.
+    /// A finding about a change of a definition. If CRDUpgradeSafety runs, it decides, and its findings are not
+    /// repeated; a change that it accepts is still worth knowing.
     fn of_definition(&self, change: &DefinitionChange) -> Finding {
         let judged = self.facts.rules.contains(crd_upgrade_safety::NAME);
         let verdict = if judged { Verdict::Change } else { self.verdict(change.severity) };
@@ -224,7 +226,7 @@ impl Judge<'_> {
             .values(present(&change.old_schema), present(&change.new_schema));
         finding.version = Some(change.version.clone()).filter(|version| !version.is_empty());
         finding.path = Some(change.path.clone()).filter(|path| !path.is_empty());
-        finding.repeats = change.proved.iter().map(told).collect();
+        finding.repeats = change.proved.iter().map(finding_ref).collect();
         remedied(finding, change.change_type)
     }
 
@@ -238,7 +240,7 @@ impl Judge<'_> {
         if least.is_some_and(|least| severity >= least) { Verdict::Breaking } else { Verdict::Change }
     }
 
-    /// What a component as a whole is shown as: its workload, which is its first resource.
+    /// The object that represents a component: its workload, which is its first resource.
     fn centre(&self, component: &ComponentChange) -> ObjectRef {
         let of = |release: &Release, name: &str| -> Option<ObjectRef> {
             let operator = release.operators.iter().find(|operator| operator.name == component.operator)?;
@@ -252,8 +254,8 @@ impl Judge<'_> {
     }
 }
 
-/// The finding of the rule that judges definitions.
-fn told(proved: &Proved) -> FindingRef {
+/// A reference to the finding of the rule that judges definitions.
+fn finding_ref(proved: &Proved) -> FindingRef {
     let Proved { keyword, version, path } = proved.clone();
     FindingRef { rule: crd_upgrade_safety::NAME.to_owned(), check: keyword, version, path }
 }

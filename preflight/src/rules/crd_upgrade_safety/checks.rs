@@ -1,5 +1,5 @@
-//! The table of checks: one row holds all that is known of a check. Help, settings, docs, remedies and the lines of
-//! kapp and OLM are made from it.
+//! The table of checks: one row holds everything about a check. Help, settings, docs, remedies and the lines of kapp
+//! and OLM are generated from it.
 
 use pushback_crd::definition::Blocked;
 use pushback_crd::schema::contain::Effect;
@@ -9,58 +9,57 @@ use super::remedy::{self, Remedy};
 use crate::rule::{Order, Setting, SettingKind};
 use crate::rules::levels::Level;
 
-/// A row. What a row leaves out is as in [`row`] or [`field`].
+/// A check. [`row`] and [`field`] supply the defaults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Check {
     pub(super) name: &'static str,
     doc: &'static str,
-    /// The validator that kapp and OLM publish for it; empty if they have none.
+    /// The validator that kapp and OLM publish for it; empty if none.
     pub(super) validator: &'static str,
-    /// The words of its setting, the default first.
+    /// The values of its setting, the default first.
     words: &'static [&'static str],
-    /// Whether it is about what objects of a version hold, so that those that are there can be counted.
+    /// Whether it is about the content of a version's objects, so that affected stored objects can be counted.
     pub(super) is_of_a_schema: bool,
-    /// It is about the objects that suffer at the node itself, and not below. The server may name any keyword for what
-    /// a change does to them, as with those inside `allOf`: the place decides, not the word.
+    /// Whether it affects only objects that fail at the node itself, not below. The server may name any keyword for
+    /// such a failure, as for those inside `allOf`: the path decides, not the keyword.
     pub(super) is_of_the_node_alone: bool,
-    /// What the published lists say of it.
+    /// What the published lists say about it.
     pub(super) listing: Listing,
-    /// It concerns nobody outside profile `strict`.
+    /// Whether it matters only in profile `strict`.
     pub(super) is_strict_only: bool,
-    /// Readers of the old definition do not trip over what only the new one has.
+    /// Whether readers of the old definition tolerate the change.
     pub(super) readers_pass_over_it: bool,
-    /// What becomes of objects, and what is blocked, where that is not proved.
+    /// Effect on objects and what is blocked, if not proved otherwise.
     pub(super) consequence: Option<(Effect, Blocked)>,
-    /// It is worth a warning where it does not refuse.
+    /// Whether it warns if it does not refuse.
     pub(super) warns: bool,
-    /// The setting that turns it into a warning, beside its own.
+    /// A second setting that can turn it into a warning.
     pub(super) softened_by: Option<fn(&Versions) -> Level>,
-    /// What accepts a finding beside its values.
+    /// What the fingerprint covers in addition to the values.
     pub(super) bound_to: Bound,
-    /// Its message holds the old value.
+    /// Whether its message contains the old value.
     pub(super) tells_the_old_value: bool,
-    /// Where the API server refuses the same.
+    /// Where the API server rejects the same change.
     pub(super) refused: Refused,
     pub(super) remedy: Remedy,
 }
 
-/// What the published lists say of a check.
+/// What the published lists say about a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
     Unlisted,
     Prohibited,
-    /// To be required is prohibited, to be required no longer is allowed.
+    /// Adding `required` is prohibited, removing it is allowed.
     Required,
-    /// Values added are allowed; values removed, all of them too, and an enum where there was none are not.
+    /// Adding values is allowed; removing some or all values, or adding an enum, is prohibited.
     Enumeration,
-    /// A bound where there was none, or a tighter one, is prohibited; a wider one is allowed; that one goes is not
-    /// listed.
+    /// Adding or tightening the bound is prohibited, loosening it is allowed; removing it is not listed.
     LowerBound,
-    /// The same.
+    /// Like `LowerBound`.
     UpperBound,
 }
 
-/// What it takes to give up a version that is not stored.
+/// The levels for giving up a version that is not a stored version.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Versions {
@@ -68,32 +67,32 @@ pub(super) struct Versions {
     pub(super) unserved: Level,
 }
 
-/// What a finding is bound to that stands outside schemas.
+/// Content outside the values that the fingerprint covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// Its values alone.
+    /// The values alone.
     Values,
     /// Both schemas of the version.
     Schemas,
-    /// The same, where nothing could be proved.
+    /// Both schemas of the version, if nothing could be proved.
     SchemasWhereUnknown,
 }
 
-/// The fields that the API server names when it refuses what a check is about.
+/// The fields that the API server names when it rejects the same change.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Refused {
-    /// It does not refuse it.
+    /// The server does not reject it.
     Never,
-    /// One of these, which is the finding's path.
+    /// One of these fields, which is also the finding's path.
     At(&'static [&'static str]),
-    /// One that starts like this; the value is the finding's version.
+    /// A field with this prefix; its value is the finding's version.
     OfVersion(&'static str),
 }
 
 const REFUSES: &[&str] = &["error", "warn", "off"];
 const SILENT: &[&str] = &["off", "warn", "error"];
 
-/// About the definition as a whole, or one of its versions.
+/// A check of the definition as a whole, or of one of its versions.
 const fn row(name: &'static str, doc: &'static str) -> Check {
     Check {
         name,
@@ -115,13 +114,13 @@ const fn row(name: &'static str, doc: &'static str) -> Check {
     }
 }
 
-/// About a node of a schema.
+/// A check of a schema node.
 const fn field(name: &'static str, doc: &'static str) -> Check {
     let remedy = Remedy::Of(remedy::as_wide);
     Check { validator: "ChangeValidator", is_of_a_schema: true, remedy, ..row(name, doc) }
 }
 
-/// About values that are compared at their node.
+/// A check of values that are compared at their node.
 const fn constraint(name: &'static str, doc: &'static str) -> Check {
     Check { is_of_the_node_alone: true, ..field(name, doc) }
 }
@@ -140,7 +139,7 @@ const KEEP_UNKNOWN: Remedy = Remedy::Text(
     "keep `x-kubernetes-preserve-unknown-fields: true` there, and declare the field so that it takes all values",
 );
 
-/// All checks, the definition as a whole first.
+/// All checks, those of the definition as a whole first.
 const ROWS: [Check; 59] = [
     Check {
         validator: "NoScopeChange",
@@ -307,13 +306,13 @@ const ROWS: [Check; 59] = [
     Check { words: SILENT, ..row(DESCRIPTION, "a description changes") },
 ];
 
-/// The check that is looked for only where its setting asks for it.
+/// A check that runs only if its setting enables it.
 pub(super) const DESCRIPTION: &str = "description";
 
-/// For a keyword that has no row: it refuses like any other.
+/// For a keyword without a row: it refuses like any other.
 static WITHOUT_A_ROW: Check = field("", "");
 
-/// Name and line of each, for the docs.
+/// Name and one-line description of each check, for the docs.
 pub(super) static LINES: [(&str, &str); ROWS.len()] = {
     let mut lines = [("", ""); ROWS.len()];
     let mut index = 0;
@@ -324,7 +323,7 @@ pub(super) static LINES: [(&str, &str); ROWS.len()] = {
     lines
 };
 
-/// The setting of each.
+/// The setting of each check.
 pub(super) static SETTINGS: [Setting; ROWS.len()] = {
     let mut settings = [Setting { name: "", doc: "", kind: SettingKind::Texts(&[]), order: Order::ERROR }; ROWS.len()];
     let mut index = 0;
@@ -336,15 +335,15 @@ pub(super) static SETTINGS: [Setting; ROWS.len()] = {
     settings
 };
 
-/// All rows.
+/// All checks.
 pub(super) static CHECKS: [Check; ROWS.len()] = ROWS;
 
-/// The row of a check.
+/// The check with this name.
 pub(super) fn find(name: &str) -> Option<&'static Check> {
     CHECKS.iter().find(|check| check.name == name)
 }
 
-/// The row for what changes.
+/// The check for a changed keyword.
 pub(super) fn of(keyword: &str) -> &'static Check {
     find(keyword).unwrap_or(&WITHOUT_A_ROW)
 }

@@ -1,5 +1,5 @@
-//! A definition that is deleted takes all objects of its kind with it: refused while there are objects that the
-//! change set does not delete itself.
+//! Deleting a definition deletes all objects of its kind: refused while there are objects that the change set does not
+//! delete itself.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectExt;
 use crate::rule::Judgement;
 
-/// Objects to look at beyond those that the change set deletes itself: enough to say how bad it is.
+/// Maximum number of objects to examine beyond those that the change set deletes: enough to show the extent.
 const ENOUGH: u64 = 500;
-/// Names shown in a finding.
+/// Maximum number of names in a finding.
 const SHOWN: usize = 5;
 
-/// As what a deletion is reported.
+/// Names under which a deletion is reported.
 pub(in crate::rules) struct Names {
-    /// The rule.
+    /// Name of the rule.
     pub(in crate::rules) rule: &'static str,
-    /// The check for a definition that goes.
+    /// Check for a definition that is deleted.
     pub(in crate::rules) deletion: &'static str,
-    /// The check for a definition that another one takes the place of.
+    /// Check for a definition that is replaced.
     pub(in crate::rules) replacement: &'static str,
 }
 
-/// Whether the change ends the life of a definition.
+/// Whether the change deletes a definition, with or without replacement.
 pub(in crate::rules) fn concerns(change: &Change) -> bool {
     is_crd(change) && change.ends_live_object()
 }
 
-/// The stream of all objects of the kind; `None` if no version of it is served, so that nobody can list it.
-/// One page more than the objects that the change set deletes itself is enough to find one that it does not.
+/// The stream of all objects of the kind; `None` if no version is served, so that they cannot be listed.
+/// One page more than the change set deletes is enough to find an object that it does not delete.
 pub(in crate::rules) fn need(change: &Change, changes: &ChangeSet) -> Option<Need> {
     let crd = Crd::of(change.live.as_deref()?);
     let served = || crd.versions.iter().filter(|version| version.served);
@@ -48,8 +48,7 @@ pub(in crate::rules) fn need(change: &Change, changes: &ChangeSet) -> Option<Nee
     })
 }
 
-/// The state is the list of all objects, each with its name, `namespace/name`, and its uid; the limit of the stream
-/// bounds it.
+/// Collects all objects, each with its name, `namespace/name`, and its uid. The limit of the stream bounds the state.
 pub(in crate::rules) fn fold(state: &mut Value, page: &[Value]) {
     if !state.is_array() {
         *state = json!([]);
@@ -82,7 +81,7 @@ pub(in crate::rules) fn check(names: &Names, change: &Change, facts: &Facts, jud
         }
     };
     let deleted = deleted_objects(&crd, &facts.changes);
-    // Another uid under the same name is another object, which somebody has created since.
+    // A different uid under the same name is a new object, created since.
     let is_deleted = |name: &str, uid: &str| {
         deleted.get(name).is_some_and(|deleted| deleted.is_empty() || uid.is_empty() || *deleted == uid)
     };
@@ -102,7 +101,7 @@ pub(in crate::rules) fn check(names: &Names, change: &Change, facts: &Facts, jud
     judgement.findings.push(finding(names, change, &crd, &lost, examined, cut));
 }
 
-/// The check that a change is reported as, and what it does.
+/// The check that a change is reported under, and a description of the change.
 fn fate(names: &Names, change: &Change) -> (&'static str, &'static str) {
     match change.operation {
         Operation::Replace => (names.replacement, "deleted and created anew"),
@@ -110,7 +109,7 @@ fn fate(names: &Names, change: &Change) -> (&'static str, &'static str) {
     }
 }
 
-/// A folder has the objects that were written to it, and says nothing of those of a cluster.
+/// A directory holds only the objects written to it, and says nothing about those of a cluster.
 fn unknown(names: &Names, change: &Change, crd: &Crd<'_>) -> Finding {
     let (check, done) = fate(names, change);
     let kind = crd.kind();

@@ -1,4 +1,4 @@
-//! A definition that the API server would refuse, where it has not been asked: on a directory, in a file, in a git ref.
+//! Definitions that the API server would reject, if no server checked them: in a directory, a file or a git ref.
 
 use pushback_crd::definition::refusals;
 use pushback_crd::schema::invalid::Problem;
@@ -11,7 +11,7 @@ use crate::source::display_path;
 pub(super) fn check(change: &Change, side: ClusterSide, findings: &mut Vec<Finding>) {
     let written = matches!(change.operation, Operation::Create | Operation::Update | Operation::Replace);
     let Some(definition) = change.desired.as_deref().filter(|_| written) else { return };
-    // The server's own answer, where there is one, is told by itself and says more. A folder takes whatever it is given.
+    // A server's own answer is reported separately and says more. A directory accepts everything.
     let is_answered = matches!(change.verification, Verification::Server | Verification::Refused);
     if side == ClusterSide::Server && is_answered {
         return;

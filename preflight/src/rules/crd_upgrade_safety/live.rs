@@ -1,5 +1,5 @@
-//! The objects that are there: streamed page by page through the pipeline of the new definition, counted by the node of
-//! the schema at which they suffer. It turns "an object could" into "these three do", and never proves more than that.
+//! Stored objects: streamed page by page through the pipeline of the new definition, and counted by the schema node at
+//! which they fail. This turns "an object could" into "these three do", and never proves more than that.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ use crate::facts::{ClusterSide, Facts, Folded, Need};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
 
-/// An object suffers at a node itself, or from what is missing in it.
+/// Objects that fail at the node itself, or lack something in it.
 const AT: &str = "at";
-/// It suffers there, or anywhere below.
+/// Objects that fail at the node or anywhere below.
 const AT_OR_BELOW: &str = "atOrBelow";
-/// Names kept for each node.
+/// Maximum number of names kept for each node.
 const SHOWN: usize = 5;
 
 /// The setting `liveObjects`.
@@ -31,14 +31,14 @@ pub(super) enum Mode {
     Off,
 }
 
-/// The stream that a finding asks for: all objects, in the version that it is about.
+/// The stream for a finding: all objects, in the version that the finding is about.
 pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
     let of_a_schema = checks::find(&finding.check).is_some_and(|check| check.is_of_a_schema);
-    // The version in which the objects are, as the live definition serves it.
+    // The version to list, as the live definition serves it.
     let named =
         if finding.check == "crossVersionLoss" { finding.old.as_ref()?.as_str() } else { finding.version.as_deref() };
     let version = upgrade.old.version(named?).filter(|version| version.served)?;
-    // What becomes of an apply the objects that are there do not tell.
+    // Stored objects do not show what happens to an apply.
     let of_a_schema = of_a_schema && finding.blocks.as_deref() != Some(Blocked::Apply.as_str());
     (of_a_schema && finding.verdict != Verdict::Change).then(|| Need::Objects {
         group: upgrade.old.group().to_owned(),
@@ -49,7 +49,7 @@ pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
     })
 }
 
-/// Adds a page to the state: for each node, how many objects suffer there or below, and some of their names.
+/// Adds a page to the state: for each node, the number of objects that fail there or below, and some of their names.
 pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, state: &mut Value, page: &[Value]) {
     let targets = upgrade.targets(version);
     let Some(old) = upgrade.old_resource(version) else { return };
@@ -63,7 +63,7 @@ pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, state: &mut Value, page
             if !suffers.met_rules {
                 bump(entry(counts, "withoutRules"), object);
             }
-            // Each object counts once for a node, and once for every node above what it suffers from.
+            // An object counts once per node, and once for every node above a failure.
             let mut nodes = BTreeSet::new();
             for node in suffers.at {
                 nodes.extend((0..=node.len()).map(|length| (field_path(&node[..length]), AT_OR_BELOW)));
@@ -95,8 +95,8 @@ fn bump(counter: &mut Value, object: &Value) {
     }
 }
 
-/// Says in a finding how many objects it is about; what concerns none is a warning where the setting says so. `said` holds
-/// the reasons that findings of this definition have told: they are those of the kind, not of a finding.
+/// Adds the number of affected objects to a finding; a finding that affects none is a warning if the setting says so.
+/// `said` holds the reasons already reported for this definition: they apply to the kind, not to one finding.
 pub(super) fn annotate(facts: &Facts, mode: Mode, need: &Need, finding: &mut Finding, said: &mut BTreeSet<String>) {
     match facts.folded(NAME, need) {
         Some(Folded::State { state, examined, cut }) => {

@@ -1,5 +1,5 @@
-//! A comparison of files sees what a release no longer brings: a definition of the old side that the input lacks. Where an
-//! app owns it, apply would prune it, and every object of its kind with it.
+//! Definitions on the old side of a comparison of files that are missing in the new release. If an app owned them,
+//! apply would prune them, with every object of their kind.
 
 use pushback_crd::definition::Crd;
 
@@ -15,12 +15,12 @@ pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
 fn finding(changes: &ChangeSet, side: ClusterSide, missing: &MissingDefinition) -> Finding {
     let crd = Crd::of(&missing.live);
     let mut given = changes.changes.iter().filter_map(|change| change.desired.as_deref()).map(Crd::of);
-    // A release that brings other kinds of the group has dropped this one; a file of another group says nothing of it.
+    // A release with other kinds of the group has dropped this one; a file of another group proves nothing.
     let dropped = given.any(|other| !other.plural().is_empty() && other.group() == crd.group());
     let message = format!("the input lacks the definition of {}, which the old side has", crd.kind());
     let verdict = match (dropped, side) {
         (false, _) => Verdict::Change,
-        // Whether there are objects that go with it, files do not tell.
+        // Files do not show whether objects would be deleted with it.
         (true, ClusterSide::Directory) => Verdict::Unknown,
         (true, ClusterSide::Server) => Verdict::Breaking,
     };

@@ -1,5 +1,5 @@
-//! What counts as breaking: objects alone (`data`), the published lists to the letter (`published`), or readers too
-//! (`strict`).
+//! What counts as breaking: harm to objects only (`data`), the published lists to the letter (`published`), or harm to
+//! readers as well (`strict`).
 
 use pushback_crd::definition::DefinitionChange;
 use pushback_crd::order::without;
@@ -31,7 +31,7 @@ pub(super) enum Listed {
 pub(super) fn listed(change: &DefinitionChange) -> Listed {
     let (old, new) = (change.old.as_ref(), change.new.as_ref());
     if old == new {
-        // The keyword is as it was, and meets other objects, as fields get defaults: no row speaks of that.
+        // The keyword is unchanged but applies to other objects, because of new defaults: no row covers that.
         return Listed::Unlisted;
     }
     match checks::of(change.keyword).listing {
@@ -62,7 +62,7 @@ fn bound(old: Option<&Value>, new: Option<&Value>, is_tighter: fn(f64, f64) -> b
     }
 }
 
-/// Whether a reader may meet something that was not there before: the proof of the way back.
+/// Whether a reader may see values that were impossible before, by the proof in the opposite direction.
 pub(super) fn concerns_readers(difference: &Difference) -> bool {
     matches!(difference.proof, Proof::Breaking { .. }) && !checks::of(difference.keyword).readers_pass_over_it
 }

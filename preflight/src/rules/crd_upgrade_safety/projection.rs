@@ -1,5 +1,5 @@
-//! The changes of a definition as findings: which of them count, by the profile and the severities set, where they
-//! stand in the manifest, and what each finding is bound to.
+//! Turns the changes of a definition into findings: which ones count, by profile and configured severities, their
+//! positions in the manifest, and what each fingerprint covers.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings:
     Some(finding)
 }
 
-/// Versions that are given up warn where the settings say so.
+/// Giving up a version warns if the settings say so.
 fn of_definition(check: &Check, change: &DefinitionChange, settings: &OwnSettings) -> Verdict {
     let is_softened = check.softened_by.is_some_and(|setting| setting(&settings.versions) == Level::Warn);
     match &change.proof {
@@ -66,7 +66,7 @@ fn listed_by(change: &DefinitionChange, profile: Profile) -> Listed {
 
 fn message(check: &Check, change: &DefinitionChange, verdict: Verdict) -> String {
     match (&change.proof, verdict) {
-        // The published list refuses it, whatever can be proved.
+        // The published list prohibits it, whatever can be proved.
         (Proof::Unknown { .. }, Verdict::Breaking) => change.description(),
         (Proof::Safe(_), Verdict::Breaking) if !check.is_strict_only => {
             format!("{change} (proved to affect no object; the published list refuses it)")
@@ -75,11 +75,11 @@ fn message(check: &Check, change: &DefinitionChange, verdict: Verdict) -> String
     }
 }
 
-/// What becomes of objects, and what cannot be done any more.
+/// The effect on objects, and what is no longer possible.
 fn consequences(check: &Check, change: &DefinitionChange) -> (Option<String>, Option<String>) {
     let (effect, blocks) = match (&change.proof, check.consequence) {
         (Proof::Breaking { effect, blocks, .. }, _) => (*effect, *blocks),
-        // Of a default that may break more nobody knows what it does.
+        // The effect of a default that may break more is unknown.
         (Proof::Unknown { .. }, Some(_)) if check.is_strict_only => return (None, None),
         (_, Some((effect, blocks))) => (effect, Some(blocks)),
         (_, None) => return (None, None),
@@ -87,7 +87,7 @@ fn consequences(check: &Check, change: &DefinitionChange) -> (Option<String>, Op
     (Some(effect.as_str().to_owned()), blocks.map(|blocks| blocks.as_str().to_owned()))
 }
 
-/// A finding about a change at its place, as a check of this name.
+/// A finding about a change at its position, under this check.
 pub(super) fn placed(
     subject: &Subject<'_>,
     change: &DefinitionChange,
@@ -101,7 +101,7 @@ pub(super) fn placed(
     finding.version.clone_from(&change.version);
     finding.path = change.path();
     if checks::of(check).tells_the_old_value {
-        // The message is what the finding is bound to.
+        // The fingerprint covers the message.
         finding.old = None;
     }
     match content(subject, change) {
@@ -110,7 +110,7 @@ pub(super) fn placed(
     }
 }
 
-/// Where a change stands in the manifest, or else the nearest that is there.
+/// Position of a change in the manifest, or of its nearest ancestor there.
 fn position(subject: &Subject<'_>, change: &DefinitionChange) -> Option<Position> {
     let version = change.version.as_deref().unwrap_or_default();
     let place = match &change.place {
@@ -128,7 +128,7 @@ fn position(subject: &Subject<'_>, change: &DefinitionChange) -> Option<Position
     subject.change.locate(&place)
 }
 
-/// What both schemas say where the change is: what is accepted there is this change, and no other one.
+/// Both schemas at the change, so that accepting the finding accepts this change and no other.
 fn content(subject: &Subject<'_>, change: &DefinitionChange) -> Option<Value> {
     let schemas = &subject.upgrade.schemas;
     let version = change.version.as_deref().unwrap_or_default();
@@ -152,7 +152,7 @@ fn subschemas(old: Option<&Schema>, new: Option<&Schema>, path: &[SchemaStep]) -
     json!([digest(old), digest(new)])
 }
 
-/// What the schema says of a node; of one that it does not name, whether it takes any.
+/// Digest of a node's schema; for an undeclared node, of whether the schema allows it.
 fn digest_at(schema: &Schema, path: &[SchemaStep]) -> u128 {
     let Some((step, rest)) = path.split_first() else { return schema.digest };
     let named = match step {

@@ -1,5 +1,5 @@
-//! What concerns people and clients that only read: values that could not be there before, in profile `strict`, and
-//! descriptions, where the setting asks for them.
+//! Changes that affect only readers: values that were impossible before, in profile `strict`, and descriptions, if the
+//! setting enables them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::projection::placed;
 use super::subject::{NAME, Subject};
 use crate::finding::{Finding, Severity, Verdict};
 
-/// Values that the new definition lets in and the old one does not, by the changes that let them in.
+/// Findings for values that only the new definition allows, by the change that allows them.
 pub(super) fn surprised(subject: &Subject<'_>, changes: &[DefinitionChange]) -> Vec<Finding> {
     let upgrade = &subject.upgrade;
     let mut known = BTreeMap::new();
@@ -27,7 +27,7 @@ pub(super) fn surprised(subject: &Subject<'_>, changes: &[DefinitionChange]) -> 
     for (_, new) in upgrade.compared_versions().filter(|(_, new)| new.served) {
         let Some((before, after)) = upgrade.resources(new.name) else { continue };
         for back in contain::compare(&after, &before, upgrade.server) {
-            // What breaks objects is told already.
+            // Changes that break objects are reported elsewhere.
             let forward = known.get(&(new.name, back.path.as_slice(), back.keyword));
             let forward = forward.filter(|forward| matches!(forward.proof, Proof::Safe(_)));
             if let Some(forward) = forward.filter(|_| concerns_readers(&back)) {
@@ -49,7 +49,7 @@ fn surprise(subject: &Subject<'_>, forward: &DefinitionChange, back: contain::Pr
     finding.remedy("make sure that every client accepts the new values, or use profile `data`")
 }
 
-/// One line a version.
+/// One finding per version.
 pub(super) fn descriptions(subject: &Subject<'_>) -> Vec<Finding> {
     let changed = subject.upgrade.compared_versions().filter_map(|(old, new)| {
         let mut changed = Vec::new();

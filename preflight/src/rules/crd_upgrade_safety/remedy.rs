@@ -1,25 +1,25 @@
-//! The way out of each change: nothing that another check refuses. Which remedy is for which check says its row.
+//! The remedy for each change; never one that another check refuses. Each check's row names its remedy.
 
 use pushback_crd::definition::{DefinitionChange, Place, Proof, Safety, Upgrade};
 use pushback_crd::schema::contain::SchemaStep;
 
 use crate::finding::Verdict;
 
-/// What to do about what a check finds.
+/// What to do about a finding of a check.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Remedy {
-    /// Nothing, or it is said where it is found.
+    /// No remedy, or the message contains it.
     None,
-    /// Always the same.
+    /// A fixed text.
     Text(&'static str),
-    /// The same where it is breaking, and nothing else.
+    /// A fixed text if the verdict is breaking, else nothing.
     WhereBreaking(&'static str),
-    /// It depends on the change.
+    /// A text that depends on the change.
     Of(fn(&Upgrade<'_>, &DefinitionChange, Verdict) -> Option<String>),
 }
 
 impl Remedy {
-    /// What to do about a change that is judged like this; `None` if nothing has to be done.
+    /// What to do about a change with this verdict; `None` if nothing has to be done.
     pub(super) fn for_change(
         self,
         upgrade: &Upgrade<'_>,
@@ -39,13 +39,13 @@ fn version_of(change: &DefinitionChange) -> &str {
     change.version.as_deref().unwrap_or_default()
 }
 
-/// The way out of another conversion.
+/// The remedy for a changed conversion.
 pub(super) fn conversion(_: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> Option<String> {
     (change.proof == Proof::Safe(Safety::WithWebhook))
         .then(|| "have the webhook running before the definition is applied".to_owned())
 }
 
-/// What to do with a version that objects may be stored in.
+/// The remedy for a version that objects may be stored in.
 pub(super) fn perhaps_stored(_: &Upgrade<'_>, change: &DefinitionChange, verdict: Verdict) -> Option<String> {
     (verdict == Verdict::Unknown).then(|| {
         let name = version_of(change);
@@ -53,7 +53,7 @@ pub(super) fn perhaps_stored(_: &Upgrade<'_>, change: &DefinitionChange, verdict
     })
 }
 
-/// What to do with a version that objects are stored in.
+/// The remedy for a version that objects are stored in.
 pub(super) fn stay_until_rewritten(upgrade: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> Option<String> {
     let name = version_of(change);
     let kept = match upgrade.old.version(name) {
@@ -69,7 +69,7 @@ pub(super) fn stay_until_rewritten(upgrade: &Upgrade<'_>, change: &DefinitionCha
     ))
 }
 
-/// What to do with a version that clients can no longer use.
+/// The remedy for a version that clients can no longer use.
 pub(super) fn given_up(upgrade: &Upgrade<'_>, change: &DefinitionChange, verdict: Verdict) -> Option<String> {
     let name = version_of(change);
     if verdict == Verdict::Change {
@@ -87,7 +87,7 @@ pub(super) fn given_up(upgrade: &Upgrade<'_>, change: &DefinitionChange, verdict
     Some(format!("{way}, or set `versions: {{{set}: warn}}` once no client uses it"))
 }
 
-/// What to do about a field that another version does not have.
+/// The remedy for a field that another version lacks.
 pub(super) fn lost_between_versions(_: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> Option<String> {
     Some(format!(
         "name the field in the schema of \"{}\" too, convert with a webhook, or do not serve and store both versions",
@@ -95,7 +95,7 @@ pub(super) fn lost_between_versions(_: &Upgrade<'_>, change: &DefinitionChange, 
     ))
 }
 
-/// What to do about objects that another version does not take.
+/// The remedy for objects that another version rejects.
 pub(super) fn rejected_between_versions(
     _: &Upgrade<'_>,
     change: &DefinitionChange,
@@ -110,7 +110,7 @@ pub(super) fn rejected_between_versions(
     })
 }
 
-/// What to do about a status subresource that comes or goes.
+/// The remedy for adding or removing the status subresource.
 pub(super) fn status(_: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> Option<String> {
     let text = if change.new.is_none() {
         "keep `subresources.status`: controllers write status through it"
@@ -120,9 +120,9 @@ pub(super) fn status(_: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> 
     Some(text.to_owned())
 }
 
-/// What to do about another type.
+/// The remedy for a changed type.
 pub(super) fn retyped(upgrade: &Upgrade<'_>, change: &DefinitionChange, verdict: Verdict) -> Option<String> {
-    // What the items are decides how the list may be merged.
+    // The type of the items decides how the list can be merged.
     if matches!(change.node().and_then(<[SchemaStep]>::last), Some(SchemaStep::Items)) {
         let text = "leave the list as it was, with its items and x-kubernetes-list-type, or serve a new version with a \
                     conversion webhook";
@@ -131,7 +131,7 @@ pub(super) fn retyped(upgrade: &Upgrade<'_>, change: &DefinitionChange, verdict:
     as_wide(upgrade, change, verdict)
 }
 
-/// What to do about any keyword that takes less than before.
+/// The remedy for any keyword that accepts less than before.
 pub(super) fn as_wide(_: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> Option<String> {
     change.node()?;
     let keyword = change.keyword;

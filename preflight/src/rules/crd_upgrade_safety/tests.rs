@@ -1,4 +1,4 @@
-//! What CRDUpgradeSafety says about real definitions of projects, and about each single edit of a small one.
+//! Findings of CRDUpgradeSafety for real definitions of projects, and for single edits of a small one.
 
 mod advice;
 mod fingerprints;
@@ -45,7 +45,7 @@ fn foos() -> Value {
     })
 }
 
-/// [`foos`] as the live side has it.
+/// The live form of [`foos`].
 fn live(stored: &[&str]) -> Value {
     let mut live = foos();
     live["status"] = json!({"storedVersions": stored});
@@ -87,12 +87,12 @@ fn delete(object: Value) -> Change {
     change(Operation::Delete, Some(object), None)
 }
 
-/// Runs the rule; `objects` are what a listing of the kind answers with.
+/// Runs the rule; `objects` is the answer to a listing of the kind.
 fn run_with(changes: Vec<Change>, config: &Value, objects: Result<Vec<Value>, &str>) -> RunReport {
     run_on(ClusterSide::Server, changes, config, objects)
 }
 
-/// The same, on this side.
+/// Like [`run_with`], on a given kind of cluster.
 fn run_on(side: ClusterSide, changes: Vec<Change>, config: &Value, objects: Result<Vec<Value>, &str>) -> RunReport {
     let flag = [NAME.to_owned()];
     let rules = [ConfigRule { name: NAME, config }];
@@ -124,7 +124,7 @@ fn run_on(side: ClusterSide, changes: Vec<Change>, config: &Value, objects: Resu
     let (report, _) = session.finish(Judgement::default(), &[], "2026-01-01");
     for finding in &report.findings {
         assert!(META.checks.iter().any(|(check, _)| *check == finding.check), "{} is not declared", finding.check);
-        // The sentence about a field that goes is the published one, which names the definition.
+        // The published sentence about a removed field names the definition.
         let named = finding.message.contains(&finding.object.name) && finding.check != "existingFieldRemoval";
         assert!(!finding.message.ends_with('.') && !named, "{finding:?}");
     }
@@ -135,7 +135,7 @@ fn run(change: Change) -> RunReport {
     run_with(vec![change], &json!({}), Ok(vec![]))
 }
 
-/// `check verdict severity: message`, a line for each finding.
+/// One line per finding: `check verdict severity: message`.
 fn lines(report: &RunReport) -> String {
     let line = |finding: &Finding| {
         let Finding { check, verdict, severity, message, .. } = finding;
@@ -186,7 +186,7 @@ fn gateway_api_unserves_a_version_that_it_had_deprecated() {
     let report = real_upgrade(old, new, &["v1beta1"]);
     insta::assert_snapshot!(lines(&report), @r#"servedVersionUnserved Change Warning: version "v1alpha2" is no longer served"#);
     assert_eq!(report.outcome, Outcome::Warned);
-    // Objects may still be stored in it: then the deprecation alone is not enough.
+    // Objects may still be stored in the version, so a deprecation is not enough.
     assert_eq!(real_upgrade(old, new, &["v1alpha2", "v1beta1"]).outcome, Outcome::Refused);
 }
 
@@ -286,7 +286,7 @@ fn without_a_status_only_the_storage_version_is_known_to_be_stored() {
     let mut old = foos();
     old["spec"]["versions"][1]["deprecated"] = json!(true);
     let keep = |index: usize| edited(move |crd| crd["spec"]["versions"] = json!([crd["spec"]["versions"][index]]));
-    // Deprecated, but whether objects are stored in it is not known.
+    // Deprecated, but it is unknown whether objects are stored in it.
     insta::assert_snapshot!(lines(&run(update(old.clone(), keep(0)))), @r#"servedVersionRemoval Breaking Error: served version "v1beta1" removed"#);
     old["spec"]["versions"][1]["served"] = json!(false);
     insta::assert_snapshot!(lines(&run(update(old, keep(0)))), @r#"unservedVersionRemoval Unknown Error: unable to determine if objects are stored in version "v1beta1", which is removed: the old definition has no status"#);
@@ -312,7 +312,7 @@ fn the_storage_version_moves_freely_only_between_equal_schemas() {
         crd["spec"]["versions"][1]["storage"] = json!(true);
     };
     insta::assert_snapshot!(after(flip), @r#"storageVersionChange Change Info: storage version moved from "v1" to "v1beta1"; status.storedVersions lists both until all objects are rewritten"#);
-    // v1beta1 always lacked a field of v1: objects stored in v1 lose it now.
+    // v1beta1 always lacked a field of v1; now objects stored in v1 lose it.
     let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
     let mut old = live(&["v1"]);
     let mut new = edited(flip);
@@ -352,7 +352,7 @@ fn another_conversion_is_judged_by_the_schemas_that_meet_in_it() {
         crossVersionLoss Breaking Error: field "^.spec.size" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
         conversion Change Info: conversion strategy changed from Webhook to None
         "#);
-    // A default that only one version fills in brings what is lost: told once, where it is lost.
+    // A default that only one version sets causes the loss; it is reported once, where the loss occurs.
     insta::assert_snapshot!(dropped(&|crd| {
         let window = |fields: Value, default: Value| {
             json!({"type": "object", "default": default, "properties": fields})
@@ -370,7 +370,7 @@ fn another_conversion_is_judged_by_the_schemas_that_meet_in_it() {
     crossVersionLoss Breaking Error: field "^.spec.window.lost" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
     conversion Change Info: conversion strategy changed from Webhook to None
     "#);
-    // The other version is neither served nor stored: nothing is ever converted to it.
+    // The other version is neither served nor stored, so nothing is ever converted to it.
     insta::assert_snapshot!(dropped(&|crd| {
         differ(crd);
         crd["spec"]["versions"][1]["served"] = json!(false);
@@ -401,7 +401,7 @@ fn fields_that_were_kept_without_a_schema_are_not_dropped_silently() {
         report.findings[0].witness.as_deref(),
         Some(&json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "witness"}, "key": "a"}))
     );
-    // The witness is valid before, so it has what the schema requires.
+    // The witness is valid before, so it has every required field.
     let mut demanding = foos();
     old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["required"] = json!(["spec"]);
     demanding["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["required"] = json!(["spec"]);
@@ -422,9 +422,9 @@ fn fields_that_were_kept_without_a_schema_are_not_dropped_silently() {
             }
         })
     };
-    let told = |new: Value| lines(&run(update(old.clone(), new))).contains("preserveUnknownFields Breaking");
-    assert!(told(open("")), "the root keeps what it does not name, and spec drops it");
-    assert!(!told(open("/properties/spec")));
+    let reported = |new: Value| lines(&run(update(old.clone(), new))).contains("preserveUnknownFields Breaking");
+    assert!(reported(open("")), "the root keeps what it does not name, and spec drops it");
+    assert!(!reported(open("/properties/spec")));
 }
 
 #[test]
@@ -490,7 +490,7 @@ fn findings_point_at_the_exact_node_of_the_manifest() {
         &|crd| crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["type"] = json!("string"),
         &version(&["schema", "openAPIV3Schema", "type"]),
     );
-    // What is gone has no place of its own: the list that it was in.
+    // A removed element has no position; its list does.
     place(&|crd| crd["spec"]["versions"] = json!([crd["spec"]["versions"][0]]), &["spec".into(), "versions".into()]);
 }
 

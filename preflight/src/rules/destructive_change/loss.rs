@@ -1,4 +1,4 @@
-//! A loss, as the checks of DestructiveChange report it: whose it is, what the settings make of it, and the ways out.
+//! A loss as the checks of DestructiveChange report it: who owns it, its severity by the settings, and the remedies.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::rules::levels::{Level, Levels};
 
 pub(super) const NAME: &str = "DestructiveChange";
 
-/// Its settings.
+/// The rule's own settings.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct OwnSettings {
@@ -17,7 +17,7 @@ pub(super) struct OwnSettings {
     pub(super) deleted_share: Share,
 }
 
-/// From where on the check of that name speaks.
+/// The minimum size from which the check of this name reports.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Share {
@@ -25,19 +25,19 @@ pub(super) struct Share {
     pub(super) at_least: u64,
 }
 
-/// A judgement under way.
+/// A judgement in progress.
 pub(super) struct Judge<'a> {
     pub(super) facts: &'a Facts,
     pub(super) settings: &'a OwnSettings,
     pub(super) judgement: Judgement,
 }
 
-/// Whose wish a loss would be against.
+/// Who would have to agree to a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lost {
-    /// It is the app's own: who deletes the app by its name wants it gone.
-    Own,
-    /// It is not the app's, or nobody has named it.
+pub(super) enum LostFrom {
+    /// The app's own objects: deleting the app by name asks for their deletion.
+    App,
+    /// Objects of others, or objects not named by the user.
     Others,
 }
 
@@ -46,9 +46,9 @@ impl Judge<'_> {
         self.settings.checks.of(check) == Level::Off
     }
 
-    /// Reports a loss, as far as the check's setting and the user's wish make one of it.
-    pub(super) fn lose(&mut self, lost: Lost, mut finding: Finding) {
-        let is_wanted = lost == Lost::Own && self.facts.changes.deletes_app;
+    /// Reports a loss, depending on the check's setting and on whether the user asked for it.
+    pub(super) fn lose(&mut self, from: LostFrom, mut finding: Finding) {
+        let is_wanted = from == LostFrom::App && self.facts.changes.deletes_app;
         match self.settings.checks.of(&finding.check) {
             Level::Off => return,
             Level::Warn => finding = warning(finding),
@@ -58,14 +58,14 @@ impl Judge<'_> {
         self.judgement.findings.push(finding);
     }
 
-    /// Reports what is worth knowing, and is no loss.
+    /// Reports a change that is worth knowing and not a loss.
     pub(super) fn note(&mut self, finding: Finding) {
         if !self.is_off(&finding.check) {
             self.judgement.findings.push(finding);
         }
     }
 
-    /// The ways out of a deletion.
+    /// The remedies for a deletion.
     pub(super) fn ways_out(&self, change: &Change, check: &str) -> String {
         let keep = match change.operation {
             Operation::Replace => "change it in place, or create it under another name and move the data",
@@ -95,7 +95,7 @@ pub(super) fn is_core(change: &Change, kind: &str) -> bool {
     change.object.group.is_empty() && change.object.kind == kind
 }
 
-/// `deleted`, or `deleted and created again`.
+/// Describes the deletion, depending on whether the object is created again.
 pub(super) fn fate(change: &Change) -> &'static str {
     if change.operation == Operation::Replace { "deleted and created anew" } else { "deleted" }
 }

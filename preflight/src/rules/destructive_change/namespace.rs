@@ -1,11 +1,11 @@
-//! A namespace that is deleted takes everything in it along, whoever made it: refused while it holds objects that the
-//! change set does not delete itself.
+//! Deleting a namespace deletes everything in it, whoever created it: refused while it contains objects that the change
+//! set does not delete itself.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::loss::{Judge, Lost, fate, finding, is_core};
+use super::loss::{Judge, LostFrom, fate, finding, is_core};
 use crate::bookkeeping;
 use crate::facts::{Change, ClusterSide, Folded, Need};
 use crate::finding::{LiveObjects, Verdict};
@@ -13,10 +13,10 @@ use crate::object::{ObjectExt, ObjectRef};
 
 pub(super) const CHECK: &str = "namespaceDeleted";
 
-/// Names shown in a finding.
+/// Maximum number of names in a finding.
 const SHOWN: usize = 5;
 
-/// What the cluster makes by itself, in any namespace or beside other objects, and nobody misses.
+/// Objects that the cluster creates by itself, in any namespace or for other objects.
 const MADE_BY_THE_CLUSTER: [(&str, &str); 7] = [
     ("", "Event"),
     ("events.k8s.io", "Event"),
@@ -41,7 +41,7 @@ pub(super) fn need(change: &Change) -> Option<Need> {
         .then(|| Need::NamespaceContents { namespace: change.object.name.clone(), except: except() })
 }
 
-/// The state is a list: what an object is called, the app whose bookkeeping it is or an empty text, and its uid.
+/// Collects for each object its name, the app whose bookkeeping it is (or an empty string), and its uid.
 pub(super) fn fold(state: &mut Value, page: &[Value]) {
     if !state.is_array() {
         *state = json!([]);
@@ -54,12 +54,12 @@ pub(super) fn fold(state: &mut Value, page: &[Value]) {
     }
 }
 
-/// Whether somebody could miss it: it was made on purpose, and nothing else makes it anew.
+/// Whether the object is a loss: it was created on purpose, and nothing recreates it.
 fn counts(object: &Value) -> bool {
     let ObjectRef { group, kind, name, .. } = ObjectRef::of(object);
     let is_claim = group.is_empty() && kind == "PersistentVolumeClaim";
-    // The claims of Pods are for as long as they live, and a StatefulSet says itself whether its claims are. Any other
-    // owner makes another claim, and not the data.
+    // Claims of a Pod live as long as the Pod, and a StatefulSet declares whether its claims do. Any other owner
+    // recreates the claim, but not the data.
     let is_made_anew = |owner: &Value| !is_claim || ["Pod", "StatefulSet"].contains(&owner.text("/kind"));
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let has_owner = owners.is_some_and(|owners| !owners.is_empty() && owners.iter().all(is_made_anew));
@@ -93,7 +93,7 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
         .filter(|other| other.ends_live_object() && other.object.namespace == change.object.name)
         .map(|other| (other.object.to_string(), other.live.as_deref().map(ObjectExt::uid).unwrap_or_default()))
         .collect();
-    // Another uid under the same name is another object, which somebody has created since.
+    // A different uid under the same name is a new object, created since.
     let is_deleted = |name: &str, uid: &str| {
         deleted.get(name).is_some_and(|deleted| deleted.is_empty() || uid.is_empty() || *deleted == uid)
     };
@@ -106,7 +106,7 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
         .filter(|(name, uid)| !is_deleted(name, uid))
         .map(|(name, _)| name)
         .collect();
-    // What holds data is named first.
+    // Objects that hold data come first.
     lost.sort_by_key(|name| (!name.starts_with("PersistentVolumeClaim "), *name));
     lost.dedup();
     let fate = fate(change);
@@ -115,7 +115,7 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
             "the namespace is {fate}, with everything that a cluster has in it: files do not show what that is"
         );
         let finding = finding(change, CHECK, Verdict::Unknown, message);
-        return judge.lose(Lost::Others, finding.remedy(judge.ways_out(change, CHECK)));
+        return judge.lose(LostFrom::Others, finding.remedy(judge.ways_out(change, CHECK)));
     }
     if lost.is_empty() {
         let message = format!("the namespace is {fate}; nothing is in it that this change set does not delete itself");
@@ -129,5 +129,5 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
         examined,
         names: lost.iter().take(SHOWN).map(ToString::to_string).collect(),
     });
-    judge.lose(Lost::Others, finding.remedy(judge.ways_out(change, CHECK)));
+    judge.lose(LostFrom::Others, finding.remedy(judge.ways_out(change, CHECK)));
 }

@@ -1,20 +1,20 @@
-//! A large part of the app that goes at once: more often a wrong folder or a template that printed too little than a wish.
+//! A large part of the app deleted at once: a wrong folder or an incomplete template is more likely than intent.
 
 use std::collections::BTreeSet;
 
-use super::loss::{Judge, Lost, NAME, Share};
+use super::loss::{Judge, LostFrom, NAME, Share};
 use crate::facts::{Change, Operation};
 use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectRef;
 
 pub(super) const CHECK: &str = "deletedShare";
 
-/// Names shown in a finding.
+/// Maximum number of names in a finding.
 const SHOWN: usize = 5;
 
 pub(super) fn check(judge: &mut Judge<'_>) {
     let changes = &judge.facts.changes;
-    // Who deletes the app by its name wants all of it gone.
+    // Deleting the app by name asks for the deletion of everything.
     if changes.deletes_app || judge.is_off(CHECK) {
         return;
     }
@@ -51,5 +51,5 @@ pub(super) fn check(judge: &mut Judge<'_>) {
         examined: live,
         names: deleted.iter().take(SHOWN).map(|change| change.object.to_string()).collect(),
     });
-    judge.lose(Lost::Own, finding);
+    judge.lose(LostFrom::App, finding);
 }

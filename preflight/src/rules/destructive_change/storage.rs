@@ -1,8 +1,8 @@
-//! Claims and volumes that are deleted: whether the data goes with them says the reclaim policy of the volume.
+//! Deleted claims and volumes: the reclaim policy of the volume decides whether the data is lost.
 
 use serde_json::{Value, json};
 
-use super::loss::{Judge, Lost, fate, finding, is_core};
+use super::loss::{Judge, LostFrom, fate, finding, is_core};
 use crate::facts::{Answer, Change, ClusterSide, Need};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::object::{ObjectExt, ObjectRef};
@@ -10,7 +10,7 @@ use crate::object::{ObjectExt, ObjectRef};
 pub(super) const CLAIM: &str = "persistentVolumeClaimDeleted";
 pub(super) const VOLUME: &str = "persistentVolumeDeleted";
 
-/// The volume of a claim.
+/// The need for the volume of a claim.
 pub(super) fn need(change: &Change) -> Option<Need> {
     let volume = change.live.as_deref()?.text("/spec/volumeName");
     (is_core(change, "PersistentVolumeClaim") && !volume.is_empty()).then(|| Need::Object {
@@ -57,7 +57,7 @@ fn claim(judge: &mut Judge<'_>, change: &Change, live: &Value) {
         Some(_) => format!("it is not known whether its volume {name} is deleted with it"),
     };
     let finding = finding(change, CLAIM, Verdict::Unknown, format!("the claim is {fate}; {unknown}"));
-    judge.lose(Lost::Own, finding.remedy(judge.ways_out(change, CLAIM)));
+    judge.lose(LostFrom::App, finding.remedy(judge.ways_out(change, CLAIM)));
 }
 
 fn bound_claim(judge: &mut Judge<'_>, change: &Change, volume: &Value) {
@@ -77,7 +77,7 @@ fn bound_claim(judge: &mut Judge<'_>, change: &Change, volume: &Value) {
     let keep =
         format!("to keep the data, set `persistentVolumeReclaimPolicy: Retain` on PersistentVolume {name} first");
     let ways_out = judge.ways_out(change, CLAIM);
-    judge.lose(Lost::Own, finding.remedy(format!("{keep}; or {ways_out}")));
+    judge.lose(LostFrom::App, finding.remedy(format!("{keep}; or {ways_out}")));
 }
 
 fn volume(judge: &mut Judge<'_>, change: &Change, live: &Value) {
@@ -98,10 +98,13 @@ fn volume(judge: &mut Judge<'_>, change: &Change, live: &Value) {
     let finding =
         finding(change, VOLUME, Verdict::Breaking, message).values(Some(json!({"reclaimPolicy": policy(live)})), None);
     let ways_out = judge.ways_out(change, VOLUME);
-    judge.lose(Lost::Own, finding.remedy(format!("set `persistentVolumeReclaimPolicy: Retain` first; or {ways_out}")));
+    judge.lose(
+        LostFrom::App,
+        finding.remedy(format!("set `persistentVolumeReclaimPolicy: Retain` first; or {ways_out}")),
+    );
 }
 
-/// A volume without a policy keeps its storage.
+/// A volume without a policy retains its storage.
 fn policy(volume: &Value) -> &str {
     match volume.text("/spec/persistentVolumeReclaimPolicy") {
         "" => "Retain",
@@ -109,7 +112,7 @@ fn policy(volume: &Value) -> &str {
     }
 }
 
-/// `Recycle` empties the volume.
+/// `Recycle` erases the volume as well.
 fn deletes_data(volume: &Value) -> bool {
     policy(volume) != "Retain"
 }

@@ -1,4 +1,4 @@
-//! What counts as a loss, against a small model of a cluster; settings, and what a deletion of the app changes.
+//! What counts as a loss, in a small model of a cluster; settings, and the effect of deleting the app.
 
 mod fingerprints;
 
@@ -17,15 +17,15 @@ use crate::selection::ConfigRule;
 use crate::session::Session;
 use crate::waiver::Waiver;
 
-/// What the cluster answers.
+/// The answers of the cluster.
 #[derive(Default)]
 struct Cluster {
     objects: Vec<Value>,
-    /// Volumes may not be read, and nothing may be listed.
+    /// Volumes cannot be read, and nothing can be listed.
     forbidden: bool,
     directory: bool,
     deletes_app: bool,
-    /// Rules beside this one.
+    /// Names of the other rules in the run.
     others: Vec<&'static str>,
     waivers: Vec<Waiver>,
 }
@@ -87,12 +87,12 @@ fn run_with(changes: Vec<Change>, cluster: &Cluster, config: &Value) -> RunRepor
     report
 }
 
-/// The findings, a line each, and the outcome.
+/// One line per finding, and the outcome.
 fn run(changes: Vec<Change>, cluster: &Cluster) -> String {
-    told(&run_with(changes, cluster, &json!({})))
+    reported(&run_with(changes, cluster, &json!({})))
 }
 
-fn told(report: &RunReport) -> String {
+fn reported(report: &RunReport) -> String {
     let line = |finding: &Finding| {
         format!("{}/{} {:?} {}: {}", finding.rule, finding.check, finding.severity, finding.object, finding.message)
             .replace("DestructiveChange/", "")
@@ -195,7 +195,7 @@ fn a_namespace_refuses_while_it_holds_what_is_not_deleted_anyway() {
     let lost = report.findings[0].live_objects.as_ref().expect("counted");
     assert_eq!((lost.affected, lost.examined), (3, 3));
     assert_eq!(lost.names, ["PersistentVolumeClaim shop/data", "ConfigMap shop/a", "ConfigMap shop/b"]);
-    // An object that the app lets go of goes all the same.
+    // An object that the app releases is still deleted.
     assert!(run(vec![going(), orphan(config_map("a"))], &Cluster::with(&[config_map("a")])).starts_with("Refused"));
     assert!(run(vec![replace(namespace())], &cluster).contains("deleted and created anew, and with it 3 objects"));
     assert_eq!(run(vec![orphan(namespace())], &cluster), "Passed\n");
@@ -235,7 +235,7 @@ fn what_the_cluster_makes_by_itself_is_nobodys_loss() {
         change("shop"),
     ];
     assert!(run(vec![delete(namespace())], &Cluster::with(&made)).starts_with("Passed"));
-    // What another app keeps is that app's, and what only bears the label of bookkeeping is none.
+    // Another app's bookkeeping belongs to that app, and a bookkeeping label alone does not make bookkeeping.
     let secret =
         with(object("v1", "Secret", "shop/keys"), "/metadata/labels", json!({"kapp.k14s.io/is-app-change": ""}));
     for other in [
@@ -337,7 +337,7 @@ fn a_definition_is_left_to_the_rule_that_knows_more_where_that_runs() {
         &Cluster { others: vec![], ..both },
         &json!({"checks": {"crdDeleted": "off"}}),
     );
-    assert_eq!(told(&off), "Passed\n");
+    assert_eq!(reported(&off), "Passed\n");
 }
 
 #[test]
@@ -420,13 +420,13 @@ fn live_replicas_that_become_another_number_without_a_word_in_the_manifest_are_r
     assert_eq!(outcome(update(0, json!(1))), Outcome::Refused, "scaled to nothing by hand");
     assert_eq!(outcome(update(3, json!(0))), Outcome::Refused);
     assert_eq!(outcome(update(5, json!(5))), Outcome::Passed, "an autoscaler's");
-    // A number in the manifest is a wish.
+    // A number in the manifest is intended.
     let wished = change(Operation::Update, Some(deployment(json!(5))), Some(deployment(json!(1))));
     assert_eq!(outcome(wished), Outcome::Passed);
-    // Created anew without a number, it has one replica.
+    // Recreated without a number, it has one replica.
     let replaced = |live: u32| change(Operation::Replace, Some(deployment(json!(live))), Some(silent()));
     assert_eq!((outcome(replaced(5)), outcome(replaced(1))), (Outcome::Refused, Outcome::Passed));
-    // What the server was not asked about is not known to change.
+    // Without the server's answer, no change is known.
     assert_eq!(outcome(Change { result: None, ..update(5, json!(1)) }), Outcome::Passed);
     // Custom resources scale as well.
     let pool = |replicas: Value| with(object("ex.com/v1", "Pool", "shop/p"), "/spec", replicas);
@@ -437,7 +437,7 @@ fn live_replicas_that_become_another_number_without_a_word_in_the_manifest_are_r
     assert_eq!(outcome(custom), Outcome::Refused);
 }
 
-/// An app of so many objects, of which so many go.
+/// The changes of an app that deletes and keeps this many objects.
 fn app(deleted: usize, kept: usize) -> Vec<Change> {
     let noop = |object: Value| change(Operation::Noop, Some(object.clone()), Some(object));
     let deleted = (0..deleted).map(|number| delete(config_map(&format!("gone{number}"))));
@@ -471,7 +471,7 @@ fn a_large_share_of_the_app_refuses_and_a_few_objects_do_not() {
     assert_eq!(outcome(2, 8, limits(10, 2)), Outcome::Refused);
     assert_eq!(outcome(1, 9, limits(10, 1)), Outcome::Passed, "ten are not more than ten");
     assert_eq!(outcome(1, 0, limits(0, 1)), Outcome::Refused, "not a single one");
-    // What is created beside it makes the share no smaller, and what stays is not deleted.
+    // Created objects do not reduce the share, and kept objects are not deleted.
     let created = (0..20).map(|number| change(Operation::Create, None, Some(config_map(&format!("new{number}")))));
     assert_eq!(
         run_with(app(6, 0).into_iter().chain(created).collect(), &Cluster::default(), &json!({})).outcome,

@@ -1,10 +1,10 @@
-//! Workloads that lose their size, their Pods or their claims by a change.
+//! Workloads whose size, Pods or claims are lost through a change.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::loss::{Judge, Lost, fate, finding};
+use super::loss::{Judge, LostFrom, fate, finding};
 use crate::facts::{Change, Operation};
 use crate::finding::Verdict;
 use crate::object::ObjectExt;
@@ -24,7 +24,7 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
     }
 }
 
-/// A number in the manifest is a wish; one that comes of its absence is not.
+/// A number in the manifest is intended; one that results from its absence is not.
 fn replicas_reset(judge: &mut Judge<'_>, change: &Change, live: &Value) {
     let is_set = change.desired.as_deref().is_none_or(|desired| desired.pointer("/spec/replicas").is_some());
     let (Some(before), Some(after), false) = (replicas(live), replicas_after(change), is_set) else { return };
@@ -39,7 +39,7 @@ fn replicas_reset(judge: &mut Judge<'_>, change: &Change, live: &Value) {
         .remedy(format!(
             "set `replicas: {before}`, or the intended number, in the manifest; if the reset is intended, waive this finding or set `checks: {{{REPLICAS}: warn}}`"
         ));
-    judge.lose(Lost::Own, finding);
+    judge.lose(LostFrom::App, finding);
 }
 
 fn replicas(object: &Value) -> Option<i64> {
@@ -49,7 +49,7 @@ fn replicas(object: &Value) -> Option<i64> {
 fn replicas_after(change: &Change) -> Option<i64> {
     match change.operation {
         Operation::Update => replicas(change.result.as_deref()?),
-        // Nothing of the old object is left; these kinds then have one replica.
+        // Nothing of the old object remains; these kinds then have one replica.
         Operation::Replace if is_workload(change) => Some(change.result.as_deref().and_then(replicas).unwrap_or(1)),
         _ => None,
     }
@@ -84,7 +84,7 @@ fn replaced(judge: &mut Judge<'_>, change: &Change, live: &Value) {
          again; if the replacement is intended, waive this finding or set `checks: {{{REPLACED}: warn}}`",
         change.object.name, change.object.namespace
     ));
-    judge.lose(Lost::Own, finding);
+    judge.lose(LostFrom::App, finding);
 }
 
 fn claims_deleted(judge: &mut Judge<'_>, change: &Change, live: &Value) {
@@ -120,7 +120,7 @@ fn claims_deleted(judge: &mut Judge<'_>, change: &Change, live: &Value) {
         .path("spec.persistentVolumeClaimRetentionPolicy")
         .values(Some(json!({"replicas": count})), (kept > 0).then(|| json!({"replicas": kept})))
         .remedy("set `Retain` in persistentVolumeClaimRetentionPolicy in an apply of its own first".to_owned());
-    judge.lose(Lost::Own, finding);
+    judge.lose(LostFrom::App, finding);
 }
 
 fn templates(stateful_set: &Value) -> BTreeSet<&str> {

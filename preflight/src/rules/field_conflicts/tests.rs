@@ -1,4 +1,4 @@
-//! Which conflicts refuse, by settings; what a finding says.
+//! Which conflicts refuse, depending on the settings; the content of a finding.
 
 mod fingerprints;
 
@@ -56,7 +56,7 @@ fn run_with(change: Change, config: &Value, waivers: &[Waiver]) -> RunReport {
     session.finish(Judgement::default(), waivers, "2026-01-01").0
 }
 
-/// The findings, a line each, and the outcome.
+/// One line per finding, and the outcome.
 fn run(change: Change, config: &Value) -> String {
     let report = run_with(change, config, &[]);
     let line = |finding: &Finding| format!("{} {:?}: {}", finding.check, finding.severity, finding.message);
@@ -127,7 +127,7 @@ fn the_first_entry_that_is_for_a_conflict_decides() {
         for action in ["allow", "warn", "refuse"] {
             let mut entry = entry.clone();
             entry["action"] = action.into();
-            // What comes behind it is not looked at where it is for the conflict.
+            // Later entries are ignored if this one matches the conflict.
             let behind = json!({"action": if action == "refuse" { "allow" } else { "refuse" }});
             outcomes.push_str(&format!(" {:?}", outcome(json!([entry, behind]))));
         }
@@ -172,7 +172,7 @@ fn a_predecessor_is_shown_and_refuses_only_on_demand() {
     for (setting, outcome) in [("warn", Outcome::Warned), ("refuse", Outcome::Refused)] {
         assert_eq!(run_with(kapp(), &json!({"predecessors": setting}), &[]).outcome, outcome, "{setting}");
     }
-    // Entries are about conflicts, and this is none.
+    // Entries are for conflicts, and this is not one.
     assert_eq!(run_with(kapp(), &json!({"rules": [{"action": "refuse"}]}), &[]).outcome, Outcome::Passed);
 }
 

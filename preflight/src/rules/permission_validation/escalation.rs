@@ -1,4 +1,4 @@
-//! Roles and bindings: the API server lets nobody hand out what he does not have, unless he may `escalate` or `bind`
+//! Roles and bindings: users cannot grant permissions that they do not have, unless they may `escalate` or `bind`
 //! (`pkg/registry/rbac/role/policybased`, `rolebinding/policybased` in Kubernetes). Asked before the write.
 
 use std::collections::BTreeSet;
@@ -11,9 +11,9 @@ use crate::facts::{Change, ChangeSet, Operation};
 use crate::finding::{Finding, Verdict};
 use crate::object::{ObjectExt, ObjectKey, ObjectRef};
 
-/// Single permissions of one role that are asked about before it counts as unknown.
+/// Maximum number of single permissions reviewed for one role; beyond that, the result is unknown.
 const PERMISSIONS_ASKED: usize = 200;
-/// Permissions named in one message.
+/// Maximum number of permissions in a message.
 const SHOWN: usize = 3;
 
 pub(super) fn check(changes: &ChangeSet, questions: &mut Questions<'_>) -> Vec<Finding> {
@@ -33,7 +33,7 @@ pub(super) fn check(changes: &ChangeSet, questions: &mut Questions<'_>) -> Vec<F
 fn role(change: &Change, after: &Value, questions: &mut Questions<'_>) -> Option<Finding> {
     let object = &change.object;
     let resource = if object.kind == "Role" { "roles" } else { "clusterroles" };
-    // Also of the live role: who changes an aggregation must be able to have written it.
+    // This includes the live role: changing an aggregation requires permission to write the role as it is.
     let aggregates = object.kind == "ClusterRole"
         && [Some(after), change.live.as_deref()].into_iter().flatten().any(has_aggregation);
     if !aggregates && rules_of(after).next().is_none() {
@@ -43,7 +43,7 @@ fn role(change: &Change, after: &Value, questions: &mut Questions<'_>) -> Option
     if questions.hold(&escalate) != Reply::No {
         return None;
     }
-    let mut lacks = Lacks::default();
+    let mut lacks = MissingPermissions::default();
     if aggregates && questions.ask(&Access::everything()) == Reply::No {
         lacks.reason = Some("an aggregationRule needs all permissions".to_owned());
     } else {
@@ -58,7 +58,7 @@ fn binding(change: &Change, after: &Value, changes: &ChangeSet, questions: &mut 
     let (resource, role_namespace) = match (kind, object.kind.as_str()) {
         ("Role", "RoleBinding") => ("roles", object.namespace.as_str()),
         ("ClusterRole", _) => ("clusterroles", ""),
-        // The API server refuses any other reference by itself.
+        // The API server itself rejects any other reference.
         _ => return None,
     };
     let bind = Access { verb: "bind", group: RBAC, resource, namespace: &object.namespace, name };
@@ -77,7 +77,7 @@ fn binding(change: &Change, after: &Value, changes: &ChangeSet, questions: &mut 
         Some(change) => change.after(),
         None => {
             let ObjectKey { group, kind, namespace, name } = key;
-            // Asked together with `bind`, so that both take one round.
+            // Requested together with `bind`, so that both need one round.
             questions.object(ObjectRef { group, version: "v1".to_owned(), kind, namespace, name }).ok()?
         }
     };
@@ -87,9 +87,15 @@ fn binding(change: &Change, after: &Value, changes: &ChangeSet, questions: &mut 
     let title = format!("{kind} \"{name}\"");
     let Some(role) = role else {
         let reason = Some(format!("it needs \"bind\" on {title}, which does not exist"));
-        return finding(change, "bind", "roleRef", &title, &Lacks { reason, ..Lacks::default() });
+        return finding(
+            change,
+            "bind",
+            "roleRef",
+            &title,
+            &MissingPermissions { reason, ..MissingPermissions::default() },
+        );
     };
-    let mut lacks = Lacks::default();
+    let mut lacks = MissingPermissions::default();
     lacks.look(role, &object.namespace, questions);
     if in_set.is_some() && has_aggregation(role) {
         lacks.unknown.insert("what the role aggregates".to_owned());
@@ -97,17 +103,17 @@ fn binding(change: &Change, after: &Value, changes: &ChangeSet, questions: &mut 
     finding(change, "bind", "roleRef", &title, &lacks)
 }
 
-/// Permissions of a role that the user does not hold, and those that could not be asked.
+/// Permissions of a role that the user lacks, and those that could not be checked.
 #[derive(Debug, Default)]
-struct Lacks {
+struct MissingPermissions {
     missing: BTreeSet<String>,
     unknown: BTreeSet<String>,
-    /// Why it is refused whatever the role grants.
+    /// Why the role is denied whatever it grants.
     reason: Option<String>,
 }
 
-impl Lacks {
-    /// Compares a role with what the user holds in a namespace, in the whole cluster where it is empty.
+impl MissingPermissions {
+    /// Compares a role with the user's permissions in a namespace, or cluster-wide if `namespace` is empty.
     fn look(&mut self, role: &Value, namespace: &str, questions: &mut Questions<'_>) {
         let mut asked = 0;
         for rule in rules_of(role) {
@@ -138,7 +144,7 @@ impl Lacks {
     }
 }
 
-fn finding(change: &Change, check: &str, field: &str, role: &str, lacks: &Lacks) -> Option<Finding> {
+fn finding(change: &Change, check: &str, field: &str, role: &str, lacks: &MissingPermissions) -> Option<Finding> {
     let object = &change.object;
     let verb = if change.operation == Operation::Update { "update" } else { "create" };
     let core = format!("not permitted to \"{verb}\" {RBAC}/{}, Kind={}", object.version, object.kind);

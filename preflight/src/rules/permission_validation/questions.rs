@@ -1,5 +1,5 @@
-//! What the cluster has said about this user's permissions, and what is still to be asked.
-//! A question without an answer is noted, and the rule comes back with all of them at once.
+//! The known answers about the user's permissions, and the questions still open.
+//! Open questions are collected, so that the rule asks all of them in one round.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use crate::finding::Finding;
 use crate::object::ObjectRef;
 use crate::rule::{Checked, Judgement};
 
-/// One thing that the user wants to do. `resource` may be `pods/log`; `name` is empty for all objects,
-/// `namespace` for the whole cluster.
+/// One request of the user. `resource` may be `pods/log`; `name` is empty for all objects, `namespace` for
+/// cluster-wide.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access<'a> {
     pub(super) verb: &'a str,
@@ -19,19 +19,19 @@ pub(super) struct Access<'a> {
     pub(super) name: &'a str,
 }
 
-/// What is known about it.
+/// What is known about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     Yes,
     No,
-    /// It could not be asked; said in the judgement.
+    /// The review failed; the judgement says so.
     Unable,
-    /// Asked for; the answer comes in the next round.
+    /// The review is requested; the answer arrives in the next round.
     Later,
 }
 
 impl<'a> Access<'a> {
-    /// Everything everywhere: who may do this may do all the rest.
+    /// Everything everywhere: whoever may do this may do anything.
     pub(super) fn everything() -> Access<'static> {
         Access { verb: "*", group: "*", resource: "*", namespace: "", name: "" }
     }
@@ -53,12 +53,12 @@ impl<'a> Access<'a> {
     }
 }
 
-/// The question for all rules in a namespace.
+/// The need for all rules in a namespace.
 pub(super) fn rules_in(namespace: &str) -> Need {
     Need::AccessRules { namespace: namespace.to_owned() }
 }
 
-/// Answers at hand, and questions that came up.
+/// Available answers and open questions.
 #[derive(Debug)]
 pub(super) struct Questions<'f> {
     facts: &'f Facts,
@@ -71,7 +71,7 @@ impl<'f> Questions<'f> {
         Self { facts, missing: Needs::new(), unable: BTreeSet::new() }
     }
 
-    /// The judgement, or the questions that it still takes.
+    /// The judgement, or the open questions if there are any.
     pub(super) fn close(self, findings: Vec<Finding>) -> Checked {
         if self.missing.is_empty() {
             Checked::Done(Judgement { findings, unable: self.unable.into_iter().collect() })
@@ -84,7 +84,7 @@ impl<'f> Questions<'f> {
         self.unable.insert(reason);
     }
 
-    /// An access review.
+    /// Asks for an access review.
     pub(super) fn ask(&mut self, access: &Access<'_>) -> Reply {
         match self.answer(access.need()) {
             None => Reply::Later,
@@ -98,7 +98,7 @@ impl<'f> Questions<'f> {
         }
     }
 
-    /// A live object: `Ok(None)` where it does not exist, `Err` while it is not known.
+    /// A live object: `Ok(None)` if it does not exist, `Err` while it is unknown.
     pub(super) fn object(&mut self, object: ObjectRef) -> Result<Option<&'f serde_json::Value>, Reply> {
         let title = object.to_string();
         match self.answer(Need::Object { object }) {
@@ -119,20 +119,20 @@ impl<'f> Questions<'f> {
         answer
     }
 
-    /// Whether the rules of the namespace grant it. `false` proves nothing if they are incomplete.
+    /// Whether the rules of the namespace grant the request. `false` proves nothing if they are incomplete.
     pub(super) fn granted_in_namespace(&self, access: &Access<'_>) -> bool {
         !access.namespace.is_empty()
             && self.rules(access.namespace).is_some_and(|(rules, _)| rules.iter().any(|rule| grants(rule, access)))
     }
 
-    /// Like [`Self::ask`], but believes a complete list of rules, and so asks less: for permissions that come from RBAC
-    /// alone, as those behind `escalate` and `bind` do.
+    /// Like [`Self::ask`], but trusts a complete list of rules and so asks less. Only for permissions from RBAC, as the
+    /// checks behind `escalate` and `bind` use them.
     pub(super) fn hold(&mut self, access: &Access<'_>) -> Reply {
         if self.granted_in_namespace(access) {
             return Reply::Yes;
         }
         let known = if access.namespace.is_empty() {
-            // What is granted in the whole cluster is in every namespace's list.
+            // Cluster-wide permissions are in every namespace's list.
             self.reviews().find(|(_, complete)| *complete)
         } else {
             self.rules(access.namespace).filter(|(_, complete)| *complete)
@@ -143,7 +143,7 @@ impl<'f> Questions<'f> {
         }
     }
 
-    /// Whether somebody may hold this permission for single names only.
+    /// Whether the permission may be granted for single names only.
     pub(super) fn names_may_matter(&self, access: &Access<'_>) -> bool {
         let by_name = |rules: &[AccessRule]| {
             rules.iter().any(|rule| !rule.resource_names.is_empty() && grants_kind(rule, access))
@@ -178,8 +178,9 @@ fn reason(answer: &Answer) -> &str {
     }
 }
 
-/// Whether a rule grants it, as RBAC decides (`pkg/registry/rbac/validation/policy_comparator.go`): a `*` that is
-/// asked for is granted only by a `*`, and a rule with names only for these names.
+/// Whether a rule grants the request, as RBAC decides (`pkg/registry/rbac/validation/policy_comparator.go`): a
+/// requested
+/// `*` is granted only by a `*`, and a rule with names applies only to these names.
 fn grants(rule: &AccessRule, access: &Access<'_>) -> bool {
     let named = rule.resource_names.is_empty() || rule.resource_names.iter().any(|name| name == access.name);
     named && grants_kind(rule, access)

@@ -1,4 +1,4 @@
-//! What PermissionValidation asks, and what it makes of the answers, against a small model of a cluster's RBAC.
+//! What PermissionValidation asks, and how it judges the answers, in a small model of a cluster's RBAC.
 
 mod fingerprints;
 
@@ -14,11 +14,11 @@ use crate::object::ObjectRef;
 use crate::policy::select;
 use crate::session::Session;
 
-/// What a user may do: rules with the namespace in which they hold, empty for the whole cluster.
+/// The user's permissions: rules with their namespace, which is empty for cluster-wide.
 #[derive(Default)]
 struct Cluster {
     grants: Vec<(&'static str, AccessRule)>,
-    /// Granted by an authorizer that does not list its rules.
+    /// Permissions from an authorizer that does not list its rules.
     unlisted: Vec<Need>,
     incomplete: bool,
     down: bool,
@@ -100,7 +100,7 @@ fn run_counting(changes: Vec<Change>, cluster: &Cluster) -> (RunReport, Vec<usiz
     (report, asked)
 }
 
-/// The findings, a line each; `passed` where there are none.
+/// One line per finding; `passed` if there are none.
 fn run(changes: Vec<Change>, cluster: &Cluster) -> String {
     let (report, _) = run_counting(changes, cluster);
     let line =
@@ -330,7 +330,7 @@ fn an_aggregation_rule_takes_full_authority() {
     manifest["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
     let cluster = Cluster::granting(&[("", "create,patch rbac.authorization.k8s.io clusterroles")]);
     insta::assert_snapshot!(run(vec![change(Operation::Create, "clusterroles", manifest.clone())], &cluster), @r#"escalate Breaking ClusterRole r: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=ClusterRole: an aggregationRule needs all permissions"#);
-    // The API server asks for it on every write, also when the rule stays as it is.
+    // The API server checks this on every write, even if the role does not change.
     insta::assert_snapshot!(run(vec![change(Operation::Update, "clusterroles", manifest)], &cluster), @r#"escalate Breaking ClusterRole r: potential privilege escalation, not permitted to "update" rbac.authorization.k8s.io/v1, Kind=ClusterRole: an aggregationRule needs all permissions"#);
 }
 
@@ -348,7 +348,7 @@ fn a_binding_takes_bind_or_what_its_role_grants() {
     insta::assert_snapshot!(run(bind(), &with(&[], view())), @r#"bind Breaking RoleBinding shop/b: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=RoleBinding: ClusterRole "view" grants "get" secrets, "list" secrets, and this user does not hold that"#);
     insta::assert_snapshot!(run(bind(), &with(&[("shop", "bind rbac.authorization.k8s.io clusterroles edit")], view())), @r#"bind Breaking RoleBinding shop/b: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=RoleBinding: ClusterRole "view" grants "get" secrets, "list" secrets, and this user does not hold that"#);
     insta::assert_snapshot!(run(bind(), &with(&[], vec![])), @r#"bind Breaking RoleBinding shop/b: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=RoleBinding: it needs "bind" on ClusterRole "view", which does not exist"#);
-    // A role of the change set is judged as it will be, not as it is.
+    // A role in the change set is judged by its new state.
     let set = vec![change(Operation::Create, "roles", role("r", secrets_reader())), binding("Role", "r")];
     insta::assert_snapshot!(run(set.clone(), &with(&[("shop", "escalate rbac.authorization.k8s.io roles")], vec![])), @r#"bind Breaking RoleBinding shop/b: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=RoleBinding: Role "r" grants "get" secrets, "list" secrets, and this user does not hold that"#);
     assert_eq!(run(set, &with(&[("shop", "get,list core secrets")], vec![])), "Passed");

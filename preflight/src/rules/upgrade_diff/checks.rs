@@ -1,8 +1,8 @@
-//! The checks of UpgradeDiff, one for each type of change, under its published name; and what to do about each.
+//! The checks of UpgradeDiff, one per change type, under its published name, with the remedies.
 
 use crate::operator::difference::ChangeType;
 
-/// Name and one line.
+/// Name and one-line description of each check.
 pub(super) const CHECKS: &[(&str, &str)] = &[
     ("ComponentAdded", "a component is new"),
     ("ComponentRemoved", "a component is gone"),
@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[(&str, &str)] = &[
     ("NotObservable", "one side does not show a fact, so it is not known whether it changed"),
 ];
 
-/// What to do about a change; empty if there is nothing to do but know it.
+/// What to do about a change; empty if nothing has to be done.
 pub(super) fn remedy(change_type: ChangeType) -> &'static str {
     match change_type {
         ChangeType::ComponentRenamed | ChangeType::ResourceRenamed => {
@@ -107,7 +107,7 @@ mod tests {
             known.insert(*name);
         }
         let error = serde_json::from_value::<ChangeType>("Nothing".into()).expect_err("no such type").to_string();
-        // What a component repeats of a definition's changes is never a finding of its own.
+        // A component's summary of its definition's changes never becomes a finding of its own.
         for name in error.split('`').skip(3).step_by(2).filter(|name| *name != "CRDSchemaChange") {
             assert!(known.contains(name), "{name} has no line");
         }

@@ -1,4 +1,4 @@
-//! What the rule makes of change sets: who refuses, what is left to another rule, and what a model corrects.
+//! How the rule judges change sets: who refuses, what is left to another rule, and what a model corrects.
 
 mod fingerprints;
 
@@ -111,7 +111,7 @@ fn run_rules(
     session.finish(Judgement::default(), waivers, "2026-01-01").0
 }
 
-fn told(report: &RunReport) -> Vec<String> {
+fn reported(report: &RunReport) -> Vec<String> {
     report
         .findings
         .iter()
@@ -216,7 +216,7 @@ fn fail_on_says_from_which_severity_on_it_refuses() {
     assert_eq!(report.outcome, Outcome::Passed);
     let report = run(vec![change(Some(&old), Some(&moved))], &json!({}), &[], vec![]);
     assert_eq!(report.outcome, Outcome::Refused);
-    assert!(told(&report).iter().any(|line| line.contains("SelectorChanged")), "{:#?}", told(&report));
+    assert!(reported(&report).iter().any(|line| line.contains("SelectorChanged")), "{:#?}", reported(&report));
 }
 
 #[test]
@@ -229,11 +229,11 @@ fn what_crd_upgrade_safety_shows_is_not_said_twice() {
     };
     let alone = run(both(), &json!({}), &[], vec![]);
     assert_eq!(alone.outcome, Outcome::Refused);
-    let removed = |report: &RunReport| told(report).iter().filter(|line| line.contains("FieldRemoved")).count();
-    assert_eq!(removed(&alone), 1, "{:#?}", told(&alone));
+    let removed = |report: &RunReport| reported(report).iter().filter(|line| line.contains("FieldRemoved")).count();
+    assert_eq!(removed(&alone), 1, "{:#?}", reported(&alone));
     let together = run(both(), &json!({}), &["CRDUpgradeSafety"], vec![]);
-    assert_eq!(removed(&together), 0, "{:#?}", told(&together));
-    assert!(told(&together).iter().all(|line| line.starts_with("Change ")), "{:#?}", told(&together));
+    assert_eq!(removed(&together), 0, "{:#?}", reported(&together));
+    assert!(reported(&together).iter().all(|line| line.starts_with("Change ")), "{:#?}", reported(&together));
     assert!(
         together
             .findings
@@ -242,7 +242,7 @@ fn what_crd_upgrade_safety_shows_is_not_said_twice() {
     );
 }
 
-/// What the two rules tell of a definition, from one to the other.
+/// The findings of the two rules about the change between two definitions.
 fn of_both(old: &Value, new: &Value, config: &Value, waivers: &[Waiver]) -> (Vec<String>, Outcome) {
     let shop = deployment("a:1", "shop");
     let changes = vec![change(Some(&shop), Some(&shop)), change(Some(old), Some(new))];
@@ -261,24 +261,24 @@ fn a_change_of_a_definition_is_told_by_one_rule_and_by_none_to_no_purpose() {
     let old = definition(&json!({"size": {"type": "integer"}, "colour": {"type": "string"}}));
     let mut new = old.clone();
     new["spec"]["versions"][0]["subresources"] = json!({"status": {}});
-    let (told, outcome) = of_both(&old, &new, &json!({}), &[]);
-    assert_eq!(told, [r#"Warning CRDUpgradeSafety/statusSubresource ["UpgradeDiff/SubresourceAdded"]"#]);
+    let (reported, outcome) = of_both(&old, &new, &json!({}), &[]);
+    assert_eq!(reported, [r#"Warning CRDUpgradeSafety/statusSubresource ["UpgradeDiff/SubresourceAdded"]"#]);
     assert_eq!(outcome, Outcome::Warned);
-    // What the rule is told not to say is still worth knowing.
-    let (told, _) = of_both(&old, &new, &json!({"checks": {"statusSubresource": "off"}}), &[]);
-    assert_eq!(told, ["Info UpgradeDiff/SubresourceAdded []"]);
+    // A change that the other rule's settings silence is still reported as information.
+    let (reported, _) = of_both(&old, &new, &json!({"checks": {"statusSubresource": "off"}}), &[]);
+    assert_eq!(reported, ["Info UpgradeDiff/SubresourceAdded []"]);
 
     let new = definition(&json!({"size": {"type": "integer"}, "colour": {"type": "string", "pattern": "^a$"}}));
     let refused = r#"Error CRDUpgradeSafety/pattern ["UpgradeDiff/ConstraintChanged"]"#;
     assert_eq!(of_both(&old, &new, &json!({}), &[]), (vec![refused.to_owned()], Outcome::Refused));
-    // A list of changes that lets patterns through decides, and what it lets through is told.
-    let (told, outcome) = of_both(&old, &new, &json!({"checks": {"pattern": "off"}}), &[]);
-    assert_eq!(told, ["Info UpgradeDiff/ConstraintChanged []"]);
+    // A list of changes that allows patterns decides, and an allowed change is still reported.
+    let (reported, outcome) = of_both(&old, &new, &json!({"checks": {"pattern": "off"}}), &[]);
+    assert_eq!(reported, ["Info UpgradeDiff/ConstraintChanged []"]);
     assert_eq!(outcome, Outcome::Passed);
-    // One waiver is enough for one fact, and it stays to be seen.
+    // One waiver is enough for one fact, which stays visible.
     let waiver = Waiver { rule: Some("CRDUpgradeSafety".into()), reason: "known".into(), ..Waiver::default() };
-    let (told, outcome) = of_both(&old, &new, &json!({}), std::slice::from_ref(&waiver));
-    assert_eq!(told, [r#"waived Info CRDUpgradeSafety/pattern ["UpgradeDiff/ConstraintChanged"]"#]);
+    let (reported, outcome) = of_both(&old, &new, &json!({}), std::slice::from_ref(&waiver));
+    assert_eq!(reported, [r#"waived Info CRDUpgradeSafety/pattern ["UpgradeDiff/ConstraintChanged"]"#]);
     assert_eq!(outcome, Outcome::Passed);
 }
 
@@ -306,7 +306,7 @@ fn a_model_outweighs_what_is_derived() {
     let document = crate::source::Document { value, positions: Arc::new(Positions::of_file("models/shop.yaml")) };
     let answers = vec![(Need::Models { path: "models".into() }, Answer::Models { documents: vec![document] })];
     let report = run(vec![change(Some(&shop), Some(&shop))], &config, &[], answers);
-    assert!(told(&report).iter().any(|line| line.contains("DependencyAdded")), "{:#?}", told(&report));
+    assert!(reported(&report).iter().any(|line| line.contains("DependencyAdded")), "{:#?}", reported(&report));
 }
 
 #[test]

@@ -1,11 +1,10 @@
-//! What a finding says beside its verdict: what becomes of objects, what they can no longer do, and advice that can be
-//! followed.
+//! What a finding says in addition to its verdict: the effect on objects, what is blocked, and advice that works.
 
 use serde_json::json;
 
 use super::*;
 
-/// Two definitions whose `spec` has these schemas, judged.
+/// Judges a change between these two schemas of `spec`.
 fn of_spec(old: Value, new: Value) -> RunReport {
     let with = |spec: Value| {
         edited(|crd| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec)
@@ -27,7 +26,7 @@ fn an_embedded_resource_with_other_metadata_makes_its_kind_unreadable() {
     let witness = found.witness.as_ref().expect("a witness");
     assert_eq!((found.effect.as_deref(), found.blocks.as_deref()), (Some("unreadable"), Some("read")));
     assert_eq!(witness["spec"]["f"]["metadata"], json!(5));
-    // Metadata that was an object before is one still.
+    // Metadata that was an object before still is one.
     let mut typed = field;
     typed["properties"]["metadata"] = json!({"type": "object"});
     let mut embedded = typed.clone();
@@ -77,7 +76,7 @@ fn advice_is_never_what_is_so_already_nor_what_another_check_refuses() {
     assert!(!given_up.contains("deprecated: true"), "{given_up}");
     let removed = remedy(&run(update(deprecated, without(&["v1"]))), "storedVersionRemoval");
     assert!(!removed.contains("deprecated: true") && !removed.contains("served: false"), "{removed}");
-    // In a file nothing says what is stored.
+    // A file does not show what is stored.
     let mut file = foos();
     file["spec"]["versions"][1]["deprecated"] = json!(true);
     let gone = remedy(&run(update(file, without(&["v1"]))), "servedVersionRemoval");

@@ -1,5 +1,5 @@
-//! A fingerprint names one change: different changes never share one, and places, texts and the order of keys are no
-//! difference.
+//! A fingerprint identifies one change: different changes never share one, and positions, texts and key order do not
+//! affect it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a field may be; texts are no part of what is accepted.
+/// Possible schemas of a field, with texts, which no fingerprint covers.
 fn field() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         (0..4_i64, 0..2_u8).prop_map(|(maximum, text)| {
@@ -47,7 +47,7 @@ fn definition(spec: &Value, scope: &str) -> Value {
     })
 }
 
-/// What a schema says at a path of plain fields, texts left out; written apart from how the rule does it.
+/// The meaning of a schema at a path of plain fields, without texts; independent of the rule's own code.
 fn meaning(definition: &Value, version: &str, path: &str) -> Value {
     fn stripped(schema: &Value) -> Value {
         let Value::Object(map) = schema else { return schema.clone() };
@@ -82,7 +82,7 @@ proptest! {
             live["status"] = json!({"storedVersions": ["v1"]});
             for finding in run(update(live, new.clone())).findings {
                 let (version, path) = (finding.version.clone().unwrap_or_default(), finding.path.clone().unwrap_or_default());
-                // What is lost between versions of the new definition is a change of that definition.
+                // A loss between versions of the new definition is a change of that definition.
                 let crosses = finding.check.starts_with("crossVersion");
                 let before = if crosses { new } else { old };
                 let sides = [before, new].map(|side| meaning(side, &version, &path));

@@ -1,5 +1,5 @@
-//! Definitions made to break the one that judges them: deep, wide, exponential. Each ends by its budgets, without a panic,
-//! and what was not proved is not passed as safe; the same input always gives the same bytes.
+//! Hostile definitions: deep, wide, exponential. Each ends within its budgets, without a panic, and nothing unproved
+//! passes as safe. The same input always gives the same bytes.
 
 use pushback_crd::schema::contain::{Proof, Spent, compare_and_count};
 use pushback_crd::schema::model::MAX_DEPTH;
@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
-/// Wide enough to show what is quadratic, small enough for a debug build.
+/// Wide enough to expose quadratic cost, small enough for a debug build.
 const WIDE: usize = 1_000;
-/// The same, where each witness has all the fields.
+/// Like [`WIDE`], for schemas whose every witness has all fields.
 const LARGE: usize = 250;
 
 fn definition(spec: Value) -> Value {
@@ -22,12 +22,12 @@ fn definition(spec: Value) -> Value {
     definition
 }
 
-/// How many differences are safe, breaking and unknown. Every witness has been confirmed by the pipeline.
+/// Numbers of safe, breaking and unknown differences. The pipeline confirms every witness.
 fn judged(old: Value, new: Value) -> [usize; 3] {
     counted(old, new).0
 }
 
-/// The same with what it took.
+/// Like [`judged`], with the cost.
 fn counted(old: Value, new: Value) -> ([usize; 3], Spent) {
     let (mut old, new) = (definition(old), definition(new));
     old["status"] = json!({"storedVersions": ["v1"]});

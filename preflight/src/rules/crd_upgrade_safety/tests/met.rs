@@ -1,8 +1,9 @@
-//! Where a new schema meets objects: which edits it refuses, and what is only read by it. Each was seen on an API server.
+//! Where a new schema applies to objects: which edits it rejects, and what is only read. Each case was seen on a
+//! server.
 
 use super::*;
 
-/// The findings of an upgrade, with what each blocks.
+/// The findings of an upgrade, with what each one blocks.
 fn blocked(old: Value, new: Value) -> String {
     let report = run(update(old, new));
     let line = |finding: &Finding| {
@@ -26,7 +27,7 @@ fn gateway_api_1_4_blocks_every_edit_of_a_class_that_lists_features_by_name() {
     "#);
 }
 
-/// A definition whose `v1` has this field; the field of the other version stays.
+/// A definition with this field in `v1`; the other version keeps its own.
 fn with_field(field: &Value, served: bool) -> Value {
     edited(|crd| {
         let versions = crd["spec"]["versions"].as_array_mut().expect("versions");

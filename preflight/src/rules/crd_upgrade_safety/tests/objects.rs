@@ -1,11 +1,11 @@
-//! The objects of a kind: those that are there and suffer, those that go with their definition, and definitions that go or
-//! that no server would take.
+//! Objects of a kind: stored ones that fail, those that are deleted with their definition, and definitions that are
+//! removed or that no server accepts.
 
 use serde_json::json;
 
 use super::*;
 
-/// Foos of these sizes, as the live definition serves them.
+/// Foos with these sizes, in the form of the live definition.
 fn sized(sizes: &[i64]) -> Vec<Value> {
     let object = |size: &i64| {
         let name = format!("n{size}");
@@ -31,13 +31,13 @@ fn the_objects_that_are_there_are_counted_and_named() {
     insta::assert_snapshot!(judge("report", objects()), @r#"Refused Some((2, 4, "shop/n11 shop/n99")) 10"#);
     insta::assert_snapshot!(judge("decide", objects()), @r#"Refused Some((2, 4, "shop/n11 shop/n99")) 10"#);
     insta::assert_snapshot!(judge("off", objects()), @"Refused None 10");
-    // That none is affected now decides only where it is asked to.
+    // That no object is affected matters only if the setting says so.
     insta::assert_snapshot!(judge("report", Ok(sized(&[3]))), @r#"Refused Some((0, 1, "")) 10"#);
     insta::assert_snapshot!(judge("decide", Ok(sized(&[3]))), @r#"Warned Some((0, 1, "")) 10 (no live object is affected)"#);
     insta::assert_snapshot!(judge("decide", Err("forbidden")), @"Refused None forbidden)");
 }
 
-/// What is said of one object on an API server, by check: the verdict, and how many are affected.
+/// The findings about one object on an API server, by check: the verdict and the number of affected objects.
 fn decided(old: Value, new: Value, spec: Value) -> String {
     let with = |spec: Value| {
         edited(|crd| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec)
@@ -160,9 +160,9 @@ fn a_definition_that_the_server_would_refuse_is_told_where_no_server_was_asked()
     let created = |verification: Verification| created_on(ClusterSide::Server, verification);
     insta::assert_snapshot!(created(Verification::NotVerified("a directory".into())), @"invalid Breaking Error: the API server would refuse the definition: cannot be read: missing closing ) (at byte 1)");
     assert_eq!(created(Verification::Server), "");
-    // A folder accepts everything, which says nothing.
+    // A directory accepts everything, which proves nothing.
     assert_ne!(created_on(ClusterSide::Directory, Verification::Server), "");
-    // What is there already is no news.
+    // An unchanged defect is not reported.
     assert_eq!(lines(&run(update(bad.clone(), bad.clone()))), "");
 }
 
@@ -196,7 +196,7 @@ fn a_definition_that_a_release_drops_is_missed() {
 fn a_definition_that_is_let_go_of_takes_nothing_with_it() {
     let orphaned = |object: Value| Change { orphaned: true, ..delete(object) };
     assert_eq!(run_with(vec![orphaned(live(&["v1"]))], &json!({}), Ok(vec![foo("a")])).outcome, Outcome::Passed);
-    // An object that would stay goes with its definition.
+    // An object that is kept is still deleted with its definition.
     let changes = vec![delete(live(&["v1"])), orphaned(foo("a"))];
     assert_eq!(run_with(changes, &json!({}), Ok(vec![foo("a")])).outcome, Outcome::Refused);
 }
@@ -260,14 +260,14 @@ fn a_keyword_that_stays_and_meets_new_defaults_is_told_as_such() {
             let config = json!({"profile": profile});
             let report =
                 run_with(vec![update(old.clone(), with(true, keyword, value.clone()))], &config, Ok(Vec::new()));
-            let told = format!("{keyword} is met by fewer objects, as fields get defaults");
-            assert!(lines(&report).contains(&told), "{}", lines(&report));
+            let reported = format!("{keyword} is met by fewer objects, as fields get defaults");
+            assert!(lines(&report).contains(&reported), "{}", lines(&report));
         }
     }
     let mut old = with(false, "oneOf", either);
     old["status"] = json!({"storedVersions": ["v1"]});
     let other = json!([{"required": ["a"]}, {"required": ["a", "b"]}]);
     let report = run(update(old, with(false, "oneOf", other)));
-    let told = "oneOf changed from \"2 branches\" to \"2 branches, 1 of them changed\"";
-    assert!(lines(&report).contains(told), "{}", lines(&report));
+    let reported = "oneOf changed from \"2 branches\" to \"2 branches, 1 of them changed\"";
+    assert!(lines(&report).contains(reported), "{}", lines(&report));
 }

@@ -1,13 +1,13 @@
-//! The published lists of kapp and OLM row by row, in each profile; what mode, failMode and profile make of each verdict.
+//! The published lists of kapp and OLM row by row, in each profile; the effect of mode, failMode and profile.
 //!
-//! The example of the published page has slips, corrected here: its name is not `<plural>.<group>`, its scope is written
-//! `cluster`, one field is shown below `.spec` that stands at the root, and one edit changes a version that it does not show.
+//! The published example has errors, corrected here: its name is not `<plural>.<group>`, its scope is `cluster`, a root
+//! field is shown below `.spec`, and one edit changes a version that it does not show.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// The published example with a field of each kind that the rows speak of.
+/// The published example with a field of each kind that the rows mention.
 fn samples(field: Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -34,17 +34,17 @@ fn judge(old: Value, new: Value, config: &Value) -> RunReport {
     run_with(vec![update(old, new)], config, Ok(Vec::new()))
 }
 
-/// What each profile makes of a change: the verdict and check of every finding, or `passes`.
+/// The result of a change in each profile: the verdict and check of every finding, or `passes`.
 fn outcomes(old: &Value, new: &Value) -> String {
     let of = |profile: &str| {
         let report = judge(old.clone(), new.clone(), &json!({"profile": profile, "liveObjects": "off"}));
-        let told: Vec<String> = report
+        let reported: Vec<String> = report
             .findings
             .iter()
             .filter(|finding| finding.verdict != Verdict::Change)
             .map(|finding| format!("{} {}", format!("{:?}", finding.verdict).to_lowercase(), finding.check))
             .collect();
-        if told.is_empty() { "passes".to_owned() } else { told.join(", ") }
+        if reported.is_empty() { "passes".to_owned() } else { reported.join(", ") }
     };
     format!("{} | {} | {}", of("data"), of("published"), of("strict"))
 }

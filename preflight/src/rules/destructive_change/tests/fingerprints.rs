@@ -1,5 +1,5 @@
-//! A fingerprint names one loss: different ones never share one, the same always do, and orders and the version in which
-//! an object is written are no difference.
+//! A fingerprint identifies one loss: different losses never share one, equal ones always do, and order and API version
+//! do not affect it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What is lost, by the name of the object: which volume a claim has, how many replicas and which claims a StatefulSet,
-/// how many replicas a Deployment has before and after, and whether a namespace holds something.
+/// What is lost, by object name: the volume of a claim, the replicas and claims of a StatefulSet, the replicas of a
+/// Deployment before and after, and the number of objects in a namespace.
 #[derive(Clone, Debug)]
 struct Scenario {
     /// Reclaim policy and size of each volume.
@@ -40,7 +40,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
 }
 
 impl Scenario {
-    /// The same, in other words where `turned`.
+    /// The fingerprints; with `turned`, of the same losses written differently.
     fn fingerprints(&self, turned: bool) -> BTreeSet<String> {
         let apps = if turned { "apps/v1beta2" } else { "apps/v1" };
         let placed = |api_version: &str, kind: &str, name: &str| {
@@ -97,7 +97,7 @@ impl Scenario {
         report.findings.into_iter().map(|finding| finding.fingerprint).collect()
     }
 
-    /// All that is lost, each as what it is; written apart from how the rule does it.
+    /// A description of every loss; independent of the rule's own code.
     fn meanings(&self) -> BTreeSet<String> {
         let claims = self.claims.iter().map(|(name, (anew, volume))| {
             let volume = volume.map(|volume| match self.volumes[volume] {
@@ -107,11 +107,11 @@ impl Scenario {
             format!("claim {name} {anew} {volume:?}")
         });
         let stateful_sets = self.stateful_sets.iter().map(|(name, (replicas, templates))| {
-            // Which they are does not matter: all of them are used again.
+            // The names do not matter: all claims are reused.
             format!("stateful set {name} {replicas} {}", templates.is_empty())
         });
         let deployments = self.deployments.iter().map(|deployment| format!("deployment {deployment:?}"));
-        // How many objects there are is bound by the waiver.
+        // The waiver bounds the number of objects.
         let namespaces = self.namespaces.iter().map(|(name, count)| format!("namespace {name} {}", *count > 0));
         claims.chain(stateful_sets).chain(deployments).chain(namespaces).collect()
     }

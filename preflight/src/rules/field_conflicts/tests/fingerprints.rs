@@ -1,5 +1,5 @@
-//! A fingerprint names one conflict: different ones never share one, the same always do, and times, places, orders and
-//! the version in which the object is written are no difference.
+//! A fingerprint identifies one conflict: different conflicts never share one, equal ones always do, and times,
+//! positions, order and API version do not affect it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use super::*;
 /// Manager, operation, subresource.
 type Owner = (&'static str, &'static str, &'static str);
 
-/// More than are shown one by one.
+/// More fields than get a finding each.
 const FIELDS: usize = SHOWN + 3;
 
-/// Each field's value before and after, and who has set which fields; true if it is a predecessor.
+/// Values of each field before and after, and the fields of each owner; true for a predecessor.
 #[derive(Clone, Debug)]
 struct Scenario {
     name: &'static str,
@@ -43,7 +43,7 @@ impl Scenario {
         format!("spec.field{field:02}")
     }
 
-    /// The same, in other words where `turned`.
+    /// The change; with `turned`, the same one written differently.
     fn change(&self, turned: bool) -> Change {
         let mut taken_from = Vec::new();
         for ((manager, operation, subresource), (predecessor, fields)) in &self.owners {
@@ -83,7 +83,7 @@ impl Scenario {
         report.findings.into_iter().map(|finding| finding.fingerprint).collect()
     }
 
-    /// All that is taken, each as what it is; written apart from how the rule does it.
+    /// A description of every field taken over; independent of the rule's own code.
     fn meanings(&self) -> BTreeSet<String> {
         let mut of_fields: BTreeMap<usize, Vec<Owner>> = BTreeMap::new();
         let mut meanings = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! A fingerprint names one thing that is not permitted: different ones never share one, the same always do, and places,
-//! orders and the version in which an object is written are no difference.
+//! A fingerprint identifies one denied permission: different ones never share one, equal ones always do, and positions,
+//! order and API version do not affect it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::*;
 
 const VERBS: [&str; 3] = ["delete", "get", "list"];
 
-/// What is done to objects, by kind, namespace and name, what roles of `shop` grant, and what their bindings bind.
+/// Operations by kind, namespace and name, the permissions in roles of `shop`, and the roles that their bindings bind.
 #[derive(Clone, Debug)]
 struct Scenario {
     objects: BTreeMap<(bool, &'static str, &'static str), Operation>,
@@ -30,7 +30,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
 }
 
 impl Scenario {
-    /// The same, in other words where `turned`.
+    /// The changes; with `turned`, the same ones written differently.
     fn changes(&self, turned: bool) -> Vec<Change> {
         let version = if turned { "v1beta1" } else { "v1" };
         let objects = self.objects.iter().map(|((is_app, namespace, name), operation)| {
@@ -74,7 +74,7 @@ impl Scenario {
         report.findings.into_iter().map(|finding| finding.fingerprint).collect()
     }
 
-    /// All that nobody has granted, each as what it is; written apart from how the rule does it.
+    /// A description of every missing permission; independent of the rule's own code.
     fn meanings(&self) -> BTreeSet<String> {
         let mut requests: BTreeMap<(&str, &str, &str), BTreeSet<&str>> = BTreeMap::new();
         let objects = self.objects.iter().map(|((is_app, namespace, name), operation)| {

@@ -1,5 +1,5 @@
-//! A fingerprint names one difference: different ones never share one, the same always do, and places, orders and the
-//! version in which an object is written are no difference.
+//! A fingerprint identifies one difference: different ones never share one, equal ones always do, and positions, order
+//! and API version do not affect it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Before and after: image and replicas of a Deployment, what its role grants, and the largest size in a definition.
+/// Before and after: image and replicas of a Deployment, the permissions of its role, and the largest size in a
+/// definition.
 #[derive(Clone, Debug)]
 struct Scenario {
     image: (u8, u8),
@@ -55,7 +56,7 @@ impl Scenario {
         report.findings.into_iter().map(|finding| finding.fingerprint).collect()
     }
 
-    /// All that differs, each as what it is; written apart from how the rule does it.
+    /// A description of every difference; independent of the rule's own code.
     fn meanings(&self) -> BTreeSet<String> {
         let pairs = [("image", self.image), ("replicas", self.replicas), ("maximum", self.maximum)];
         let pairs = pairs.iter().filter(|(_, (old, new))| old != new).map(|pair| format!("{pair:?}"));
