@@ -1,5 +1,5 @@
-//! Experiments in the formats of other tools. Those kill pods and cut networks; nothing of theirs changes a webhook, a
-//! definition's object, a label or a binding, so all else is named as left out.
+//! Exports experiments to the formats of other tools. Those kill pods and partition networks; they cannot change
+//! webhooks, custom resources, labels or bindings, so such experiments are listed as left out.
 
 mod chaos_mesh;
 mod krkn;
@@ -14,10 +14,10 @@ use super::suite::{Export, Suite, Tool};
 use crate::selector::LabelSelector;
 use on_pods::OnPods;
 
-/// How long a runner waits for pods to be back where an experiment does not say, in seconds.
+/// Time that a runner waits for pods to recover if an experiment sets none, in seconds.
 const DEFAULT_TTL: u64 = 120;
 
-/// The suite for a tool.
+/// Exports the suite for a tool.
 #[must_use]
 pub fn export(suite: &Suite, tool: Tool) -> Export {
     let mut export = Export { tool, files: Vec::new(), left_out: Vec::new() };

@@ -1,5 +1,5 @@
-//! Experiments for what changed between two releases: each change of the published mapping yields what tests this very
-//! change, or a review by people with the reason. Nothing leaves here that the validator refuses.
+//! Generates experiments for the changes between two releases: each change of the published mapping yields a test of
+//! this change, or a manual review with the reason. Every generated experiment is valid.
 
 mod aim;
 mod components;
@@ -22,14 +22,14 @@ use crate::operator::model::Release;
 use context::{Index, Place};
 use draft::Draft;
 
-/// What a user may choose.
+/// Options of the generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Only what comes from changes of components of these names, old or new.
+    /// Names of components, old or new, to restrict the suite to; empty for all.
     pub components: BTreeSet<String>,
 }
 
-/// The suite for the upgrade from `old` to `new`, of which `diff` says what changed.
+/// Generates the suite for the upgrade from `old` to `new`, with the changes in `diff`.
 #[must_use]
 pub fn generate(old: &Release, new: &Release, diff: &ReleaseDiff, options: &Options) -> Suite {
     let mut generation =
@@ -44,7 +44,7 @@ pub fn generate(old: &Release, new: &Release, diff: &ReleaseDiff, options: &Opti
     generation.finish()
 }
 
-/// A generation under way.
+/// A generation in progress.
 struct Generation<'a> {
     old: Index<'a>,
     new: Index<'a>,
@@ -52,7 +52,7 @@ struct Generation<'a> {
     manual: BTreeSet<ManualReview>,
 }
 
-/// The change that is looked at, with its component on both sides.
+/// A change, with its component on both sides.
 struct Subject<'c, 'a> {
     change: &'c Change,
     component: &'c ComponentChange,
@@ -90,7 +90,7 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// One change; a type that is not named here is tested by nothing and asks for no review.
+    /// Handles one change; a type not listed here needs neither test nor review.
     fn change(&mut self, subject: &Subject<'_, 'a>) {
         match subject.change.change_type {
             ChangeType::ComponentAdded => self.component_added(subject),
@@ -113,7 +113,7 @@ impl<'a> Generation<'a> {
         self.manual.insert(ManualReview { origin, subject: subject.into(), reason: reason.into() });
     }
 
-    /// Keeps an experiment if it is one that a runner takes, and says what stands against it otherwise.
+    /// Keeps a valid experiment; otherwise requests a review with the reason.
     fn keep(&mut self, mut draft: Draft) {
         match draft.settle() {
             None => self.drafts.push(draft),
@@ -125,7 +125,7 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// Sorts, names and completes.
+    /// Sorts and names the experiments, and completes the suite.
     fn finish(self) -> Suite {
         let side = |release: &Release| Side { version: release.version.clone(), platform: release.platform.clone() };
         let (source, target) = (side(self.old.release()), side(self.new.release()));

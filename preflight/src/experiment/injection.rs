@@ -1,4 +1,4 @@
-//! The twenty types of injection and the danger levels, as the format names them.
+//! The twenty types of injection and the danger levels, with their names in the format.
 
 /// `injection.type`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,7 +28,7 @@ pub enum InjectionType {
 }
 
 impl InjectionType {
-    /// All, those of the shipped definition first.
+    /// All types, those of the shipped definition first.
     pub const ALL: [Self; 20] = [
         Self::PodKill,
         Self::NetworkPartition,
@@ -52,7 +52,7 @@ impl InjectionType {
         Self::PdbBlock,
     ];
 
-    /// As it is written.
+    /// Name as serialised.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -79,20 +79,20 @@ impl InjectionType {
         }
     }
 
-    /// The type of this very name.
+    /// The type with this exact name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether the CustomResourceDefinition that the original ships lists it: an API server that has no newer one
-    /// refuses the other seven.
+    /// Whether the CustomResourceDefinition shipped by the original lists it: an API server with that definition
+    /// rejects the other seven.
     #[must_use]
     pub fn is_in_shipped_definition(self) -> bool {
         Self::ALL.iter().position(|kind| *kind == self) < Some(13)
     }
 
-    /// The tier that the format gives it.
+    /// The tier in the format.
     #[must_use]
     pub fn tier(self) -> u8 {
         match self {
@@ -108,7 +108,7 @@ impl InjectionType {
         }
     }
 
-    /// Whether it is never done below danger level `high`, whatever its parameters say.
+    /// Whether it requires danger level `high`, regardless of its parameters.
     #[must_use]
     pub fn is_always_dangerous(self) -> bool {
         !self.is_in_shipped_definition() || matches!(self, Self::WebhookLatency | Self::NamespaceDeletion)
@@ -118,7 +118,7 @@ impl InjectionType {
 /// `injection.dangerLevel`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DangerLevel {
-    /// Not given, or the empty text.
+    /// Absent or empty.
     #[default]
     Unset,
     /// `low`
@@ -130,10 +130,10 @@ pub enum DangerLevel {
 }
 
 impl DangerLevel {
-    /// All, from the least dangerous.
+    /// All levels, the least dangerous first.
     pub const ALL: [Self; 4] = [Self::Unset, Self::Low, Self::Medium, Self::High];
 
-    /// As it is written.
+    /// Name as serialised.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -144,7 +144,7 @@ impl DangerLevel {
         }
     }
 
-    /// The level of this very name.
+    /// The level with this exact name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == name)

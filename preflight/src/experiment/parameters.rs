@@ -1,5 +1,5 @@
-//! The parameters of each type of injection: which it takes, which it needs, what they may hold, and what they must not
-//! touch or touch only at danger level `high`.
+//! The parameters of each type of injection: allowed and mandatory ones, valid values, and protected targets, some of
+//! which require danger level `high`.
 
 use pushback_crd::names::{LONGEST_NAME, is_dns_subdomain, is_label_value, is_qualified_name};
 use serde_json::Value;
@@ -13,22 +13,22 @@ use crate::selector::LabelSelector;
 use crate::source::PathSegment;
 use crate::suggest;
 
-/// The longest value that is written into an object.
+/// Maximum length of a value written into an object, in bytes.
 const LONGEST_VALUE: usize = 64 * 1024;
 /// Limits that a quota can set.
 const QUOTA_LIMITS: [&str; 6] = ["cpu", "memory", "pods", "services", "configmaps", "secrets"];
-/// Kinds that neither finalizers nor owners are changed of.
+/// Kinds whose finalizers and owners are never changed.
 const UNTOUCHED_KINDS: [&str; 2] = ["Namespace", "Node"];
-/// Kinds of the core group whose blocked deletion stops more than the component.
+/// Core kinds whose blocked deletion affects more than the component.
 const CORE_KINDS: [&str; 7] =
     ["ConfigMap", "Endpoints", "PersistentVolume", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount"];
-/// What a client fault can hit.
+/// Operations that a client fault can hit.
 const CLIENT_OPERATIONS: [&str; 9] =
     ["get", "list", "create", "update", "delete", "patch", "deleteAllOf", "reconcile", "apply"];
-/// Longest delay of a client fault, in seconds.
+/// Maximum delay of a client fault, in seconds.
 const LONGEST_CLIENT_DELAY: u64 = 300;
 
-/// What is wrong with the parameters of an injection.
+/// Reports the problems with the parameters of an injection.
 pub(super) fn check(kind: InjectionType, document: &Value, findings: &mut Findings) {
     let injection = document.pointer("/spec/injection");
     let danger = injection.and_then(|injection| injection.get("dangerLevel")).and_then(Value::as_str);
@@ -68,7 +68,7 @@ pub(super) fn check(kind: InjectionType, document: &Value, findings: &mut Findin
     }
 }
 
-/// The parameters that a type takes, the needed ones first; the second is how many of them it needs.
+/// The parameters of a type, mandatory ones first, and the number of mandatory ones.
 fn names(kind: InjectionType) -> (&'static [&'static str], usize) {
     match kind {
         InjectionType::PodKill => (&["labelSelector", "count"], 1),
@@ -105,7 +105,7 @@ struct Parameters<'a, 'f> {
 }
 
 impl<'a> Parameters<'a, '_> {
-    /// The parameter, or the empty text.
+    /// The parameter, or the empty string.
     fn get(&self, name: &str) -> &'a str {
         self.given.and_then(|given| given.get(name)).and_then(Value::as_str).unwrap_or_default()
     }
@@ -127,7 +127,7 @@ impl<'a> Parameters<'a, '_> {
         }
     }
 
-    /// Unknown names, and needed ones that are missing. An empty value is a value where any value may be written.
+    /// Reports unknown names and missing mandatory ones. An empty value counts if any value is allowed.
     fn known(&mut self) {
         let (known, needed) = names(self.kind);
         let kind = self.kind.name();
@@ -154,8 +154,8 @@ impl<'a> Parameters<'a, '_> {
         }
     }
 
-    /// The object that is changed: a good name, not the runner's, not the cluster's. What is kept of it before it is
-    /// changed has its name behind a prefix, and that must be a name too.
+    /// Validates the name of the changed object: not the runner's, not the cluster's. The runner keeps the original
+    /// under the same name with a prefix, which must be valid as well.
     fn target_object(&mut self, kind: &str, kept_as: &str) {
         let name = self.get("name");
         self.dns_name("name");
@@ -210,7 +210,7 @@ impl<'a> Parameters<'a, '_> {
         if kind == "Secret" {
             self.needs_high("a Secret, whose old value is kept in a second Secret,");
             let key = self.get("key");
-            // The kept Secret is named after the key.
+            // The Secret that keeps the original is named after the key.
             if !key.is_empty() && !is_dns_subdomain(&format!("chaos-rollback-{}-{key}", self.get("name"))) {
                 let message = format!("{key:?} cannot be part of the name of the Secret that keeps the old value");
                 self.error("key", message);

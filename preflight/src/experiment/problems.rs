@@ -1,28 +1,28 @@
-//! What is wrong with an experiment: each problem with its place, collected so that all are told at once.
+//! Problems in an experiment, each with its place, collected so that all are reported at once.
 
 use std::fmt;
 
 use crate::finding::Severity;
 use crate::source::{PathSegment, Position, Positions, display_path};
 
-/// What a DNS name is, for messages.
+/// The definition of a DNS name, for messages.
 pub(super) const DNS_NAME: &str = "small letters, digits, `-` and `.`, at most 253";
 
-/// Something wrong with an experiment.
+/// A problem in an experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// An error where a runner or API server refuses it; a warning where one of them might, or ignores what is written.
+    /// An error if a runner or API server rejects it; a warning if one of them might, or ignores the field.
     pub severity: Severity,
-    /// Which demand is not met.
+    /// The violated rule.
     pub rule: &'static str,
-    /// The value at fault; what is missing is named where it belongs.
+    /// Path of the offending value, or of the missing one.
     pub path: Vec<PathSegment>,
-    /// What is wrong, and what to do.
+    /// Description, with a remedy.
     pub message: String,
 }
 
 impl Problem {
-    /// Where it stands; for what is missing, the map that it is missing in.
+    /// Position of the value; for a missing one, of the map that lacks it.
     #[must_use]
     pub fn position(&self, positions: &Positions) -> Position {
         positions.locate(&self.path)
@@ -38,7 +38,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What was found so far.
+/// The problems found so far.
 #[derive(Debug, Default)]
 pub(super) struct Findings(pub(super) Vec<Problem>);
 

@@ -1,14 +1,14 @@
-//! What experiments must leave alone: namespaces, system objects, the runner's own objects, and fields and API groups
-//! that only a dangerous experiment may touch. The lists are the original runner's, in one place.
+//! Protected targets: namespaces, system objects, the runner's own objects, and fields and API groups that only a
+//! dangerous experiment may change. The lists are those of the original runner.
 
 use super::InjectionType;
 use crate::object::split_api_version;
 
-/// Never injected into, whatever an experiment allows.
+/// Namespaces that are never injected into, whatever an experiment allows.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-/// Where the runner itself lives.
+/// Namespace of the runner itself.
 const RUNNER_NAMESPACE: &str = "operator-chaos-system";
-/// What the runner names its own objects.
+/// Name prefixes of the runner's own objects.
 const RUNNER_PREFIXES: [&str; 5] =
     ["chaos-rollback-", "chaos-result-", "chaos-backup-", "chaos-controller-", "operator-chaos-"];
 
@@ -36,7 +36,7 @@ const WEBHOOKS: [&str; 5] = [
     "istio-sidecar-injector",
 ];
 
-/// Kinds without a namespace that the original knows.
+/// Cluster-scoped kinds that the original knows.
 const CLUSTER_KINDS: [&str; 21] = [
     "APIService",
     "AdmissionCheck",
@@ -61,7 +61,7 @@ const CLUSTER_KINDS: [&str; 21] = [
     "WorkloadPriorityClass",
 ];
 
-/// Kinds that nothing is deleted from by ResourceDeletion.
+/// Kinds that ResourceDeletion never deletes.
 const UNDELETABLE_KINDS: [&str; 6] =
     ["Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "PersistentVolume"];
 
@@ -93,7 +93,7 @@ const SENSITIVE_FIELDS: [&str; 24] = [
     "volumes",
 ];
 
-/// API groups of the platform; custom resources are none of them.
+/// API groups of the platform, without those of custom resources.
 const CORE_GROUPS: [&str; 21] = [
     "",
     "admissionregistration.k8s.io",
@@ -118,7 +118,7 @@ const CORE_GROUPS: [&str; 21] = [
     "storage.k8s.io",
 ];
 
-/// Fields that say which object it is; a path of CRDMutation names none of them.
+/// Fields that identify an object; CRDMutation must not change them.
 const IDENTITY_PATHS: [&str; 10] = [
     "apiVersion",
     "kind",
@@ -132,7 +132,7 @@ const IDENTITY_PATHS: [&str; 10] = [
     "metadata.deletionGracePeriodSeconds",
 ];
 
-/// Why nothing may be injected into a namespace, if so.
+/// Why injecting into a namespace is forbidden; `None` if allowed.
 pub(crate) fn protected_namespace(namespace: &str, allow_dangerous: bool) -> Option<String> {
     if NAMESPACES.contains(&namespace) {
         return Some(format!("namespace {namespace} is protected: nothing is ever injected there"));
@@ -141,7 +141,7 @@ pub(crate) fn protected_namespace(namespace: &str, allow_dangerous: bool) -> Opt
         .then(|| format!("namespace {namespace} belongs to the platform: it needs blastRadius.allowDangerous"))
 }
 
-/// Why a namespace may not be deleted from, or be deleted, if so.
+/// Why deleting a namespace or its objects is forbidden; `None` if allowed.
 pub(super) fn undeletable_namespace(namespace: &str) -> Option<String> {
     let is_protected = NAMESPACES.contains(&namespace)
         || namespace == RUNNER_NAMESPACE
@@ -149,7 +149,7 @@ pub(super) fn undeletable_namespace(namespace: &str) -> Option<String> {
     is_protected.then(|| format!("namespace {namespace} is protected: nothing is deleted there"))
 }
 
-/// Whether the runner keeps its own state in objects of such names.
+/// Whether the runner stores its own state under such names.
 pub(super) fn belongs_to_runner(name: &str) -> bool {
     RUNNER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
@@ -174,7 +174,7 @@ pub(super) fn is_sensitive_field(name: &str) -> bool {
     SENSITIVE_FIELDS.contains(&name)
 }
 
-/// Whether a path of CRDMutation would change which object it is.
+/// Whether a path of CRDMutation would change the identity of an object.
 pub(super) fn is_identity(path: &str) -> bool {
     IDENTITY_PATHS.contains(&path)
 }
@@ -184,17 +184,17 @@ pub(crate) fn is_core_api(api_version: &str) -> bool {
     CORE_GROUPS.contains(&split_api_version(api_version).0)
 }
 
-/// Whether a label belongs to Kubernetes' own conventions, which controllers read.
+/// Whether a label is one of Kubernetes' own, which controllers read.
 pub(crate) fn is_system_label(key: &str) -> bool {
     ["kubernetes.io/", "k8s.io/"].iter().any(|part| key.contains(part))
 }
 
-/// Whether ResourceDeletion refuses the kind.
+/// Whether ResourceDeletion rejects the kind.
 pub(super) fn is_undeletable_kind(kind: &str) -> bool {
     UNDELETABLE_KINDS.contains(&kind)
 }
 
-/// Whether an injection reaches beyond namespaces.
+/// Whether an injection is cluster-scoped.
 pub(super) fn is_cluster_scoped<'a>(kind: InjectionType, parameter: &dyn Fn(&str) -> &'a str) -> bool {
     match kind {
         InjectionType::WebhookDisrupt => true,

@@ -1,5 +1,5 @@
-//! The fields of an experiment: which there are, of which type, and which must be there. The runner reads strictly, so
-//! an unknown field is an error; so is what the API server would refuse for its type.
+//! The fields of an experiment: names, types, and which are mandatory. The runner parses strictly, so an unknown field
+//! is an error, as is a type that the API server rejects.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::object::describe;
 use crate::source::PathSegment;
 use crate::suggest;
 
-/// What a field may hold.
+/// The type of a field.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Text,
@@ -18,7 +18,7 @@ enum Shape {
     TextMap,
     Map(&'static [Field]),
     List(&'static [Field]),
-    /// Written by the server or a controller.
+    /// Set by the server or a controller.
     Anything,
 }
 
@@ -106,7 +106,7 @@ const BLAST_RADIUS: &[Field] = &[
 
 const HYPOTHESIS: &[Field] = &[required("description", Shape::Text), field("recoveryTimeout", Shape::Text)];
 
-/// Everything in the document that has no place or the wrong type, and every field that is missing.
+/// Reports unknown fields, wrong types and missing fields.
 pub(super) fn check(document: &Value, findings: &mut Findings) {
     match document {
         Value::Object(map) => fields(map, EXPERIMENT, &mut Vec::new(), findings),
@@ -139,7 +139,7 @@ fn shape(value: &Value, expected: Shape, path: &mut Vec<PathSegment>, findings: 
     let wrong = |what: &str| format!("expected {what}, found {}", describe(value));
     match (expected, value) {
         (Shape::Anything, _)
-        // Null is nothing given; where something must be, that is said already.
+        // Null counts as absent; a missing mandatory field is reported already.
         | (_, Value::Null)
         | (Shape::Text, Value::String(_))
         | (Shape::Boolean, Value::Bool(_)) => {}

@@ -1,5 +1,5 @@
-//! A suite of experiments for one upgrade: the experiments in the order in which they run, what each needs, what people
-//! must look at themselves, and the manifest that says all this.
+//! A suite of experiments for one upgrade: the experiments in running order with their requirements, manual reviews,
+//! and the manifest of the suite.
 
 use std::collections::BTreeSet;
 
@@ -10,43 +10,43 @@ use super::Experiment;
 
 use crate::hex;
 
-/// API version of the manifest of a suite.
+/// `apiVersion` of a suite's manifest.
 pub const API_VERSION: &str = "pushback.dev/v1alpha1";
-/// Kind of the manifest of a suite.
+/// `kind` of a suite's manifest.
 pub const KIND: &str = "UpgradeSuite";
-/// File of the manifest.
+/// File name of the manifest.
 pub const MANIFEST_FILE: &str = "suite-manifest.yaml";
 
 /// Experiments for the upgrade from one release to another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Suite {
-    /// Its name: a DNS name made of both versions.
+    /// A DNS name made of both versions.
     pub name: String,
     /// The old release.
     pub source: Side,
     /// The new release.
     pub target: Side,
-    /// In the order in which they run.
+    /// Experiments, in running order.
     pub experiments: Vec<SuiteExperiment>,
-    /// What no experiment can test.
+    /// Changes that no experiment can test.
     pub manual: Vec<ManualReview>,
     /// The suite in the formats of other tools.
     pub exports: Vec<Export>,
 }
 
-/// A tool.
+/// A tool with a format of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tool {
     /// Chaos Mesh 2.x: `PodChaos`, `NetworkChaos`.
     ChaosMesh,
     /// Litmus: `ChaosEngine`.
     Litmus,
-    /// Krkn: scenario files and the part of its configuration that names them.
+    /// Krkn: scenario files and the part of its configuration that lists them.
     Krkn,
 }
 
 impl Tool {
-    /// As it is written.
+    /// Name as serialised.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -57,19 +57,19 @@ impl Tool {
     }
 }
 
-/// A suite for another tool.
+/// A suite in the format of another tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Export {
-    /// The tool.
+    /// The tool that reads it.
     pub tool: Tool,
-    /// Files, in a folder of the tool's name.
+    /// File names and contents, in a folder named after the tool.
     pub files: Vec<(String, Value)>,
-    /// Experiments that it cannot express, with the reason.
+    /// Experiments that the tool cannot express, with the reasons.
     pub left_out: Vec<(String, String)>,
 }
 
 impl Export {
-    /// As the manifest of the suite lists it.
+    /// Entry in the suite's manifest.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let files: Vec<&String> = self.files.iter().map(|(file, _)| file).collect();
@@ -78,19 +78,19 @@ impl Export {
     }
 }
 
-/// One release, as the manifest names it.
+/// A release, as identified in the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Side {
-    /// Its version.
+    /// Version of the release.
     pub version: String,
-    /// Its platform.
+    /// Platform of the release.
     pub platform: String,
 }
 
 /// When an experiment injects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
-    /// While the old release runs; what becomes of it is judged after the upgrade.
+    /// While the old release runs; the result is checked after the upgrade.
     PreUpgrade,
     /// While the new release runs.
     #[default]
@@ -98,7 +98,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// As it is written.
+    /// Name as serialised.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -107,30 +107,30 @@ impl Phase {
         }
     }
 
-    /// The phase of this very name.
+    /// The phase with this exact name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         [Self::PreUpgrade, Self::PostUpgrade].into_iter().find(|phase| phase.as_str() == name)
     }
 }
 
-/// What an experiment needs before it can run.
+/// A requirement of an experiment before it can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Need {
-    /// The upgrade itself must happen while it is injected.
+    /// The upgrade must happen during the injection.
     Upgrade,
-    /// A stored object: its name must be filled in.
+    /// The name of a stored object must be filled in.
     Instance,
-    /// A value that the old definition takes and the new one does not: it must be filled in.
+    /// A value that only the old definition accepts must be filled in.
     Value,
-    /// The name of the configuration object that holds the webhook must be filled in.
+    /// The name of the configuration object of the webhook must be filled in.
     WebhookConfiguration,
-    /// A network that enforces NetworkPolicies.
+    /// The network must enforce NetworkPolicies.
     NetworkPolicies,
 }
 
 impl Need {
-    /// As it is written.
+    /// Name as serialised.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -142,7 +142,7 @@ impl Need {
         }
     }
 
-    /// Whether something in the experiment must be filled in first.
+    /// Whether the user must fill something in first.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, Self::Instance | Self::Value | Self::WebhookConfiguration)
@@ -152,7 +152,7 @@ impl Need {
 /// An experiment of a suite.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SuiteExperiment {
-    /// File, beside the manifest.
+    /// File name, relative to the manifest.
     pub file: String,
     /// The experiment.
     pub experiment: Experiment,
@@ -160,41 +160,41 @@ pub struct SuiteExperiment {
     pub origin: Origin,
     /// When it injects.
     pub phase: Phase,
-    /// What it needs.
+    /// Requirements before it can run.
     pub needs: BTreeSet<Need>,
-    /// What to know about it, or to do; empty if nothing.
+    /// Note for the user; may be empty.
     pub note: String,
 }
 
 impl SuiteExperiment {
-    /// Whether it can run as it is.
+    /// Whether it can run unchanged.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         !self.needs.iter().any(|need| need.is_open())
     }
 }
 
-/// The change that an experiment or a review comes from.
+/// The change behind an experiment or a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
-    /// Operator that changed.
+    /// Name of the changed operator.
     pub operator: String,
-    /// Its component; empty if no component of the models owns what changed.
+    /// Name of the component; empty if none owns the change.
     pub component: String,
-    /// What kind of change it is.
+    /// Type of the change.
     pub change_type: String,
-    /// Stable name of the change.
+    /// Stable identifier of the change.
     pub change_id: String,
 }
 
-/// Something that people must look at.
+/// A change that needs a manual review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ManualReview {
-    /// The change.
+    /// The change to review.
     pub origin: Origin,
-    /// What it is about: an object, a field, a webhook; empty for the whole component.
+    /// Object, field or webhook; empty for the whole component.
     pub subject: String,
-    /// Why there is no experiment, and what to look at.
+    /// Why there is no experiment, and what to review.
     pub reason: String,
 }
 
@@ -207,7 +207,7 @@ impl Suite {
         experiments.chain(exports).chain([(MANIFEST_FILE.to_owned(), self.manifest())]).collect()
     }
 
-    /// The manifest. It holds no time: the same releases yield the same bytes.
+    /// The manifest. It contains no time: the same releases yield the same bytes.
     #[must_use]
     pub fn manifest(&self) -> Value {
         let side = |side: &Side| json!({"version": side.version, "platform": side.platform});
@@ -250,7 +250,7 @@ impl SuiteExperiment {
     }
 }
 
-/// Tells whether a file is still what was generated; comments and spaces do not count.
+/// Digest of a generated file, to detect edits; comments and whitespace do not matter.
 #[must_use]
 pub fn digest(document: &Value) -> String {
     hex::encode(&Sha256::digest(document.to_string().as_bytes())[..8])

@@ -1,8 +1,8 @@
-//! Names as experiments may hold them: Kubernetes' own rules, and where the original's runner is more generous, its.
+//! Names in experiments: Kubernetes' rules, or those of the original's runner if they are more permissive.
 
 use pushback_crd::names::LONGEST_NAME;
 
-/// Names of bindings and webhook configurations: the Operator Lifecycle Manager makes some with upper-case letters.
+/// Names of bindings and webhook configurations: the Operator Lifecycle Manager creates some with upper-case letters.
 pub(super) fn is_resource_name(text: &str) -> bool {
     let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
@@ -12,7 +12,7 @@ pub(super) fn is_resource_name(text: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(byte))
 }
 
-/// A field that CRDMutation can name.
+/// A field name that CRDMutation accepts.
 pub(super) fn is_field_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     text.len() <= LONGEST_NAME

@@ -1,11 +1,11 @@
-//! One case for each demand of the validator, and that what is valid is read and written back as it was.
+//! One case for each rule of the validator; valid experiments survive reading and writing unchanged.
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::finding::Severity;
 
-/// A valid experiment with such an injection.
+/// A valid experiment with this injection.
 fn experiment(kind: &str, danger: &str, parameters: Value) -> Value {
     let is_high = danger == "high";
     let mut blast = json!({"maxPodsAffected": 1});
@@ -34,7 +34,7 @@ fn pod_kill() -> Value {
     experiment("PodKill", "low", json!({"labelSelector": "app=web"}))
 }
 
-/// The experiment with the value at a pointer replaced; null takes it away.
+/// The experiment with the value at a pointer replaced; null removes it.
 fn with(mut document: Value, pointer: &str, value: Value) -> Value {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     let map = document.pointer_mut(parent).unwrap().as_object_mut().unwrap();

@@ -1,5 +1,5 @@
-//! One validator for experiments: what the definition and the original's `validate` demand of the text, and what its
-//! runner refuses only when it runs. Every problem at once, each with its place.
+//! Validates experiments: the requirements of the definition and of the original's `validate`, and those that its
+//! runner checks only at run time. Reports all problems at once, each with its place.
 
 use pushback_crd::names::{is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name};
 use serde_json::Value;
@@ -11,12 +11,12 @@ use crate::operator::duration;
 use crate::source::PathSegment;
 use crate::suggest;
 
-/// Types of checks of the shipped definition.
+/// Check types of the shipped definition.
 const CHECK_TYPES: [&str; 2] = ["conditionTrue", "resourceExists"];
-/// A type of check that only newer definitions have.
+/// A check type that only newer definitions have.
 const NEWER_CHECK_TYPE: &str = "fieldEquals";
 
-/// All that is wrong with an experiment; without errors, it runs as far as the text can tell.
+/// All problems of an experiment; without errors, it runs as far as the text can tell.
 #[must_use]
 pub fn validate(document: &Value) -> Vec<Problem> {
     let mut findings = Findings::default();
@@ -47,7 +47,7 @@ impl<'a> Demands<'a> {
         self.findings
     }
 
-    /// The text at a dotted path; `None` if there is no text, which is said already if there must be one.
+    /// The string at a dotted path; `None` if absent, which is reported elsewhere if the field is mandatory.
     fn text(&self, dotted: &str) -> Option<&'a str> {
         let mut value = self.document;
         for key in dotted.split('.') {
@@ -106,7 +106,7 @@ impl<'a> Demands<'a> {
         }
     }
 
-    /// Numbers and times.
+    /// Checks numbers and durations.
     fn bounds(&mut self) {
         let within = [
             ("spec.tier", "tier", 1, 6),
@@ -223,7 +223,7 @@ impl<'a> Demands<'a> {
         Some(kind)
     }
 
-    /// Where it may inject, and where it would.
+    /// Checks the allowed namespaces and the one to inject into.
     fn namespaces(&mut self, kind: Option<InjectionType>) {
         let field = "spec.blastRadius.allowedNamespaces";
         let allowed: Vec<&str> = self

@@ -1,4 +1,4 @@
-//! Krkn: a scenario file for each experiment, and the part of its configuration that lists them by kind.
+//! Krkn: a scenario file per experiment, and the part of its configuration that lists them by kind.
 
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,7 @@ pub(super) fn scenario(pods: &OnPods<'_>) -> Value {
     }})
 }
 
-/// Which files hold which kind of scenario.
+/// Scenario files by kind.
 #[derive(Debug, Default)]
 pub(super) struct Scenarios {
     disruptions: Vec<String>,
@@ -42,7 +42,7 @@ impl Scenarios {
         self.disruptions.is_empty() && self.outages.is_empty()
     }
 
-    /// The list of scenarios; paths are those of the suite's folder.
+    /// The list of scenarios; paths are relative to the suite's folder.
     pub(super) fn config(&self) -> Value {
         let kinds = [("pod_disruption_scenarios", &self.disruptions), ("application_outages_scenarios", &self.outages)];
         let listed = kinds.into_iter().filter(|(_, files)| !files.is_empty());

@@ -1,11 +1,11 @@
-//! Litmus: a `ChaosEngine`, which needs the faults `pod-delete` and `pod-network-partition` and its ServiceAccount to be
-//! installed in the namespace beforehand.
+//! Litmus: a `ChaosEngine`. The faults `pod-delete` and `pod-network-partition` and the ServiceAccount must already be
+//! installed in the namespace.
 
 use serde_json::{Value, json};
 
 use super::OnPods;
 
-/// The ServiceAccount that Litmus' own manuals create.
+/// The ServiceAccount that the Litmus documentation creates.
 const SERVICE_ACCOUNT: &str = "litmus-admin";
 
 pub(super) fn object(pods: &OnPods<'_>) -> Value {
@@ -16,7 +16,7 @@ pub(super) fn object(pods: &OnPods<'_>) -> Value {
         let ttl = pods.entry.experiment.recovery_seconds();
         let environment = vec![
             variable("TOTAL_CHAOS_DURATION", ttl.to_string()),
-            // One round: the interval fills the whole time.
+            // The interval equals the duration, so there is one round.
             variable("CHAOS_INTERVAL", ttl.to_string()),
             variable("FORCE", "true".to_owned()),
             variable("PODS_AFFECTED_PERC", "0".to_owned()),

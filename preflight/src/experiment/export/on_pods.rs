@@ -1,4 +1,4 @@
-//! What the runners of other projects need of an experiment on Pods.
+//! The parts of an experiment on Pods that other runners need.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 use super::super::InjectionType;
 use super::super::suite::SuiteExperiment;
 
-/// What another tool needs to know of an experiment on pods.
+/// An experiment on Pods, as other tools need it.
 #[derive(Debug)]
 pub(super) struct OnPods<'a> {
     pub(super) entry: &'a SuiteExperiment,
     pub(super) namespace: &'a str,
     pub(super) labels: BTreeMap<&'a str, &'a str>,
-    /// In seconds.
+    /// Duration in seconds.
     pub(super) ttl: u64,
 }
 
@@ -26,13 +26,13 @@ impl OnPods<'_> {
         self.entry.experiment.injection.count
     }
 
-    /// `a=b,c=d`
+    /// The label selector, `a=b,c=d`.
     pub(super) fn selector(&self) -> String {
         let labels: Vec<String> = self.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         labels.join(",")
     }
 
-    /// Name, namespace, and where it comes from.
+    /// Name, namespace, and annotations about the source.
     pub(super) fn metadata(&self) -> Value {
         let experiment = &self.entry.experiment;
         let mut map = Map::new();

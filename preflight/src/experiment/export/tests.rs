@@ -1,4 +1,4 @@
-//! What each tool gets of a suite with one experiment of each kind.
+//! The export of one experiment of each kind to each tool.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! A schema with one change alone, so that a value which is searched for shows this change and no other: lists and free
-//! keys are patched as a whole, and much else may have changed in them.
+//! Builds a schema with a single change, so that a generated value tests this change and no other: lists and maps are
+//! patched as a whole, and may contain many other changes.
 
 use serde_json::{Map, Value, json};
 
 use crate::operator::difference::ChangeType;
 
-/// Keywords by which a field can matter to another one, so that none may be left out.
+/// Keywords that make fields depend on each other, so that none may be removed.
 const ENTANGLING: [&str; 9] = [
     "allOf",
     "anyOf",
@@ -18,7 +18,7 @@ const ENTANGLING: [&str; 9] = [
     "x-kubernetes-embedded-resource",
 ];
 
-/// A step from a schema to one below it.
+/// A step from a schema to a nested one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Property(String),
@@ -26,8 +26,8 @@ pub(super) enum Step {
     Additional,
 }
 
-/// The steps of a path as changes name it: `spec.disks[*].size`, `spec.labels{*}`, `data["tls.key"]`. `None` for what
-/// is no such path.
+/// The steps of a path in a change: `spec.disks[*].size`, `spec.labels{*}`, `data["tls.key"]`. `None` if it is not such
+/// a path.
 pub(super) fn steps(path: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = path;
@@ -52,8 +52,8 @@ pub(super) fn steps(path: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// Both schemas of a node, the new one with nothing changed but what the steps lead to, and without fields that have no
-/// part in it. `None` if a side has no such node.
+/// Both schemas of a node, with only the change at the end of the steps in the new one, and without unrelated fields.
+/// `None` if a side has no such node.
 pub(super) fn one_change(
     before: &Value,
     now: &Value,
@@ -108,7 +108,7 @@ fn changed(
     Some((old, new))
 }
 
-/// Leaves out the fields that an object need not have, but for this one: a value without them is taken all the same.
+/// Removes optional fields except `but`: a value without them is still valid.
 fn leave_out(schema: &mut Value, but: &str) {
     let required: Vec<Value> = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {

@@ -1,5 +1,4 @@
-//! Experiments for components: new ones, renamed ones, ones that moved, and their new webhooks, finalizers and
-//! dependencies.
+//! Experiments for components: new, renamed and moved ones, and their new webhooks, finalizers and dependencies.
 
 use super::context::{Place, Pods};
 use super::draft::{Draft, Injected};
@@ -11,20 +10,19 @@ use crate::object::split_api_version;
 use crate::operator::difference::ChangeType;
 use crate::operator::model::Webhook;
 
-/// How long pods may take to come back, in seconds.
+/// Time for pods to recover, in seconds.
 pub(super) const POD_TTL: u64 = 300;
-/// How long a network or a webhook is disturbed.
+/// Duration of a network or webhook fault, in seconds.
 pub(super) const DISTURBANCE_TTL: u64 = 120;
-/// How long objects stay changed: an upgrade happens meanwhile.
+/// Time for which objects stay changed, in seconds: long enough for an upgrade.
 pub(super) const UPGRADE_TTL: u64 = 3600;
-/// A finalizer that belongs to no operator.
+/// A finalizer that no operator handles.
 const OWN_FINALIZER: &str = "chaos.operatorchaos.io/block";
-/// Names of dependencies that nobody in the release owns start so.
+/// Prefix of dependencies outside the release.
 const EXTERNAL: &str = "external:";
 
 impl<'a> Generation<'a> {
-    /// The new component, and the resources that it brings along. Its webhooks, finalizers and dependencies are changes of
-    /// their own.
+    /// The new component and its resources. Its webhooks, finalizers and dependencies are separate changes.
     pub(super) fn component_added(&mut self, subject: &Subject<'_, 'a>) {
         let Some(place) = subject.new else { return };
         let origin = subject.origin();
@@ -70,7 +68,7 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// Both namespaces, one experiment each: a runner has to know the one that it injects in.
+    /// One experiment for each of both namespaces, because a runner needs to know where to inject.
     pub(super) fn namespace_changed(&mut self, subject: &Subject<'_, 'a>) {
         let sides = [(subject.old, "old"), (subject.new, "new")];
         for (place, side) in sides.into_iter().filter_map(|(place, side)| Some((place?, side))) {
@@ -119,7 +117,7 @@ impl<'a> Generation<'a> {
         self.webhook(subject.origin(), place, webhook, several);
     }
 
-    /// What it did cannot be missed by an experiment: who counted on it, people know.
+    /// No experiment can test a removed webhook: people know who relied on it.
     pub(super) fn webhook_removed(&mut self, subject: &Subject<'_, 'a>) {
         let Some(webhook) = &subject.change.webhook else { return };
         let lost = match webhook.kind.as_str() {
@@ -185,8 +183,8 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// A finalizer of our own on an object that will carry the new one: the real one may be there already, and what a
-    /// runner adds it also removes.
+    /// Uses our own finalizer on an object that will carry the new one: the real one may be set already, and a runner
+    /// removes what it adds.
     fn finalizer(&mut self, origin: Origin, place: Place<'a>, finalizer: &str) {
         let Some(target) = self.carrier(place, finalizer) else {
             let reason = "neither a definition nor a custom resource of the models carries it: add a finalizer of your own \
@@ -230,7 +228,7 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// Pods of the dependency die; what depends on it is checked too.
+    /// Kills pods of the dependency, and also checks the components that depend on it.
     fn dependency(&mut self, origin: Origin, dependent: Place<'a>, name: &str) {
         if let Some(external) = name.strip_prefix(EXTERNAL) {
             let reason = "nobody in the release owns it: check that the component copes while it is away";
@@ -253,10 +251,10 @@ impl<'a> Generation<'a> {
     }
 }
 
-/// Why pods of a component cannot be selected.
+/// Why the pods of a component cannot be selected.
 const NO_PODS: &str = "its model has no Deployment, StatefulSet or DaemonSet with labels that select its pods";
 
-/// One pod dies without grace.
+/// Kills one pod without a grace period.
 pub(super) fn pod_kill(origin: Origin, class: &'static str, place: Place<'_>, pods: &Pods, expected: &str) -> Draft {
     let injected = Injected {
         kind: InjectionType::PodKill,
@@ -281,7 +279,7 @@ pub(super) fn instance_note(kind: &str, namespace: &str) -> String {
     )
 }
 
-/// The kind of object that holds such webhooks.
+/// Kind of the configuration object for webhooks of this kind.
 fn configuration_kind(kind: &str) -> &'static str {
     if kind == "mutating" { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" }
 }
@@ -291,7 +289,7 @@ fn named_in<'c>(subject: &Subject<'c, '_>) -> &'c str {
     subject.change.new.as_ref().and_then(serde_json::Value::as_str).unwrap_or(&subject.change.path)
 }
 
-/// The API group that the prefix of a finalizer names.
+/// The API group in the prefix of a finalizer.
 pub(super) fn group_of(finalizer: &str) -> &str {
     let (group, name) = split_api_version(finalizer);
     if group.is_empty() { name } else { group }

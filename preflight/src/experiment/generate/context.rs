@@ -1,5 +1,4 @@
-//! The two releases as generation asks for them: components by name, pods of a component, its checks, and where it
-//! runs.
+//! Lookups in a release for generation: components by name, the pods of a component, its checks, and its namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,29 +8,29 @@ use crate::experiment::{Check, DEFAULT_RECOVERY_SECONDS, LONGEST_SECONDS, protec
 use crate::object::{ObjectKey, ObjectRef};
 use crate::operator::model::{CheckKind, Component, Operator, Release, Resource};
 
-/// Kinds that run pods, the most usual first.
+/// Kinds that run pods, the most common first.
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
-/// A component and its operator, at one release.
+/// A component and its operator in one release.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     pub(super) operator: &'a Operator,
     pub(super) component: &'a Component,
 }
 
-/// Pods of a component.
+/// The pods of a component.
 #[derive(Clone, Debug)]
 pub(super) struct Pods {
-    /// `a=b,c=d`
+    /// The label selector, `a=b,c=d`.
     pub(super) selector: String,
     pub(super) namespace: String,
-    /// How many there are; 1 where it is not known.
+    /// Number of replicas; 1 if unknown.
     pub(super) replicas: u32,
-    /// What runs them: `Deployment/web`.
+    /// The workload that runs them, `Deployment/web`.
     pub(super) workload: String,
 }
 
-/// One release, indexed.
+/// An index of one release.
 #[derive(Debug)]
 pub(super) struct Index<'a> {
     release: &'a Release,
@@ -64,7 +63,7 @@ impl<'a> Index<'a> {
         self.components.values().copied()
     }
 
-    /// What a dependency names: a component of the same operator, else the components of an operator.
+    /// The components that a dependency names: one of the same operator, else all of another operator.
     pub(super) fn dependency(&self, operator: &str, name: &str) -> Vec<Place<'a>> {
         match self.component(operator, name) {
             Some(place) => vec![place],
@@ -74,7 +73,7 @@ impl<'a> Index<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// A resource of the component, by its identity.
+    /// A resource of the component, by identity.
     pub(super) fn resource(&self, object: &ObjectRef) -> Option<&'a Resource> {
         let key = object.key();
         self.component.resources.iter().find(|resource| resource.object.key() == key)
@@ -85,7 +84,7 @@ impl<'a> Place<'a> {
         if object.namespace.is_empty() { self.operator.namespace.clone() } else { object.namespace.clone() }
     }
 
-    /// The pods of its first workload that can be selected; whatever order its resources stand in.
+    /// The pods of its first selectable workload, regardless of the order of its resources.
     pub(super) fn pods(&self) -> Option<Pods> {
         let rank = |resource: &Resource| WORKLOADS.iter().position(|kind| *kind == resource.object.kind);
         let workloads = self.component.resources.iter().filter_map(|resource| Some((rank(resource)?, resource)));
@@ -103,19 +102,19 @@ impl<'a> Place<'a> {
         Pods {
             selector: labels.join(","),
             namespace: self.namespace_of(&resource.object),
-            // A definition counts them in 32 bits with a sign.
+            // The field in a CustomResourceDefinition is a signed 32-bit integer.
             replicas: replicas.unwrap_or(1).clamp(1, 1 << 30),
             workload: format!("{}/{}", resource.object.kind, resource.object.name),
         }
     }
 
-    /// How long the operator may take to recover, in seconds.
+    /// Recovery time of the operator, in seconds.
     pub(super) fn recovery_seconds(&self) -> u64 {
         self.operator.recovery.reconcile_timeout_seconds.clamp(DEFAULT_RECOVERY_SECONDS, LONGEST_SECONDS)
     }
 
-    /// What must hold of the component, in the two types of checks that every runner knows. Where its model says
-    /// nothing, its workloads.
+    /// Checks of the component, restricted to the two types that every runner supports. If its model has none, its
+    /// workloads are checked.
     pub(super) fn checks(&self) -> Vec<Check> {
         let written = self.component.steady_state.checks.iter().map(|check| {
             let (kind, condition) = match &check.kind {
@@ -139,7 +138,7 @@ impl<'a> Place<'a> {
         checks.into_iter().collect()
     }
 
-    /// `None` if every runner refuses it: no kind or name, or in a namespace that is always left alone.
+    /// `None` if every runner rejects it: no kind or name, or a protected namespace.
     fn check(&self, object: &ObjectRef, kind: &str, condition: &str) -> Option<Check> {
         let namespace = &object.namespace;
         let is_refused = object.kind.is_empty()
@@ -158,7 +157,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Whether it runs pods.
+/// Whether the object runs pods.
 pub(super) fn is_workload(object: &ObjectRef) -> bool {
     WORKLOADS.contains(&object.kind.as_str()) && object.group == "apps"
 }

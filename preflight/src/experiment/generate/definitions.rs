@@ -1,5 +1,5 @@
-//! Experiments for breaking changes of definitions: before the upgrade, a stored object gets a value that the old
-//! definition takes and the new one does not.
+//! Experiments for breaking changes of definitions: before the upgrade, a stored object gets a value that is valid in
+//! the old definition and invalid in the new one.
 
 use pushback_crd::schema::{Schema, contain};
 use pushback_crd::stack::with_room;
@@ -18,7 +18,7 @@ use crate::object::{ObjectExt, ObjectRef, join_api_version};
 use crate::operator::difference::{ChangeType, DefinitionChange, Severity};
 use crate::operator::model::{Definition, Resource};
 
-/// Values that are searched in one generation; further ones are left to people.
+/// Maximum number of searches for a value per generation; further changes are left to manual review.
 const MOST_SEARCHES: usize = 1_000;
 
 /// A kind that a definition defines.
@@ -35,7 +35,7 @@ impl<'a> Kind<'a> {
         Self { value, group: value.text("/spec/group"), kind: value.text("/spec/names/kind") }
     }
 
-    /// The names that finalizers and webhooks of the kind are made of.
+    /// The names of the kind in finalizers and webhooks.
     fn words(&self) -> [String; 3] {
         let names = [self.kind, self.value.text("/spec/names/plural"), self.value.text("/spec/names/singular")];
         names.map(str::to_lowercase)
@@ -53,27 +53,27 @@ impl<'a> Kind<'a> {
         self.version(name).is_some_and(|version| version.get("served") == Some(&Value::Bool(true)))
     }
 
-    /// The version that objects are stored in.
+    /// The stored version.
     fn stored_version(&self) -> &'a str {
         let stored = self.versions().find(|version| version.get("storage") == Some(&Value::Bool(true)));
         stored.map(|version| version.text("/name")).unwrap_or_default()
     }
 
-    /// The schema of a version; in `v1beta1` it may stand beside the versions.
+    /// The schema of a version; in `v1beta1` there may be one for all versions.
     pub(super) fn schema(&self, version: &str) -> Option<&'a Value> {
         let own = self.version(version).and_then(|version| version.pointer("/schema/openAPIV3Schema"));
         own.or_else(|| self.value.pointer("/spec/validation/openAPIV3Schema"))
     }
 }
 
-/// A custom resource that is there, or may be.
+/// An existing or hypothetical custom resource.
 #[derive(Clone, Debug)]
 pub(super) struct Instance {
     pub(super) api_version: String,
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) namespace: String,
-    /// Whether a model names it.
+    /// Whether a model lists it.
     pub(super) exists: bool,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Generation<'a> {
         new: Place<'a>,
     ) -> Draft {
         let steps: Vec<&str> = change.path.split('.').collect();
-        // The deepest map that a patch reaches: not into lists, and not under keys that users choose.
+        // The deepest map that a merge patch can address: no lists, and no keys chosen by users.
         let reach = steps.iter().position(|step| step.contains(['[', '{'])).map_or(steps.len(), |index| index + 1);
         let reached: Vec<&str> =
             steps[..reach].iter().map(|step| step.split(['[', '{']).next().unwrap_or_default()).collect();
@@ -201,8 +201,8 @@ impl<'a> Generation<'a> {
         draft.note(notes.join("; "))
     }
 
-    /// The component that owns a definition, on both sides: the one that manages the definition or an object of its kind,
-    /// or else one whose finalizers or webhooks name the kind, or else the only one there is.
+    /// The component that owns a definition, on both sides: the one that manages the definition or an object of its
+    /// kind, else one whose finalizers or webhooks contain the kind's name, else the only one.
     fn owner(&self, name: &str, kind: &Kind<'_>) -> Option<(Place<'a>, Place<'a>)> {
         let claim = |place: &Place<'_>| claim(place, name, kind);
         let best = |index: &Index<'a>| {
@@ -221,7 +221,7 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// An object of the kind: one that a model names, best one that sets the field already, or else a name to fill in.
+    /// An object of the kind: one in a model, preferably with the field set, else a placeholder name.
     fn instance(
         &self,
         index: &Index<'a>,
@@ -248,7 +248,7 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// An object that carries a finalizer: of the kind that its name tells of, or else of the only kind of its API group.
+    /// An object for a finalizer: of the kind in its name, else of the only kind in its API group.
     pub(super) fn carrier(&self, place: Place<'a>, finalizer: &str) -> Option<Instance> {
         let definitions = self.new.release().definitions.iter();
         let kinds: Vec<Kind<'a>> = definitions.map(Kind::of).filter(|kind| !kind.kind.is_empty()).collect();
@@ -269,7 +269,7 @@ impl<'a> Generation<'a> {
         Some(self.instance(&self.new, place, kind, version, None))
     }
 
-    /// A custom resource that the component itself manages, of the group that the finalizer names.
+    /// A custom resource that the component manages, in the finalizer's API group.
     fn managed_carrier(&self, place: Place<'a>, group: &str) -> Option<Instance> {
         let resources = place.component.resources.iter();
         let of_group = resources.map(|resource| &resource.object).filter(|object| object.group == group);
@@ -283,7 +283,7 @@ impl<'a> Generation<'a> {
     }
 }
 
-/// How well a component's claim on a definition is: the smaller, the better.
+/// Rank of a component's claim on a definition, the smallest first; `None` if it has no claim.
 fn claim(place: &Place<'_>, name: &str, kind: &Kind<'_>) -> Option<u8> {
     let component = place.component;
     let is_definition = |object: &ObjectRef| object.kind == "CustomResourceDefinition" && object.name == name;
@@ -305,7 +305,7 @@ fn claim(place: &Place<'_>, name: &str, kind: &Kind<'_>) -> Option<u8> {
     }
 }
 
-/// Whether one of the words between punctuation is this one.
+/// Whether the text contains this word, delimited by punctuation.
 fn has_word(text: &str, word: &str) -> bool {
     text.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|part| part == word)
 }
@@ -314,20 +314,20 @@ fn is_of(object: &ObjectRef, kind: &Kind<'_>) -> bool {
     object.group == kind.group && object.kind == kind.kind
 }
 
-/// Whether a model shows the field in the object.
+/// Whether the object sets the field, according to the model.
 fn sets(resource: &Resource, path: Option<&[&str]>) -> bool {
     let (Some(path), Some(manifest)) = (path, resource.manifest.as_deref()) else { return false };
     path.iter().try_fold(manifest, |value, key| value.get(key)).is_some()
 }
 
-/// A value for the node that a path leads to, which the old schema takes and the new one does not.
+/// A value for the node at a path that only the old schema accepts.
 fn value_for(before: &Value, after: Option<&Value>, path: &[&str]) -> Option<Value> {
     let at =
         |schema| path.iter().try_fold(schema, |schema: &Value, key| schema.get("properties")?.get(key)).map(Schema::of);
     contain::harmed_value(&at(before)?, after.and_then(at).as_ref())
 }
 
-/// A value for the node that a path leads to, which shows what changed somewhere in it.
+/// A value for the node at a path that tests a change inside the node.
 fn value_inside(before: &Value, now: &Value, path: &[&str], change: &DefinitionChange) -> Option<Value> {
     let at = |schema| path.iter().try_fold(schema, |schema: &Value, key| schema.get("properties")?.get(key));
     let steps = aim::steps(&change.path)?;

@@ -1,5 +1,5 @@
-//! An experiment before it has a name: what every one needs is filled in here, once, so that levels of danger, blast
-//! radius and namespaces always agree.
+//! An experiment without a name. Common fields are set here, so that danger level, blast radius and namespaces are
+//! consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,19 +14,19 @@ use crate::experiment::{
 };
 use crate::finding::Severity;
 
-/// An experiment before it has a name.
+/// An experiment without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Draft {
     pub(super) origin: Origin,
-    /// First word of its file: `component-added`.
+    /// First part of the file name: `component-added`.
     pub(super) class: &'static str,
-    /// What it is about, in names: `llmisvc`, `storage`.
+    /// Names of the subject: `llmisvc`, `storage`.
     pub(super) about: String,
-    /// Last word of its file; empty for none.
+    /// Last part of the file name; may be empty.
     pub(super) what: String,
-    /// Last word of its name: `field-removed`.
+    /// Last part of the experiment's name: `field-removed`.
     pub(super) change: String,
-    /// What it is about, for people.
+    /// The subject, for people.
     pub(super) subject: String,
     pub(super) phase: Phase,
     pub(super) needs: BTreeSet<Need>,
@@ -34,21 +34,21 @@ pub(super) struct Draft {
     pub(super) experiment: Experiment,
 }
 
-/// What is injected.
+/// An injection and its limits.
 #[derive(Debug)]
 pub(super) struct Injected<'a> {
     pub(super) kind: InjectionType,
     pub(super) danger: DangerLevel,
-    /// Where; `None` if it reaches the whole cluster.
+    /// Namespace to inject into; `None` for the whole cluster.
     pub(super) namespace: Option<String>,
     pub(super) parameters: Vec<(&'static str, String)>,
-    /// In seconds.
+    /// Duration in seconds.
     pub(super) ttl: u64,
-    /// Pods that it touches.
+    /// Number of affected pods.
     pub(super) pods: u32,
-    /// The component whose time for recovery counts, where that is another than the target.
+    /// The component whose recovery time applies, if different from the target.
     pub(super) recovers_as: Option<Place<'a>>,
-    /// What is done and what is expected; the time for recovery is added.
+    /// Action and expectation; the recovery time is appended.
     pub(super) hypothesis: String,
 }
 
@@ -56,7 +56,7 @@ impl Draft {
     /// An experiment on a component.
     pub(super) fn new(origin: Origin, class: &'static str, place: Place<'_>, injected: Injected<'_>) -> Self {
         let Injected { kind, danger, namespace, parameters, ttl, pods, recovers_as, hypothesis } = injected;
-        // What the platform owns is only touched by what says that it is dangerous.
+        // Objects of the platform are changed only by experiments marked as dangerous.
         let is_platform = namespace.as_deref().is_some_and(|name| protected_namespace(name, false).is_some());
         let danger = if is_platform { DangerLevel::High } else { danger };
         let allow_dangerous = danger == DangerLevel::High;
@@ -147,7 +147,7 @@ impl Draft {
         self
     }
 
-    /// Adds the checks of components that suffer with this one.
+    /// Adds the checks of components that are affected as well.
     pub(super) fn collateral(mut self, place: Place<'_>) -> Self {
         let allow_dangerous = self.experiment.blast_radius.allow_dangerous;
         let more = place.checks().into_iter();
@@ -157,11 +157,10 @@ impl Draft {
         self
     }
 
-    /// Gives it the level of danger and the bounds that its injection demands, and says why a runner would still not
-    /// take it, if so.
+    /// Sets the danger level and the limits for the injection; returns the reason if a runner would still reject it.
     pub(super) fn settle(&mut self) -> Option<String> {
         if self.experiment.is_cluster_scoped() {
-            // No namespace bounds what has none.
+            // No namespace bounds a cluster-scoped injection.
             self.experiment.blast_radius.allowed_namespaces.clear();
         }
         let mut errors = self.errors();
@@ -193,12 +192,12 @@ impl Draft {
         }
     }
 
-    /// Tells drafts with one name apart.
+    /// Distinguishes drafts with the same name.
     pub(super) fn identity(&self) -> String {
         format!("{}\n{}", self.origin.change_id, self.experiment.to_value())
     }
 
-    /// The order in which they run: before the upgrade first, harmless ones first.
+    /// Sort key for running: experiments before the upgrade first, harmless ones first.
     pub(super) fn order(&self) -> (Phase, u8, Origin, String, String, String) {
         (
             self.phase,
@@ -210,7 +209,7 @@ impl Draft {
         )
     }
 
-    /// The experiment with its name and where it comes from.
+    /// The finished experiment, with its name and source.
     pub(super) fn finish(self, name: String, file: &str, source: &Side, target: &Side) -> SuiteExperiment {
         let Self { origin, phase, needs, note, mut experiment, .. } = self;
         experiment.name = name;
@@ -234,12 +233,12 @@ impl Draft {
     }
 }
 
-/// `vA-to-vB`
+/// The name of the upgrade, `vA-to-vB`.
 pub(super) fn upgrade(source: &Side, target: &Side) -> String {
     format!("{}-to-{}", version(&source.version), version(&target.version))
 }
 
-/// A version with exactly one `v` before it.
+/// A version with exactly one leading `v`.
 fn version(version: &str) -> String {
     match version.strip_prefix('v').unwrap_or(version) {
         "" => "unknown".to_owned(),
@@ -247,7 +246,7 @@ fn version(version: &str) -> String {
     }
 }
 
-/// A value as a parameter holds it: JSON, and plain text where JSON reads it as text anyway.
+/// A value as a parameter: JSON, or plain text if the runner reads it as a string anyway.
 pub(super) fn parameter(value: &Value) -> String {
     match value {
         Value::String(text) if serde_json::from_str::<Value>(text).is_err() => text.clone(),

@@ -1,5 +1,5 @@
-//! Names of experiments and files: what they say, as short as Kubernetes wants them, and each once. What does not fit,
-//! or is asked for twice, ends in a digest, whichever comes first.
+//! Names of experiments and files: descriptive, within Kubernetes' limits, and unique. A long or duplicate name ends in
+//! a digest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use sha2::{Digest, Sha256};
 
 use crate::hex;
 
-/// The longest label, and the longest name of an experiment.
+/// Maximum length of a label value and of an experiment's name.
 const LONGEST: usize = 63;
-/// Hexadecimal digits of a digest in a name.
+/// Number of hexadecimal digits of a digest in a name.
 const DIGEST: usize = 6;
-/// What names of workloads of operators end in, and says nothing.
+/// Meaningless suffixes of the names of operators' workloads.
 const COMMON_ENDINGS: [&str; 3] = ["-controller-manager", "-controller", "-operator"];
 
-/// Small letters, digits and single hyphens between them; a digest where nothing of the text is left.
+/// Lower-case letters, digits and single hyphens between them; a digest if nothing of the text remains.
 pub(super) fn slug(text: &str) -> String {
     let mut slug = String::new();
     for character in text.chars() {
@@ -29,7 +29,7 @@ pub(super) fn slug(text: &str) -> String {
     if slug.is_empty() { digest(text) } else { slug.to_owned() }
 }
 
-/// A component's name without the ending that most of them have.
+/// A component's name without a common suffix.
 pub(super) fn short(component: &str) -> &str {
     let short = COMMON_ENDINGS.iter().find_map(|ending| component.strip_suffix(ending));
     short.filter(|short| !short.is_empty()).unwrap_or(component)
@@ -52,7 +52,7 @@ pub(super) fn kebab(words: &str) -> String {
     kebab
 }
 
-/// A value of a label: what cannot be in one becomes `-`, and it is cut to fit.
+/// A valid label value: other characters become `-`, and long text is cut.
 pub(super) fn label_value(text: &str) -> String {
     if is_label_value(text) {
         return text.to_owned();
@@ -63,13 +63,13 @@ pub(super) fn label_value(text: &str) -> String {
     clean.trim_end_matches(is_end).to_owned()
 }
 
-/// The name of the suite of an upgrade.
+/// The name of an upgrade's suite.
 pub(super) fn suite(upgrade: &str) -> String {
     let wish = format!("upgrade-{}", slug(upgrade));
     fitting(&wish, upgrade, false)
 }
 
-/// A name for each wish, in their order. The second text tells wishes for the same name apart.
+/// A unique name for each wish, in the same order. The second string distinguishes wishes for the same name.
 pub(super) fn unique(wishes: &[(String, String)]) -> Vec<String> {
     let mut asked: BTreeMap<String, usize> = BTreeMap::new();
     for (wish, _) in wishes {
@@ -91,7 +91,7 @@ pub(super) fn unique(wishes: &[(String, String)]) -> Vec<String> {
         .collect()
 }
 
-/// The wish, cut where it is too long; then, or where it must, it ends in a digest.
+/// The wish, cut if too long; ends in a digest if cut or if `with_digest`.
 fn fitting(wish: &str, identity: &str, with_digest: bool) -> String {
     if wish.len() <= LONGEST && !with_digest {
         return wish.to_owned();

@@ -1,4 +1,4 @@
-//! Whatever changed: only valid experiments, each name and file once, and the same bytes whatever order things stand in.
+//! For any changes: experiments are valid, names and files are unique, and input order does not affect the output.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ const TYPES: [ChangeType; 14] = [
     ChangeType::LabelChanged,
 ];
 
-/// Good names mostly, and some that no Kubernetes takes.
+/// Mostly valid names, and some that Kubernetes rejects.
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => "[a-c]{1,2}(-operator|-controller-manager)?",
@@ -98,7 +98,7 @@ fn release() -> impl Strategy<Value = Release> {
     })
 }
 
-/// Changes of all kinds of all components of both sides; many of them do not fit to them.
+/// Changes of all types in all components of both sides; many do not match their component.
 fn diff_of(old: &Release, new: &Release, picks: &[usize], paths: &[String]) -> ReleaseDiff {
     let mut picks = picks.iter().cycle();
     let mut rows = Vec::new();
@@ -163,7 +163,7 @@ fn cases() -> u32 {
     std::env::var("PUSHBACK_SUITE_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(120)
 }
 
-/// Names tell components, resources and webhooks apart, as every loader of models sees to.
+/// Removes duplicate names of components, resources and webhooks, as loaders of models do.
 fn distinct(mut release: Release) -> Release {
     fn first<T>(items: &mut Vec<T>, key: impl Fn(&T) -> String) {
         let mut seen = BTreeSet::new();

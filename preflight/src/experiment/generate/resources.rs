@@ -1,5 +1,5 @@
-//! Experiments for managed resources: something in a new one is changed, and the operator must put it right; what is gone
-//! is for people to look at.
+//! Experiments for managed resources: a new one is changed, and the operator must restore it. Removed ones need a
+//! manual review.
 
 use pushback_crd::schema::Schema;
 use serde_json::{Map, Value};
@@ -15,11 +15,11 @@ use crate::object::ObjectRef;
 use crate::operator::difference::{ChangeType, Severity};
 use crate::operator::model::Resource;
 
-/// What is written over values.
+/// The value written over others.
 const DRIFT: &str = "chaos-drift";
-/// Custom resources are searched this deep for a field to change.
+/// Maximum depth of the search for a field to change in a custom resource.
 const DEEPEST_FIELD: usize = 8;
-/// Kinds of the platform without a namespace, beside those that have rows of their own.
+/// Cluster-scoped kinds of the platform, except those with rows of their own.
 const WITHOUT_NAMESPACE: [&str; 17] = [
     "APIService",
     "CSIDriver",
@@ -47,7 +47,7 @@ enum Row {
     Binding,
     Workload,
     Custom,
-    /// Its own kind of change says more.
+    /// A separate change type covers it.
     Elsewhere,
     WithoutNamespace,
     Other,
@@ -89,7 +89,7 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// The rows that add to what the pods of a new component tell.
+    /// Rows in addition to those for the pods of a new component.
     pub(super) fn resource_of_new_component(&mut self, origin: Origin, place: Place<'a>, resource: &Resource) {
         match Row::of(&resource.object) {
             Row::Config => self.config(origin, place, resource),
@@ -99,8 +99,8 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// An object that the new release no longer manages under its old name or in its old namespace. What another component
-    /// manages now is no orphan.
+    /// An object that the new release no longer manages under its old name or namespace. An object that another
+    /// component manages now is not an orphan.
     pub(super) fn resource_left(&mut self, subject: &Subject<'_, 'a>) {
         let Subject { change, .. } = subject;
         let Some(object) = &change.object else { return };
@@ -133,7 +133,7 @@ impl<'a> Generation<'a> {
         self.keep(draft.resource(&object.kind, &object.name));
     }
 
-    /// One key of a ConfigMap or Secret.
+    /// Changes one key of a ConfigMap or Secret.
     fn config(&mut self, origin: Origin, place: Place<'a>, resource: &Resource) {
         let object = &resource.object;
         let manifest = resource.manifest.as_deref();
@@ -176,7 +176,7 @@ impl<'a> Generation<'a> {
         self.keep_added(draft, object);
     }
 
-    /// The subjects of a binding.
+    /// Changes the subjects of a binding.
     fn binding(&mut self, origin: Origin, place: Place<'a>, resource: &Resource) {
         let object = &resource.object;
         let namespace = (object.kind == "RoleBinding").then(|| place.namespace_of(object));
@@ -199,7 +199,7 @@ impl<'a> Generation<'a> {
         self.keep_added(draft, object);
     }
 
-    /// A label that selects nothing.
+    /// Changes a label that selects nothing.
     fn label(&mut self, origin: Origin, place: Place<'a>, resource: &Resource) {
         let object = &resource.object;
         let selects = |key: &String| is_workload(object) && resource.selector.contains_key(key);
@@ -242,7 +242,7 @@ impl<'a> Generation<'a> {
         self.keep_added(draft, object);
     }
 
-    /// A plain field of a custom resource.
+    /// Changes a scalar field of a custom resource.
     fn custom_resource(&mut self, origin: Origin, place: Place<'a>, resource: &Resource) {
         let object = &resource.object;
         let spec = resource.manifest.as_deref().and_then(|manifest| manifest.get("spec")).and_then(Value::as_object);
@@ -277,7 +277,7 @@ impl<'a> Generation<'a> {
         self.keep_added(draft, object);
     }
 
-    /// A kind that the new release defines, or else the old one.
+    /// A kind that the new release defines, else the old one.
     pub(super) fn kind_of(&self, group: &str, kind: &str) -> Option<Kind<'a>> {
         let releases = [self.new.release(), self.old.release()];
         let definitions = releases.into_iter().flat_map(|release| &release.definitions);
@@ -292,7 +292,7 @@ fn puts_right(place: Place<'_>) -> String {
     format!("{} must restore it or cope with it, and be in its steady state", place.component.name)
 }
 
-/// The parameters of a changed field; one right below `spec` has a parameter of its own.
+/// The parameters for changing a field; a direct child of `spec` has a parameter of its own.
 pub(super) fn mutation(
     api_version: &str,
     kind: &str,
@@ -313,7 +313,7 @@ pub(super) fn mutation(
     ]
 }
 
-/// The first plain field that can be changed, and what it becomes: switches first, then numbers, then text.
+/// The first scalar field that can change, with its new value: booleans first, then numbers, then strings.
 fn changed_field(spec: &Map<String, Value>, schema: Option<&Schema>) -> Option<(Vec<String>, Value)> {
     let mut found = Vec::new();
     plain_fields(spec, schema, &mut Vec::new(), &mut found);
@@ -347,7 +347,7 @@ fn plain_fields(
     }
 }
 
-/// Another value of the same kind that the schema takes too, as far as it is plain.
+/// Another value of the same type that the schema accepts as well.
 fn other_value(value: &Value, schema: Option<&Schema>) -> Option<Value> {
     if let Some(allowed) = schema.and_then(|schema| schema.enumeration.as_ref()) {
         return allowed.iter().find(|other| *other != value && !other.is_null()).cloned();

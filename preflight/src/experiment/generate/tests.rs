@@ -1,4 +1,4 @@
-//! A case for each row of the mapping, and for what a row cannot do.
+//! A case for each row of the mapping, and for the limits of a row.
 
 mod definitions;
 mod lists;
@@ -24,7 +24,7 @@ pub(super) fn resource(api_version: &str, kind: &str, name: &str, labels: &[(&st
     Resource { object: object(api_version, kind, name), selector: labels.clone(), labels, ..Resource::default() }
 }
 
-/// A component with one Deployment of its name.
+/// A component with a Deployment of the same name.
 fn component(name: &str) -> Component {
     Component {
         name: name.to_owned(),
@@ -61,7 +61,7 @@ fn change(change_type: ChangeType) -> Change {
     change
 }
 
-/// The suite for one change of component `web` that both sides have.
+/// The suite for one change of a component `web` on both sides.
 fn suite_for(change: Change, new: Component) -> Suite {
     let mut old = component("web");
     old.webhooks.clear();
@@ -72,7 +72,7 @@ fn suite_for(change: Change, new: Component) -> Suite {
     generate(&release("2.20", vec![old]), &release("2.21", vec![new, component("db")]), &diff, &Options::default())
 }
 
-/// What a test says about a suite: file, phase, whether it runs as it is, injection, danger and parameters; then reviews.
+/// A summary of a suite: file, phase, whether it is enabled, injection, danger and parameters; then reviews.
 fn shown(suite: &Suite) -> Vec<String> {
     for entry in &suite.experiments {
         let problems = validate(&entry.experiment.to_value());
@@ -187,7 +187,7 @@ fn a_new_component_brings_webhooks_finalizers_dependencies_and_configuration() {
     cart.resources.push(resource("v1", "ConfigMap", "cart-settings", &[]));
     cart.resources.push(resource("v1", "Service", "cart", &[("a", "b")]));
     let (old, new) = (release("2.20", vec![component("db")]), release("2.21", vec![cart, component("db")]));
-    // Each is told as a change of its own, and tested once.
+    // Each one is a separate change, tested once.
     let diff = compare(&old, &new, CompareOptions::default());
     let suite = generate(&old, &new, &diff, &Options::default());
     let files: Vec<&str> = suite.experiments.iter().map(|entry| entry.file.as_str()).collect();
@@ -269,7 +269,7 @@ fn a_component_that_moves_is_cut_off_in_either_namespace_alone() {
     assert_eq!(suite.experiments[1].experiment.namespace, "market");
 }
 
-/// The suite for a resource that is added to `web`.
+/// The suite for a resource added to `web`.
 fn added(resource: Resource) -> Suite {
     let change = change(ChangeType::ResourceAdded).object(&resource.object);
     let mut web = component("web");

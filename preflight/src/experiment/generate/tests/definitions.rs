@@ -1,4 +1,4 @@
-//! Changes of definitions: what is seeded before the upgrade, what is for people, and how the manifest lists it.
+//! Changes of definitions: values set before the upgrade, manual reviews, and their form in the manifest.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn definition_change(change_type: ChangeType, path: &str, version: &str) -> Defi
     .unwrap()
 }
 
-/// The suite for a change of a definition from and to such fields of `spec`.
+/// The suite for a change between these fields of `spec` in a definition.
 fn redefined(old: Value, new: Value, change: DefinitionChange, instance: Option<Value>) -> Suite {
     let mut web = component("web");
     web.finalizers = vec!["basket.finalizers".to_owned()];

@@ -1,4 +1,4 @@
-//! Experiments for webhooks, finalizers and dependencies that a component gets.
+//! Experiments for added webhooks, finalizers and dependencies of a component.
 
 use super::*;
 
