@@ -2,7 +2,7 @@
 //! One function, so that rules, settings and flags make the same suggestions.
 
 /// Minimum Jaro-Winkler similarity (0 to 1) for a suggestion.
-const ALIKE: f64 = 0.8;
+const MIN_SIMILARITY: f64 = 0.8;
 
 /// Longer words cost time and never resemble a candidate.
 const LONGEST: usize = 100;
@@ -16,9 +16,9 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let wanted = word.to_lowercase();
     let mut best: Option<(f64, &str)> = None;
     for candidate in candidates {
-        let likeness = strsim::jaro_winkler(&wanted, &candidate.to_lowercase());
-        if likeness >= ALIKE && best.is_none_or(|(so_far, _)| likeness > so_far) {
-            best = Some((likeness, candidate));
+        let similarity = strsim::jaro_winkler(&wanted, &candidate.to_lowercase());
+        if similarity >= MIN_SIMILARITY && best.is_none_or(|(so_far, _)| similarity > so_far) {
+            best = Some((similarity, candidate));
         }
     }
     best.map(|(_, candidate)| candidate)

@@ -1,9 +1,8 @@
-//! Compares two releases: pairs their components and says what changed in each, with a severity on every change.
+//! Compares two releases: matches their components and lists what changed in each, with a severity per change.
 
-mod alike;
 mod bindings;
 mod context;
-mod fixed;
+mod immutable_fields;
 mod lists;
 mod manifest_difference;
 mod manifests;
@@ -11,6 +10,7 @@ mod owned_definitions;
 mod permissions;
 mod pods;
 mod resources;
+mod similarity;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use self::alike::Hint;
 use self::context::{Context, Owner};
+use self::similarity::Hint;
 use super::definitions;
 use super::difference::{
     Change, ChangeType, ComponentChange, DefinitionChange, MatchType, ReleaseDiff, Severity, Summary,
@@ -29,17 +29,17 @@ use super::difference::{
 use super::matching::{self, Matching, Pair};
 use super::model::{Component, FactClass, Operator, Origin, Release};
 
-/// How releases are compared.
+/// Options of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// What it takes to pair by likeness; the published formula alone for written models, guarded for derived ones
-    /// where it is not said.
+    /// How components are matched by similarity; if `None`, [`Matching::Published`] for model files and
+    /// [`Matching::Guarded`] for derived models.
     pub matching: Option<Matching>,
-    /// What a user chose of the changes of definitions.
+    /// Options for changes of definitions.
     pub definitions: definitions::Options,
 }
 
-/// What changed from `old` to `new`.
+/// The differences from `old` to `new`.
 #[must_use]
 pub fn compare(old: &Release, new: &Release, options: Options) -> ReleaseDiff {
     let by_origin = if old.origin == Origin::Derived || new.origin == Origin::Derived {
@@ -89,7 +89,7 @@ pub fn compare(old: &Release, new: &Release, options: Options) -> ReleaseDiff {
     diff
 }
 
-/// Nothing is said of definitions that one side cannot show.
+/// Definitions are compared only if both sides show them.
 fn crd_changes(old: &Release, new: &Release, options: definitions::Options) -> Vec<DefinitionChange> {
     if [old, new].iter().any(|release| release.unobserved.contains(&FactClass::Definitions)) {
         return Vec::new();
@@ -97,7 +97,7 @@ fn crd_changes(old: &Release, new: &Release, options: definitions::Options) -> V
     definitions::compare(&old.definitions, &new.definitions, options)
 }
 
-/// A component that is gone stands before a new one of its name.
+/// Sorts a removed component before a new one of the same name.
 fn order(component: &ComponentChange) -> (&str, &str, Option<&str>, bool) {
     let ComponentChange { operator, component_name, match_type, renamed_from, .. } = component;
     (operator, component_name, renamed_from.as_deref(), *match_type == MatchType::Added)
@@ -109,7 +109,7 @@ struct Comparison<'a> {
     context: &'a Context<'a>,
     old: &'a Operator,
     new: &'a Operator,
-    /// The new side as a whole.
+    /// The whole new release.
     release: &'a Release,
 }
 
@@ -138,7 +138,7 @@ impl Comparison<'_> {
             row_of_new.insert(index, rows.len());
             rows.push(self.added(&new.components[index]));
         }
-        for hint in alike::hints(old, new, &pairing) {
+        for hint in similarity::hints(old, new, &pairing) {
             let (row, change) = match hint {
                 Hint::Old(index, change) => (row_of_old.get(&index), change),
                 Hint::New(index, change) => (row_of_new.get(&index), change),
@@ -213,7 +213,7 @@ impl Comparison<'_> {
         resources::compare(self.context, (before, old_owner), (after, new_owner), &mut changes);
         webhooks::compare(self.context, (before, old_owner), (after, new_owner), &mut changes);
         lists::finalizers(self.context, (before, old_owner), (after, new_owner), &mut changes);
-        // What depends on a component that got another name depends on it still.
+        // A dependency on a renamed component is unchanged.
         let known =
             before.dependencies.iter().map(|name| (*renamed.get(name.as_str()).unwrap_or(&name.as_str())).to_owned());
         let known: Vec<String> = known.collect();
@@ -236,7 +236,7 @@ impl Comparison<'_> {
         lists::dependencies(self.context, before, after, &is_known, changes);
     }
 
-    /// What one side has and the other is blind to: that it is missing there proves nothing.
+    /// Reports facts that one side has and the other cannot show: their absence proves nothing.
     fn not_observable(&self, before: &Component, after: &Component, changes: &mut Vec<Change>) {
         for (class, old_is_blind) in self.context.one_sided() {
             let (sighted, side) = if old_is_blind { (after, "old") } else { (before, "new") };

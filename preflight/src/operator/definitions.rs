@@ -1,5 +1,6 @@
-//! Every difference between the CustomResourceDefinitions of two releases, classed as the published lists class it, whatever
-//! becomes of stored objects: what that is, `pushback-crd` proves, and its verdict stands beside each change.
+//! All differences between the CustomResourceDefinitions of two releases, classified as the published lists do,
+//! regardless of stored objects. The effect on those is proved by `pushback-crd`, whose verdict accompanies each
+//! change.
 
 mod entry;
 mod excerpt;
@@ -24,10 +25,11 @@ use entry::Entry;
 pub use grouped::{CrdDiff, DefinitionsDiff, DefinitionsSummary, Presence, Verdicts, VersionDiff};
 pub use nodes::Options;
 
-/// All changes, sorted by definition, version, path, type and detail. Of definitions that are listed twice the first counts.
+/// All changes, sorted by definition, version, path, type and detail. If a definition is listed twice, the first
+/// counts.
 #[must_use]
 pub fn compare(old: &[Definition], new: &[Definition], options: Options) -> Vec<DefinitionChange> {
-    // How deep a definition is nested is not ours to decide.
+    // Definitions may be nested to any depth.
     with_room(|| {
         let (old, new) = (by_name(old), by_name(new));
         let mut changes = Vec::new();
@@ -68,7 +70,7 @@ fn added(definition: &Definition) -> DefinitionChange {
     Entry::of(ChangeType::CrdAdded, Severity::Info, detail).report(definition, Some(definition), &[])
 }
 
-/// A definition that both sides have.
+/// The changes of a definition that both sides have.
 fn changed(before: &Definition, after: &Definition, options: Options, changes: &mut Vec<DefinitionChange>) {
     let upgrade = Upgrade::of(&before.value, &after.value, Server::default());
     let found = structural_changes(&upgrade);

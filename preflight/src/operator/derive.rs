@@ -1,5 +1,5 @@
-//! Models out of manifests: operators, components and what belongs to them, as the objects of a release show them, so
-//! that nobody needs to keep a second copy of them by hand.
+//! Derives models from manifests: operators, components and what belongs to them, so that they need not be described by
+//! hand.
 
 mod assign;
 mod dependencies;
@@ -30,29 +30,29 @@ use super::model::{
 use crate::object::{ObjectExt, ObjectKey};
 pub use given::Given;
 
-/// How long a component may take to recover, where it says nothing itself.
+/// Recovery time of a component that declares none, in seconds.
 const RECOVERY_SECONDS: u64 = 300;
-/// How often it may be reconciled until then.
+/// Maximum number of reconcile cycles until then.
 const RECOVERY_CYCLES: u64 = 10;
-/// What the API server writes into every Deployment without a deadline of its own: it cannot be told from none.
+/// The API server's default for the deadline of a Deployment; indistinguishable from none.
 const DEFAULT_DEADLINE: u64 = 600;
-/// What reconciles a component without pods: whoever applies its manifests.
+/// Controller of a component without pods: whoever applies its manifests.
 const NO_CONTROLLER: &str = "manifests";
-/// Ports that say nothing of what listens there.
+/// Ports too common to identify a service.
 const COMMON_PORTS: [u64; 5] = [80, 443, 8080, 8443, 9090];
 
-/// What the objects themselves do not say.
+/// Information that the objects themselves do not contain.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Name of the app; the label `app.kubernetes.io/part-of` names it where this is empty.
+    /// Name of the app; if empty, taken from the label `app.kubernetes.io/part-of`.
     pub app: String,
-    /// Namespace of objects that name none; where this is empty, the one that bindings and webhooks give away.
+    /// Namespace of objects that name none; if empty, inferred from bindings and webhooks.
     pub namespace: String,
-    /// Version of the release where neither labels nor images agree on one; a digest of the content where empty.
+    /// Version of the release if neither labels nor images agree on one; if empty, a digest of the content.
     pub version: String,
-    /// Which component owns what in the release that this one is compared with. Of several that may own an object the
-    /// one that does there owns it here too, and so it is with what nobody claims: no object moves where its manifest
-    /// merely says more, or less, of whom it is for.
+    /// Owners in the release that this one is compared with. If several components may own an object, or none claims
+    /// it, the owner there is the owner here as well, so that an object does not move because its manifest reveals
+    /// more, or less, about its owner.
     pub counterpart: Ownership,
 }
 
@@ -61,7 +61,7 @@ pub struct Settings {
 pub struct Ownership(BTreeMap<ObjectKey, (String, String)>);
 
 impl Ownership {
-    /// Who owns what in a release.
+    /// The owners in a release.
     #[must_use]
     pub fn of(release: &Release) -> Self {
         let components = release
@@ -80,7 +80,7 @@ impl Ownership {
     }
 }
 
-/// The model of a release that consists of these objects. Their order does not matter.
+/// Derives the model of a release from its objects, in any order.
 #[must_use]
 pub fn derive(given: &[Given], settings: &Settings) -> Release {
     let objects = objects::sorted(given);
@@ -114,7 +114,7 @@ pub fn derive(given: &[Given], settings: &Settings) -> Release {
         origin: Origin::Derived,
         operators,
         definitions: objects.iter().filter(|object| object.is_crd()).map(definition).collect(),
-        // What an operator puts on the objects that it works on stands in its code.
+        // The finalizers that an operator sets on its objects appear only in its code.
         unobserved: BTreeSet::from([FactClass::Finalizers]),
     }
 }
@@ -123,22 +123,22 @@ fn definition(object: &Object) -> Definition {
     Definition { name: object.reference.name.clone(), value: Arc::clone(&object.value), positions: object.positions() }
 }
 
-/// The components of a release, by their places: first one for every workload, then what nobody claims.
+/// The components of a release, by index: one per workload, then those of unclaimed objects.
 struct Parts<'a> {
     index: &'a Index<'a>,
     workloads: &'a [Workload<'a>],
     claims: Claims,
-    /// For every component its operator.
+    /// Operator of each component.
     operators: Vec<String>,
-    /// For every component its name.
+    /// Name of each component.
     names: Vec<String>,
-    /// For every component its workload.
+    /// Workload of each component.
     centre: Vec<Option<usize>>,
-    /// For every object its component.
+    /// Component of each object.
     owner: Vec<usize>,
-    /// For every component its objects.
+    /// Objects of each component.
     members: Vec<Vec<usize>>,
-    /// Workloads whose number of replicas is somebody else's.
+    /// Workloads whose number of replicas is set by an autoscaler or another controller.
     scaled: BTreeSet<usize>,
 }
 
@@ -158,8 +158,8 @@ impl<'a> Parts<'a> {
         let mut remainders: BTreeMap<String, usize> = BTreeMap::new();
         let mut owner = Vec::with_capacity(index.all.len());
         for (at, object) in index.all.iter().enumerate() {
-            // Of several claimants the one that owns it on the other side too; else the one that is labelled like it;
-            // else the first in the alphabet.
+            // Of several claimants, the owner on the other side; else the one with the same labels; else the first in
+            // alphabetical order.
             let triple = assign::triple(&object.value);
             let there = settings.counterpart.owner(object);
             let rank = |number: &&usize| {
@@ -203,7 +203,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// An operator, still without components.
+    /// An operator without components yet.
     fn operator(&self, name: &str) -> Operator {
         let places: Vec<usize> = (0..self.names.len()).filter(|place| self.operators[*place] == name).collect();
         let workloads: Vec<&Workload<'_>> =
@@ -230,7 +230,7 @@ impl<'a> Parts<'a> {
     fn component(&self, place: usize) -> Component {
         let workload = self.centre[place].map(|number| &self.workloads[number]);
         let mut members = self.members[place].clone();
-        // The workload first; the rest in the order of all objects.
+        // The workload first, then the others in the order of all objects.
         members.sort_by_key(|at| workload.is_none_or(|workload| workload.at != *at));
         let objects: Vec<&Object> = members.iter().map(|at| &self.index.all[*at]).collect();
         let repositories: Vec<&str> = workload.map(|it| it.repositories.iter().copied().collect()).unwrap_or_default();
@@ -275,7 +275,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Components of the same operator by their names, others by their operator's.
+    /// Names of the components of the same operator, and of the operators of other components.
     fn dependencies(&self, place: usize, needed: &dependencies::Needed) -> Vec<String> {
         let own = &self.operators[place];
         let named = needed.components.iter().map(|other| {
@@ -287,8 +287,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// How to see that an object does what it is there for. Whether the others exist is asked of all managed resources
-/// anyway.
+/// The check that an object works. Existence is checked for all managed resources anyway.
 fn check(object: &Object) -> Option<SteadyStateCheck> {
     let condition = |name: &str| CheckKind::ConditionTrue { condition: name.to_owned() };
     let kind = match (object.reference.group.as_str(), object.reference.kind.as_str()) {
@@ -305,7 +304,7 @@ fn check(object: &Object) -> Option<SteadyStateCheck> {
     Some(SteadyStateCheck { kind, object: object.reference.clone(), position: object.position(&[]) })
 }
 
-/// Facts that tell a component from others.
+/// Facts that distinguish a component from others.
 fn specific(workload: &Workload<'_>, objects: &[&Object]) -> BTreeSet<String> {
     let mut facts: BTreeSet<String> = workload.repositories.iter().map(|name| format!("image:{name}")).collect();
     facts.extend(workload.service_account().map(|name| format!("account:{name}")));
@@ -320,7 +319,7 @@ fn specific(workload: &Workload<'_>, objects: &[&Object]) -> BTreeSet<String> {
     facts
 }
 
-/// Leaves only those facts that one component alone has: an image that all run tells none from another.
+/// Keeps only facts that are unique to one component: a shared image distinguishes none.
 fn keep_specific(components: &mut [Component]) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for fact in components.iter().flat_map(|component| &component.specific) {

@@ -1,5 +1,5 @@
-//! What changed between two releases, as it is reported: component changes with a severity on every single change, and
-//! changes of definitions. The JSON form is stable.
+//! The report on the differences between two releases: component changes, each with a severity, and changes of
+//! definitions. The JSON form is stable.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,63 +11,63 @@ use crate::source::Position;
 use crate::words;
 
 words! {
-    /// How bad a change may be. Written in lower case; read in any case.
+    /// How severe a change may be. Written in lower case; read in any case.
     pub enum Severity {
-        /// It only adds.
+        /// The change only adds something.
         #[serde(alias = "Info", alias = "INFO")]
         Info = "info",
-        /// It may surprise.
+        /// The change may have unexpected effects.
         #[serde(alias = "Warning", alias = "WARNING")]
         Warning = "warning",
-        /// It can fail an upgrade or lose data.
+        /// The change can fail an upgrade or lose data.
         #[serde(alias = "Breaking", alias = "BREAKING")]
         Breaking = "breaking",
     }
 }
 
-/// How a component was paired.
+/// How a component was matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MatchType {
-    /// By its name.
+    /// By name.
     Exact,
-    /// By likeness.
+    /// By similarity.
     Fuzzy,
-    /// The new side alone has it.
+    /// Only the new side has it.
     Added,
-    /// The old side alone has it.
+    /// Only the old side has it.
     Removed,
 }
 
-/// The whole comparison of two releases.
+/// The full comparison of two releases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseDiff {
-    /// Version of the old side.
+    /// Version of the old release.
     pub source_version: String,
-    /// Version of the new side.
+    /// Version of the new release.
     pub target_version: String,
-    /// Platform of the old side; of the new one where the old one names none.
+    /// Platform of the old release; of the new one if the old one names none.
     pub platform: String,
-    /// Counts.
+    /// Numbers of components and changes.
     pub summary: Summary,
-    /// Components that changed, sorted by operator and name. Unchanged ones are left out.
+    /// Changed components, sorted by operator and name.
     pub component_changes: Vec<ComponentChange>,
-    /// Changes of definitions, sorted. Where one component owns a definition, its changes stand there too, with the same
-    /// ids, as [`ChangeType::CrdSchemaChange`].
+    /// Changes of definitions, sorted. If one component owns a definition, the component lists them as well, with the
+    /// same ids, as [`ChangeType::CrdSchemaChange`].
     pub crd_changes: Vec<DefinitionChange>,
 }
 
 impl ReleaseDiff {
-    /// The severity of every change, those of components first. One of a definition counts once, also where it stands in
-    /// a component too.
+    /// The severity of every change, components first. A change of a definition counts once, even if a component lists
+    /// it as well.
     pub fn severities(&self) -> impl Iterator<Item = Severity> {
         let components = self.component_changes.iter().flat_map(|component| &component.changes);
         let own = components.filter(|change| change.change_type != ChangeType::CrdSchemaChange);
         own.map(|change| change.severity).chain(self.crd_changes.iter().map(|change| change.severity))
     }
 
-    /// Counts anew.
+    /// Updates the counts.
     pub fn summarise(&mut self) {
         let severity = |severity| self.severities().filter(|other| *other == severity).count();
         let components = |test: &dyn Fn(&ComponentChange) -> bool| {
@@ -86,7 +86,7 @@ impl ReleaseDiff {
         };
     }
 
-    /// Leaves out what is less than `least`; the counts stay those of the whole.
+    /// Removes changes below `least`; the counts still cover all changes.
     pub fn keep_from(&mut self, least: Severity) {
         for component in &mut self.component_changes {
             component.changes.retain(|change| change.severity >= least);
@@ -100,43 +100,43 @@ impl ReleaseDiff {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Components of the new side without a partner.
+    /// Number of components on the new side without a match.
     pub components_added: usize,
-    /// Components of the old side without a partner.
+    /// Number of components on the old side without a match.
     pub components_removed: usize,
-    /// Pairs with a change.
+    /// Number of matched components with a change.
     pub components_modified: usize,
-    /// Pairs of different names.
+    /// Number of matched components with a new name.
     pub components_renamed: usize,
-    /// Changes of severity breaking.
+    /// Number of changes with severity breaking.
     pub breaking_changes: usize,
-    /// Changes of severity warning.
+    /// Number of changes with severity warning.
     pub warnings: usize,
-    /// Changes of severity info.
+    /// Number of changes with severity info.
     pub info_changes: usize,
 }
 
-/// A component with what changed in it.
+/// A component and its changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentChange {
-    /// Its operator.
+    /// Name of its operator.
     pub operator: String,
-    /// Its name on the new side; on the old one where the new one has it no more.
+    /// Name on the new side; on the old side if it is removed.
     pub component_name: String,
-    /// How it was paired.
+    /// How the component was matched.
     pub match_type: MatchType,
-    /// Likeness of a fuzzy pair, from 0 to 1.
+    /// Similarity of a fuzzy match, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Its name on the old side, where that was another.
+    /// Name on the old side, if different.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_from: Option<String>,
-    /// What changed, sorted by type, path and message.
+    /// Its changes, sorted by type, path and message.
     pub changes: Vec<Change>,
 }
 
-/// What kind of change it is.
+/// The type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the published ones and say all")]
 pub enum ChangeType {
@@ -167,7 +167,7 @@ pub enum ChangeType {
     DependencyAdded,
     DependencyRemoved,
     RecoveryChanged,
-    /// A change of a definition that the component owns; `crdChanges` has the whole of it, under the same id.
+    /// A change of a definition that the component owns; `crdChanges` has the details, under the same id.
     #[serde(rename = "CRDSchemaChange")]
     CrdSchemaChange,
     #[serde(rename = "CRDAdded")]
@@ -207,48 +207,48 @@ pub enum ChangeType {
 }
 
 impl ChangeType {
-    /// As it is written.
+    /// Name as serialised.
     #[must_use]
     pub fn name(self) -> String {
         serde_json::to_value(self).ok().and_then(|value| value.as_str().map(ToOwned::to_owned)).unwrap_or_default()
     }
 }
 
-/// One change.
+/// A change in a component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// Stable name of this very change: a digest of operator, component, type, object, path, old and new.
+    /// Stable identifier: a digest of operator, component, type, object, path, old and new.
     pub id: String,
-    /// What kind of change it is.
+    /// The type of the change.
     #[serde(rename = "type")]
     pub change_type: ChangeType,
-    /// How bad it may be.
+    /// How severe it may be.
     pub severity: Severity,
-    /// What in the component changed: `replicas`, `Deployment/web labels.tier`; empty for the whole.
+    /// Changed part of the component: `replicas`, `Deployment/web labels.tier`; empty for the whole component.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// One sentence, without a full stop.
     pub message: String,
-    /// The resource that it is about.
+    /// The resource that changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
-    /// Before.
+    /// Value before the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<Value>,
-    /// After.
+    /// Value after the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
-    /// The webhook, for changes of webhooks.
+    /// The webhook, if a webhook changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookSummary>,
-    /// Where it stands in the new side, or in the old one where it is gone.
+    /// Position on the new side; on the old side if removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
 }
 
 impl Change {
-    /// A change with what every one has.
+    /// A change with its mandatory fields.
     #[must_use]
     pub fn new(
         change_type: ChangeType,
@@ -270,14 +270,14 @@ impl Change {
         }
     }
 
-    /// Sets what it is about.
+    /// Sets the resource that changed.
     #[must_use]
     pub fn object(mut self, object: &ObjectRef) -> Self {
         self.object = Some(object.clone());
         self
     }
 
-    /// Sets the values before and after.
+    /// Sets the values before and after the change.
     #[must_use]
     pub fn values(mut self, old: Option<Value>, new: Option<Value>) -> Self {
         self.old = old;
@@ -285,14 +285,14 @@ impl Change {
         self
     }
 
-    /// Sets where it stands.
+    /// Sets the position.
     #[must_use]
     pub fn at(mut self, position: &Position) -> Self {
         self.position = (!position.file.is_empty()).then(|| position.clone());
         self
     }
 
-    /// Gives it its stable name; positions and wording do not count.
+    /// Sets the stable identifier, which covers neither positions nor wording.
     pub fn identify(&mut self, operator: &str, component: &str) {
         let text = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
         let object = self.object.as_ref().map(|object| object.key().to_string()).unwrap_or_default();
@@ -307,86 +307,85 @@ impl Change {
     }
 }
 
-/// One change of a CustomResourceDefinition, as published lists class it, with the proof of CRDUpgradeSafety beside it.
+/// A change of a CustomResourceDefinition, classified by the published lists, with the proof of CRDUpgradeSafety.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefinitionChange {
-    /// Field of the objects, `spec.disks[*].size`, `spec.labels{*}`; empty for the object itself, and where it is about the
-    /// definition or one of its versions as a whole.
+    /// Path of the field, `spec.disks[*].size`, `spec.labels{*}`; empty for the whole object, definition or version.
     pub path: String,
-    /// What kind of change it is.
+    /// The type of the change.
     #[serde(rename = "type")]
     pub change_type: ChangeType,
-    /// How bad it may be.
+    /// How severe it may be.
     pub severity: Severity,
-    /// What stood there before, without texts; a large schema without what is nested in it. Null where nothing stood there.
+    /// Schema before the change, without texts; a large one without nested schemas. Null if there was none.
     pub old_schema: Value,
-    /// What stands there now.
+    /// Schema after the change, in the same form.
     pub new_schema: Value,
     /// One sentence, without a full stop.
     pub detail: String,
-    /// What becomes of the objects that are there.
+    /// The effect on stored objects.
     pub verdict: CrdVerdict,
     /// Why the verdict is not `safe`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Name of the definition.
     pub crd_name: String,
-    /// Which of its versions; empty for the definition as a whole.
+    /// Name of the version; empty for the definition as a whole.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// The keyword that changed, for [`ChangeType::ConstraintChanged`] and where a version is served or deprecated or not.
+    /// The changed keyword, for [`ChangeType::ConstraintChanged`] and for changes of `served` and `deprecated`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub keyword: String,
-    /// Stable name of this very change: a digest of definition, version, type, path, old and new.
+    /// Stable identifier: a digest of definition, version, type, path, old and new.
     pub id: String,
-    /// Where it stands in the new side, or in the old one where it is gone.
+    /// Position on the new side; on the old side if removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
-    /// What was proved of it.
+    /// The proofs about the change.
     #[serde(skip)]
     pub proved: Vec<Proved>,
 }
 
-/// A proof that is about a change, as CRDUpgradeSafety refers to it where it tells the same.
+/// A proof about a change, as CRDUpgradeSafety refers to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proved {
-    /// The keyword, or the name of what happens: the check of the rule.
+    /// The keyword, or the name of the event: the rule's check.
     pub keyword: String,
-    /// The version that it is about.
+    /// Name of the version.
     pub version: Option<String>,
-    /// Its place.
+    /// Path of the field.
     pub path: Option<String>,
 }
 
-/// The keyword of a change that an API server would refuse.
+/// The keyword of a change that an API server would reject.
 pub const INVALID: &str = "invalid";
 
 words! {
-    /// What is proved of a change of a definition.
+    /// What is proved about a change of a definition.
     #[derive(Default)]
     pub enum CrdVerdict {
-        /// No object and no client suffers from it.
+        /// No object and no client is harmed.
         #[default]
         Safe = "safe",
         /// Neither is proved.
         Unknown = "unknown",
-        /// An object or a client suffers from it.
+        /// An object or a client is harmed.
         Breaking = "breaking",
     }
 }
 
-/// A webhook as a change shows it.
+/// A webhook, as shown in a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookSummary {
-    /// Name of the entry.
+    /// Name of the webhook entry.
     pub name: String,
     /// `validating`, `mutating` or `conversion`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Path that is called.
+    /// Request path.
     pub path: String,
-    /// Name of the configuration object, where it is known.
+    /// Name of the configuration object, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<String>,
 }

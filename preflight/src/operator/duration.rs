@@ -1,12 +1,12 @@
-//! Durations as Go writes them: `300s`, `1h30m`, `1.5h`. Models, experiments and the original's runner use them.
+//! Durations in Go's format: `300s`, `1h30m`, `1.5h`. Models, experiments and the original's runner use them.
 
 use pushback_crd::duration::nanoseconds;
 
 const SECOND: u64 = 1_000_000_000;
-/// A year: more is no recovery time.
+/// One year; no recovery takes longer.
 const LONGEST: u64 = 366 * 24 * 3600;
 
-/// Whole seconds, rounded up; `None` if the text is no duration, has a minus, or is longer than a year.
+/// Whole seconds, rounded up; `None` if the text is not a duration, is negative, or exceeds a year.
 #[must_use]
 pub fn seconds(text: &str) -> Option<u64> {
     let nanoseconds = if text.starts_with('-') { None } else { nanoseconds(text) };
@@ -14,7 +14,7 @@ pub fn seconds(text: &str) -> Option<u64> {
     (seconds <= LONGEST).then_some(seconds)
 }
 
-/// `300s`, `5m`, `1h30m`: as short as Go would read it.
+/// The shortest form that Go reads: `300s`, `5m`, `1h30m`.
 #[must_use]
 pub fn written(seconds: u64) -> String {
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

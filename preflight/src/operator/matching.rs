@@ -1,67 +1,67 @@
-//! Pairs the components of two releases: by name, then by likeness, with the published weights and threshold.
+//! Matches the components of two releases: by name, then by similarity, with the published weights and threshold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::difference::MatchType;
 use super::model::Component;
 
-/// Likeness from which on two components are one that was renamed, in billionths. Scores closer than a billionth are
-/// equal, so that no rounding decides.
+/// Minimum similarity of a renamed component, in billionths. Scores that differ by less than a billionth are equal, so
+/// that rounding decides nothing.
 const THRESHOLD: u64 = 600_000_000 - 1;
-/// How alike the names of two components must be where no specific fact speaks for them.
-const NAMES_ALIKE: f64 = 0.5;
-/// Comparisons of components that one operator is worth; a release with more unpaired components was not renamed.
+/// Minimum similarity of the names of two components without a specific fact in common.
+const MIN_NAME_SIMILARITY: f64 = 0.5;
+/// Maximum number of comparisons per operator; a release with more unmatched components was not renamed.
 const MAX_COMPARISONS: usize = 4_000_000;
 
-/// What it takes to pair by likeness.
+/// What a match by similarity requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matching {
     /// The published formula alone.
     Published,
-    /// The published formula, and a fact in common that unrelated components hardly share.
+    /// The published formula, and a shared fact that is unlikely for unrelated components.
     Guarded,
 }
 
-/// Two components that are one.
+/// Two matched components.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// Index on the old side.
     pub old: usize,
     /// Index on the new side.
     pub new: usize,
-    /// How they were found.
+    /// How they were matched.
     pub match_type: MatchType,
-    /// Likeness of a fuzzy pair.
+    /// Similarity of a fuzzy match.
     pub score: Option<f64>,
 }
 
-/// Two components that are alike and were not paired.
+/// Two similar components that were not matched.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Alike {
+pub struct SimilarPair {
     /// Index on the old side.
     pub old: usize,
     /// Index on the new side.
     pub new: usize,
-    /// Likeness.
+    /// Similarity, from 0 to 1.
     pub score: f64,
 }
 
-/// Who belongs to whom.
+/// The matching of the components of an operator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pairing {
-    /// Pairs, in the order of the old side.
+    /// Matched components, in the order of the old side.
     pub pairs: Vec<Pair>,
-    /// Old components without a partner.
+    /// Indices of old components without a match.
     pub removed: Vec<usize>,
-    /// New components without a partner.
+    /// Indices of new components without a match.
     pub added: Vec<usize>,
-    /// Components that are alike enough, and were not paired; none of them has a partner of its name.
-    pub alike: Vec<Alike>,
-    /// There were too many to compare; none was paired by likeness.
+    /// Similar components that were not matched; none of them has a namesake on the other side.
+    pub similar: Vec<SimilarPair>,
+    /// Whether there were too many components to compare; then none was matched by similarity.
     pub too_many: bool,
 }
 
-/// Pairs the components of one operator.
+/// Matches the components of one operator.
 #[must_use]
 pub fn pair(old: &[Component], new: &[Component], matching: Matching) -> Pairing {
     let mut pairing = Pairing::default();
@@ -82,7 +82,7 @@ pub fn pair(old: &[Component], new: &[Component], matching: Matching) -> Pairing
     let rest_new: Vec<usize> = (0..new.len()).filter(|&index| !is_paired[index]).collect();
     pairing.too_many = rest_old.len().saturating_mul(rest_new.len()) > MAX_COMPARISONS;
     if !pairing.too_many {
-        by_likeness(old, new, (&rest_old, &rest_new), matching, &mut pairing);
+        by_similarity(old, new, (&rest_old, &rest_new), matching, &mut pairing);
     }
     pairing.pairs.sort_by_key(|pair| pair.old);
     let old_paired: BTreeSet<usize> = pairing.pairs.iter().map(|pair| pair.old).collect();
@@ -92,8 +92,8 @@ pub fn pair(old: &[Component], new: &[Component], matching: Matching) -> Pairing
     pairing
 }
 
-/// The best pairs first; among equals the first of the old side, then of the new one.
-fn by_likeness(
+/// The best matches first; ties by the order of the old side, then of the new one.
+fn by_similarity(
     old: &[Component],
     new: &[Component],
     (rest_old, rest_new): (&[usize], &[usize]),
@@ -105,7 +105,7 @@ fn by_likeness(
     let mut candidates: Vec<(u64, usize, usize)> = Vec::new();
     for (one, &old_index) in old_signals.iter().zip(rest_old) {
         for (other, &new_index) in new_signals.iter().zip(rest_new) {
-            let score = one.likeness(other);
+            let score = one.similarity(other);
             if score >= THRESHOLD {
                 candidates.push((score, old_index, new_index));
             }
@@ -122,22 +122,22 @@ fn by_likeness(
             let (match_type, score) = (MatchType::Fuzzy, Some(score));
             pairing.pairs.push(Pair { old: old_index, new: new_index, match_type, score });
         } else {
-            pairing.alike.push(Alike { old: old_index, new: new_index, score });
+            pairing.similar.push(SimilarPair { old: old_index, new: new_index, score });
         }
     }
 }
 
-/// The published likeness of two components, from 0 to 1, exact to a billionth.
+/// The published similarity of two components, from 0 to 1, exact to a billionth.
 #[must_use]
-pub fn likeness(one: &Component, other: &Component) -> f64 {
-    Signals::of(one).likeness(&Signals::of(other)) as f64 / 1e9
+pub fn similarity(one: &Component, other: &Component) -> f64 {
+    Signals::of(one).similarity(&Signals::of(other)) as f64 / 1e9
 }
 
-/// Whether two components share something that unrelated ones hardly do.
+/// Whether two components share a fact that is unlikely for unrelated ones.
 #[must_use]
 pub fn is_specific(one: &Component, other: &Component) -> bool {
     one.specific.intersection(&other.specific).next().is_some()
-        || jaccard(&tokens(&one.name), &tokens(&other.name)) >= NAMES_ALIKE
+        || jaccard(&tokens(&one.name), &tokens(&other.name)) >= MIN_NAME_SIMILARITY
 }
 
 /// The words of a name.
@@ -145,14 +145,14 @@ pub(super) fn tokens(name: &str) -> BTreeSet<&str> {
     name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
-/// Size of what both have over size of what either has; 0 if neither has anything.
+/// The Jaccard index: size of the intersection over size of the union; 0 if both are empty.
 pub(super) fn jaccard<T: Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>) -> f64 {
     let common = one.intersection(other).count();
     let all = one.len() + other.len() - common;
     if all == 0 { 0.0 } else { common as f64 / all as f64 }
 }
 
-/// What the formula looks at.
+/// The inputs of the formula.
 #[derive(Debug)]
 struct Signals<'a> {
     kinds: BTreeSet<&'a str>,
@@ -172,8 +172,8 @@ impl<'a> Signals<'a> {
         }
     }
 
-    /// Billionths.
-    fn likeness(&self, other: &Self) -> u64 {
+    /// Similarity in billionths.
+    fn similarity(&self, other: &Self) -> u64 {
         let larger = self.resources.max(other.resources);
         let counts =
             if larger == 0 { 0.0 } else { 1.0 - self.resources.abs_diff(other.resources) as f64 / larger as f64 };
@@ -186,7 +186,7 @@ impl<'a> Signals<'a> {
     }
 }
 
-/// A likeness as a whole number, so that what rounding adds decides nothing.
-pub(super) fn billionths(likeness: f64) -> u64 {
-    (likeness * 1e9).round() as u64
+/// A similarity as an integer, so that rounding decides nothing.
+pub(super) fn billionths(similarity: f64) -> u64 {
+    (similarity * 1e9).round() as u64
 }

@@ -1,5 +1,5 @@
-//! The model of a release: its operators, their components, and what each component owns and depends on.
-//! Written by hand as YAML (field names there: camelCase of these) or derived from manifests; both meet here.
+//! The model of a release: operators, their components, and what each component owns and depends on.
+//! Written by hand as YAML (with these field names in camelCase) or derived from manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use serde_json::{Map, Value};
 use crate::object::ObjectRef;
 use crate::source::{Position, Positions};
 
-/// One side of a comparison: all operators of a release, and the definitions that come with them.
+/// One side of a comparison: all operators of a release, with its definitions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Release {
-    /// Version; the first that an operator names, in the order of their files. Empty where none does.
+    /// The first version that an operator names, in the order of the files; empty if none does.
     pub version: String,
     /// `odh`, `rhoai`, `OpenShift`…; empty if unknown.
     pub platform: String,
-    /// Where it comes from.
+    /// How the model was made.
     pub origin: Origin,
-    /// Operators, sorted by name; each name once.
+    /// Operators, sorted by name, which is unique.
     pub operators: Vec<Operator>,
     /// CustomResourceDefinitions, sorted by name.
     pub definitions: Vec<Definition>,
-    /// What this side cannot show at all: its absence here proves nothing.
+    /// Facts that this side cannot show: their absence proves nothing.
     pub unobserved: BTreeSet<FactClass>,
 }
 
-/// Who wrote a model.
+/// How a model was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// A person; names and labels mean what they say.
+    /// By a person; names and labels are meaningful.
     #[default]
     Written,
-    /// Manifests; labels and kinds are generic, so that likeness alone proves little.
+    /// From manifests; labels and kinds are generic, so similarity alone proves little.
     Derived,
 }
 
-/// A class of facts that one side may be blind to: a live app shows no removed default, manifests no finalizers.
+/// A class of facts that a side may be unable to show: a live app no removed defaults, manifests no finalizers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FactClass {
     /// Managed resources.
@@ -57,133 +57,133 @@ pub enum FactClass {
     Definitions,
 }
 
-/// One operator; the unit that is paired between releases, by name alone.
+/// An operator. Operators are matched between releases by name alone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operator {
-    /// Name.
+    /// Name of the operator.
     pub name: String,
     /// Namespace that it runs in.
     pub namespace: String,
-    /// Source repository; for information.
+    /// Source repository; informational.
     pub repository: String,
-    /// Version; any text.
+    /// Version, in any format.
     pub version: String,
-    /// Platform.
+    /// Platform of the operator.
     pub platform: String,
     /// Channel of the Operator Lifecycle Manager.
     pub olm_channel: String,
-    /// Components, in the order of the input; each name once.
+    /// Components, in input order; names are unique.
     pub components: Vec<Component>,
-    /// How fast it must have recovered.
+    /// Limits for its recovery.
     pub recovery: Recovery,
-    /// Where the model says so.
+    /// Position in the model.
     pub position: Position,
 }
 
-/// `recovery`.
+/// Limits for a recovery: `recovery`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// `reconcileTimeout`, in seconds; 0 if it is not known.
+    /// `reconcileTimeout`, in seconds; 0 if unknown.
     pub reconcile_timeout_seconds: u64,
-    /// `maxReconcileCycles`; 0 if it is not known.
+    /// `maxReconcileCycles`; 0 if unknown.
     pub max_reconcile_cycles: u64,
 }
 
-/// A part of an operator: mostly one workload and what belongs to it.
+/// A part of an operator: usually one workload and the objects around it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Component {
-    /// Name.
+    /// Name of the component.
     pub name: String,
-    /// What reconciles it: a kind or an installer's word in written models, the sorted image repositories, joined by
-    /// `,`, in derived ones. Compared by equality.
+    /// The controller: a kind or an installer's word in model files; in derived models, the sorted image repositories,
+    /// joined by `,`. Compared for equality.
     pub controller: String,
-    /// What it manages, in the order of the input.
+    /// Managed resources, in input order.
     pub resources: Vec<Resource>,
-    /// Names of components of the same operator, or of operators; `external:NAME` for what nobody here owns.
+    /// Names of components of the same operator, or of operators; `external:NAME` outside the release.
     pub dependencies: Vec<String>,
-    /// Webhooks.
+    /// Webhooks that it serves.
     pub webhooks: Vec<Webhook>,
-    /// Finalizers.
+    /// Finalizers that it handles.
     pub finalizers: Vec<String>,
-    /// What holds while all is well.
+    /// Conditions of the healthy state.
     pub steady_state: SteadyState,
-    /// Facts that hardly two unrelated components share (image repositories, service accounts, ports), as
-    /// `class:value`. Empty in written models.
+    /// Facts that unrelated components are unlikely to share (image repositories, service accounts, ports), as
+    /// `class:value`. Empty in model files.
     pub specific: BTreeSet<String>,
-    /// Where the model says so; for a derived one, its workload.
+    /// Position in the model; for a derived one, position of the workload.
     pub position: Position,
 }
 
-/// One managed resource.
+/// A managed resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resource {
-    /// What it is.
+    /// Reference to the object.
     pub object: ObjectRef,
-    /// Its labels.
+    /// Labels of the object.
     pub labels: BTreeMap<String, String>,
-    /// The labels that select its pods; empty if it has none. The labels themselves in written models.
+    /// Labels that select its pods; empty if it has none. In model files, the labels themselves.
     pub selector: BTreeMap<String, String>,
-    /// `ownerRef`: the kind of its owner.
+    /// `ownerRef`: kind of its owner.
     pub owner_kind: String,
     /// `expectedSpec`: fields of `spec` that must hold.
     pub expected_spec: Map<String, Value>,
     /// The manifest that it was derived from, without the data of a Secret.
     pub manifest: Option<Arc<Value>>,
-    /// Where it stands.
+    /// Position of the resource.
     pub position: Position,
 }
 
-/// One webhook: an entry of a webhook configuration, or the conversion webhook of a definition.
+/// An entry of a webhook configuration, or the conversion webhook of a definition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Webhook {
     /// Name of the entry.
     pub name: String,
-    /// `validating`, `mutating` or, derived only, `conversion`.
+    /// `validating`, `mutating` or, in derived models, `conversion`.
     pub kind: String,
-    /// Path that is called.
+    /// Request path.
     pub path: String,
-    /// What only manifests say.
+    /// Details that only manifests contain.
     pub details: Option<WebhookDetails>,
-    /// Where it stands.
+    /// Position of the entry.
     pub position: Position,
 }
 
-/// What a webhook configuration says beyond a written model.
+/// The parts of a webhook configuration that a model file omits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WebhookDetails {
     /// Name of the configuration object, or of the definition.
     pub configuration: String,
-    /// `Fail` or `Ignore`, as the API server defaults it.
+    /// `Fail` or `Ignore`, with the API server's default.
     pub failure_policy: String,
-    /// Seconds, as the API server defaults it.
+    /// Timeout in seconds, with the API server's default.
     pub timeout_seconds: u64,
-    /// Namespace and name of the Service behind it; `None` for a URL.
+    /// Namespace and name of the Service; `None` for a URL.
     pub service: Option<(String, String)>,
-    /// `rules`, as written.
+    /// `rules`, as in the configuration.
     pub rules: Value,
-    /// `namespaceSelector`, as written; null where there is none.
+    /// `namespaceSelector`, as in the configuration; null if absent.
     pub namespace_selector: Value,
-    /// `objectSelector`, as written; null where there is none.
+    /// `objectSelector`, as in the configuration; null if absent.
     pub object_selector: Value,
 }
 
-/// `steadyState`.
+/// Conditions of the healthy state: `steadyState`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SteadyState {
-    /// The checks.
+    /// Checks that must pass.
     pub checks: Vec<SteadyStateCheck>,
     /// `timeout`, in seconds; 0 if not given.
     pub timeout_seconds: u64,
 }
 
-/// One check of the steady state.
+/// A check of the steady state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SteadyStateCheck {
-    /// What it asks.
+    /// The condition to check.
     pub kind: CheckKind,
-    /// Of which object.
+    /// The object to check.
     pub object: ObjectRef,
-    /// Where it stands.
+    /// Position of the check.
     pub position: Position,
 }
 
@@ -205,17 +205,17 @@ pub enum CheckKind {
         /// `expectedValue`
         value: String,
     },
-    /// Derived only: all desired pods of a StatefulSet or DaemonSet are ready. Written as `resourceExists`.
+    /// In derived models: all desired pods of a StatefulSet or DaemonSet are ready. Serialised as `resourceExists`.
     AllReady,
 }
 
 /// A CustomResourceDefinition of a release.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Definition {
-    /// Its name, `widgets.example.com`.
+    /// Name of the definition, `widgets.example.com`.
     pub name: String,
-    /// The definition.
+    /// Content of the definition.
     pub value: Arc<Value>,
-    /// Where every node of it stands; `None` for a live one.
+    /// Position of each node; `None` for a live definition.
     pub positions: Option<Arc<Positions>>,
 }

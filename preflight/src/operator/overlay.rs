@@ -1,12 +1,12 @@
-//! A derived model with a written one laid over it: what a person says of a component outweighs what its manifests show,
-//! and what the person leaves out stays derived.
+//! Merges a model file into a derived model: what a person states overrides what the manifests show, and what the
+//! person omits stays derived.
 
 use std::collections::BTreeMap;
 
 use super::model::{Component, Operator, Release, Resource, Webhook};
 
-/// `derived`, corrected by `written`: operators by their names, components by theirs, and field by field what the
-/// written model gives. What only the written model has is added.
+/// `derived`, corrected by `written`: operators and components are matched by name and overridden field by field. What
+/// only the model file has is added.
 #[must_use]
 pub fn merge(derived: Release, written: Release) -> Release {
     let mut merged = derived;
@@ -50,7 +50,7 @@ fn lay_over_operator(derived: &mut Operator, written: Operator) {
 fn lay_over_component(derived: &mut Component, written: Component) {
     replace(&mut derived.controller, written.controller);
     if !written.dependencies.is_empty() {
-        // A written model has no word for what nobody in the release owns.
+        // A model file cannot express dependencies outside the release.
         derived.dependencies.retain(|name| name.starts_with("external:"));
         derived.dependencies.splice(0..0, written.dependencies);
     }
@@ -63,7 +63,7 @@ fn lay_over_component(derived: &mut Component, written: Component) {
     if !written.webhooks.is_empty() {
         let known = std::mem::take(&mut derived.webhooks);
         derived.webhooks = written.webhooks.into_iter().map(|webhook| with_details(webhook, &known)).collect();
-        // Nor one for conversion webhooks.
+        // Nor conversion webhooks.
         derived.webhooks.extend(known.into_iter().filter(|webhook| webhook.kind == "conversion"));
     }
     if !written.resources.is_empty() {
@@ -73,14 +73,14 @@ fn lay_over_component(derived: &mut Component, written: Component) {
     }
 }
 
-/// How a written model tells resources apart; the namespace may be left out on either side.
+/// Kind and name, which identify a resource in a model file; the namespace may be omitted.
 type Name = (String, String);
 
 fn name(resource: &Resource) -> Name {
     (resource.object.kind.clone(), resource.object.name.clone())
 }
 
-/// A written resource with what only its manifest says.
+/// A resource of the model file, with what only its manifest shows.
 fn with_manifest(mut written: Resource, known: &BTreeMap<Name, Resource>) -> Resource {
     let Some(derived) = known.get(&name(&written)).filter(|derived| {
         let (one, other) = (&derived.object.namespace, &written.object.namespace);
@@ -102,7 +102,7 @@ fn with_manifest(mut written: Resource, known: &BTreeMap<Name, Resource>) -> Res
     written
 }
 
-/// A written webhook with what only its configuration says.
+/// A webhook of the model file, with what only its configuration shows.
 fn with_details(mut written: Webhook, known: &[Webhook]) -> Webhook {
     let derived = known.iter().find(|webhook| webhook.name == written.name && webhook.kind == written.kind);
     written.details = derived.and_then(|webhook| webhook.details.clone());

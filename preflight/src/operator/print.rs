@@ -1,4 +1,4 @@
-//! A release as models are written by hand, so that a derived one can be kept, edited and read back.
+//! Prints a release in the form of model files, so that a derived one can be stored, edited and read back.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use super::model::{CheckKind, Component, Operator, Release, Resource, SteadyStateCheck, Webhook};
 use crate::object::ObjectRef;
 
-/// The namespace of an operator that is not known to have one: a written model must name it.
+/// The namespace of an operator without a known one: a model file must name it.
 const NO_NAMESPACE: &str = "default";
 
-/// One document for each operator. What a written model cannot say is left out: details of webhooks, conversion
-/// webhooks, and dependencies on what nobody in the release owns.
+/// One document per operator, without what a model file cannot express: details of webhooks, conversion webhooks, and
+/// dependencies outside the release.
 #[must_use]
 pub fn documents(release: &Release) -> Vec<Value> {
     release.operators.iter().map(|it| operator(it, release)).collect()
@@ -43,7 +43,7 @@ fn component(component: &Component) -> Value {
     let mut fields = Map::new();
     fields.insert("name".to_owned(), json!(component.name));
     fields.insert("controller".to_owned(), json!(component.controller));
-    // A written model tells resources apart by kind, namespace and name, and webhooks by type and name.
+    // A model file identifies resources by kind, namespace and name, and webhooks by type and name.
     let mut named = BTreeSet::new();
     let resources = component.resources.iter().filter(|resource| {
         let object = &resource.object;
@@ -70,7 +70,7 @@ fn component(component: &Component) -> Value {
 
 fn resource(resource: &Resource) -> Value {
     let mut fields = identity(&resource.object);
-    // The labels of a written resource are those that select its pods, where it has any.
+    // The labels of a resource in a model file are those that select its pods, if it has any.
     let labels = if resource.selector.is_empty() { &resource.labels } else { &resource.selector };
     if !labels.is_empty() {
         fields.insert("labels".to_owned(), json!(labels));
@@ -100,7 +100,7 @@ fn check(check: &SteadyStateCheck) -> Value {
     let kind = match &check.kind {
         CheckKind::ConditionTrue { .. } => "conditionTrue",
         CheckKind::FieldEquals { .. } => "fieldEquals",
-        // A written model has no word for the second.
+        // A model file cannot express the second.
         CheckKind::ResourceExists | CheckKind::AllReady => "resourceExists",
     };
     fields.insert("type".to_owned(), json!(kind));

@@ -1,5 +1,5 @@
-//! Whether a folder of models is complete for one version of a release: what every model must say, the definitions
-//! beside them, the name of the folder, and models that contradict each other.
+//! Checks whether a folder of models is complete for one version of a release: mandatory fields, definitions, the name
+//! of the folder, and contradictions between models.
 
 use serde::Serialize;
 
@@ -7,38 +7,38 @@ use super::model::Operator;
 use super::written::{self, ModelError};
 use crate::source::{Document, Position};
 
-/// A folder as it was read.
+/// A folder of models.
 #[derive(Clone, Debug, Default)]
 pub struct Folder {
-    /// Its name, without the folders above it.
+    /// Name of the folder, without its parents.
     pub name: String,
-    /// Where it is, for messages.
+    /// Path of the folder, for messages.
     pub position: Position,
-    /// Its models.
+    /// Model files in the folder.
     pub models: Vec<Document>,
-    /// How many CustomResourceDefinitions stand in its `crds/`.
+    /// Number of CustomResourceDefinitions in `crds/`.
     pub definitions: usize,
 }
 
-/// One thing that was looked at, and all that is wrong with it.
+/// A check and the problems that it found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// `models`, `metadata`, `crds`, `directory` or `operators`.
     pub name: &'static str,
-    /// What it asks.
+    /// The question that the check answers.
     pub asks: &'static str,
-    /// What is wrong.
+    /// The problems; empty if the check passes.
     pub problems: Vec<Problem>,
 }
 
-/// One thing that is wrong.
+/// A problem in a folder of models.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// One sentence, without a full stop.
     pub message: String,
-    /// Where.
+    /// Position of the problem.
     pub position: Position,
-    /// What to do about it.
+    /// What to do about it, one sentence each.
     pub hints: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl From<ModelError> for Problem {
     }
 }
 
-/// All checks, in the order in which they are told.
+/// All checks, in the order of the report.
 #[must_use]
 pub fn check(folder: &Folder) -> Vec<Check> {
     let (operators, errors) = written::read(&folder.models);
@@ -95,7 +95,7 @@ fn metadata(operator: &Operator) -> Vec<Problem> {
         .collect()
 }
 
-/// `odh-v2.10` names all versions `2.10…` of the platform `odh`.
+/// `odh-v2.10` matches all versions `2.10…` of the platform `odh`.
 fn directory(folder: &Folder, operator: &Operator) -> Option<Problem> {
     let is_named = !operator.version.is_empty();
     if !is_named || names_version(&folder.name, &operator.platform, &operator.version) {
@@ -110,7 +110,7 @@ fn directory(folder: &Folder, operator: &Operator) -> Option<Problem> {
     Some(problem(&operator.position, message, &hint))
 }
 
-/// Whether a name is a version or the beginning of it, part by part, after an optional platform and an optional `v`.
+/// Whether a name is a version or a prefix of it, part by part, after an optional platform and an optional `v`.
 fn names_version(name: &str, platform: &str, version: &str) -> bool {
     let bare = |text: &str| text.strip_prefix(['v', 'V']).unwrap_or(text).to_owned();
     let dashed = format!("{}-", platform.to_lowercase());
@@ -237,7 +237,7 @@ mod tests {
                 [format!("operators: m.yaml: {message}")]
             );
         }
-        // Another operator has nothing to do with it.
+        // Another operator does not matter.
         let other = second(|it| {
             it["operator"]["name"] = json!("p");
             it["operator"]["namespace"] = json!("m");

@@ -1,5 +1,5 @@
-//! Reads models that people write: strict YAML, where every unknown key, wrong type and contradiction is an error with
-//! its place, and all errors are told at once.
+//! Reads model files strictly: every unknown key, wrong type and contradiction is an error with its position, and all
+//! errors are reported at once.
 
 mod node;
 
@@ -15,29 +15,29 @@ use super::model::{
 use crate::object::{ObjectRef, split_api_version};
 use crate::source::{Document, Position};
 
-/// What is wrong with a model.
+/// An error in a model file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{position}: {message}")]
 pub struct ModelError {
-    /// A lower-case sentence that starts with the path.
+    /// A lower-case sentence that starts with the path of the field.
     pub message: String,
-    /// Where.
+    /// Position of the error.
     pub position: Position,
-    /// What to do about it, each a sentence.
+    /// What to do about it, one sentence each.
     pub hints: Vec<String>,
 }
 
-/// Whether a document is meant as a model rather than as a Kubernetes object.
+/// Whether a document is a model rather than a Kubernetes object.
 #[must_use]
 pub fn is_model(value: &Value) -> bool {
     let has = |key: &str| value.get(key).is_some();
     (has("operator") || has("components")) && !has("apiVersion") && !has("kind")
 }
 
-/// All models of one side as a release. Documents of one operator are merged.
+/// Reads all models of one side as a release. Documents about the same operator are merged.
 ///
 /// # Errors
-/// Everything that is wrong with any of them, in the order of the documents.
+/// Every error in any of them, in the order of the documents.
 pub fn release(documents: &[Document], mut definitions: Vec<Definition>) -> Result<Release, Vec<ModelError>> {
     let (single, mut errors) = read(documents);
     let first = |field: fn(&Operator) -> &String| {
@@ -53,7 +53,7 @@ pub fn release(documents: &[Document], mut definitions: Vec<Definition>) -> Resu
     Ok(Release { version, platform, origin: Origin::Written, operators, definitions, unobserved: BTreeSet::new() })
 }
 
-/// The operator of each document that nothing is wrong with, and what is wrong with the others.
+/// The operators of the valid documents, and the errors in the others.
 #[must_use]
 pub fn read(documents: &[Document]) -> (Vec<Operator>, Vec<ModelError>) {
     let (mut operators, mut errors) = (Vec::new(), Vec::new());
@@ -69,7 +69,7 @@ pub fn read(documents: &[Document]) -> (Vec<Operator>, Vec<ModelError>) {
     (operators, errors)
 }
 
-/// Operators by their names, each once, and where documents of one operator contradict each other.
+/// Merges operators by name; returns contradictions between their documents as errors.
 #[must_use]
 pub fn merge(single: Vec<Operator>) -> (Vec<Operator>, Vec<ModelError>) {
     let mut errors = Vec::new();
@@ -85,7 +85,7 @@ pub fn merge(single: Vec<Operator>) -> (Vec<Operator>, Vec<ModelError>) {
     (operators.into_values().collect(), errors)
 }
 
-/// Adds what another document says of the same operator.
+/// Adds another document about the same operator.
 fn add(operator: &mut Operator, more: Operator, errors: &mut Vec<ModelError>) {
     let mut conflict = |position: &Position, message: String, hint: &str| {
         errors.push(ModelError { message, position: position.clone(), hints: vec![hint.to_owned()] });
@@ -274,7 +274,7 @@ fn check(node: &Node<'_>) -> SteadyStateCheck {
     SteadyStateCheck { kind, object: object(&fields), position: node.position() }
 }
 
-/// Notes every name that is given twice.
+/// Reports every name that is given twice.
 fn unique<'a, T>(items: &'a [T], of: impl Fn(&'a T) -> (&'a String, &'a Position), root: &Node<'_>, what: &str) {
     let mut seen: BTreeMap<&str, &Position> = BTreeMap::new();
     for (name, position) in items.iter().map(of).filter(|(name, _)| !name.is_empty()) {

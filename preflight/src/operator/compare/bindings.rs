@@ -1,4 +1,5 @@
-//! Who is bound to a role, and to which one. An account that is no longer bound loses rights that nothing else tells.
+//! Bindings: their role and their subjects. An account that is no longer bound loses permissions, which no other check
+//! shows.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +26,7 @@ pub(super) fn differences(
     }
     let mut found: Vec<ManifestDifference> = role(before, after, (old, new)).into_iter().collect();
     let (was, is) = (subjects(before, old), subjects(after, new));
-    // Of an account that is gone itself nobody asks for its rights.
+    // A removed account needs no permissions.
     let lost = was.difference(&is).filter(|subject| !subject.account().is_some_and(|key| context.is_gone(&key)));
     let lost: Vec<String> = lost.map(Subject::title).collect();
     if !lost.is_empty() {
@@ -43,7 +44,7 @@ pub(super) fn differences(
     found
 }
 
-/// The role that is bound.
+/// A change of the bound role.
 fn role(before: &Resource, after: &Resource, (old, new): (&Value, &Value)) -> Option<ManifestDifference> {
     let title = |value: &Value| format!("{} {}", value.text("/roleRef/kind"), value.text("/roleRef/name"));
     let (was, is) = (title(old), title(new));
@@ -59,7 +60,7 @@ fn role(before: &Resource, after: &Resource, (old, new): (&Value, &Value)) -> Op
     Some(ManifestDifference::new(severity, "roleRef", message).values(Some(json!(was)), Some(json!(is))))
 }
 
-/// An account, user or group.
+/// A service account, user or group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Subject {
     kind: String,
@@ -73,7 +74,7 @@ impl Subject {
         if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
     }
 
-    /// The ServiceAccount that it is.
+    /// The ServiceAccount, if the subject is one.
     fn account(&self) -> Option<ObjectKey> {
         let Self { kind, namespace, name } = self.clone();
         (kind == "ServiceAccount").then(|| ObjectKey { group: String::new(), kind, namespace, name })
@@ -87,7 +88,7 @@ fn subjects(binding: &Resource, manifest: &Value) -> BTreeSet<Subject> {
         let namespace = match (kind.as_str(), subject.text("/namespace")) {
             ("ServiceAccount", "") => binding.object.namespace.clone(),
             ("ServiceAccount", namespace) => namespace.to_owned(),
-            // Users and groups have none.
+            // Users and groups have no namespace.
             _ => String::new(),
         };
         Subject { kind, namespace, name: subject.text("/name").to_owned() }

@@ -1,18 +1,19 @@
-//! What holds for a whole comparison: which facts a side is blind to, and which component owns what on either side.
+//! Shared state of a comparison: the facts that a side cannot show, and the owning component of everything on either
+//! side.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::model::{FactClass, Origin, Release, Webhook};
 use crate::object::{ObjectKey, ObjectRef};
 
-/// A component, by the names of its operator and its own.
+/// A component, identified by the names of its operator and itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Owner<'a> {
     pub(super) operator: &'a str,
     pub(super) component: &'a str,
 }
 
-/// Who has what on one side.
+/// Owners on one side.
 #[derive(Debug, Default)]
 struct Owners<'a> {
     resources: BTreeMap<ObjectKey, BTreeSet<Owner<'a>>>,
@@ -41,23 +42,23 @@ impl<'a> Owners<'a> {
     }
 }
 
-/// A comparison under way.
+/// A comparison in progress.
 #[derive(Debug)]
 pub(super) struct Context<'a> {
-    /// A pair by likeness needs more than likeness.
+    /// Whether a match by similarity needs a specific fact in common.
     pub(super) guarded: bool,
-    /// Both sides come from manifests.
+    /// Whether both sides are derived from manifests.
     pub(super) derived: bool,
     old_blind: &'a BTreeSet<FactClass>,
     new_blind: &'a BTreeSet<FactClass>,
     before: Owners<'a>,
     after: Owners<'a>,
-    /// Definitions of the old side alone, and of the new side alone, where they are compared.
+    /// Definitions on only one side, if definitions are compared.
     removed_definitions: BTreeSet<&'a str>,
     added_definitions: BTreeSet<&'a str>,
-    /// Namespaces that the old side owns as objects and the new one does not.
+    /// Namespaces that only the old side owns as objects.
     pub(super) removed_namespaces: BTreeSet<&'a str>,
-    /// Namespaces that the old side has something in and the new one has not.
+    /// Namespaces that only the old side has objects in.
     pub(super) left_namespaces: BTreeSet<&'a str>,
 }
 
@@ -91,50 +92,51 @@ impl<'a> Context<'a> {
         self.old_blind.contains(&class) || self.new_blind.contains(&class)
     }
 
-    /// Classes that one side alone is blind to, and whether that is the old one.
+    /// Classes that only one side cannot show; true if that is the old side.
     pub(super) fn one_sided(&self) -> impl Iterator<Item = (FactClass, bool)> {
         self.old_blind.symmetric_difference(self.new_blind).map(|class| (*class, self.old_blind.contains(class)))
     }
 
-    /// Whether an object is a definition that is gone or new, which is told of it as such.
-    pub(super) fn is_told_as_definition(&self, object: &ObjectRef) -> bool {
+    /// Whether an object is an added or removed definition, which is reported separately.
+    pub(super) fn is_reported_as_definition(&self, object: &ObjectRef) -> bool {
         let (of_group, name) = (object.group == "apiextensions.k8s.io", object.name.as_str());
         of_group && (self.removed_definitions.contains(name) || self.added_definitions.contains(name))
     }
 
-    /// Whether the old side has an object that the new one has not.
+    /// Whether only the old side has the object.
     pub(super) fn is_gone(&self, key: &ObjectKey) -> bool {
         self.before.resources.contains_key(key) && !self.after.resources.contains_key(key)
     }
 
-    /// Components but `new` that have an object of the old side now: one that took it over, and one that always had it.
+    /// Components other than `new` that own an object of the old side now: one that took it over, and one that already
+    /// had it.
     pub(super) fn owners(&self, key: &ObjectKey, new: Owner<'_>) -> (Option<String>, Option<String>) {
         others(self.after.resources.get(key), self.before.resources.get(key), new)
     }
 
-    /// A component but `old` that gave an object of the new side away.
+    /// A component other than `old` that gave up an object of the new side.
     pub(super) fn former_owner(&self, key: &ObjectKey, old: Owner<'_>) -> Option<String> {
         others(self.before.resources.get(key), self.after.resources.get(key), old).0
     }
 
-    /// A component but `new` that serves a webhook of the old side now.
+    /// A component other than `new` that serves a webhook of the old side now.
     pub(super) fn webhook_owner(&self, webhook: &Webhook, new: Owner<'_>) -> Option<String> {
         let (taken_over, still) = others(self.after.webhooks.get(&key(webhook)), None, new);
         taken_over.or(still)
     }
 
-    /// A component but `old` that gave a webhook of the new side away.
+    /// A component other than `old` that gave up a webhook of the new side.
     pub(super) fn former_webhook_owner(&self, webhook: &Webhook, old: Owner<'_>) -> Option<String> {
         others(self.before.webhooks.get(&key(webhook)), self.after.webhooks.get(&key(webhook)), old).0
     }
 
-    /// A component but `new` that handles a finalizer of the old side now.
+    /// A component other than `new` that handles a finalizer of the old side now.
     pub(super) fn finalizer_owner(&self, finalizer: &str, new: Owner<'_>) -> Option<String> {
         let (taken_over, still) = others(self.after.finalizers.get(finalizer), None, new);
         taken_over.or(still)
     }
 
-    /// A component but `old` that gave a finalizer of the new side away.
+    /// A component other than `old` that gave up a finalizer of the new side.
     pub(super) fn former_finalizer_owner(&self, finalizer: &str, old: Owner<'_>) -> Option<String> {
         others(self.before.finalizers.get(finalizer), self.after.finalizers.get(finalizer), old).0
     }
@@ -144,7 +146,7 @@ fn key(webhook: &Webhook) -> (&str, &str) {
     (&webhook.kind, &webhook.name)
 }
 
-/// Of the owners on one side but `own`: the first that is none on the other side, and the first that is.
+/// Of the owners on one side except `own`: the first that is not an owner on the other side, and the first that is.
 fn others(
     owners: Option<&BTreeSet<Owner<'_>>>,
     counterparts: Option<&BTreeSet<Owner<'_>>>,
@@ -160,7 +162,7 @@ fn others(
     (only_here, both)
 }
 
-/// Texts of the resources of the old side that no resource of the new one has.
+/// Strings of the resources on the old side that no resource on the new side has.
 fn difference<'a>(
     old: &'a Release,
     new: &'a Release,

@@ -1,4 +1,4 @@
-//! What changed in the finalizers, dependencies, controller, recovery and steady state of a component.
+//! Changes in the finalizers, dependencies, controller, recovery and steady state of a component.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::super::duration;
 use super::super::model::{CheckKind, Component, FactClass, Operator, SteadyStateCheck};
 use super::context::{Context, Owner};
 
-/// Names of what nobody in the release owns start so.
+/// Prefix of names that no part of the release owns.
 const EXTERNAL: &str = "external:";
 
 pub(super) fn finalizers(
@@ -41,7 +41,7 @@ pub(super) fn finalizers(
     }
 }
 
-/// `is_known` says whether a name is a component of the same operator, or an operator of the new release.
+/// `is_known`: whether a name is a component of the same operator, or an operator of the new release.
 pub(super) fn dependencies(
     context: &Context<'_>,
     before: &[String],
@@ -59,7 +59,7 @@ pub(super) fn dependencies(
         changes.push(change.values(Some(json!(name)), None).at(&new.position));
     }
     for name in added {
-        // What manifests show of dependencies within a release is inferred, and comes with the release.
+        // Dependencies within a release are inferred from its manifests, and change with it.
         let (severity, tail) = match (is_known(name), context.derived) {
             (true, true) => (Severity::Info, ""),
             (true, false) => (Severity::Warning, ""),
@@ -80,7 +80,7 @@ pub(super) fn controller(context: &Context<'_>, old: &Component, new: &Component
         return;
     }
     let change = if context.derived {
-        // Told of the containers already; what only prepares the pods is not.
+        // The containers are reported already; images of init containers are not compared.
         if changes.iter().any(|change| change.change_type == ChangeType::ImageChanged) {
             return;
         }
@@ -121,11 +121,11 @@ pub(super) fn recovery(
     if one != other && one != 0 && other != 0 {
         changed("steadyState.timeout", "time to reach the steady state", seconds(one), seconds(other));
     }
-    // The checks of derived models follow from their resources, which are compared themselves.
+    // The checks of derived models follow from their resources, which are compared anyway.
     if context.derived {
         return;
     }
-    // A check of an object that moved or was renamed is the same check.
+    // A check of a moved or renamed object is the same check.
     let kinds =
         |component: &Component| -> BTreeSet<String> { component.steady_state.checks.iter().map(check).collect() };
     let (before, after) = (kinds(old), kinds(new));
@@ -141,7 +141,7 @@ pub(super) fn recovery(
     }
 }
 
-/// A check without the name of what it looks at.
+/// A check without the name of its object.
 fn check(check: &SteadyStateCheck) -> String {
     let kind = &check.object.kind;
     match &check.kind {
@@ -152,7 +152,7 @@ fn check(check: &SteadyStateCheck) -> String {
     }
 }
 
-/// What one list alone has: of the old one, of the new one; each in its order.
+/// Elements of only the old list and of only the new list, each in its own order.
 fn difference<'a>(old: &'a [String], new: &'a [String]) -> (Vec<&'a str>, Vec<&'a str>) {
     let (before, after): (BTreeSet<&String>, BTreeSet<&String>) = (old.iter().collect(), new.iter().collect());
     let removed = old.iter().filter(|text| !after.contains(text)).map(String::as_str);

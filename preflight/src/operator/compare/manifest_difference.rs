@@ -1,4 +1,4 @@
-//! One difference of two manifests of a resource, and how names that come and go are told.
+//! A difference between two manifests of a resource, and messages about added and removed names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,19 +6,19 @@ use serde_json::{Map, Value, json};
 
 use super::super::difference::{ChangeType, Severity};
 
-/// Names that a message lists of each sort.
+/// Maximum number of names of each kind in a message.
 const SHOWN: usize = 5;
 
-/// What becomes of a change of a field that the API server lets nobody change.
+/// The consequence of changing an immutable field.
 pub(super) const REFUSED: &str =
     "which cannot be: the API server refuses the update, it must be deleted and created again";
 
-/// A difference.
+/// A difference between two manifests.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ManifestDifference {
     pub(super) kind: ChangeType,
     pub(super) severity: Severity,
-    /// `spec.template.spec.volumes`.
+    /// Path of the field, `spec.template.spec.volumes`.
     pub(super) field: String,
     pub(super) message: String,
     pub(super) old: Option<Value>,
@@ -40,7 +40,7 @@ impl ManifestDifference {
     }
 }
 
-/// What came, went and changed among things that have names. Their values are not shown, as they may be secret.
+/// Added, removed and changed names. Values may be secret, so they are not shown.
 pub(super) fn names(
     field: &str,
     one: &str,

@@ -1,5 +1,5 @@
-//! What two manifests of a resource differ in beyond what written models hold: permissions, bindings, how pods are
-//! started, keys of configuration, and fields that the API server lets nobody change.
+//! Differences between two manifests of a resource that model files do not show: permissions, bindings, how pods are
+//! started, configuration keys, and immutable fields.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use super::super::difference::{ChangeType, Severity};
 use super::super::model::Resource;
 use super::context::Context;
 use super::manifest_difference::{ManifestDifference, names};
-use super::{bindings, fixed, permissions, pods};
+use super::{bindings, immutable_fields, permissions, pods};
 use crate::object::ObjectExt;
 
-/// Everything that differs, where both sides have a manifest.
+/// All differences, if both sides have a manifest.
 pub(super) fn differences(context: &Context<'_>, before: &Resource, after: &Resource) -> Vec<ManifestDifference> {
     let (Some(old), Some(new)) = (before.manifest.as_deref(), after.manifest.as_deref()) else { return Vec::new() };
     let mut found = roles(old, new);
     found.extend(bindings::differences(context, before, after, (old, new)));
     found.extend(configuration(old, new));
     let of_pods = pods::differences(old, new);
-    // What is made anew under another name or elsewhere is no change of a field.
+    // An object recreated under another name or namespace has no changed fields.
     if before.object.key() == after.object.key() {
         let has_new_pods = !of_pods.is_empty() || before.expected_spec != after.expected_spec;
-        found.extend(fixed::differences(old, new, has_new_pods));
+        found.extend(immutable_fields::differences(old, new, has_new_pods));
     }
     found.extend(of_pods);
     found
@@ -44,7 +44,7 @@ fn roles(old: &Value, new: &Value) -> Vec<ManifestDifference> {
     lost.into_iter().chain(gained).collect()
 }
 
-/// Keys of a ConfigMap that come and go. What stands there is another matter: a release changes much of it.
+/// Added and removed keys of a ConfigMap. Values are ignored: a release changes many of them.
 fn configuration(old: &Value, new: &Value) -> Option<ManifestDifference> {
     let is_map = |value: &Value| value.text("/kind") == "ConfigMap" && value.text("/apiVersion") == "v1";
     if !is_map(old) || !is_map(new) {

@@ -1,4 +1,4 @@
-//! Changes of definitions on the rows of the components that own the definitions, as the published report has them.
+//! Adds changes of definitions to the rows of the components that own them, as the published report does.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::object::{ObjectExt, ObjectRef};
 const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "CustomResourceDefinition";
 
-/// Adds every change to the row of the component that owns the definition, where one alone does.
+/// Adds every change to the row of the component that owns the definition, if there is exactly one.
 pub(super) fn attach(old: &Release, new: &Release, changes: &[DefinitionChange], rows: &mut Vec<ComponentChange>) {
     let mut owners: BTreeMap<&str, Option<(String, String, bool)>> = BTreeMap::new();
     for change in changes {
         let owner = owners.entry(&change.crd_name).or_insert_with(|| {
-            // One that is gone has its owner on the old side alone.
+            // A removed definition has its owner on the old side only.
             let found = |release, is_new: bool| owner(release, &change.crd_name).map(|(one, two)| (one, two, is_new));
             found(new, true).or_else(|| found(old, false))
         });
@@ -38,7 +38,7 @@ fn pointer(change: &DefinitionChange) -> Change {
     Change { id: change.id.clone(), position: change.position.clone(), ..pointer }
 }
 
-/// The row of a component; a new one where nothing else of it changed.
+/// The row of a component; a new one if nothing else in it changed.
 fn row<'r>(
     rows: &'r mut Vec<ComponentChange>,
     operator: &str,
@@ -65,7 +65,7 @@ fn row<'r>(
 }
 
 /// Operator and component that own a definition: the one that manages it, else the one that manages an object of its
-/// kind, else the only one there is.
+/// kind, else the only one in the release.
 fn owner(release: &Release, definition: &str) -> Option<(String, String)> {
     let all = || {
         release.operators.iter().flat_map(|operator| operator.components.iter().map(move |one| (&operator.name, one)))
@@ -87,7 +87,7 @@ fn owner(release: &Release, definition: &str) -> Option<(String, String)> {
     manages(GROUP, KIND, Some(definition)).or_else(|| manages(group, kind, None)).or_else(|| only(&|_| true))
 }
 
-/// Group and kind of the objects that a definition defines.
+/// Group and kind of a definition's objects.
 fn of_objects(definition: &Definition) -> (&str, &str) {
     (definition.value.text("/spec/group"), definition.value.text("/spec/names/kind"))
 }
@@ -129,7 +129,7 @@ mod tests {
     /// Group, kind and name.
     type Managed = (&'static str, &'static str, &'static str);
 
-    /// Components with what they manage.
+    /// A release of components with the objects that they manage.
     fn release(components: &[(&str, Option<Managed>)]) -> Release {
         let component = |&(name, managed): &(&str, Option<Managed>)| {
             let object = |(group, kind, name): Managed| ObjectRef {

@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use crate::object::ObjectExt;
 
-/// Single permissions of a role that are looked at, and steps that looking takes.
+/// Maximum number of single permissions of a role, and of steps to compare them.
 const MAX_PERMISSIONS: usize = 5_000;
 const MAX_STEPS: usize = 2_000_000;
-/// Permissions that a message names.
+/// Maximum number of permissions in a message.
 const SHOWN: usize = 3;
 
-/// Permissions that one role has over another.
+/// Permissions that only one of two roles grants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Surplus {
-    /// `get pods`, `update deployments.apps`, sorted.
+    /// Sorted, in the form `get pods`, `update deployments.apps`.
     pub(super) permissions: BTreeSet<String>,
-    /// There were too many to look at all.
+    /// Whether there were too many permissions to compare them all.
     is_cut: bool,
 }
 
@@ -34,13 +34,13 @@ impl Surplus {
     }
 }
 
-/// What `role` grants and `other` does not; `None` if that is nothing, or either is no role.
+/// What `role` grants and `other` does not; `None` if nothing, or if either is not a role.
 pub(super) fn surplus(role: &Value, other: &Value) -> Option<Surplus> {
     let is_role = |value: &Value| {
         matches!(value.text("/kind"), "Role" | "ClusterRole")
             && value.text("/apiVersion").starts_with("rbac.authorization.k8s.io/")
     };
-    // What an aggregation collects is not written in it.
+    // An aggregated role does not contain the rules that it collects.
     if !is_role(role) || !is_role(other) || other.get("aggregationRule").is_some_and(Value::is_object) {
         return None;
     }
@@ -76,7 +76,7 @@ struct Rule<'a> {
     urls: Vec<&'a str>,
 }
 
-/// One verb on one resource, or on one URL.
+/// A verb on a resource or on a non-resource URL.
 #[derive(Clone, Copy, Debug)]
 enum Permission<'a> {
     Resource { verb: &'a str, group: &'a str, resource: &'a str, name: Option<&'a str> },

@@ -1,5 +1,5 @@
-//! What changed in how the pods of a workload are started: their arguments, variables and volumes. A release changes much
-//! of it, so that it is for information, but for volumes with data.
+//! Changes in how the pods of a workload start: arguments, variables and volumes. A release changes many of them, so
+//! they are informational, except for volumes with data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::super::difference::Severity;
 use super::manifest_difference::{ManifestDifference, names};
 use crate::object::ObjectExt;
 
-/// Sources of volumes whose data outlive a pod.
+/// Volume sources whose data outlive a pod.
 const DATA: [&str; 11] = [
     "awsElasticBlockStore",
     "azureDisk",
@@ -46,7 +46,7 @@ pub(super) fn differences(old: &Value, new: &Value) -> Vec<ManifestDifference> {
     found
 }
 
-/// The pods that an object makes, and where it says so.
+/// The pod spec of an object, with its path.
 fn pod_spec(object: &Value) -> Option<(&'static str, &Value)> {
     let (path, pointer) = match object.text("/kind") {
         "CronJob" => ("spec.jobTemplate.spec.template.spec", "/spec/jobTemplate/spec/template/spec"),
@@ -64,7 +64,7 @@ fn named(list: Option<&Value>) -> BTreeMap<String, Value> {
 fn container(path: &str, before: &Value, after: &Value, found: &mut Vec<ManifestDifference>) {
     let (was, is) = (Arguments::of(before), Arguments::of(after));
     let flags = names(&format!("{path}.args"), "argument", "arguments", &was.flags, &is.flags);
-    // What is no flag may be anything, a password too.
+    // An argument that is not a flag may be anything, even a password.
     let words = || ManifestDifference::new(Severity::Info, format!("{path}.args"), "command or arguments changed");
     found.extend(flags.or_else(|| (was.words != is.words).then(words)));
     let variables = |container: &Value| {
@@ -80,9 +80,9 @@ fn container(path: &str, before: &Value, after: &Value, found: &mut Vec<Manifest
     found.extend(names(&format!("{path}.env"), "variable", "variables", &variables(before), &variables(after)));
 }
 
-/// What a container is started with. The order of flags means nothing.
+/// The arguments of a container. The order of flags does not matter.
 struct Arguments<'a> {
-    /// `--level` with all that it is given.
+    /// Flag, such as `--level`, with all its values.
     flags: BTreeMap<String, Value>,
     words: Vec<&'a str>,
 }
@@ -104,7 +104,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// `--level=info`, `-level=info`, `--quiet`; `-psecret` is none that can be shown.
+/// Parses `--level=info`, `-level=info`, `--quiet`. `-psecret` is not a flag that may be shown.
 fn flag(argument: &str) -> Option<(&str, &str)> {
     let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
     let is_word = |text: &str| {
@@ -139,7 +139,7 @@ fn volumes(path: &str, before: &Value, after: &Value, found: &mut Vec<ManifestDi
     }
 }
 
-/// Kind and name of what a volume holds; without the number of a versioned name.
+/// Kind and name of the source of a volume, without the number of a versioned name.
 fn source(volume: &Value) -> (&str, &str) {
     let fields = volume.as_object().into_iter().flatten();
     let Some((kind, source)) = fields.into_iter().find(|(key, _)| *key != "name") else { return ("emptyDir", "") };

@@ -1,5 +1,5 @@
-//! What changed in the managed resources of a component: pairs them, then looks at namespace, API version, labels,
-//! selector, owner, expected spec, images and what else their manifests show.
+//! Changes in the managed resources of a component: matches them, then compares namespace, API version, labels,
+//! selector, owner, expected spec, images and further parts of their manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,16 @@ use super::context::{Context, Owner};
 use super::manifest_difference::{REFUSED, names};
 use super::{manifests, spec};
 
-/// How alike the label keys of two resources must be to be one that was renamed; what rounding adds does not decide.
-const LABELS_ALIKE: f64 = 0.6 - 1e-9;
-/// How alike their names must be where labels are generic.
-const NAMES_ALIKE: f64 = 0.5;
-/// Comparisons of resources by their labels that one component is worth.
+/// Minimum similarity of the label keys of a renamed resource; the tolerance absorbs rounding.
+const MIN_LABEL_SIMILARITY: f64 = 0.6 - 1e-9;
+/// Minimum similarity of the names if labels are generic.
+const MIN_NAME_SIMILARITY: f64 = 0.5;
+/// Maximum number of comparisons by label per component.
 const MAX_COMPARISONS: usize = 1_000_000;
 
-/// Workloads whose selector the API server lets nobody change.
-const FIXED_SELECTOR: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"];
-/// Kinds whose objects take data with them.
+/// Workloads with an immutable selector.
+const IMMUTABLE_SELECTOR: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"];
+/// Kinds whose deletion loses data.
 const DATA: [&str; 3] = ["Namespace", "PersistentVolume", "PersistentVolumeClaim"];
 
 pub(super) fn compare(
@@ -38,7 +38,7 @@ pub(super) fn compare(
     for &(before, after) in &pairing.pairs {
         paired(context, &old.resources[before], &new.resources[after], changes);
     }
-    let is_untold = |resource: &&Resource| !context.is_told_as_definition(&resource.object);
+    let is_untold = |resource: &&Resource| !context.is_reported_as_definition(&resource.object);
     let gone = pairing.removed.iter().map(|&index| &old.resources[index]).filter(is_untold);
     changes.extend(gone.map(|resource| removed(context, new_owner, resource)));
     let fresh = pairing.added.iter().map(|&index| &new.resources[index]).filter(is_untold);
@@ -46,7 +46,7 @@ pub(super) fn compare(
     tell_namesakes_apart(&[&old.resources, &new.resources], &mut changes[first..]);
 }
 
-/// Names the namespace of resources that differ in nothing else: `Role/default/web`.
+/// Adds the namespace to resources that differ in nothing else: `Role/default/web`.
 fn tell_namesakes_apart(sides: &[&[Resource]], changes: &mut [Change]) {
     let mut shared: BTreeSet<(&str, &str)> = BTreeSet::new();
     for side in sides {
@@ -70,7 +70,7 @@ fn tell_namesakes_apart(sides: &[&[Resource]], changes: &mut [Change]) {
     }
 }
 
-/// What a component that is gone leaves: data, and what others have taken over. The rest goes with the component.
+/// Changes for a removed component: data, and what other components took over. Everything else is removed with it.
 pub(super) fn of_removed(context: &Context<'_>, component: &Component, owner: Owner<'_>, changes: &mut Vec<Change>) {
     if context.is_blind(FactClass::Resources) {
         return;
@@ -81,7 +81,7 @@ pub(super) fn of_removed(context: &Context<'_>, component: &Component, owner: Ow
     );
 }
 
-/// `Deployment/web`.
+/// Path of a resource in messages, `Deployment/web`.
 pub(super) fn place(resource: &Resource) -> String {
     format!("{}/{}", resource.object.kind, resource.object.name)
 }
@@ -96,7 +96,7 @@ fn removed(context: &Context<'_>, new: Owner<'_>, resource: &Resource) -> Change
     let (taken_over, still) = context.owners(&resource.object.key(), new);
     if let Some(owner) = taken_over {
         let message = format!("now managed by component {owner}");
-        // Of manifests it is inferred which component an object belongs to.
+        // In derived models, the component of an object is inferred.
         let severity = if context.derived { Severity::Info } else { Severity::Warning };
         return change(ChangeType::ResourceMoved, severity, resource, "component", message);
     }
@@ -113,7 +113,7 @@ fn removed(context: &Context<'_>, new: Owner<'_>, resource: &Resource) -> Change
 }
 
 fn added(context: &Context<'_>, old: Owner<'_>, resource: &Resource) -> Option<Change> {
-    // Said on the side of the component that had it.
+    // Reported for the component that had it.
     let given = context.former_owner(&resource.object.key(), old);
     given.is_none().then(|| change(ChangeType::ResourceAdded, Severity::Info, resource, "", "newly managed".to_owned()))
 }
@@ -170,16 +170,16 @@ fn paired(context: &Context<'_>, before: &Resource, after: &Resource, changes: &
 }
 
 fn labels(context: &Context<'_>, before: &Resource, after: &Resource, changes: &mut Vec<Change>) {
-    // A written model says of a workload's labels what selects its Pods. One that is made anew may select others.
+    // A model file shows only the pod-selecting labels of a workload. A recreated workload may select other Pods.
     let is_same = before.object.key() == after.object.key();
-    let may_select = !context.derived && is_same && FIXED_SELECTOR.contains(&after.object.kind.as_str());
+    let may_select = !context.derived && is_same && IMMUTABLE_SELECTOR.contains(&after.object.kind.as_str());
     let (severity, tail) = if may_select {
         (Severity::Warning, ": where the selector has it, the update is refused")
     } else {
         (Severity::Info, "")
     };
     let differing = differing(&before.labels, &after.labels);
-    // Of manifests they select nothing, and are told together.
+    // Labels in manifests select nothing, and are reported together.
     if context.derived && differing.len() > 1 {
         let shown = |labels: &BTreeMap<String, String>| -> BTreeMap<String, Value> {
             labels.iter().map(|(key, value)| (key.clone(), json!(value))).collect()
@@ -215,7 +215,7 @@ fn selector(context: &Context<'_>, before: &Resource, after: &Resource, changes:
     if !is_known || !is_same || before.selector == after.selector {
         return;
     }
-    let is_fixed = FIXED_SELECTOR.contains(&after.object.kind.as_str());
+    let is_fixed = IMMUTABLE_SELECTOR.contains(&after.object.kind.as_str());
     let (severity, message) = if is_fixed {
         (Severity::Breaking, format!("selector changed, {REFUSED}"))
     } else {
@@ -227,7 +227,7 @@ fn selector(context: &Context<'_>, before: &Resource, after: &Resource, changes:
     );
 }
 
-/// Keys that differ, with what they have on either side.
+/// Keys that differ, with the values on both sides.
 fn differing<'a>(
     before: &'a BTreeMap<String, String>,
     after: &'a BTreeMap<String, String>,
@@ -241,7 +241,7 @@ fn differing<'a>(
     both.filter(|(_, old, new)| old != new).collect()
 }
 
-/// Which resource is which.
+/// Matched resources.
 #[derive(Debug, Default)]
 struct Pairing {
     pairs: Vec<(usize, usize)>,
@@ -249,7 +249,7 @@ struct Pairing {
     added: Vec<usize>,
 }
 
-/// By identity, then by kind and name in another group or namespace, then by likeness of labels.
+/// Matches by identity, then by kind and name in another group or namespace, then by similarity of labels.
 fn pair(old: &[Resource], new: &[Resource], guarded: bool) -> Pairing {
     let mut pairing =
         Pairing { removed: (0..old.len()).collect(), added: (0..new.len()).collect(), ..Pairing::default() };
@@ -279,7 +279,7 @@ fn pair(old: &[Resource], new: &[Resource], guarded: bool) -> Pairing {
     pairing
 }
 
-/// The most alike first; among equals the first of the old side, then of the new one.
+/// The most similar first; ties by the order of the old side, then of the new one.
 fn by_labels(old: &[Resource], new: &[Resource], guarded: bool, pairing: &mut Pairing) {
     if pairing.removed.len().saturating_mul(pairing.added.len()) > MAX_COMPARISONS {
         return;
@@ -291,10 +291,10 @@ fn by_labels(old: &[Resource], new: &[Resource], guarded: bool, pairing: &mut Pa
             if one.object.kind != other.object.kind {
                 continue;
             }
-            let likeness = jaccard(&one.labels.keys().collect(), &other.labels.keys().collect());
+            let similarity = jaccard(&one.labels.keys().collect(), &other.labels.keys().collect());
             let names = || jaccard(&tokens(&one.object.name), &tokens(&other.object.name));
-            if likeness >= LABELS_ALIKE && (!guarded || names() >= NAMES_ALIKE) {
-                candidates.push((matching::billionths(likeness), before, after));
+            if similarity >= MIN_LABEL_SIMILARITY && (!guarded || names() >= MIN_NAME_SIMILARITY) {
+                candidates.push((matching::billionths(similarity), before, after));
             }
         }
     }
@@ -309,7 +309,7 @@ fn by_labels(old: &[Resource], new: &[Resource], guarded: bool, pairing: &mut Pa
     }
 }
 
-/// Facts that one side has and the other cannot show.
+/// Number of facts of a class that only this side can show.
 pub(super) fn count(component: &Component, class: FactClass) -> usize {
     let resources = component.resources.iter();
     match class {
@@ -324,7 +324,7 @@ pub(super) fn count(component: &Component, class: FactClass) -> usize {
     }
 }
 
-/// A value as a message shows it.
+/// A value as shown in messages.
 pub(super) fn shown(value: &Value) -> String {
     const SHOWN: usize = 80;
     let text = match value {

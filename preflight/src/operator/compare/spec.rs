@@ -1,4 +1,4 @@
-//! Differences of two expected specs, field by field; list elements with names are told apart by them.
+//! Differences between two expected specs, field by field; named list elements are matched by name.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +8,22 @@ use super::super::difference::{ChangeType, Severity};
 use super::resources::shown;
 use crate::source::{PathSegment, display_path};
 
-/// Levels that are looked into; below, values are compared as a whole.
+/// Maximum depth; below it, values are compared as a whole.
 const MAX_DEPTH: usize = 32;
 
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Difference {
-    /// `spec.template.spec.containers["web"].image`.
+    /// Path of the field, `spec.template.spec.containers["web"].image`.
     pub(super) path: String,
     pub(super) old: Option<Value>,
     pub(super) new: Option<Value>,
-    /// The last key of the path.
+    /// Last key of the path.
     key: String,
 }
 
 impl Difference {
-    /// An image is expected to change with a release.
+    /// Type and severity of the change; a new image is expected in a release.
     pub(super) fn weight(&self) -> (ChangeType, Severity) {
         let is_zero = |value: &Option<Value>| value.as_ref().and_then(Value::as_i64) == Some(0);
         match self.key.as_str() {
@@ -35,7 +35,7 @@ impl Difference {
 
     pub(super) fn message(&self) -> String {
         match (&self.old, &self.new) {
-            // `1` and `"1"` look alike without their quotes.
+            // `1` and `"1"` look equal without quotes.
             (Some(old), Some(new)) if shown(old) == shown(new) => format!("changed from {old} to {new}"),
             (Some(old), Some(new)) => format!("changed from {} to {}", shown(old), shown(new)),
             (Some(old), None) => format!("no longer expected, was {}", shown(old)),
@@ -45,7 +45,7 @@ impl Difference {
     }
 }
 
-/// Everything that differs, in the order of the paths.
+/// All differences, in the order of the paths.
 pub(super) fn differences(old: &Map<String, Value>, new: &Map<String, Value>) -> Vec<Difference> {
     let mut found = Vec::new();
     maps(old, new, &mut vec!["spec".into()], &mut found);
@@ -87,7 +87,7 @@ fn values(old: Option<&Value>, new: Option<&Value>, path: &mut Vec<PathSegment>,
     });
 }
 
-/// The elements of a list by their names, where each has one of its own.
+/// The elements of a list by name, if each has a unique one.
 fn by_name(value: &Value) -> Option<Map<String, Value>> {
     let items = value.as_array()?;
     let mut named = Map::new();

@@ -1,5 +1,5 @@
-//! What two releases differ in, where manifests tell more than written models can: details of webhooks, selectors,
-//! images, permissions, and what a side is blind to.
+//! Differences that only manifests show: details of webhooks, selectors, images, permissions, and facts that a side
+//! cannot show.
 
 mod cases;
 mod manifests;
@@ -49,8 +49,8 @@ fn webhook(change: impl Fn(&mut WebhookDetails)) -> Webhook {
     Webhook { name, kind, path, details: Some(details), ..Webhook::default() }
 }
 
-/// `severity Type path: message`, a line each.
-fn told(old: &Release, new: &Release) -> Vec<String> {
+/// One line per change: `severity Type path: message`.
+fn reported(old: &Release, new: &Release) -> Vec<String> {
     told_with(old, new, Options::default())
 }
 
@@ -79,7 +79,7 @@ fn each_detail_of_a_webhook_weighs_as_much_as_it_can_refuse() {
     let before = with_webhook(webhook(|_| {}));
     let change = |change: Edit| {
         let after = with_webhook(webhook(change));
-        (told(&before, &after).join("\n"), told(&after, &before).join("\n"))
+        (reported(&before, &after).join("\n"), reported(&after, &before).join("\n"))
     };
     let cases: [(Edit, &str, &str); 7] = [
         (
@@ -121,9 +121,9 @@ fn each_detail_of_a_webhook_weighs_as_much_as_it_can_refuse() {
     for (by, there, back) in cases {
         assert_eq!(change(by), (format!("c {there}"), format!("c {back}")));
     }
-    // An empty selector selects everything, as none does.
+    // An empty selector selects everything, like an absent one.
     let none = with_webhook(webhook(|it| it.namespace_selector = Value::Null));
-    assert_eq!(told(&none, &with_webhook(webhook(|it| it.namespace_selector = json!({})))), [""; 0]);
+    assert_eq!(reported(&none, &with_webhook(webhook(|it| it.namespace_selector = json!({})))), [""; 0]);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_webhook_that_must_answer_is_not_served_from_a_namespace_that_is_removed() {
         release(vec![Component { resources: namespaces, webhooks: vec![hook], ..component("c") }])
     };
     let deadlock = |old: &Release, new: &Release| -> Vec<String> {
-        told(old, new).into_iter().filter(|line| line.contains("WebhookDeadlock")).collect()
+        reported(old, new).into_iter().filter(|line| line.contains("WebhookDeadlock")).collect()
     };
     let (both, without) = (side(&["n", "m"], "Fail", "n"), side(&["m"], "Fail", "n"));
     assert_eq!(
@@ -146,19 +146,20 @@ fn a_webhook_that_must_answer_is_not_served_from_a_namespace_that_is_removed() {
             "c breaking WebhookDeadlock validating/w namespace: webhook w has failurePolicy Fail and is served from namespace n, which is being removed: delete its configuration before the namespace, or the deletion hangs"
         ]
     );
-    // Also where the new side serves it from elsewhere: the old configuration is there while the namespace goes.
+    // This applies even if the new side serves it from elsewhere: the old configuration exists while the namespace is
+    // deleted.
     assert_eq!(deadlock(&both, &side(&["m"], "Fail", "m")).len(), 1);
     assert_eq!(deadlock(&both, &side(&["m"], "Ignore", "m")).len(), 1);
     assert_eq!(deadlock(&side(&["n", "m"], "Ignore", "n"), &side(&["m"], "Ignore", "n")), [""; 0]);
     assert_eq!(deadlock(&both, &both), [""; 0]);
-    // Gone with its component.
+    // Removed with its component.
     assert_eq!(deadlock(&both, &release(vec![component("other")])).len(), 1);
 }
 
 #[test]
 fn a_webhook_that_is_new_weighs_by_its_failure_policy() {
     let none = release(vec![component("c")]);
-    let added = |policy: &str| told(&none, &with_webhook(webhook(|it| it.failure_policy = policy.to_owned())));
+    let added = |policy: &str| reported(&none, &with_webhook(webhook(|it| it.failure_policy = policy.to_owned())));
     assert_eq!(
         added("Fail"),
         [
@@ -178,19 +179,19 @@ fn a_selector_that_cannot_be_changed_is_breaking() {
         with_resource(Resource { selector, ..resource(kind, "n", "web") })
     };
     assert_eq!(
-        told(&side("Deployment", "a"), &side("Deployment", "b")),
+        reported(&side("Deployment", "a"), &side("Deployment", "b")),
         [
             "c breaking SelectorChanged Deployment/web selector: selector changed, which cannot be: the API server refuses the update, it must be deleted and created again"
         ]
     );
     assert_eq!(
-        told(&side("Service", "a"), &side("Service", "b")),
+        reported(&side("Service", "a"), &side("Service", "b")),
         ["c warning SelectorChanged Service/web selector: selector changed: it finds other Pods"]
     );
-    // One that moves is made anew anyway.
+    // A moved object is recreated anyway.
     let mut moved = side("Deployment", "b");
     moved.operators[0].components[0].resources[0].object.namespace = "m".to_owned();
-    assert!(told(&side("Deployment", "a"), &moved).iter().all(|line| !line.contains("SelectorChanged")));
+    assert!(reported(&side("Deployment", "a"), &moved).iter().all(|line| !line.contains("SelectorChanged")));
 }
 
 #[test]
@@ -206,23 +207,23 @@ fn images_change_with_a_release_and_other_fields_are_told() {
     };
     let before = spec("r/web:1", &[80], 2);
     assert_eq!(
-        told(&before, &spec("r/web:2", &[80], 2)),
+        reported(&before, &spec("r/web:2", &[80], 2)),
         [
             "c info ImageChanged Deployment/web spec.template.spec.containers.main.image: changed from r/web:1 to r/web:2"
         ]
     );
     assert_eq!(
-        told(&before, &spec("r/web:1", &[81], 2)),
+        reported(&before, &spec("r/web:1", &[81], 2)),
         [
             "c warning SpecChanged Deployment/web spec.template.spec.containers.main.ports: changed from [{\"containerPort\":80}] to [{\"containerPort\":81}]"
         ]
     );
     assert_eq!(
-        told(&before, &spec("r/web:1", &[80], 3)),
+        reported(&before, &spec("r/web:1", &[80], 3)),
         ["c info SpecChanged Deployment/web spec.replicas: changed from 2 to 3"]
     );
     assert_eq!(
-        told(&before, &spec("r/web:1", &[80], 0)),
+        reported(&before, &spec("r/web:1", &[80], 0)),
         ["c warning SpecChanged Deployment/web spec.replicas: changed from 2 to 0"]
     );
 }
@@ -235,7 +236,7 @@ fn permissions_that_are_gone_are_named() {
     };
     let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
     let lost = |old: Value, new: Value| -> Vec<String> {
-        let lines = told(&role(old), &role(new));
+        let lines = reported(&role(old), &role(new));
         let lost = lines.iter().filter(|line| line.contains("PermissionsNarrowed"));
         lost.map(|line| line.rsplit(": ").next().unwrap_or_default().to_owned()).collect()
     };
@@ -272,7 +273,7 @@ fn what_a_side_cannot_show_is_not_gone() {
     };
     let all = [FactClass::Resources, FactClass::Webhooks, FactClass::Finalizers, FactClass::Dependencies];
     assert_eq!(
-        told(&full, &blind(&all)),
+        reported(&full, &blind(&all)),
         [
             "c warning NotObservable dependencies: dependencies cannot be seen in the new release, and are not compared",
             "c warning NotObservable finalizers: finalizers cannot be seen in the new release, and are not compared",
@@ -281,20 +282,20 @@ fn what_a_side_cannot_show_is_not_gone() {
         ]
     );
     assert_eq!(
-        told(&blind(&[FactClass::Finalizers]), &full)
+        reported(&blind(&[FactClass::Finalizers]), &full)
             .iter()
             .filter(|line| line.contains("inalizer"))
             .collect::<Vec<_>>(),
         ["c warning NotObservable finalizers: finalizers cannot be seen in the old release, and are not compared"]
     );
-    // Neither side has anything to tell.
+    // Neither side can show finalizers.
     let both = Release { unobserved: [FactClass::Finalizers].into(), ..full.clone() };
-    assert_eq!(told(&both, &both), [""; 0]);
-    assert_eq!(told(&blind(&all), &release(vec![component("c")])), [""; 0]);
+    assert_eq!(reported(&both, &both), [""; 0]);
+    assert_eq!(reported(&blind(&all), &release(vec![component("c")])), [""; 0]);
 }
 
 #[test]
-fn likeness_alone_pairs_no_derived_components() {
+fn similarity_alone_matches_no_derived_components() {
     let side = |name: &str, specific: &[&str]| {
         release(vec![Component {
             resources: vec![resource("Deployment", "n", name)],
@@ -302,12 +303,12 @@ fn likeness_alone_pairs_no_derived_components() {
             ..component(name)
         }])
     };
-    let paired = |old: &Release, new: &Release| told(old, new).iter().any(|line| line.contains("ComponentRenamed"));
+    let paired = |old: &Release, new: &Release| reported(old, new).iter().any(|line| line.contains("ComponentRenamed"));
     assert!(!paired(&side("web", &[]), &side("database", &[])));
     assert!(paired(&side("web", &["image:r/x"]), &side("database", &["image:r/x"])));
     assert!(paired(&side("web-server", &[]), &side("web-server-v2", &[])));
     assert_eq!(
-        told(&side("web", &[]), &side("database", &[])),
+        reported(&side("web", &[]), &side("database", &[])),
         [
             "database info ComponentAdded : the component is new",
             "web warning ComponentRemoved : the component is removed: somebody must clean up what it managed",
@@ -329,11 +330,11 @@ fn what_is_inferred_from_manifests_is_told_without_a_warning() {
         release(components)
     };
     assert_eq!(
-        told(&side(0, false), &side(1, false)),
+        reported(&side(0, false), &side(1, false)),
         ["a info ResourceMoved ConfigMap/c component: now managed by component o/b"]
     );
     assert_eq!(
-        told(&side(0, false), &side(0, true)),
+        reported(&side(0, false), &side(0, true)),
         [
             "a info DependencyAdded b: depends on b",
             "a warning DependencyAdded external:db: depends on db, which is no part of this release",
@@ -344,15 +345,15 @@ fn what_is_inferred_from_manifests_is_told_without_a_warning() {
 #[test]
 fn a_release_without_a_single_component_is_compared_too() {
     let empty = Release::default();
-    assert_eq!(told(&empty, &empty), [""; 0]);
+    assert_eq!(reported(&empty, &empty), [""; 0]);
     let definitions = Release { definitions: vec![Definition::default()], ..Release::default() };
-    assert_eq!(told(&empty, &definitions), [""; 0]);
+    assert_eq!(reported(&empty, &definitions), [""; 0]);
 }
 
 #[test]
 fn more_unpaired_components_than_are_worth_comparing_are_told() {
     let side = |prefix: &str| release((0..2_001).map(|number| component(&format!("{prefix}{number}"))).collect());
-    let lines = told(&side("a"), &side("b"));
+    let lines = reported(&side("a"), &side("b"));
     let hints: Vec<&String> = lines.iter().filter(|line| line.contains("PossibleRename")).collect();
     assert_eq!(
         hints,

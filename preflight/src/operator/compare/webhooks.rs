@@ -1,4 +1,4 @@
-//! What changed in the webhooks of a component, and webhooks that would lock out the removal of their own namespace.
+//! Changes in the webhooks of a component, and webhooks that would block the deletion of their own namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::super::difference::{Change, ChangeType, Severity, WebhookSummary};
 use super::super::model::{Component, FactClass, Webhook, WebhookDetails};
 use super::context::{Context, Owner};
 
-/// Both sides of a component; one of them has nothing if the component is new or gone.
+/// Compares both sides of a component; one side is empty if the component is new or removed.
 pub(super) fn compare(
     context: &Context<'_>,
     (old, old_owner): (&Component, Owner<'_>),
@@ -60,10 +60,10 @@ fn new_webhook(webhook: &Webhook) -> Change {
     change(ChangeType::WebhookAdded, severity, webhook, "", message)
 }
 
-/// Pairs, and what each side has alone.
+/// Pairs, and the webhooks of only one side.
 type Paired<'a> = (Vec<(&'a Webhook, &'a Webhook)>, Vec<&'a Webhook>, Vec<&'a Webhook>);
 
-/// By type, name and configuration, then by type and name, then by name alone where the type changed.
+/// Matches by type, name and configuration, then by type and name, then by name alone if the type changed.
 fn pair<'a>(old: &'a [Webhook], new: &'a [Webhook]) -> Paired<'a> {
     let mut pairs = Vec::new();
     let mut removed: Vec<&Webhook> = old.iter().collect();
@@ -171,7 +171,7 @@ fn details(
     }
 }
 
-/// Whether every rule of `part` stands, or is held by one, in `whole`.
+/// Whether `whole` contains or covers every rule of `part`.
 fn is_part(part: &Value, whole: &Value) -> bool {
     const LISTS: [&str; 4] = ["apiGroups", "apiVersions", "operations", "resources"];
     let rules = |value: &Value| value.as_array().cloned().unwrap_or_default();

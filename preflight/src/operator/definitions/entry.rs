@@ -1,4 +1,4 @@
-//! A change as it is reported: what is said of it, where it stands, and the worst of what is known of it.
+//! A change in its reported form: its description, its place, and the worst verdict about it.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Prov
 use crate::operator::model::Definition;
 use crate::source::PathSegment;
 
-/// What is said of a change.
+/// The description of a change.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) change_type: ChangeType,
     pub(super) severity: Severity,
     pub(super) detail: String,
-    /// What tells it from other changes of its type at its path: values, a rule, types.
+    /// Distinguishes it from other changes of its type at its path: values, a rule, types.
     pub(super) subject: String,
     pub(super) version: String,
     pub(super) steps: Vec<SchemaStep>,
@@ -28,7 +28,7 @@ pub(super) struct Entry {
     pub(super) place: Place,
 }
 
-/// Where a change stands in a definition.
+/// The place of a change in a definition.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Old(Vec<PathSegment>),
@@ -58,7 +58,7 @@ impl Entry {
         Self { keyword: keyword.to_owned(), ..self }
     }
 
-    /// The change as it is reported; `after` is `None` if the whole definition is gone.
+    /// The change in its reported form; `after` is `None` if the whole definition is removed.
     pub(super) fn report(
         self,
         before: &Definition,
@@ -72,8 +72,8 @@ impl Entry {
         let (crd_name, path) = (before.name.clone(), field_path_with_keys(&self.steps));
         let id = digest(&[&crd_name, &self.version, &self.change_type.name(), &path, &self.keyword, &self.subject]);
         let (verdict, reason) = worst(grounds);
-        // What the published lists class keeps its class, and a guess beside the change that it explains is no second
-        // one.
+        // A change classified by the published lists keeps its class, and a guess accompanying another change does not
+        // raise its severity.
         let is_raised = verdict == CrdVerdict::Breaking && !is_classed(self.change_type);
         let [old_schema, new_schema] = self.schemas;
         DefinitionChange {
@@ -119,7 +119,7 @@ fn proved(ground: &Ground) -> Proved {
     Proved { keyword: ground.keyword.to_owned(), version: ground.version.clone(), path: ground.path() }
 }
 
-/// Whether the severity of a kind of change is published.
+/// Whether the published lists give a severity for this type.
 fn is_classed(change_type: ChangeType) -> bool {
     use ChangeType::{
         ApiVersionRemoved, DefaultChanged, EnumValueAdded, EnumValueRemoved, FieldAdded, FieldRemoved, FieldRenamed,
@@ -140,7 +140,7 @@ fn is_classed(change_type: ChangeType) -> bool {
     )
 }
 
-/// A digest of parts that cannot run into each other.
+/// A digest of parts, with unambiguous boundaries.
 fn digest(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {

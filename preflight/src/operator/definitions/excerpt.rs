@@ -1,19 +1,19 @@
-//! What of a schema is shown beside a change: the schema without its texts, cut where it is large, so that a report
-//! grows with the number of changes alone.
+//! The excerpt of a schema that a change shows: without texts, and cut if it is large, so that the size of a report
+//! depends only on the number of changes.
 
 use serde_json::{Map, Value};
 
-/// What an excerpt may come to: one for every node, and one for every 64 bytes of text.
+/// Maximum cost of an excerpt: one per node, and one per 64 bytes of text.
 const MOST: usize = 96;
 
-/// Keywords that say nothing of what objects may hold.
+/// Keywords that do not restrict objects.
 const TEXTS: [&str; 4] = ["description", "title", "example", "externalDocs"];
 
-/// Keywords with schemas or rules in them.
+/// Keywords that contain schemas or rules.
 const NESTED: [&str; 8] =
     ["properties", "items", "additionalProperties", "allOf", "anyOf", "oneOf", "not", "x-kubernetes-validations"];
 
-/// The schema, whole where it is small; else without nested schemas; else its scalars alone.
+/// The whole schema if it is small, else without nested schemas, else its scalars alone.
 pub(super) fn excerpt(schema: Option<&Value>) -> Value {
     let Some(schema) = schema else { return Value::Null };
     if let Some(whole) = copy(schema, Inside::Schema, &mut { MOST }) {
@@ -26,7 +26,7 @@ pub(super) fn excerpt(schema: Option<&Value>) -> Value {
         if TEXTS.contains(&keyword.as_str()) || (NESTED.contains(&keyword.as_str()) && !value.is_boolean()) {
             continue;
         }
-        // What is too long by itself is left out alone.
+        // A value that is too long is omitted by itself.
         let mut rest = left;
         if let Some(value) = copy(value, Inside::Value, &mut rest) {
             kept.insert(keyword.clone(), value);
@@ -37,17 +37,17 @@ pub(super) fn excerpt(schema: Option<&Value>) -> Value {
     Value::Object(kept)
 }
 
-/// What a value stands for.
+/// The meaning of a map in a schema.
 #[derive(Clone, Copy, PartialEq)]
 enum Inside {
     Schema,
-    /// The schemas of fields, by their names.
+    /// Schemas of fields, by name.
     Fields,
-    /// Anything else: names in it are no keywords.
+    /// Any other value: its keys are not keywords.
     Value,
 }
 
-/// A copy with sorted keys and without texts; `None` if it comes to more than is left.
+/// A copy with sorted keys and without texts; `None` if its cost exceeds `left`.
 fn copy(value: &Value, inside: Inside, left: &mut usize) -> Option<Value> {
     let text = value.as_str().map_or(0, str::len);
     *left = left.checked_sub(1 + text / 64)?;

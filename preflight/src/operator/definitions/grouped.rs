@@ -1,16 +1,16 @@
-//! The changes of definitions as one report: by definition and version, with counts. The JSON form is stable.
+//! Changes of definitions as a report, grouped by definition and version, with counts. The JSON form is stable.
 
 use serde::{Deserialize, Serialize};
 
 use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Severity};
 
-/// What changed of the definitions of two releases.
+/// Changes of the definitions between two releases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefinitionsDiff {
-    /// Version of this form.
+    /// Version of this JSON form.
     pub schema_version: u32,
-    /// Counts.
+    /// Numbers of definitions and changes.
     pub summary: DefinitionsSummary,
     /// The definitions that differ, sorted by name.
     pub crds: Vec<CrdDiff>,
@@ -20,41 +20,41 @@ pub struct DefinitionsDiff {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefinitionsSummary {
-    /// Definitions of the new side alone.
+    /// Number of definitions on the new side only.
     pub crds_added: usize,
-    /// Definitions of the old side alone.
+    /// Number of definitions on the old side only.
     pub crds_removed: usize,
-    /// Definitions of both sides with a change.
+    /// Number of definitions on both sides with a change.
     pub crds_modified: usize,
-    /// Changes of severity breaking.
+    /// Number of changes with severity breaking.
     pub breaking_changes: usize,
-    /// Changes of severity warning.
+    /// Number of changes with severity warning.
     pub warnings: usize,
-    /// Changes of severity info.
+    /// Number of changes with severity info.
     pub info_changes: usize,
-    /// The same changes by what becomes of objects.
+    /// Numbers of changes by verdict.
     pub verdicts: Verdicts,
 }
 
-/// Changes by their verdict.
+/// Numbers of changes by verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdicts {
-    /// Nobody suffers.
+    /// Changes that harm no object and no client.
     pub safe: usize,
-    /// Somebody does.
+    /// Changes that harm an object or a client.
     pub breaking: usize,
-    /// Neither is proved.
+    /// Changes without a proof.
     pub unknown: usize,
 }
 
-/// Which sides have it.
+/// The sides on which something exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Presence {
-    /// The new one.
+    /// Only the new side.
     Added,
-    /// The old one.
+    /// Only the old side.
     Removed,
-    /// Both.
+    /// Both sides.
     Modified,
 }
 
@@ -62,13 +62,13 @@ pub enum Presence {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CrdDiff {
-    /// Its name.
+    /// Name of the definition.
     pub crd_name: String,
-    /// Which sides have it.
+    /// The sides that have the definition.
     pub change_type: Presence,
     /// Changes of the definition as a whole.
     pub changes: Vec<DefinitionChange>,
-    /// Its versions that differ, sorted by name.
+    /// Versions that differ, sorted by name.
     pub api_versions: Vec<VersionDiff>,
 }
 
@@ -76,16 +76,16 @@ pub struct CrdDiff {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionDiff {
-    /// Its name.
+    /// Name of the version.
     pub version: String,
-    /// Which sides have it.
+    /// The sides that have the version.
     pub change_type: Presence,
-    /// Changes of the version, its schema included; sorted by path, type and detail.
+    /// Changes of the version, including its schema; sorted by path, type and detail.
     pub schema_changes: Vec<DefinitionChange>,
 }
 
 impl DefinitionsDiff {
-    /// Groups sorted changes, as [`super::compare`] returns them.
+    /// Groups sorted changes, as returned by [`super::compare`].
     #[must_use]
     pub fn of(changes: Vec<DefinitionChange>) -> Self {
         let mut diff = Self { schema_version: 1, summary: DefinitionsSummary::default(), crds: Vec::new() };
@@ -104,7 +104,7 @@ impl DefinitionsDiff {
         diff
     }
 
-    /// All changes, in their order.
+    /// All changes, in their original order.
     pub fn changes(&self) -> impl Iterator<Item = &DefinitionChange> {
         self.crds.iter().flat_map(|crd| {
             crd.changes.iter().chain(crd.api_versions.iter().flat_map(|version| &version.schema_changes))
@@ -161,7 +161,7 @@ impl CrdDiff {
     }
 }
 
-/// A version that is there, and only served no more or again, names the keyword.
+/// A change of a version that exists on both sides, such as its `served` flag, names a keyword.
 fn presence(change: &DefinitionChange, added: ChangeType, removed: ChangeType) -> Presence {
     match change.change_type {
         _ if !change.keyword.is_empty() => Presence::Modified,

@@ -1,5 +1,5 @@
-//! How changes of a definition beside its schemas are reported: scope, names, conversion, and the life of its versions with what
-//! each offers.
+//! Reports changes of a definition outside its schemas: scope, names, conversion, and the lifecycle and features of its
+//! versions.
 
 use pushback_crd::definition::path::node_at;
 use pushback_crd::definition::{self, Place as At, Proof, Upgrade, quoted};
@@ -15,7 +15,7 @@ use crate::operator::difference::ChangeType::{
 use crate::operator::difference::INVALID;
 use crate::operator::difference::Severity::{self, Breaking, Info, Warning};
 
-/// A change as it is reported; columns one by one.
+/// The reported changes; printer columns one by one.
 pub(super) fn entries(upgrade: &Upgrade<'_>, change: &definition::DefinitionChange) -> Vec<Entry> {
     match &change.place {
         At::Definition(keys) => vec![of_definition(change, keys)],
@@ -44,7 +44,7 @@ fn of_definition(change: &definition::DefinitionChange, keys: &[&str]) -> Entry 
     Entry { place, ..entry.keyword(keyword) }
 }
 
-/// What no API server takes is a change of its own: nobody is to look for it behind another one.
+/// A schema that the API server rejects is reported separately, so that no other change hides it.
 fn refused(upgrade: &Upgrade<'_>, change: &definition::DefinitionChange, path: &[PathSegment]) -> Entry {
     let severity = if matches!(change.proof, Proof::Breaking { .. }) { Breaking } else { Warning };
     let (version, steps) = node_at(upgrade.new.value, path).unwrap_or_default();
@@ -63,7 +63,7 @@ fn of_version(upgrade: &Upgrade<'_>, change: &definition::DefinitionChange) -> E
         "unservedVersionRemoval" if matches!(change.proof, Proof::Safe(_)) => {
             removed(Info, "version removed; it was neither served nor stored")
         }
-        // Served no more since a release or longer; whether objects are still stored in it, a file does not say.
+        // Not served for at least one release; a file does not show whether objects are still stored in it.
         "unservedVersionRemoval" => removed(
             Warning,
             "version removed; it was not served, but objects may be stored in it since earlier releases",
@@ -144,7 +144,7 @@ fn columns(upgrade: &Upgrade<'_>, change: &definition::DefinitionChange) -> Vec<
     names.map(entry).collect()
 }
 
-/// An entry of a version at its place: in the new definition, or in the old one where the version is gone.
+/// Places an entry of a version in the new definition, or in the old one if the version is removed.
 fn placed(upgrade: &Upgrade<'_>, change: &definition::DefinitionChange, entry: Entry) -> Entry {
     let version = version(change);
     let key = match &change.place {
@@ -162,7 +162,7 @@ fn version(change: &definition::DefinitionChange) -> &str {
     change.version.as_deref().unwrap_or_default()
 }
 
-/// `kind changed from "A" to "B"`; one side may be nothing.
+/// The message `kind changed from "A" to "B"`; one side may be empty.
 fn moved(what: &str, old: &str, new: &str) -> String {
     match (old, new) {
         ("", new) => format!("{what} {} added", quoted(new)),

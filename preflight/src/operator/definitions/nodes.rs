@@ -1,5 +1,5 @@
-//! How changes of a node of a schema are reported. What allows less than before, or cannot be compared, is a warning; what allows
-//! more is for information; what drops data, and what the published lists refuse, is breaking.
+//! Reports changes of schema nodes. Restrictions and changes that cannot be compared are warnings; extensions are
+//! informational; changes that drop data, or that the published lists prohibit, are breaking.
 
 use pushback_crd::definition::path::schema_path;
 use pushback_crd::definition::{Direction, Kind, Node, NodeChange, Upgrade, cut, short};
@@ -14,14 +14,15 @@ use crate::operator::difference::ChangeType::{
 };
 use crate::operator::difference::Severity::{self, Breaking, Info, Warning};
 
-/// What a user may choose.
+/// Options of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// A field that becomes required and has a default is a warning: the server fills it in before it validates.
+    /// Whether a newly required field with a default is a warning only: the server sets the default before it
+    /// validates.
     pub required_with_default_warns: bool,
 }
 
-/// A change as it is reported.
+/// The reported change.
 pub(super) fn entry(upgrade: &Upgrade<'_>, change: &NodeChange<'_>, options: Options) -> Entry {
     let (old, new, keyword) = (change.old.as_ref(), change.new.as_ref(), change.keyword);
     let entry = match change.kind {
@@ -56,7 +57,7 @@ pub(super) fn entry(upgrade: &Upgrade<'_>, change: &NodeChange<'_>, options: Opt
     located(upgrade, change, is_gone, change.nodes, entry)
 }
 
-/// A field that is gone, and may live on under another name beside it.
+/// A removed field that may have been renamed to a new sibling.
 pub(super) fn renamed(upgrade: &Upgrade<'_>, gone: &NodeChange<'_>, fresh: (&str, Node<'_>)) -> Entry {
     let (name, node) = fresh;
     let detail = format!("possibly renamed to {}: both have the same schema", short(&name.into()));
@@ -172,7 +173,7 @@ fn changed(keyword: &str, old: Option<&Value>, new: Option<&Value>) -> String {
     }
 }
 
-/// A rule, with what it is evaluated for.
+/// The expression of a rule, with a note if it uses `optionalOldSelf`.
 fn rule(value: Option<&Value>) -> String {
     let rule = value.map(|value| short(&value[0])).unwrap_or_default();
     let is_optional = value.is_some_and(|value| value[1] == Value::Bool(true));

@@ -1,4 +1,4 @@
-//! Which field that is gone may live on under another name, beside it: the two have equal schemas. A guess, told as one.
+//! Finds removed fields that may have been renamed to a sibling with an equal schema. Reported as a guess.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use pushback_crd::definition::{Kind, Node, StructuralChange, What};
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::contain::SchemaStep;
 
-/// How alike names must be (Levenshtein, 0 to 1) where more than one field could be meant.
-const ALIKE: f64 = 0.5;
+/// Minimum similarity of names (Levenshtein, 0 to 1) if there are several candidates.
+const MIN_SIMILARITY: f64 = 0.5;
 
-/// Pairs of equal schemas that are compared by name; beyond, there is nothing to choose by.
+/// Maximum number of pairs with equal schemas to compare by name.
 const MOST: usize = 256;
 
-/// Names longer than a field's ever is are not compared.
+/// Longer names are not compared; no real field has one.
 const LONGEST: usize = 128;
 
-/// Fields of one schema beside each other: those that are gone and those that are new.
+/// Removed and added fields of the same parent.
 type Group<'a> = (Vec<&'a str>, Vec<&'a str>);
 
-/// A change with the field that the removed one may be now.
+/// A removal with the field that it may have been renamed to.
 type Pair<'a, 'u> = (&'a StructuralChange<'u>, (&'a str, Node<'u>));
 
-/// Removed fields with the added ones that they may be, each in one pair at most.
+/// Removed fields with the added fields that may replace them; each field is in at most one pair.
 pub(super) fn suggested<'a, 'u>(changes: &'a [StructuralChange<'u>]) -> Vec<Pair<'a, 'u>> {
     let mut groups: BTreeMap<_, Group<'a>> = BTreeMap::new();
     let mut fields = BTreeMap::new();
@@ -31,7 +31,7 @@ pub(super) fn suggested<'a, 'u>(changes: &'a [StructuralChange<'u>]) -> Vec<Pair
         let group = |schema: &Schema| (node.version, around, schema.digest);
         match (node.kind, node.nodes) {
             (Kind::Field, [Some(old), None]) => groups.entry(group(old.schema)).or_default().0.push(name),
-            // A new field that is required is told as that.
+            // A new required field is reported as such.
             (Kind::Field | Kind::Required, [None, Some(new)]) if node.new.is_some() => {
                 groups.entry(group(new.schema)).or_default().1.push(name);
             }
@@ -55,28 +55,28 @@ fn within<'a>(mut gone: Vec<&'a str>, mut fresh: Vec<&'a str>) -> Vec<(&'a str, 
     if gone.len().saturating_mul(fresh.len()) > MOST {
         return Vec::new();
     }
-    let mut alike = Vec::new();
+    let mut similar = Vec::new();
     for &one in gone.iter().filter(|name| name.len() <= LONGEST) {
         for &other in fresh.iter().filter(|name| name.len() <= LONGEST) {
-            let likeness = strsim::normalized_levenshtein(&one.to_lowercase(), &other.to_lowercase());
-            if likeness >= ALIKE {
-                alike.push((likeness, one.min(other), one.max(other), one, other));
+            let similarity = strsim::normalized_levenshtein(&one.to_lowercase(), &other.to_lowercase());
+            if similarity >= MIN_SIMILARITY {
+                similar.push((similarity, one.min(other), one.max(other), one, other));
             }
         }
     }
-    // The most alike first; ties by the names, in whatever direction they are compared.
-    alike.sort_by(|(one, first, second, ..), (other, third, fourth, ..)| {
+    // The most similar first; ties by name, independent of direction.
+    similar.sort_by(|(one, first, second, ..), (other, third, fourth, ..)| {
         other.total_cmp(one).then_with(|| (first, second).cmp(&(third, fourth)))
     });
     let mut pairs = Vec::new();
-    for (.., one, other) in alike {
+    for (.., one, other) in similar {
         if gone.contains(&one) && fresh.contains(&other) {
             gone.retain(|name| *name != one);
             fresh.retain(|name| *name != other);
             pairs.push((one, other));
         }
     }
-    // The only two that are left need no likeness.
+    // The last remaining pair needs no similarity.
     if let ([one], [other]) = (gone.as_slice(), fresh.as_slice()) {
         pairs.push((one, other));
     }

@@ -1,4 +1,4 @@
-//! What is told of each kind of change, in both directions, with the verdict beside it.
+//! The report for each kind of change, in both directions, with the verdict.
 
 mod bounds;
 mod fields;
@@ -30,7 +30,7 @@ fn with_spec(spec: &Value) -> Value {
     })
 }
 
-/// The same with one field in `spec`.
+/// Like [`with_spec`], with one field in `spec`.
 fn with_field(field: &Value) -> Value {
     with_spec(&json!({"type": "object", "properties": {"f": field}}))
 }
@@ -40,7 +40,7 @@ fn definition(value: Value) -> Definition {
     Definition { name, value: Arc::new(value), positions: None }
 }
 
-/// The changes, whether or not a server takes the definitions: what it refuses, `refused` shows.
+/// All changes, including those of definitions that a server rejects; [`refused`] shows the rejections.
 fn changes(old: &Value, new: &Value) -> Vec<DefinitionChange> {
     let mut all = compare(&[definition(old.clone())], &[definition(new.clone())], Options::default());
     all.retain(|change| change.keyword != INVALID);
@@ -57,7 +57,7 @@ fn refused_definitions_are_told_once_and_at_their_place() {
         refused.map(|change| format!("{} {}", change.version, line(change))).collect()
     };
     assert_eq!(refused(&old, &new), ["v1 breaking invalid spec.f breaking"]);
-    // What a server once took is no news, and what is taken back is none.
+    // A defect that existed before is not reported, nor is a fixed one.
     assert_eq!(refused(&new, &old), [""; 0]);
     let mut described = new.clone();
     described["spec"]["versions"][0]["deprecated"] = json!(true);
@@ -78,7 +78,7 @@ fn lines(old: &Value, new: &Value) -> Vec<String> {
     changes(old, new).iter().map(line).collect()
 }
 
-/// Expects the lines of a change and of the way back.
+/// Asserts the lines of a change and of its reverse.
 fn expect(old: &Value, new: &Value, forward: &[&str], back: &[&str]) {
     assert_eq!(lines(old, new), forward, "{old} -> {new}");
     assert_eq!(lines(new, old), back, "back: {new} -> {old}");

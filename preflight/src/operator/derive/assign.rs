@@ -1,5 +1,5 @@
-//! Which component an object belongs to. The rules stand in an order, and the first that says something decides: an
-//! owner outweighs a reference, a reference a selector, a selector a permission, and all of them likeness of labels.
+//! Assigns objects to components. Rules apply in order and the first with a result decides: owner, then reference,
+//! selector, permission, and finally equal labels.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,30 +9,30 @@ use super::objects::{Index, list, owners, services_of, texts};
 use super::workload::Workload;
 use crate::object::{ObjectExt, split_api_version};
 
-/// Owners of owners are followed this far; a circle ends there too.
+/// Maximum length of a chain of owners; also ends cycles.
 const GENERATIONS: usize = 16;
 
-/// What selects, or acts for, more workloads than this is for none of them in particular; and no hostile input makes
-/// every object claimed by every workload.
+/// A selector or account that matches more workloads belongs to none of them. This also bounds hostile input, in which
+/// every workload could claim every object.
 const CLAIMANTS: usize = 64;
 
-/// A rule of a role that names more pairs of API group and resource than this is for no resource in particular.
+/// A role's rule with more pairs of API group and resource belongs to no particular resource.
 const GRANTS: usize = 10_000;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// What the workloads of a release lay claim to.
+/// Claims of the workloads of a release.
 #[derive(Debug)]
 pub(super) struct Claims {
-    /// For every object the workloads that claim it, by their places among the workloads.
+    /// For each object, the indices of the workloads that claim it.
     pub(super) of: Vec<BTreeSet<usize>>,
-    /// For every workload the Roles and ClusterRoles that are bound to its account.
+    /// For each workload, the Roles and ClusterRoles bound to its account.
     pub(super) roles: Vec<BTreeSet<usize>>,
-    /// For every workload the ConfigMaps, Secrets and claims that its pods name.
+    /// For each workload, the ConfigMaps, Secrets and claims that its pods name.
     pub(super) used: Vec<BTreeSet<usize>>,
 }
 
-/// Lets every rule speak in its turn.
+/// Applies all rules in order.
 pub(super) fn assign(index: &Index<'_>, workloads: &[Workload<'_>]) -> Claims {
     let mut claims = Claims {
         of: vec![BTreeSet::new(); index.all.len()],
@@ -53,10 +53,10 @@ pub(super) fn assign(index: &Index<'_>, workloads: &[Workload<'_>]) -> Claims {
     claims
 }
 
-/// The accounts by namespace and name, with the workloads that act as them.
+/// Accounts by namespace and name, with the workloads that use them.
 type Accounts<'a> = HashMap<(&'a str, &'a str), BTreeSet<usize>>;
 
-/// What a pod template names.
+/// Objects that a pod template names.
 fn by_reference<'a>(index: &Index<'a>, workloads: &[Workload<'a>], claims: &mut Claims) -> Accounts<'a> {
     let mut accounts: Accounts<'a> = HashMap::new();
     let mut made: HashMap<(&str, String), usize> = HashMap::new();
@@ -84,7 +84,7 @@ fn by_reference<'a>(index: &Index<'a>, workloads: &[Workload<'a>], claims: &mut 
     accounts
 }
 
-/// Objects of a namespace by each of their labels, so that a selector need not be tried on all of them.
+/// Objects of a namespace by label, so that a selector need not be matched against all of them.
 struct Labelled<'a> {
     by_label: HashMap<(&'a str, &'a str, &'a str), Vec<usize>>,
     labels: Vec<BTreeMap<&'a str, &'a str>>,
@@ -102,14 +102,14 @@ impl<'a> Labelled<'a> {
         found
     }
 
-    /// What has a label of that value; one more than may claim an object are enough to know.
+    /// Objects with this label; at most one more than may claim an object.
     fn labelled(&self, namespace: &str, key: &str, value: &str) -> Vec<usize> {
         let found = self.by_label.get(&(namespace, key, value)).into_iter().flatten();
         found.take(CLAIMANTS + 1).copied().collect()
     }
 
-    /// What a selector selects in a namespace; nothing if it asks for no label's value, which says too little, or
-    /// where all have it.
+    /// Objects that a selector selects in a namespace; none if it requires no label value, or one that all objects
+    /// have.
     fn selected(&self, namespace: &str, selector: &Selector<'_>) -> BTreeSet<usize> {
         let equal = selector.equal.iter().map(|(key, value)| self.labelled(namespace, key, value));
         let one_of = selector.expressions.iter().filter(|it| it.text("/operator") == "In").map(|expression| {
@@ -159,7 +159,7 @@ fn holds(expression: &Value, labels: &BTreeMap<&str, &str>) -> bool {
     }
 }
 
-/// Selectors of pods, selectors of Services, and what scales a workload by its name.
+/// Selectors of pods and Services, and autoscalers that name their workload.
 fn by_selector<'a>(index: &Index<'a>, workloads: &[Workload<'a>], claims: &mut Claims) {
     let pods = Labelled::new(workloads.iter().map(|it| (index.namespace_of(it.at), it.pod_labels.clone())));
     for (at, object) in index.all.iter().enumerate().filter(|(_, object)| object.is("", "Service")) {
@@ -211,7 +211,7 @@ pub(super) fn scaled(index: &Index<'_>, kind: &str, value: &Value, namespace: &s
         "VerticalPodAutoscaler" => value.pointer("/spec/targetRef")?,
         _ => return None,
     };
-    // KEDA means a Deployment where no kind is given.
+    // KEDA defaults the kind to Deployment.
     let kind = Some(target.text("/kind")).filter(|kind| !kind.is_empty()).unwrap_or("Deployment");
     let group = match target.text("/apiVersion") {
         "" => "apps",
@@ -220,7 +220,7 @@ pub(super) fn scaled(index: &Index<'_>, kind: &str, value: &Value, namespace: &s
     index.find(group, kind, namespace, target.text("/name"))
 }
 
-/// Bindings through their subjects, roles through their bindings.
+/// Bindings by their subjects, roles by their bindings.
 fn by_permission(index: &Index<'_>, accounts: &Accounts<'_>, claims: &mut Claims) {
     let mut of_roles: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for (at, object) in index.all.iter().enumerate() {
@@ -229,7 +229,7 @@ fn by_permission(index: &Index<'_>, accounts: &Accounts<'_>, claims: &mut Claims
         }
         let mut bound = BTreeSet::new();
         for subject in list(object.value.get("subjects")).filter(|it| it.text("/kind") == "ServiceAccount") {
-            // The API server demands the namespace here; what is left out is meant to be the binding's own.
+            // The API server requires a namespace here; an omitted one means the binding's own.
             let namespace = match subject.text("/namespace") {
                 "" => index.namespace_of(at),
                 given => given,
@@ -260,7 +260,7 @@ fn by_permission(index: &Index<'_>, accounts: &Accounts<'_>, claims: &mut Claims
     }
 }
 
-/// What sends requests to a Service belongs to what answers them.
+/// An object that sends requests to a Service belongs to the workload behind it.
 fn by_service(index: &Index<'_>, claims: &mut Claims) {
     for (at, object) in index.all.iter().enumerate().filter(|(_, object)| !object.is("", "Service")) {
         if !claims.of[at].is_empty() {
@@ -301,7 +301,8 @@ fn ingress_backends(value: &Value) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A definition belongs to what may write the status or finalizers of its objects: a controller, and hardly another.
+/// A definition belongs to the workload that may write the status or finalizers of its objects: most likely its
+/// controller.
 fn by_status(index: &Index<'_>, workloads: &[Workload<'_>], claims: &mut Claims) {
     let mut writers: HashMap<(&str, &str), BTreeSet<usize>> = HashMap::new();
     for number in 0..workloads.len() {
@@ -327,8 +328,7 @@ fn by_status(index: &Index<'_>, workloads: &[Workload<'_>], claims: &mut Claims)
     }
 }
 
-/// Equal `app.kubernetes.io/{instance,name,component}`, where they point to one workload: to several they prove
-/// nothing.
+/// Equal `app.kubernetes.io/{instance,name,component}`, if only one workload has them.
 fn by_labels(index: &Index<'_>, workloads: &[Workload<'_>], claims: &mut Claims) {
     let mut bearers: HashMap<[&str; 3], BTreeSet<usize>> = HashMap::new();
     for (number, workload) in workloads.iter().enumerate() {
@@ -345,13 +345,13 @@ fn by_labels(index: &Index<'_>, workloads: &[Workload<'_>], claims: &mut Claims)
     }
 }
 
-/// `app.kubernetes.io/{instance,name,component}`; empty if one is missing.
+/// `app.kubernetes.io/{instance,name,component}`; empty strings if one is missing.
 pub(super) fn triple(value: &Value) -> [&str; 3] {
     ["app.kubernetes.io/instance", "app.kubernetes.io/name", "app.kubernetes.io/component"]
         .map(|key| value.label(key).unwrap_or_default())
 }
 
-/// Owners, which outweigh all else; last, as an owner must have been assigned itself.
+/// Owners, which override everything else. Applied last, because an owner must be assigned first.
 fn by_owner(index: &Index<'_>, fixed: &BTreeSet<usize>, claims: &mut Claims) {
     let owner_of = |at: usize| {
         owners(&index.all[at].value).find_map(|owner| {

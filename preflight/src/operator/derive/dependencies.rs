@@ -1,5 +1,5 @@
-//! What a component needs of others: hosts that it calls, configuration that another owns, API groups that another
-//! defines, and the order that its manifests ask for. What nobody in the release owns is `external:NAME`.
+//! Dependencies of a component: hosts that it calls, configuration and API groups of other components, and the apply
+//! order that its manifests request. A dependency outside the release is `external:NAME`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,38 +10,38 @@ use super::objects::{Index, list};
 use super::workload::Workload;
 use crate::object::{ObjectExt, is_custom_group};
 
-/// Dependencies that a whole release is worth looking for; more are no structure that anybody could act on.
+/// Maximum number of dependencies in a release; more than this is not useful.
 const EDGES: usize = 1_000_000;
-/// A change group with more components than this orders all of them, and says of none what it needs.
+/// A change group with more components defines an order, and no dependencies.
 const ORDERED: usize = 64;
 
 const GROUP: &str = "kapp.k14s.io/change-group";
 const RULE: &str = "kapp.k14s.io/change-rule";
 
-/// A component as the search sees it: its place, and which objects and workloads are its own.
+/// The components, with the objects and workloads that they own.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
-    /// For every object the component that owns it.
+    /// Component of each object.
     pub(super) owner: &'a [usize],
-    /// For every component its workload; what nobody claims has none.
+    /// Workload of each component; none for unclaimed objects.
     pub(super) workload: &'a [Option<usize>],
-    /// For every workload the ConfigMaps, Secrets and claims that its pods name.
+    /// For each workload, the ConfigMaps, Secrets and claims that its pods name.
     pub(super) used: &'a [BTreeSet<usize>],
-    /// For every workload the roles that are bound to its account.
+    /// For each workload, the roles bound to its account.
     pub(super) roles: &'a [BTreeSet<usize>],
 }
 
-/// What one component needs.
+/// The dependencies of one component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needed {
-    /// Other components, by their places.
+    /// Indices of other components.
     pub(super) components: BTreeSet<usize>,
-    /// Hosts and API groups of nobody here.
+    /// Hosts and API groups outside the release.
     pub(super) external: BTreeSet<String>,
 }
 
-/// What every component needs. Components of objects that nobody claims neither need nor are needed: they are a
-/// remainder, not a part that runs.
+/// The dependencies of every component. Components of unclaimed objects have none and are no dependency: they do not
+/// run.
 pub(super) fn find(index: &Index<'_>, workloads: &[Workload<'_>], parts: &Parts<'_>) -> Vec<Needed> {
     let hosts = Hosts::new(index);
     let definitions = Definitions::new(index);
@@ -95,7 +95,7 @@ impl Needed {
         self.add(&Self { components, external: found.others.clone() }, edges);
     }
 
-    /// Adds what something else needs, while there are edges left.
+    /// Adds the dependencies of another set, up to the limit.
     fn add(&mut self, other: &Self, edges: &mut usize) {
         let Some(left) = edges.checked_sub(other.components.len() + other.external.len()) else { return };
         *edges = left;
@@ -104,7 +104,7 @@ impl Needed {
     }
 }
 
-/// The definitions of a release by their group: plural, kind, and where it stands.
+/// The definitions of a release by group: plural, kind, and index of the object.
 struct Definitions<'a>(HashMap<&'a str, Vec<(&'a str, &'a str, usize)>>);
 
 impl<'a> Definitions<'a> {
@@ -117,7 +117,7 @@ impl<'a> Definitions<'a> {
         Self(groups)
     }
 
-    /// What a rule of a role lets its bearer use.
+    /// Adds the API groups that a role's rule grants access to.
     fn granted(&self, rule: &Value, own: &mut Needed, parts: &Parts<'_>) {
         let resources: BTreeSet<&str> = list(rule.get("resources")).filter_map(Value::as_str).collect();
         let groups: BTreeSet<&str> = list(rule.get("apiGroups")).filter_map(Value::as_str).collect();
@@ -142,7 +142,7 @@ impl<'a> Definitions<'a> {
     }
 }
 
-/// The order that change rules ask for: what is applied after another needs it.
+/// Adds the order in change rules: an object depends on those applied before it.
 fn ordered(index: &Index<'_>, parts: &Parts<'_>, needed: &mut [Needed]) {
     let mut groups: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for (at, object) in index.all.iter().enumerate() {
@@ -168,7 +168,7 @@ fn ordered(index: &Index<'_>, parts: &Parts<'_>, needed: &mut [Needed]) {
     }
 }
 
-/// The values of an annotation, which may be given several times with a suffix: `change-rule.db`.
+/// The values of an annotation, which may repeat with a suffix: `change-rule.db`.
 fn annotations<'a>(value: &'a Value, name: &'a str) -> impl Iterator<Item = &'a str> {
     let all = value.pointer("/metadata/annotations").and_then(Value::as_object).into_iter().flatten();
     all.filter(move |(key, _)| {

@@ -1,4 +1,4 @@
-//! A manifest that a model is derived from.
+//! A manifest as input for deriving a model.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::source::Positions;
 
-/// One object of a release, from a file or from a cluster.
+/// An object of a release, from a file or a cluster.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// The object.
+    /// Content of the object.
     pub value: Arc<Value>,
-    /// Where every node of it stands; `None` for a live one.
+    /// Position of each node; `None` for a live object.
     pub positions: Option<Arc<Positions>>,
 }

@@ -1,5 +1,5 @@
-//! Hosts of Services in texts that programs are configured with. A bare name counts only where it is used as a host: a
-//! word that happens to be a Service's name is none.
+//! Finds host names of Services in configuration text. A bare name counts only if it is used as a host, because other
+//! words may equal the name of a Service.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,23 +8,23 @@ use serde_json::Value;
 use super::objects::{Index, list};
 use crate::object::ObjectExt;
 
-/// Words in the names of variables that hold a host and nothing else.
+/// Words in the names of variables that contain only a host.
 const HOST_WORDS: [&str; 8] = ["HOST", "ADDR", "ADDRESS", "SERVER", "URL", "URI", "ENDPOINT", "SERVICE"];
 
-/// The Services of a release as texts name them.
+/// The Services of a release by host name.
 #[derive(Debug)]
 pub(super) struct Hosts<'a> {
     index: &'a Index<'a>,
-    /// Every Service with its ports, numbers and names.
+    /// Ports of each Service, numbers and names.
     ports: HashMap<usize, BTreeSet<String>>,
 }
 
-/// What a text says.
+/// Hosts in a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Services of the release.
+    /// Indices of Services in the release.
     pub(super) services: BTreeSet<usize>,
-    /// Hosts in the cluster that are no Service of the release, as `name.namespace`.
+    /// Hosts in the cluster outside the release, as `name.namespace`.
     pub(super) others: BTreeSet<String>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Hosts<'a> {
         Self { index, ports }
     }
 
-    /// Notes the hosts in a text that is read by pods of `namespace`.
+    /// Collects the hosts in a text that pods of `namespace` read.
     pub(super) fn scan(&self, text: &str, namespace: &str, found: &mut Found) {
         let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
         let mut rest = text;
@@ -55,7 +55,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Notes the Service that a variable names, where its value is the name and nothing else.
+    /// Collects the Service that a variable names, if its value is only the name.
     pub(super) fn variable(&self, name: &str, value: &str, namespace: &str, found: &mut Found) {
         if name.split('_').any(|word| HOST_WORDS.contains(&word)) {
             found.services.extend(self.index.find("", "Service", namespace, value));
@@ -90,12 +90,12 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// `name.namespace`, with the very namespace that a Service is in: file names look alike.
+    /// Resolves `name.namespace` with the exact namespace of a Service, because file names have the same form.
     fn exact(&self, name: &str, namespace: &str) -> Option<usize> {
         self.index.find("", "Service", namespace, name).filter(|at| self.index.namespace_of(*at) == namespace)
     }
 
-    /// The Services and other hosts that a ConfigMap names.
+    /// Hosts that a ConfigMap names.
     pub(super) fn of_config_map(&self, at: usize) -> Found {
         let mut found = Found::default();
         let data = self.index.all[at].value.get("data").and_then(Value::as_object);
@@ -105,7 +105,7 @@ impl<'a> Hosts<'a> {
         found
     }
 
-    /// The Services and other hosts that a container is started with.
+    /// Hosts in the arguments and variables of a container.
     pub(super) fn of_container(&self, container: &Value, namespace: &str) -> Found {
         let mut found = Found::default();
         for argument in

@@ -1,4 +1,4 @@
-//! What a derived release, its operators and its components are called.
+//! Names of a derived release, its operators and its components.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use crate::hex;
 use crate::object::ObjectExt;
 
 const PART_OF: &str = "app.kubernetes.io/part-of";
-/// Labels that name an app, the most telling first.
+/// Labels that name an app, the most specific first.
 const NAMES: [&str; 4] = [PART_OF, "app.kubernetes.io/instance", "app.kubernetes.io/name", "app"];
-/// The name of an app that nobody named.
+/// Name of an app without one.
 const UNNAMED: &str = "app";
 
-/// The operator of each object. Several only where workloads say themselves that they are parts of different ones: one
-/// such label, which may be new in a release, must not tear an app in two.
+/// The operator of each object. There are several only if workloads declare different ones: a single label, perhaps new
+/// in a release, must not split an app.
 #[derive(Debug)]
 pub(super) struct OperatorNames<'a> {
     app: String,
@@ -42,7 +42,7 @@ impl<'a> OperatorNames<'a> {
     }
 }
 
-/// A name of its own for the component of each workload, within its operator.
+/// Unique names for the components of workloads, within their operators.
 pub(super) fn component_names(index: &Index<'_>, workloads: &[Workload<'_>], operators: &[String]) -> Vec<String> {
     let namespaces: Vec<&str> = workloads.iter().map(|workload| index.namespace_of(workload.at)).collect();
     let mut homes: BTreeMap<(&str, String), BTreeSet<&str>> = BTreeMap::new();
@@ -67,7 +67,7 @@ pub(super) fn component_names(index: &Index<'_>, workloads: &[Workload<'_>], ope
     names
 }
 
-/// The component of what no workload claims.
+/// Name of the component for unclaimed objects.
 pub(super) fn remainder(operator: &str, taken: &BTreeSet<String>) -> String {
     let mut name = format!("{operator}-shared");
     while taken.contains(&name) {
@@ -76,7 +76,7 @@ pub(super) fn remainder(operator: &str, taken: &BTreeSet<String>) -> String {
     name
 }
 
-/// The namespace that most workloads run in; of an app without any, the one that most objects are in or make.
+/// The namespace of most workloads; without workloads, the one that most objects are in or create.
 pub(super) fn namespace(index: &Index<'_>, workloads: &[&Workload<'_>], objects: &[usize]) -> String {
     let of_workloads = most_frequent(workloads.iter().map(|workload| index.namespace_of(workload.at)));
     let of_objects = || most_frequent(objects.iter().map(|at| index.all[*at].reference.namespace.as_str()));
@@ -87,7 +87,7 @@ pub(super) fn namespace(index: &Index<'_>, workloads: &[&Workload<'_>], objects:
     of_workloads.or_else(of_objects).or_else(made).unwrap_or_default().to_owned()
 }
 
-/// What most workloads call their version: a label, the chart's version, or the tag of their image.
+/// The version that most workloads declare: a label, the chart's version, or the tag of their image.
 pub(super) fn version(workloads: &[&Workload<'_>], objects: &[&Object]) -> Option<String> {
     let by_label = |object: &&Object| object.value.label("app.kubernetes.io/version").map(ToOwned::to_owned);
     let by_chart = |object: &&Object| object.value.label("helm.sh/chart").and_then(chart_version);
@@ -102,7 +102,7 @@ pub(super) fn version(workloads: &[&Workload<'_>], objects: &[&Object]) -> Optio
         .or_else(|| agreed(tags(), workloads.len()))
 }
 
-/// What more than half of them say.
+/// The value of more than half of them.
 fn agreed(said: impl Iterator<Item = String>, of: usize) -> Option<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for text in said {
@@ -111,8 +111,8 @@ fn agreed(said: impl Iterator<Item = String>, of: usize) -> Option<String> {
     counts.into_iter().find(|(_, count)| count * 2 > of).map(|(text, _)| text)
 }
 
-/// `ingress-nginx-4.11.3` is version 4.11.3 of a chart: the version starts at the first part that is
-/// a number with a dot behind it.
+/// `ingress-nginx-4.11.3` is version 4.11.3 of a chart: the version starts at the first part that is a number followed
+/// by a dot.
 fn chart_version(chart: &str) -> Option<String> {
     let starts = chart.match_indices('-').map(|(at, _)| &chart[at + 1..]);
     let is_version = |rest: &&str| {
@@ -123,7 +123,7 @@ fn chart_version(chart: &str) -> Option<String> {
     starts.into_iter().find(is_version).map(|version| version.replace('_', "+"))
 }
 
-/// A name for a release that nothing names: equal content, equal name.
+/// A version for a release that declares none: equal content, equal version.
 pub(super) fn content_version(objects: &[Object]) -> String {
     let mut digest = Sha256::new();
     for object in objects {

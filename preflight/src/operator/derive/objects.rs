@@ -1,5 +1,5 @@
-//! The objects of a release as derivation looks at them: without what the cluster or a deploy tool made by itself, each
-//! identity once, in one order whatever the order of the input, and found by kind, namespace and name.
+//! The objects of a release as input for derivation: without those that the cluster or a deploy tool created, without
+//! duplicates, in a fixed order, and indexed by kind, namespace and name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::Given;
 use crate::object::{ObjectExt, ObjectRef, is_custom_group};
 use crate::source::{PathSegment, Position, Positions};
 
-/// Kinds that other objects bring forth; a release does not consist of them.
+/// Kinds that controllers create; they are not part of a release.
 const MADE_BY_THE_CLUSTER: [(&str, &str); 9] = [
     ("", "Event"),
     ("events.k8s.io", "Event"),
@@ -23,11 +23,11 @@ const MADE_BY_THE_CLUSTER: [(&str, &str); 9] = [
     ("metrics.k8s.io", "PodMetrics"),
 ];
 
-/// Labels of the ConfigMaps in which a deploy tool remembers an app.
+/// Labels of the ConfigMaps in which a deploy tool records an app.
 const RECORDS: [&str; 3] = ["kapp.k14s.io/is-app", "kapp.k14s.io/is-app-change", "pushback.dev/inventory"];
 
-/// Labels that say who deployed an object, or which release of it: they tell no two components apart, and would make
-/// every object of a new release a changed one.
+/// Labels that record the deployer of an object or its release: they do not distinguish components, and would mark
+/// every object of a new release as changed.
 const STAMPS: [&str; 6] = [
     "kapp.k14s.io/app",
     "kapp.k14s.io/association",
@@ -37,7 +37,7 @@ const STAMPS: [&str; 6] = [
     "helm.sh/chart",
 ];
 
-/// Annotations that repeat an object whole, a Secret's data with it.
+/// Annotations that contain a copy of the object, including the data of a Secret.
 const COPIES: [&str; 4] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     "kapp.k14s.io/original",
@@ -45,19 +45,19 @@ const COPIES: [&str; 4] = [
     "kapp.k14s.io/original-diff-full",
 ];
 
-/// One object.
+/// An object of a release.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
-    /// What it is called, without the number of a versioned name.
+    /// Reference, without the number of a versioned name.
     pub(super) reference: ObjectRef,
-    /// Its name as written.
+    /// Name as written in the manifest.
     pub(super) written_name: String,
     pub(super) value: Arc<Value>,
     positions: Option<Arc<Positions>>,
 }
 
 impl Object {
-    /// `None` for what is no part of a release.
+    /// `None` if the object is not part of a release.
     fn of(given: &Given) -> Option<Self> {
         let value = &given.value;
         let mut reference = ObjectRef::of(value);
@@ -89,12 +89,12 @@ impl Object {
         self.is("apiextensions.k8s.io", "CustomResourceDefinition")
     }
 
-    /// Whether its kind is one that a definition brings: no group of Kubernetes' own has such a name.
+    /// Whether its kind is defined by a CustomResourceDefinition: only those have such group names.
     pub(super) fn is_custom(&self) -> bool {
         is_custom_group(&self.reference.group)
     }
 
-    /// Its labels without stamps.
+    /// Its labels without [`STAMPS`].
     pub(super) fn labels(&self) -> BTreeMap<String, String> {
         let labels = texts(self.value.pointer("/metadata/labels")).into_iter();
         labels.filter(|(key, _)| !is_stamp(key)).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
@@ -104,32 +104,32 @@ impl Object {
         self.positions.clone()
     }
 
-    /// Where a node of it stands.
+    /// Position of a node.
     pub(super) fn position(&self, path: &[PathSegment]) -> Position {
         self.positions.as_ref().map(|positions| positions.locate(path)).unwrap_or_default()
     }
 }
 
-/// Whether a label says no more than who deployed an object, or which release of it.
+/// Whether a label only records the deployer of an object or its release.
 pub(super) fn is_stamp(key: &str) -> bool {
     STAMPS.contains(&key)
 }
 
-/// The base of a versioned object's name, and its number.
+/// Base name and number of a versioned object.
 fn versioned(value: &Value) -> Option<(&str, u64)> {
     let is_marked = value.annotation("kapp.k14s.io/versioned").is_some();
     let may_be = is_marked || matches!(value.text("/kind"), "ConfigMap" | "Secret");
     versioned_name(value.name()).filter(|_| may_be)
 }
 
-/// The base of a name as kapp gives it to versions of an object, and its number.
+/// Base name and number of a name in kapp's format for versioned objects.
 pub(in crate::operator) fn versioned_name(name: &str) -> Option<(&str, u64)> {
     let (base, number) = name.rsplit_once("-ver-").filter(|(base, _)| !base.is_empty())?;
     let number = number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())??;
     Some((base, number))
 }
 
-/// A Secret without what makes it one.
+/// A Secret without its data.
 fn without_secrets(value: &Value) -> Value {
     let Some(fields) = value.as_object() else { return Value::Null };
     let mut kept = serde_json::Map::new();
@@ -157,18 +157,18 @@ pub(super) fn owners(value: &Value) -> impl Iterator<Item = &Value> {
     list(value.pointer("/metadata/ownerReferences"))
 }
 
-/// The elements of a list; nothing for what is none.
+/// The elements of a list; none if the value is not a list.
 pub(super) fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The entries of a map that are text.
+/// The string entries of a map.
 pub(super) fn texts(value: Option<&Value>) -> BTreeMap<&str, &str> {
     let entries = value.and_then(Value::as_object).into_iter().flatten();
     entries.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect()
 }
 
-/// The objects of a release in one order: what is told apart by nothing else is told apart by its content.
+/// The objects of a release in a fixed order; ties are broken by content.
 pub(super) fn sorted(given: &[Given]) -> Vec<Object> {
     let mut objects: Vec<Object> = given.iter().filter_map(Object::of).collect();
     objects.sort_by(|one, other| {
@@ -176,7 +176,7 @@ pub(super) fn sorted(given: &[Given]) -> Vec<Object> {
             let ObjectRef { group, kind, namespace, name, .. } = object.reference.clone();
             (group, kind, namespace, name)
         };
-        // Of a versioned name the last number counts.
+        // Of several versions of a name, the last counts.
         let number = |object: &Object| versioned(&object.value).map(|(_, number)| number);
         key(one)
             .cmp(&key(other))
@@ -188,13 +188,13 @@ pub(super) fn sorted(given: &[Given]) -> Vec<Object> {
     objects
 }
 
-/// Objects by what others call them.
+/// Objects by their references.
 #[derive(Debug)]
 pub(super) struct Index<'a> {
     pub(super) all: &'a [Object],
-    /// The namespace of what names none.
+    /// Namespace for objects that name none.
     default_namespace: &'a str,
-    /// Looked up only: its order reaches nothing.
+    /// Used for lookups only: its order has no effect.
     by_name: HashMap<(&'a str, &'a str, &'a str, &'a str), usize>,
 }
 
@@ -211,7 +211,7 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// A namespace, or the one of what names none.
+    /// The namespace, or the default for an empty one.
     pub(super) fn effective<'n>(&self, namespace: &'n str) -> &'n str
     where
         'a: 'n,
@@ -219,7 +219,7 @@ impl<'a> Index<'a> {
         if namespace.is_empty() { self.default_namespace } else { namespace }
     }
 
-    /// The namespace that an object is in.
+    /// The namespace of an object.
     pub(super) fn namespace_of(&self, at: usize) -> &'a str {
         self.effective(&self.all[at].reference.namespace)
     }
@@ -229,14 +229,14 @@ impl<'a> Index<'a> {
         self.by_name.get(&(group, kind, namespace, name)).copied()
     }
 
-    /// An object without a namespace.
+    /// Index of a cluster-scoped object.
     pub(super) fn find_cluster_scoped(&self, group: &str, kind: &str, name: &str) -> Option<usize> {
         self.find(group, kind, "", name)
     }
 }
 
-/// The namespace of objects that name none, as the others give it away: bindings and webhooks must name one, and most
-/// often it is the one that the release is installed into.
+/// The namespace of objects that name none, inferred from the others: bindings and webhooks must name one, which
+/// usually is the one that the release is installed into.
 pub(super) fn implied_namespace(objects: &[Object]) -> String {
     let homeless: std::collections::BTreeSet<(&str, &str)> = objects
         .iter()
@@ -254,7 +254,7 @@ pub(super) fn implied_namespace(objects: &[Object]) -> String {
     most_frequent(named).unwrap_or_default().to_owned()
 }
 
-/// The Services behind the webhooks of a configuration, a definition's conversion, or an APIService.
+/// The Services behind a webhook configuration, a conversion webhook or an APIService.
 pub(super) fn services_of(value: &Value) -> impl Iterator<Item = &Value> {
     let conversion = ["/spec/conversion/webhook/clientConfig/service", "/spec/conversion/webhookClientConfig/service"];
     let entries = list(value.get("webhooks")).filter_map(|entry| entry.pointer("/clientConfig/service"));
@@ -262,7 +262,7 @@ pub(super) fn services_of(value: &Value) -> impl Iterator<Item = &Value> {
     entries.chain(conversion.into_iter().filter_map(|path| value.pointer(path))).chain(served)
 }
 
-/// What is said most often; the first in the alphabet of several. Nothing is not counted.
+/// The most frequent non-empty value; the first in alphabetical order if there are several.
 pub(super) fn most_frequent<'a>(said: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for text in said.filter(|text| !text.is_empty()) {

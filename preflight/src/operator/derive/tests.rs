@@ -1,4 +1,4 @@
-//! Derived models, rule by rule: who owns what, what is left out, and what a component is said to need.
+//! Derived models, rule by rule: owners, excluded objects, and the dependencies of components.
 
 mod facts;
 mod properties;
@@ -51,7 +51,7 @@ fn merge(into: &mut Value, more: Value) {
     }
 }
 
-/// A Deployment with pods labelled `app: NAME`, and what its pod template says beside.
+/// A Deployment with pods labelled `app: NAME` and further content in its pod template.
 fn deployment(name: &str, pods: Value) -> Value {
     let image = format!("registry.example:5000/{name}:1.2@sha256:0");
     let mut template =
@@ -64,7 +64,7 @@ fn service(name: &str, app: &str) -> Value {
     object("Service", name, json!({"spec": {"selector": {"app": app}, "ports": [{"port": 8080}]}}))
 }
 
-/// The name of the component that owns an object.
+/// Name of the component that owns an object.
 fn owner(release: &Release, kind: &str, name: &str) -> String {
     let owners: Vec<&str> = components(release)
         .filter(|component| {

@@ -1,4 +1,4 @@
-//! Webhooks as configurations and definitions name them, defaults filled in as the API server fills them.
+//! Webhooks in configurations and definitions, with the API server's defaults.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use super::objects::{Object, list};
 use crate::object::ObjectExt;
 use crate::operator::model::{Webhook, WebhookDetails};
 
-/// Seconds that the API server gives a conversion; nothing in a definition changes them.
+/// The API server's fixed timeout for a conversion, in seconds.
 const CONVERSION_SECONDS: u64 = 30;
 
-/// The webhooks that an object brings.
+/// The webhooks that an object declares.
 pub(super) fn of(object: &Object) -> Vec<Webhook> {
     match (object.reference.group.as_str(), object.reference.kind.as_str()) {
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => entries(object, "validating"),
@@ -20,7 +20,7 @@ pub(super) fn of(object: &Object) -> Vec<Webhook> {
 }
 
 fn entries(object: &Object, kind: &str) -> Vec<Webhook> {
-    // The first version of this API was milder.
+    // The defaults of v1beta1 were more lenient.
     let (policy, seconds) = if object.reference.version == "v1beta1" { ("Ignore", 30) } else { ("Fail", 10) };
     let webhooks = list(object.value.get("webhooks")).enumerate();
     let read = |(number, entry): (usize, &Value)| Webhook {
@@ -66,7 +66,7 @@ fn text_or(value: &Value, pointer: &str, default: &str) -> String {
     Some(value.text(pointer)).filter(|text| !text.is_empty()).unwrap_or(default).to_owned()
 }
 
-/// The path that is called; of a URL what follows its host, without a query.
+/// The request path; for a URL, the part after its host, without a query.
 fn path(client: Option<&Value>) -> String {
     let Some(client) = client else { return "/".to_owned() };
     let url = client.text("/url");
@@ -94,7 +94,7 @@ fn rules(entry: &Value) -> Value {
     Value::Array(rules)
 }
 
-/// A selector; null where it selects all, as the API server writes `{}` for none.
+/// A selector; null if it selects everything: the API server writes `{}` for none.
 fn selector(entry: &Value, field: &str) -> Value {
     let selector = entry.get(field).filter(|it| it.as_object().is_some_and(|fields| !fields.is_empty()));
     selector.cloned().unwrap_or(Value::Null)

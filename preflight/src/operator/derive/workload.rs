@@ -1,5 +1,5 @@
-//! What runs pods: the pod template of a workload, and what that template says, defaults filled in as the API server
-//! fills them, so that a manifest and the live object read alike.
+//! Workloads: the pod template and its content, with the API server's defaults, so that a manifest and the live object
+//! compare equal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::object::{ObjectExt, ObjectRef};
 /// An object that runs pods.
 #[derive(Debug)]
 pub(super) struct Workload<'a> {
-    /// Its place among the objects.
+    /// Index of the object.
     pub(super) at: usize,
     pub(super) object: &'a Object,
-    /// The pod template. For a custom resource whose pods its operator makes, what it says of them.
+    /// The pod template; for a custom resource whose operator creates the pods, its description of them.
     template: &'a Value,
     /// Labels of its pods.
     pub(super) pod_labels: BTreeMap<&'a str, &'a str>,
@@ -22,11 +22,11 @@ pub(super) struct Workload<'a> {
     pub(super) repositories: BTreeSet<&'a str>,
 }
 
-/// What a pod template needs: kind and name of an object in its namespace.
+/// Kind and name of an object that a pod template needs, in the same namespace.
 pub(super) type Reference<'a> = (&'static str, &'a str);
 
 impl<'a> Workload<'a> {
-    /// `None` for what runs no pods, or runs them only once.
+    /// `None` if the object runs no pods, or runs them only once.
     pub(super) fn of(at: usize, object: &'a Object) -> Option<Self> {
         let value = &*object.value;
         let spec = value.get("spec")?;
@@ -35,7 +35,7 @@ impl<'a> Workload<'a> {
                 spec.get("template").unwrap_or(&Value::Null)
             }
             ("batch", "CronJob") => spec.pointer("/jobTemplate/spec/template").unwrap_or(&Value::Null),
-            // A Rollout, a CloneSet, a DeploymentConfig: what has the shape of a workload is one.
+            // A Rollout, CloneSet or DeploymentConfig: anything with the structure of a workload is one.
             _ if object.is_custom() && list(spec.pointer("/template/spec/containers")).next().is_some() => {
                 spec.get("template").unwrap_or(&Value::Null)
             }
@@ -52,12 +52,12 @@ impl<'a> Workload<'a> {
         Some(workload)
     }
 
-    /// `spec` of the pods; for an operator's custom resource its own.
+    /// `spec` of the pods; for an operator's custom resource, its own `spec`.
     fn pod_spec(&self) -> &'a Value {
         self.template.get("spec").unwrap_or(if self.is_operand() { self.template } else { &Value::Null })
     }
 
-    /// Whether an operator makes its pods out of a custom resource.
+    /// Whether an operator creates its pods from a custom resource.
     pub(super) fn is_operand(&self) -> bool {
         self.object.value.get("spec").is_some_and(|spec| std::ptr::eq(spec, self.template))
     }
@@ -69,25 +69,25 @@ impl<'a> Workload<'a> {
         if self.is_operand() { format!("{}-{name}", self.object.reference.kind.to_lowercase()) } else { name.clone() }
     }
 
-    /// Its containers, those that only start it too.
+    /// Its containers, including init containers.
     pub(super) fn containers(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
         let spec = self.pod_spec();
         list(spec.get("initContainers")).chain(list(spec.get("containers")))
     }
 
-    /// The images that it runs.
+    /// The images of all containers.
     pub(super) fn images(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let own = self.is_operand().then(|| self.template.text("/image")).filter(|image| !image.is_empty());
         own.into_iter().chain(self.containers().map(|container| container.text("/image")))
     }
 
-    /// The image that its release is told by: the first that is no helper.
+    /// The image that identifies its release: the first that is not a helper.
     pub(super) fn main_image(&self) -> &'a str {
         let first = list(self.pod_spec().get("containers")).map(|container| container.text("/image")).next();
         first.unwrap_or_else(|| if self.is_operand() { self.template.text("/image") } else { "" })
     }
 
-    /// The labels by which it finds its pods.
+    /// The labels that select its pods.
     pub(super) fn selector(&self) -> BTreeMap<String, String> {
         let selector = self.object.value.pointer("/spec/selector");
         let by_label = selector.and_then(|it| it.get("matchLabels")).or(selector);
@@ -136,7 +136,7 @@ impl<'a> Workload<'a> {
         found
     }
 
-    /// The names, without their number, of the claims that a StatefulSet makes.
+    /// The names, without their number, of the claims that a StatefulSet creates.
     pub(super) fn claim_names(&self) -> impl Iterator<Item = String> + use<'a> {
         let set = &self.object.reference.name;
         list(self.object.value.pointer("/spec/volumeClaimTemplates"))
@@ -145,7 +145,7 @@ impl<'a> Workload<'a> {
             .map(move |name| format!("{name}-{set}"))
     }
 
-    /// The part of `spec` that must hold while it works.
+    /// The part of `spec` that must hold while it runs.
     pub(super) fn expected_spec(&self, is_scaled_by_others: bool) -> Map<String, Value> {
         let spec = self.object.value.get("spec").unwrap_or(&Value::Null);
         let kind = self.object.reference.kind.as_str();
@@ -182,7 +182,7 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// The part of a Job's `spec` that must hold. It is no component of its own, as it ends.
+/// The part of a Job's `spec` that must hold. A Job is not a component, because it ends.
 pub(super) fn expected_job(value: &Value) -> Map<String, Value> {
     let pods = value.pointer("/spec/template/spec").unwrap_or(&Value::Null);
     let account = Some(pods.text("/serviceAccountName")).filter(|name| !name.is_empty());
@@ -194,8 +194,8 @@ fn expected_template(account: Option<&str>, pods: &Value) -> Value {
     json!({"spec": {"serviceAccountName": account.unwrap_or("default"), "containers": containers}})
 }
 
-/// Whether a custom resource describes pods that its operator will make: under which account they run, and one of the
-/// things that only pods have.
+/// Whether a custom resource describes pods that its operator creates: by their account, and a field that only pods
+/// have.
 fn names_its_pods(spec: &Value) -> bool {
     let of_pods = ["podMetadata", "podTemplate", "replicas", "image", "containers"];
     !spec.text("/serviceAccountName").is_empty() && of_pods.iter().any(|field| spec.get(field).is_some())
@@ -242,7 +242,7 @@ pub(super) fn expected_service(value: &Value) -> Map<String, Value> {
     expected
 }
 
-/// How many pods an autoscaler may run, and how many may be taken away at once.
+/// The replica limits of an autoscaler, or the disruption limit of a budget.
 pub(super) fn expected_limits(object: &ObjectRef, value: &Value) -> Map<String, Value> {
     let fields = match (object.group.as_str(), object.kind.as_str()) {
         ("autoscaling", "HorizontalPodAutoscaler") => ["minReplicas", "maxReplicas"],
@@ -263,7 +263,7 @@ pub(super) fn repository(image: &str) -> &str {
     split_tag(image).0
 }
 
-/// The tag of an image, where it names one.
+/// The tag of an image, if any.
 pub(super) fn tag(image: &str) -> Option<&str> {
     split_tag(image.split_once('@').map_or(image, |(name, _)| name)).1
 }

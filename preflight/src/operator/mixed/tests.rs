@@ -1,4 +1,4 @@
-//! What remains comparable of a written and a derived model.
+//! What remains comparable between a model file and a derived model.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a written model changes of a derived one, and what it leaves.
+//! What a model file overrides in a derived model, and what it leaves.
 
 use serde_json::{Map, json};
 

@@ -1,4 +1,4 @@
-//! A value of a model with the way to it: readers note what is wrong and go on, so that one pass finds all errors.
+//! A value of a model with its path: readers record errors and continue, so that one pass finds all of them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use crate::object::describe;
 use crate::source::{PathSegment, Position, Positions, display_path};
 use crate::suggest;
 
-/// Errors of one document that are told; more would be read by nobody, and each costs a walk to its place.
+/// Maximum number of errors per document: each costs a search for its position.
 const MAX_ERRORS: usize = 100;
 
-/// One document that is being read.
+/// A document being read.
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
     positions: &'a Positions,
@@ -30,7 +30,7 @@ impl<'a> Reading<'a> {
         Node { value, path: Vec::new(), reading: self }
     }
 
-    /// The errors in the order of the text.
+    /// The errors, in the order of the text.
     pub(super) fn into_errors(self) -> Vec<ModelError> {
         let mut errors = self.errors.into_inner();
         errors.sort_by_key(|error| (error.position.line, error.position.column));
@@ -38,7 +38,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// A value of the document and the way to it.
+/// A value of the document, with its path.
 #[derive(Clone, Debug)]
 pub(super) struct Node<'a> {
     value: &'a Value,
@@ -51,7 +51,7 @@ impl<'a> Node<'a> {
         self.reading.positions.locate(&self.path)
     }
 
-    /// Notes an error here.
+    /// Records an error at this value.
     pub(super) fn note(&self, message: impl AsRef<str>, hints: &[&str]) {
         if self.reading.errors.borrow().len() < MAX_ERRORS {
             let path = display_path(&self.path);
@@ -60,7 +60,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Notes an error at another place of the document.
+    /// Records an error at another position in the document.
     pub(super) fn note_at(&self, position: &Position, message: String, hints: &[&str]) {
         let mut errors = self.reading.errors.borrow_mut();
         if errors.len() < MAX_ERRORS {
@@ -79,7 +79,7 @@ impl<'a> Node<'a> {
         Self { value, path, reading: self.reading }
     }
 
-    /// A map with no other keys than these. Where it is none, that is noted and nothing is missed in it.
+    /// A map with no other keys than these. Any other value is an error, and its missing fields are not.
     pub(super) fn fields(&self, keys: &'static [&'static str]) -> Fields<'a, '_> {
         let map = self.map();
         for (key, value) in map.into_iter().flatten() {
@@ -119,7 +119,7 @@ impl<'a> Node<'a> {
             Value::String(text) => text.clone(),
             scalar @ (Value::Bool(_) | Value::Number(_)) => {
                 let found = format!("expected a string, found {}", describe(scalar));
-                // Of `2.10` only 2.1 is left to show, and of `n` only false.
+                // After parsing, `2.10` is indistinguishable from 2.1, and `n` from false.
                 let hint = if scalar.is_f64() || scalar.is_boolean() {
                     "write it in quotes".to_owned()
                 } else {
@@ -147,7 +147,7 @@ impl<'a> Node<'a> {
         String::new()
     }
 
-    /// A map of texts; values may be empty, as labels may.
+    /// A map of strings; values may be empty, like those of labels.
     pub(super) fn text_map(&self) -> BTreeMap<String, String> {
         let mut texts = BTreeMap::new();
         for (key, value) in self.map().into_iter().flatten() {
@@ -158,7 +158,7 @@ impl<'a> Node<'a> {
         texts
     }
 
-    /// A duration as Go writes it, in seconds, rounded up; at least `least`.
+    /// A duration in Go's format, in seconds, rounded up; at least `least`.
     pub(super) fn duration(&self, least: u64) -> u64 {
         let text = self.text();
         if text.is_empty() {
@@ -180,7 +180,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A whole number above 0.
+    /// An integer above 0.
     pub(super) fn count(&self) -> u64 {
         match self.value.as_u64() {
             Some(count) if count > 0 => count,
@@ -194,7 +194,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// A map whose keys have been checked.
+/// A map whose keys are validated.
 #[derive(Debug)]
 pub(super) struct Fields<'a, 'n> {
     node: &'n Node<'a>,
@@ -202,7 +202,7 @@ pub(super) struct Fields<'a, 'n> {
 }
 
 impl<'a> Fields<'a, '_> {
-    /// A value that may be absent, or null, which is the same.
+    /// A value that may be absent; null counts as absent.
     pub(super) fn get(&self, key: &str) -> Option<Node<'a>> {
         let value = self.map?.get(key).filter(|value| !value.is_null())?;
         Some(self.node.child(key, value))
@@ -217,7 +217,7 @@ impl<'a> Fields<'a, '_> {
     }
 
     pub(super) fn text(&self, key: &str) -> String {
-        // Templates leave optional texts empty.
+        // Templates leave optional values empty.
         self.get(key).filter(|node| node.value.as_str() != Some("")).map(|node| node.text()).unwrap_or_default()
     }
 
@@ -239,7 +239,7 @@ impl<'a> Fields<'a, '_> {
         items
     }
 
-    /// A list of texts, each of them once.
+    /// A list of unique strings.
     pub(super) fn texts(&self, key: &str) -> Vec<String> {
         let mut texts: Vec<String> = Vec::new();
         let mut seen = std::collections::BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What a written model must be, and what is said of one that is not.
+//! Requirements for model files, and the errors for files that do not meet them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Runs the cases of `cases.txt`: small releases, and all that must come out.
+//! Runs the cases of `cases.txt`: small releases and their expected differences.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -41,7 +41,7 @@ fn every_case_comes_out_as_written() {
     assert!(count >= 80, "{count}");
 }
 
-/// A line for each component and each of its changes.
+/// One line for each component and each of its changes.
 fn outcome(lines: &[&str]) -> Vec<String> {
     let (mut old, mut new) = (Side::default(), Side::default());
     let mut options = Options { matching: Some(Matching::Published), ..Options::default() };
@@ -154,7 +154,7 @@ fn fact(component: &mut Component, word: &str) {
     }
 }
 
-/// `Kind/namespace/name{group/version}:label=value`.
+/// Parses `Kind/namespace/name{group/version}:label=value`.
 fn managed(word: &str) -> Resource {
     let (head, api_version) = match word.split_once('{') {
         Some((head, rest)) => (head.to_owned() + rest.split_once('}').unwrap().1, rest.split_once('}').unwrap().0),

@@ -1,11 +1,10 @@
-//! What manifests show beyond written models: bindings, how pods are started, fields that nobody can change, and
-//! definitions that come and go.
+//! Differences that only manifests show: bindings, how pods start, immutable fields, and added or removed definitions.
 
 use super::*;
 use crate::operator::derive::{self, Given, Ownership};
 
-/// What changed between releases of these objects, as `severity Type path: message`.
-fn told(old: &[Value], new: &[Value]) -> Vec<String> {
+/// Changes between releases of these objects, as `severity Type path: message`.
+fn reported(old: &[Value], new: &[Value]) -> Vec<String> {
     let side = |objects: &[Value], counterpart: Ownership| {
         let given = objects.iter().map(|value| Given { value: Arc::new(value.clone()), positions: None });
         let settings = derive::Settings { app: "shop".to_owned(), counterpart, ..derive::Settings::default() };
@@ -45,23 +44,23 @@ fn who_is_bound_no_more_loses_rights() {
     let group = json!({"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "admins"});
     let both = binding("web", json!([subject("a"), group]));
     assert_eq!(
-        told(std::slice::from_ref(&both), &[binding("web", json!([subject("b"), subject("a")]))]),
+        reported(std::slice::from_ref(&both), &[binding("web", json!([subject("b"), subject("a")]))]),
         [
             "warning PermissionsNarrowed RoleBinding/web subjects: no longer bound to the role: Group admins",
             "info PermissionsWidened RoleBinding/web subjects: bound to the role from now on: ServiceAccount n/b",
         ]
     );
-    // The order, and a namespace that is left out, mean nothing.
+    // Neither the order nor an omitted namespace matters.
     let implied = binding("web", json!([group, {"kind": "ServiceAccount", "name": "a"}]));
-    assert_eq!(told(std::slice::from_ref(&both), &[implied]), [""; 0]);
+    assert_eq!(reported(std::slice::from_ref(&both), &[implied]), [""; 0]);
     assert_eq!(
-        told(std::slice::from_ref(&both), &[binding("other", json!([subject("a"), group]))]),
+        reported(std::slice::from_ref(&both), &[binding("other", json!([subject("a"), group]))]),
         [
             "breaking SpecChanged RoleBinding/web roleRef: binds Role other instead of Role web, which cannot be: the API server refuses the update, it must be deleted and created again"
         ]
     );
-    // An account that is gone needs no rights.
-    let gone = told(&[both, account("a")], &[binding("web", json!([group]))]);
+    // A removed account needs no permissions.
+    let gone = reported(&[both, account("a")], &[binding("web", json!([group]))]);
     assert_eq!(gone.len(), 1, "{gone:?}");
     assert!(gone[0].starts_with("warning ResourceRemoved ServiceAccount/a"), "{gone:?}");
 }
@@ -73,7 +72,7 @@ fn a_role_that_grants_more_is_told_too() {
         object("rbac.authorization.k8s.io/v1", "Role", json!({"rules": [rule]}))
     };
     assert_eq!(
-        told(&[role(&["get"])], &[role(&["get", "delete"])]),
+        reported(&[role(&["get"])], &[role(&["get", "delete"])]),
         ["info PermissionsWidened Role/web rules: permissions added: delete pods"]
     );
 }
@@ -97,21 +96,21 @@ fn how_containers_are_started_is_told_by_names_alone() {
     let after = side(json!({"args": ["serve", "--token=hunter2", "--level=info", "--new"]}));
     let path = "Deployment/web spec.template.spec.containers.main";
     assert_eq!(
-        told(&before, &after),
+        reported(&before, &after),
         [format!("info SpecChanged {path}.args: arguments --new added; --old removed; --token changed")]
     );
     let word = side(json!({"args": ["serve", "-phunter2", "--token=hunter1", "--level=info", "--old"]}));
-    assert_eq!(told(&before, &word), [format!("info SpecChanged {path}.args: command or arguments changed")]);
-    // The order of flags means nothing.
+    assert_eq!(reported(&before, &word), [format!("info SpecChanged {path}.args: command or arguments changed")]);
+    // The order of flags does not matter.
     let turned = side(json!({"command": ["serve"], "args": ["--old", "--token=hunter1", "--level=info"]}));
-    assert_eq!(told(&before, &turned), [""; 0]);
+    assert_eq!(reported(&before, &turned), [""; 0]);
     let before = side(json!({"env": [{"name": "A", "value": "hunter1"}, {"name": "B", "value": "1"}]}));
     let after = side(json!({
         "env": [{"name": "A", "value": "hunter2"}, {"name": "C", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "envFrom": [{"secretRef": {"name": "key"}}],
     }));
     assert_eq!(
-        told(&before, &after),
+        reported(&before, &after),
         [format!("info SpecChanged {path}.env: variables C, all of Secret key added; B removed; A changed")]
     );
 }
@@ -122,16 +121,19 @@ fn a_volume_with_data_that_goes_warns() {
     let claim = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "web"}}]);
     let path = "SpecChanged Deployment/web spec.template.spec.volumes.data";
     assert_eq!(
-        told(&side(claim.clone()), &side(json!([{"name": "data", "emptyDir": {}}]))),
+        reported(&side(claim.clone()), &side(json!([{"name": "data", "emptyDir": {}}]))),
         [format!("warning {path}: volume is emptyDir instead of persistentVolumeClaim web")]
     );
     assert_eq!(
-        told(&side(claim.clone()), &side(json!([]))),
+        reported(&side(claim.clone()), &side(json!([]))),
         [format!("warning {path}: volume removed, was persistentVolumeClaim web")]
     );
-    assert_eq!(told(&side(json!([])), &side(claim)), [format!("info {path}: volume added: persistentVolumeClaim web")]);
+    assert_eq!(
+        reported(&side(json!([])), &side(claim)),
+        [format!("info {path}: volume added: persistentVolumeClaim web")]
+    );
     let versioned = |number: u8| side(json!([{"name": "c", "configMap": {"name": format!("settings-ver-{number}")}}]));
-    assert_eq!(told(&versioned(1), &versioned(2)), [""; 0]);
+    assert_eq!(reported(&versioned(1), &versioned(2)), [""; 0]);
 }
 
 #[test]
@@ -158,28 +160,28 @@ fn what_nobody_can_change_is_breaking() {
             "spec.volumeClaimTemplates.data.resources.requests.storage: changed from 1Gi to 2Gi",
         ),
     ] {
-        assert_eq!(told(&before, &after), [format!("breaking SpecChanged StatefulSet/web {change}, {refused}")]);
+        assert_eq!(reported(&before, &after), [format!("breaking SpecChanged StatefulSet/web {change}, {refused}")]);
     }
-    assert_eq!(told(&before, &set("web", Value::Null, "1024Mi")), [""; 0], "the same quantity");
-    // What the API server fills in is no change.
+    assert_eq!(reported(&before, &set("web", Value::Null, "1024Mi")), [""; 0], "the same quantity");
+    // A field defaulted by the API server is not a change.
     let mut live = set("web", json!("OrderedReady"), "1Gi");
     live[0]["spec"]["volumeClaimTemplates"][0]["spec"]["volumeMode"] = json!("Filesystem");
     live[0]["spec"]["volumeClaimTemplates"][0]["status"] = json!({"phase": "Pending"});
-    assert_eq!(told(&live, &before), [""; 0]);
+    assert_eq!(reported(&live, &before), [""; 0]);
 
     let service = |address: Value| [object("v1", "Service", json!({"spec": {"clusterIP": address}}))];
     assert_eq!(
-        told(&service(Value::Null), &service(json!("None"))),
+        reported(&service(Value::Null), &service(json!("None"))),
         [format!("breaking SpecChanged Service/web spec.clusterIP: changed from none to None, {refused}")]
     );
-    assert_eq!(told(&service(json!("10.0.0.1")), &service(Value::Null)), [""; 0]);
+    assert_eq!(reported(&service(json!("10.0.0.1")), &service(Value::Null)), [""; 0]);
 
     let claim = |class: Value, size: &str| {
         let spec = json!({"storageClassName": class, "resources": {"requests": {"storage": size}}});
         [object("v1", "PersistentVolumeClaim", json!({"spec": spec}))]
     };
     assert_eq!(
-        told(&claim(json!("slow"), "1Gi"), &claim(json!("fast"), "2Gi")),
+        reported(&claim(json!("slow"), "1Gi"), &claim(json!("fast"), "2Gi")),
         [format!(
             "breaking SpecChanged PersistentVolumeClaim/web spec.storageClassName: changed from slow to fast, {refused}"
         )]
@@ -187,10 +189,10 @@ fn what_nobody_can_change_is_breaking() {
 
     let map = |value: &str| [object("v1", "ConfigMap", json!({"immutable": true, "data": {"a": value}}))];
     assert_eq!(
-        told(&map("1"), &map("2")),
+        reported(&map("1"), &map("2")),
         [format!("breaking SpecChanged ConfigMap/web data: the ConfigMap is immutable and has other data, {refused}")]
     );
-    assert_eq!(told(&map("1"), &map("1")), [""; 0]);
+    assert_eq!(reported(&map("1"), &map("1")), [""; 0]);
 }
 
 #[test]
@@ -202,26 +204,26 @@ fn a_job_is_not_changed_while_it_is_there() {
     };
     let image = "info ImageChanged Job/web spec.template.spec.containers.main.image: changed from a:1 to a:2";
     let refused = "warning SpecChanged Job/web spec.template: the pod template of a Job cannot be changed: while the old Job exists, the update is rejected";
-    assert_eq!(told(&job("a:1", json!({})), &job("a:2", json!({}))), [refused, image]);
+    assert_eq!(reported(&job("a:1", json!({})), &job("a:2", json!({}))), [refused, image]);
     let gone = json!({"ttlSecondsAfterFinished": 0});
-    assert_eq!(told(&job("a:1", gone), &job("a:2", json!({}))), [image]);
+    assert_eq!(reported(&job("a:1", gone), &job("a:2", json!({}))), [image]);
 }
 
 #[test]
 fn configuration_and_limits_are_told_by_key() {
     let map = |data: Value| [object("v1", "ConfigMap", json!({"data": data}))];
     assert_eq!(
-        told(&map(json!({"a": "1", "b": "1"})), &map(json!({"b": "2", "c": "1"}))),
+        reported(&map(json!({"a": "1", "b": "1"})), &map(json!({"b": "2", "c": "1"}))),
         ["info SpecChanged ConfigMap/web data: keys c added; a removed"]
     );
     let budget = |least: u8| [object("policy/v1", "PodDisruptionBudget", json!({"spec": {"minAvailable": least}}))];
     assert_eq!(
-        told(&budget(1), &budget(2)),
+        reported(&budget(1), &budget(2)),
         ["warning SpecChanged PodDisruptionBudget/web spec.minAvailable: changed from 1 to 2"]
     );
     let scaler = |spec: Value| [object("autoscaling/v2", "HorizontalPodAutoscaler", json!({"spec": spec}))];
     assert_eq!(
-        told(&scaler(json!({"maxReplicas": 3})), &scaler(json!({"minReplicas": 1, "maxReplicas": 5}))),
+        reported(&scaler(json!({"maxReplicas": 3})), &scaler(json!({"minReplicas": 1, "maxReplicas": 5}))),
         ["warning SpecChanged HorizontalPodAutoscaler/web spec.maxReplicas: changed from 3 to 5"]
     );
 }
@@ -234,11 +236,11 @@ fn labels_that_change_together_are_told_together() {
         [map]
     };
     assert_eq!(
-        told(&side(json!({"a": "1", "b": "1"})), &side(json!({"b": "2", "c": "1"}))),
+        reported(&side(json!({"a": "1", "b": "1"})), &side(json!({"b": "2", "c": "1"}))),
         ["info LabelChanged ConfigMap/web labels: labels c added; a removed; b changed"]
     );
     assert_eq!(
-        told(&side(json!({"a": "1"})), &side(json!({"a": "2"}))),
+        reported(&side(json!({"a": "1"})), &side(json!({"a": "2"}))),
         ["info LabelChanged ConfigMap/web labels.a: label a changed from \"1\" to \"2\""]
     );
 }
@@ -252,14 +254,14 @@ fn a_definition_that_comes_or_goes_is_told_once() {
     });
     let map = object("v1", "ConfigMap", json!({}));
     assert_eq!(
-        told(&[map.clone(), definition.clone()], std::slice::from_ref(&map)),
+        reported(&[map.clone(), definition.clone()], std::slice::from_ref(&map)),
         ["breaking CRDRemoved carts.shop.example: the definition is removed, with all objects of kind Cart"]
     );
     assert_eq!(
-        told(std::slice::from_ref(&map), &[map.clone(), definition.clone()]),
+        reported(std::slice::from_ref(&map), &[map.clone(), definition.clone()]),
         ["info CRDAdded carts.shop.example: a definition of kind Cart"]
     );
-    // A model that names the definition without holding it says what it can.
+    // A model that names a definition without containing it shows only the name.
     let named = |resources: &[&str]| {
         let listed = resources.iter().map(|name| {
             let group = "apiextensions.k8s.io".to_owned();
@@ -268,7 +270,7 @@ fn a_definition_that_comes_or_goes_is_told_once() {
         });
         release(vec![Component { resources: listed.collect(), ..component("c") }])
     };
-    let lines = super::told(&named(&["carts.shop.example"]), &named(&[]));
+    let lines = super::reported(&named(&["carts.shop.example"]), &named(&[]));
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].starts_with("c warning ResourceRemoved CustomResourceDefinition/carts.shop.example"), "{lines:?}");
 }

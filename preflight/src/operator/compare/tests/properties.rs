@@ -1,16 +1,16 @@
-//! What holds for any two releases: nothing changed in equal ones, the way back mirrors the way there, and neither
-//! names nor the order of the input decide.
+//! Properties of any two releases: equal ones have no changes, the reverse comparison mirrors the forward one, and
+//! neither names nor input order matter.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::super::super::matching::likeness;
+use super::super::super::matching::similarity;
 use super::super::super::model::Resource;
 use super::super::*;
 use super::{resource, webhook};
 
-/// A component of a few facts out of few, so that two of them often have some in common.
+/// A component with a few facts from a small pool, so that two of them often share some.
 fn any_component(operator: &'static str, name: String) -> impl Strategy<Value = Component> {
     let labels = prop::collection::btree_map("[xyz]", "[ab]", 0..3);
     let resources = prop::collection::btree_map(("Deployment|Service|ConfigMap|Secret", "[nm]", "[abc]"), labels, 0..5);
@@ -23,7 +23,7 @@ fn any_component(operator: &'static str, name: String) -> impl Strategy<Value = 
                 .into_iter()
                 .map(|((kind, namespace, own), labels)| Resource {
                     labels,
-                    // Nothing moves between components: that is told on one side.
+                    // Nothing moves between components: moves are reported on one side only.
                     ..resource(&kind, &namespace, &format!("{operator}-{name}-{own}"))
                 })
                 .collect(),
@@ -55,11 +55,12 @@ fn any_release() -> impl Strategy<Value = Release> {
         .prop_map(|(one, two)| Release { operators: vec![one, two], ..Release::default() })
 }
 
-/// Whether no order decides: no component is as like to one as to another.
+/// Whether the order cannot matter: no component is equally similar to several others.
 fn is_unambiguous(old: &Release, new: &Release) -> bool {
     old.operators.iter().zip(&new.operators).all(|(old, new)| {
         let mut seen = BTreeSet::new();
-        let scores = old.components.iter().flat_map(|one| new.components.iter().map(move |other| likeness(one, other)));
+        let scores =
+            old.components.iter().flat_map(|one| new.components.iter().map(move |other| similarity(one, other)));
         scores.filter(|score| *score > 0.59).all(|score| seen.insert((score * 1e9) as u64))
     })
 }
@@ -68,7 +69,7 @@ fn options() -> Options {
     Options { matching: Some(Matching::Published), ..Options::default() }
 }
 
-/// How often each type and severity comes in the rows of components that both sides have.
+/// Number of changes by type and severity, in components that both sides have.
 fn counts(diff: &ReleaseDiff) -> BTreeMap<(String, Severity), usize> {
     let mut counts = BTreeMap::new();
     for change in diff.component_changes.iter().flat_map(|row| &row.changes) {
@@ -77,7 +78,7 @@ fn counts(diff: &ReleaseDiff) -> BTreeMap<(String, Severity), usize> {
     counts
 }
 
-/// The types of the changes of pairs, as they are called on the way back.
+/// The types of changes in matched components; with `back`, the types that the reverse comparison reports.
 fn mirrored(diff: &ReleaseDiff, back: bool) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for row in diff.component_changes.iter().filter(|row| matches!(row.match_type, MatchType::Exact | MatchType::Fuzzy))
@@ -87,7 +88,7 @@ fn mirrored(diff: &ReleaseDiff, back: bool) -> BTreeMap<String, usize> {
             let name = match (back, name.strip_suffix("Added"), name.strip_suffix("Removed"), name.as_str()) {
                 (true, Some(what), ..) => format!("{what}Removed"),
                 (true, _, Some(what), _) => format!("{what}Added"),
-                // On the row of another component on the way back.
+                // The reverse comparison reports it for another component.
                 (_, _, _, "PossibleSplit" | "PossibleMerge") => continue,
                 _ => name,
             };

@@ -1,8 +1,8 @@
-//! Keywords that narrow what one field may hold.
+//! Keywords that restrict the values of one field.
 
 use super::*;
 
-/// Each row: a field before and after, and what is told of `spec.f` forwards and back.
+/// Each row: a field before and after, and the reports about `spec.f` forwards and backwards.
 #[track_caller]
 fn rows(rows: &[(Value, Value, &str, &str)]) {
     for (old, new, forward, back) in rows {
@@ -97,7 +97,7 @@ fn a_bound_that_comes_warns_and_one_that_goes_informs() {
             plain("string"),
             with("string", "format", json!("date")),
             "breaking format spec.f breaking",
-            // The server lets a list stand for text of this format, and no longer once the format is gone.
+            // With this format, the server accepts a list instead of a string.
             "breaking format spec.f breaking",
         ),
         (

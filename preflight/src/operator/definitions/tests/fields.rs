@@ -1,4 +1,4 @@
-//! Fields, types, what is required, enums and defaults.
+//! Fields, types, required fields, enums and defaults.
 
 use super::*;
 use crate::source::Position;
@@ -108,7 +108,7 @@ fn a_field_that_becomes_required_breaks() {
         &["breaking RequiredAdded spec.a breaking"],
         &["info RequiredRemoved spec.a safe"],
     );
-    // A name without a field, which the server takes.
+    // The server accepts a name in `required` without a field.
     expect(
         &spec(&[]),
         &spec(&["z"]),
@@ -154,7 +154,7 @@ fn values_of_an_enum_are_told_one_by_one() {
     assert_eq!(details, ["value \"a\" is no longer allowed", "value \"b\" is now allowed"]);
 }
 
-/// The original walker has these two the wrong way round.
+/// The original implementation confuses these two.
 #[test]
 fn an_enum_where_there_was_none_breaks_and_one_that_goes_informs() {
     let (free, bound) = (json!({"type": "string"}), json!({"type": "string", "enum": ["a", "b"]}));

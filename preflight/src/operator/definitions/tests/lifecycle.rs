@@ -1,4 +1,4 @@
-//! Definitions and versions that come, go or offer something else.
+//! Definitions and versions that are added, removed or changed.
 
 use super::*;
 
@@ -170,7 +170,7 @@ fn conversion_is_told_with_what_is_lost_between_versions() {
     added(&mut new);
     let told = changes(&foos(), &new);
     assert_eq!(told.iter().map(line).collect::<Vec<_>>(), ["info FieldAdded spec.name safe"]);
-    // Converted by a webhook before, a field that only one version has is lost from now on.
+    // Without the conversion webhook, a field that only one version has is lost.
     let mut converted = new.clone();
     converted["spec"]["conversion"] = json!({"strategy": "Webhook"});
     assert_eq!(lines(&converted, &new), ["breaking ConversionChanged . breaking"]);
@@ -201,7 +201,7 @@ fn the_schema_of_all_versions_of_an_old_definition_is_read() {
     let told: Vec<(String, String)> =
         changes(&two, &changed).into_iter().map(|change| (change.version, change.path)).collect();
     assert_eq!(told, [("v1".to_owned(), "f".to_owned()), ("v2".to_owned(), "f".to_owned())]);
-    // The same definition in the form of today: fields that nobody names are dropped from now on.
+    // The same definition in the current API version: unknown fields are dropped from now on.
     let mut open = old("string");
     open["spec"].as_object_mut().expect("a map").remove("preserveUnknownFields");
     let mut today = with_spec(&json!({}));

@@ -1,5 +1,5 @@
-//! What holds for any two definitions: random pairs of schemas that differ in a few places, and hostile ones.
-//! `PUSHBACK_ROUNDS` sets the number of pairs, `PUSHBACK_SEED` where they start.
+//! Properties of any two definitions: random pairs of schemas with a few differences, and hostile ones.
+//! `PUSHBACK_ROUNDS` sets the number of pairs, `PUSHBACK_SEED` the seed.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn edited(generator: &mut Generator, value: &Value) -> Value {
     value
 }
 
-/// The same with all keys, and all lists whose order means nothing, the other way round.
+/// The same definition with the order of all keys and unordered lists reversed.
 fn reversed(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -50,14 +50,14 @@ fn reversed(value: &Value) -> Value {
     }
 }
 
-/// What a change is on the way back.
+/// The type that the reverse comparison reports.
 fn mirrored(change: &DefinitionChange) -> ChangeType {
     use ChangeType::*;
     let (was, is) = (!change.old_schema.is_null(), !change.new_schema.is_null());
     match change.change_type {
         FieldRemoved => FieldAdded,
         FieldAdded => FieldRemoved,
-        // A new field that is required is told as that alone.
+        // A new required field is reported once.
         RequiredAdded if !was && is => FieldRemoved,
         RequiredAdded => RequiredRemoved,
         RequiredRemoved => RequiredAdded,
@@ -69,7 +69,7 @@ fn mirrored(change: &DefinitionChange) -> ChangeType {
     }
 }
 
-/// Type, version, path and keyword of each; where a field is renamed, the path is another on the way back.
+/// Type, version, path and keyword of each change; a rename has a different path in reverse.
 fn kinds(changes: &[DefinitionChange], name: impl Fn(&DefinitionChange) -> ChangeType) -> Vec<String> {
     let mut kinds: Vec<String> = changes
         .iter()
@@ -82,7 +82,7 @@ fn kinds(changes: &[DefinitionChange], name: impl Fn(&DefinitionChange) -> Chang
     kinds
 }
 
-/// Like [`kinds`] where a new required field counts as a new field, which the way back cannot tell.
+/// Like [`kinds`], with a new required field as a new field: the reverse comparison cannot tell them apart.
 fn plain(change: &DefinitionChange) -> ChangeType {
     let comes = change.old_schema.is_null() && !change.new_schema.is_null();
     match change.change_type {
@@ -118,7 +118,7 @@ fn random_pairs_keep_what_holds_for_all() {
     }
 }
 
-/// A difference of schemas is told, and so is whatever is proved to break.
+/// Every difference of schemas is reported, and so is every proved break.
 fn nothing_is_lost(seed: u64, old: &Value, new: &Value, told: &[DefinitionChange]) {
     for version in [0, 1] {
         let schema = |value: &Value| {
@@ -153,7 +153,7 @@ fn thousands_of_fields_that_change_are_told_one_by_one() {
         value["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = fields.into();
         value
     };
-    // Any of them might be any other: no name is suggested.
+    // Every field is a candidate for every other, so no name is suggested.
     let told = changes(&old, &renamed);
     assert_eq!(told.len(), 4_000);
     assert!(told.iter().all(|change| change.change_type != ChangeType::FieldRenamed));

@@ -1,9 +1,9 @@
-//! The examples of the published description, completed to definitions, and the JSON that comes of them.
+//! The examples of the published description, completed to definitions, and their JSON.
 
 use super::*;
 
-/// The published fragments have `spec` with `properties` and `required`; `type: object` and the definition around it are
-/// added here.
+/// The published fragments start at `spec` with `properties` and `required`; `type: object` and the surrounding
+/// definition are added here.
 #[test]
 fn the_breaking_example() {
     let old = with_spec(&json!({

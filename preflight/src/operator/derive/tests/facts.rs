@@ -1,5 +1,5 @@
-//! What a derived model says of its components: names, versions, webhooks, dependencies, expectations; and what it must
-//! never hold.
+//! Facts about components in a derived model: names, versions, webhooks, dependencies, expectations; and data that must
+//! never appear.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What holds for every set of objects, sensible or not.
+//! Properties of any set of objects, meaningful or not.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::operator::print;
 use crate::operator::written;
 use crate::source::{Document, Position, Positions};
 
-/// Any value where a field of an object is expected.
+/// Any value in place of a field.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -40,7 +40,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The keys that derivation looks for.
+/// Keys that derivation reads.
 fn any_key() -> impl Strategy<Value = String> {
     let keys = [
         "metadata",
@@ -99,7 +99,7 @@ fn any_key() -> impl Strategy<Value = String> {
     prop::sample::select(keys.to_vec()).prop_map(ToOwned::to_owned)
 }
 
-/// An object of a kind that derivation knows, with anything in it.
+/// An object of a known kind with arbitrary content.
 fn any_object() -> impl Strategy<Value = Value> {
     let kinds = vec![
         ("apps/v1", "Deployment"),
@@ -133,7 +133,7 @@ fn any_object() -> impl Strategy<Value = Value> {
             if !namespace.is_empty() {
                 object["metadata"]["namespace"] = json!(namespace);
             }
-            // Fields that stand beside `spec` in some kinds.
+            // Fields next to `spec` in some kinds.
             for field in ["subjects", "rules", "roleRef", "webhooks", "data"] {
                 if let Some(value) = object["spec"].get(field).cloned() {
                     object[field] = value;
@@ -144,7 +144,7 @@ fn any_object() -> impl Strategy<Value = Value> {
     )
 }
 
-/// What a written model can say of a derived operator, at the place where it is read.
+/// A derived operator reduced to what a model file can express, at the position where it is read.
 fn as_written(derived: &Operator, version: &str) -> Operator {
     let position = Position { file: "model.yaml".to_owned(), ..Position::default() };
     let mut operator = Operator { position: position.clone(), ..derived.clone() };
@@ -233,7 +233,7 @@ proptest! {
     }
 }
 
-/// Few in ordinary runs; `PROPTEST_CASES` says otherwise.
+/// Few in ordinary runs; `PROPTEST_CASES` overrides it.
 pub(super) fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(150)
 }

@@ -1,5 +1,5 @@
-//! Fields that the API server lets nobody change: an update is refused, and the object must be made anew. Selectors and
-//! the roles of bindings are told where they are compared.
+//! Immutable fields: the API server rejects an update of them, so the object must be recreated. Selectors and the roles
+//! of bindings are compared elsewhere.
 
 use pushback_crd::schema::cel::are_equal_quantities;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use super::super::difference::Severity;
 use super::manifest_difference::{ManifestDifference, REFUSED};
 use crate::object::{ObjectExt, split_api_version};
 
-/// Of the same object. `has_new_pods`: what is known of its pod template differs.
+/// Differences in immutable fields of the same object. `has_new_pods`: whether its pod template differs.
 pub(super) fn differences(old: &Value, new: &Value, has_new_pods: bool) -> Vec<ManifestDifference> {
     match (split_api_version(new.text("/apiVersion")).0, new.text("/kind")) {
         ("apps", "StatefulSet") => stateful_set(old, new),
@@ -70,7 +70,8 @@ fn stateful_set(old: &Value, new: &Value) -> Vec<ManifestDifference> {
     found
 }
 
-/// What the API server would fill in is not held against what a manifest leaves out. A claim may grow; a template may not.
+/// A field that the manifest omits and the API server defaults is not a difference. A claim may grow, a template may
+/// not.
 fn claim(path: &str, old: &Value, new: &Value) -> Vec<ManifestDifference> {
     let is_template = path != "spec";
     let mut found = Vec::new();
@@ -90,7 +91,7 @@ fn claim(path: &str, old: &Value, new: &Value) -> Vec<ManifestDifference> {
     found
 }
 
-/// A Job that ends and is cleaned up, or that a tool makes anew each time, is no matter.
+/// A Job that is cleaned up when it ends, or that a tool recreates each time, is not affected.
 fn job(old: &Value) -> Option<ManifestDifference> {
     let goes = old.pointer("/spec/ttlSecondsAfterFinished").is_some()
         || old.annotation("helm.sh/hook").is_some()
@@ -99,20 +100,20 @@ fn job(old: &Value) -> Option<ManifestDifference> {
     (!goes).then(|| ManifestDifference::new(Severity::Warning, "spec.template", message))
 }
 
-/// An address that is there stays, unless it is asked to go.
+/// An assigned address stays unless its removal is requested.
 fn service(old: &Value, new: &Value) -> Option<ManifestDifference> {
     let address = |service: &Value| service.text("/spec/clusterIP").to_owned();
     let has_address = |service: &Value| service.text("/spec/type") != "ExternalName";
     let (was, is) = (address(old), address(new));
     let differs = has_address(old) && has_address(new) && !is.is_empty() && was != is;
-    // Another address than a live one's, or than one that is written; none where there surely is one.
+    // A different address than the live or configured one, or none for a Service that surely has one.
     (differs && (is == "None" || !was.is_empty())).then(|| changed("spec.clusterIP", was.into(), is.into()))
 }
 
 fn configuration(old: &Value, new: &Value) -> Option<ManifestDifference> {
-    // A versioned name has another number.
-    let is_fixed = old.get("immutable") == Some(&Value::Bool(true)) && old.name() == new.name();
+    // A versioned object gets a new number, and so a new name.
+    let is_immutable = old.get("immutable") == Some(&Value::Bool(true)) && old.name() == new.name();
     let differs = ["data", "binaryData"].into_iter().any(|field| old.get(field) != new.get(field));
     let message = format!("the ConfigMap is immutable and has other data, {REFUSED}");
-    (is_fixed && differs).then(|| ManifestDifference::new(Severity::Breaking, "data", message))
+    (is_immutable && differs).then(|| ManifestDifference::new(Severity::Breaking, "data", message))
 }

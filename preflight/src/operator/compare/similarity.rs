@@ -1,4 +1,4 @@
-//! Components that resemble others without being paired with them: hints at splits, merges and renames.
+//! Components that resemble others without being matched: hints at splits, merges and renames.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,16 +8,16 @@ use super::super::difference::{Change, ChangeType, Severity};
 use super::super::matching::Pairing;
 use super::super::model::Operator;
 
-/// A hint, on the row of an old or of a new component.
+/// A hint for the row of an old or a new component.
 #[derive(Debug)]
 pub(super) enum Hint {
-    /// By index of the old side.
+    /// Index of the old component.
     Old(usize, Change),
-    /// By index of the new side.
+    /// Index of the new component.
     New(usize, Change),
 }
 
-/// What the pairing leaves open.
+/// Hints for components that the matching leaves open.
 pub(super) fn hints(old: &Operator, new: &Operator, pairing: &Pairing) -> Vec<Hint> {
     let fuzzy: BTreeMap<usize, usize> =
         pairing.pairs.iter().filter(|pair| pair.score.is_some()).map(|pair| (pair.old, pair.new)).collect();
@@ -26,12 +26,12 @@ pub(super) fn hints(old: &Operator, new: &Operator, pairing: &Pairing) -> Vec<Hi
     let added: BTreeSet<usize> = pairing.added.iter().copied().collect();
     let mut parts: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let mut wholes: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    for alike in &pairing.alike {
-        if added.contains(&alike.new) {
-            parts.entry(alike.old).or_default().insert(alike.new);
+    for similar in &pairing.similar {
+        if added.contains(&similar.new) {
+            parts.entry(similar.old).or_default().insert(similar.new);
         }
-        if removed.contains(&alike.old) {
-            wholes.entry(alike.new).or_default().insert(alike.old);
+        if removed.contains(&similar.old) {
+            wholes.entry(similar.new).or_default().insert(similar.old);
         }
     }
     for (index, parts) in &mut parts {
@@ -62,14 +62,14 @@ pub(super) fn hints(old: &Operator, new: &Operator, pairing: &Pairing) -> Vec<Hi
         hints.push(Hint::New(index, change.at(&new.components[index].position)));
     }
     let is_alone = |map: &BTreeMap<usize, BTreeSet<usize>>, index| map.get(&index).is_none_or(|set| set.len() == 1);
-    for alike in &pairing.alike {
-        let is_open = removed.contains(&alike.old) && added.contains(&alike.new);
-        if is_open && is_alone(&parts, alike.old) && is_alone(&wholes, alike.new) {
-            let (before, after) = (name(old, alike.old), name(new, alike.new));
-            let message = format!("possibly renamed to {after} (similarity {:.3})", alike.score);
+    for similar in &pairing.similar {
+        let is_open = removed.contains(&similar.old) && added.contains(&similar.new);
+        if is_open && is_alone(&parts, similar.old) && is_alone(&wholes, similar.new) {
+            let (before, after) = (name(old, similar.old), name(new, similar.new));
+            let message = format!("possibly renamed to {after} (similarity {:.3})", similar.score);
             let change = Change::new(ChangeType::PossibleRename, Severity::Info, "", message);
             let change = change.values(Some(json!(before)), Some(json!(after)));
-            hints.push(Hint::Old(alike.old, change.at(&old.components[alike.old].position)));
+            hints.push(Hint::Old(similar.old, change.at(&old.components[similar.old].position)));
         }
     }
     if pairing.too_many
