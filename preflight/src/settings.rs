@@ -275,7 +275,10 @@ mod tests {
             ]
         );
         assert_eq!(given(&json!(["mode"])).expect_err("invalid"), ["expected a map, got a list"]);
-        assert_eq!(given(&json!({"versions": "warn"})).expect_err("invalid"), ["versions: expected a map, got a string"]);
+        assert_eq!(
+            given(&json!({"versions": "warn"})).expect_err("invalid"),
+            ["versions: expected a map, got a string"]
+        );
         assert_eq!(
             given(&json!({"mode": null})).expect_err("invalid"),
             ["mode: expected \"error\" or \"warn\", got nothing"]

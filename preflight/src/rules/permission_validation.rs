@@ -211,7 +211,7 @@ fn may_be_granted_by(changes: &ChangeSet, namespace: &str) -> bool {
         })
 }
 
-/// Joins group and resource as Kubernetes prints them: `apps/v1`, and `/v1` for the core group.
+/// Joins group and version as Kubernetes prints them: `apps/v1`, and `/v1` for the core group.
 fn join_group(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/{version}") } else { join_api_version(group, version) }
 }

@@ -32,7 +32,7 @@ impl OnPods<'_> {
         labels.join(",")
     }
 
-    /// Name, namespace, and annotations about the source.
+    /// Name, namespace, labels and annotations.
     pub(super) fn metadata(&self) -> Value {
         let experiment = &self.entry.experiment;
         let mut map = Map::new();
