@@ -19,8 +19,8 @@ pub(crate) fn told_once(mut findings: Vec<Finding>) -> Vec<Finding> {
     let mut is_repeated = vec![false; findings.len()];
     for number in 0..findings.len() {
         let finding = &findings[number];
-        let of = |told: &FindingRef| {
-            let FindingRef { rule, check, version, path } = told.clone();
+        let of = |reported: &FindingRef| {
+            let FindingRef { rule, check, version, path } = reported.clone();
             index.get(&(finding.object.key(), rule, check, version, path)).into_iter().flatten().copied()
         };
         // The highest severity sorts first.
@@ -74,7 +74,7 @@ mod tests {
         judge(ended.collect(), Judgement { findings: refused, unable: Vec::new() }, waivers, "2026-01-01")
     }
 
-    fn told(report: &RunReport) -> Vec<String> {
+    fn reported(report: &RunReport) -> Vec<String> {
         let line = |finding: &Finding| {
             let waived = if finding.waived.is_some() { " waived" } else { "" };
             format!("{}/{} {:?}{waived} also {:?}", finding.rule, finding.check, finding.severity, finding.also)
@@ -90,7 +90,7 @@ mod tests {
         let refused = || vec![refusal("v1")];
 
         let once = run(both(Mode::Error), refused(), &[]);
-        assert_eq!(told(&once), [r#"CRDUpgradeSafety/storedVersionRemoval Error also ["server/invalid"]"#]);
+        assert_eq!(reported(&once), [r#"CRDUpgradeSafety/storedVersionRemoval Error also ["server/invalid"]"#]);
         assert_eq!(once.rules.iter().map(|rule| rule.name.as_str()).collect::<Vec<_>>(), [RULE]);
         let alone = run(both(Mode::Error), Vec::new(), &[]);
         assert_eq!(once.findings[0].fingerprint, alone.findings[0].fingerprint);
@@ -98,16 +98,16 @@ mod tests {
         // If the rule does not refuse, the server's finding stays.
         let warned = run(both(Mode::Warn), refused(), &[]);
         assert_eq!(
-            told(&warned),
+            reported(&warned),
             ["server/invalid Error also []", "CRDUpgradeSafety/storedVersionRemoval Warning also []"]
         );
         let waived = run(both(Mode::Error), refused(), &[waiver]);
         assert_eq!(
-            told(&waived),
+            reported(&waived),
             ["server/invalid Error also []", "CRDUpgradeSafety/storedVersionRemoval Info waived also []"]
         );
         let off = run(None, refused(), &[]);
-        assert_eq!(told(&off), ["server/invalid Error also []"]);
+        assert_eq!(reported(&off), ["server/invalid Error also []"]);
         for report in [once, alone, warned, waived, off] {
             assert_eq!(report.outcome, Outcome::Refused);
         }
@@ -126,7 +126,7 @@ mod tests {
         ];
         for other in others {
             let report = run(Some((strict(), vec![other])), vec![refusal("v1")], &[]);
-            assert_eq!(report.findings.len(), 2, "{:?}", told(&report));
+            assert_eq!(report.findings.len(), 2, "{:?}", reported(&report));
         }
     }
 

@@ -61,8 +61,8 @@ fn removed(definition: &Definition) -> DefinitionChange {
     let kind = Crd::of(&definition.value).kind().to_owned();
     let detail = format!("the definition is removed, with all objects of kind {kind}");
     let entry = Entry::of(ChangeType::CrdRemoved, Severity::Breaking, detail.clone());
-    let told = entry.report(definition, None, &[]);
-    DefinitionChange { verdict: CrdVerdict::Breaking, reason: detail, ..told }
+    let reported = entry.report(definition, None, &[]);
+    DefinitionChange { verdict: CrdVerdict::Breaking, reason: detail, ..reported }
 }
 
 fn added(definition: &Definition) -> DefinitionChange {

@@ -90,9 +90,9 @@ fn changes_are_grouped_by_definition_and_version_and_counted() {
     let mut new = with_field(&json!({"type": "string"}));
     new["spec"]["scope"] = json!("Cluster");
     let gone = json!({"metadata": {"name": "bars.ex.com"}, "spec": {"names": {"kind": "Bar"}}});
-    let told = compare(&[definition(old), definition(gone)], &[definition(new)], Options::default());
-    let diff = DefinitionsDiff::of(told.clone());
-    assert_eq!(diff.changes().cloned().collect::<Vec<_>>(), told);
+    let reported = compare(&[definition(old), definition(gone)], &[definition(new)], Options::default());
+    let diff = DefinitionsDiff::of(reported.clone());
+    assert_eq!(diff.changes().cloned().collect::<Vec<_>>(), reported);
     assert_eq!(diff.changes().map(|change| change.severity).max(), Some(Severity::Breaking));
     let names: Vec<_> = diff.crds.iter().map(|crd| (crd.crd_name.as_str(), crd.change_type)).collect();
     assert_eq!(names, [("bars.ex.com", Presence::Removed), ("foos.ex.com", Presence::Modified)]);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::hosts::{Found, Hosts};
+use super::hosts::{HostReferences, Hosts};
 use super::objects::{Index, list};
 use super::workload::Workload;
 use crate::object::{ObjectExt, is_custom_group};
@@ -45,7 +45,7 @@ pub(super) struct Needed {
 pub(super) fn find(index: &Index<'_>, workloads: &[Workload<'_>], parts: &Parts<'_>) -> Vec<Needed> {
     let hosts = Hosts::new(index);
     let definitions = Definitions::new(index);
-    let mut configured: HashMap<usize, Found> = HashMap::new();
+    let mut configured: HashMap<usize, HostReferences> = HashMap::new();
     let mut granted: HashMap<usize, Needed> = HashMap::new();
     let mut edges = EDGES;
     let mut needed = vec![Needed::default(); parts.workload.len()];
@@ -90,7 +90,7 @@ pub(super) fn find(index: &Index<'_>, workloads: &[Workload<'_>], parts: &Parts<
 }
 
 impl Needed {
-    fn note(&mut self, found: &Found, parts: &Parts<'_>, edges: &mut usize) {
+    fn note(&mut self, found: &HostReferences, parts: &Parts<'_>, edges: &mut usize) {
         let components = found.services.iter().map(|service| parts.owner[*service]).collect();
         self.add(&Self { components, external: found.others.clone() }, edges);
     }

@@ -21,7 +21,7 @@ pub(super) struct Hosts<'a> {
 
 /// Hosts in a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct HostReferences {
     /// Indices of Services in the release.
     pub(super) services: BTreeSet<usize>,
     /// Hosts in the cluster outside the release, as `name.namespace`.
@@ -40,7 +40,7 @@ impl<'a> Hosts<'a> {
     }
 
     /// Collects the hosts in a text that pods of `namespace` read.
-    pub(super) fn scan(&self, text: &str, namespace: &str, found: &mut Found) {
+    pub(super) fn scan(&self, text: &str, namespace: &str, found: &mut HostReferences) {
         let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
         let mut rest = text;
         let mut before = "";
@@ -56,13 +56,13 @@ impl<'a> Hosts<'a> {
     }
 
     /// Collects the Service that a variable names, if its value is only the name.
-    pub(super) fn variable(&self, name: &str, value: &str, namespace: &str, found: &mut Found) {
+    pub(super) fn variable(&self, name: &str, value: &str, namespace: &str, found: &mut HostReferences) {
         if name.split('_').any(|word| HOST_WORDS.contains(&word)) {
             found.services.extend(self.index.find("", "Service", namespace, value));
         }
     }
 
-    fn judge(&self, token: &str, before: &str, after: &str, namespace: &str, found: &mut Found) {
+    fn judge(&self, token: &str, before: &str, after: &str, namespace: &str, found: &mut HostReferences) {
         let token = token.trim_matches('.');
         let mut labels = token.split('.');
         let (Some(name), domain) = (labels.next(), (labels.next(), labels.next())) else { return };
@@ -96,8 +96,8 @@ impl<'a> Hosts<'a> {
     }
 
     /// Hosts that a ConfigMap names.
-    pub(super) fn of_config_map(&self, at: usize) -> Found {
-        let mut found = Found::default();
+    pub(super) fn of_config_map(&self, at: usize) -> HostReferences {
+        let mut found = HostReferences::default();
         let data = self.index.all[at].value.get("data").and_then(Value::as_object);
         for text in data.into_iter().flatten().filter_map(|(_, value)| value.as_str()) {
             self.scan(text, self.index.namespace_of(at), &mut found);
@@ -106,8 +106,8 @@ impl<'a> Hosts<'a> {
     }
 
     /// Hosts in the arguments and variables of a container.
-    pub(super) fn of_container(&self, container: &Value, namespace: &str) -> Found {
-        let mut found = Found::default();
+    pub(super) fn of_container(&self, container: &Value, namespace: &str) -> HostReferences {
+        let mut found = HostReferences::default();
         for argument in
             ["command", "args"].iter().flat_map(|field| list(container.get(field))).filter_map(Value::as_str)
         {

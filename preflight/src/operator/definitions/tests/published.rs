@@ -48,8 +48,8 @@ fn the_example_of_what_is_added() {
 #[test]
 fn the_json_of_the_removed_field() {
     let old = with_spec(&json!({"type": "object", "properties": {"storage": {"type": "object"}}}));
-    let told = changes(&old, &with_spec(&json!({"type": "object", "properties": {}})));
-    let json = serde_json::to_value(&told[0]).expect("JSON");
+    let reported = changes(&old, &with_spec(&json!({"type": "object", "properties": {}})));
+    let json = serde_json::to_value(&reported[0]).expect("JSON");
     for (key, value) in [
         ("path", json!("spec.storage")),
         ("type", json!("FieldRemoved")),
