@@ -145,7 +145,7 @@ pub enum Mode {
     Warn,
 }
 
-/// The effect of [`Verdict::Unknown`] in [`Mode::Error`].
+/// The effect of verdict `unknown` in [`Mode::Error`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailMode {
     /// Unknown findings refuse.
