@@ -275,7 +275,7 @@ impl Runner<'_> {
             RevertOutcome::Restored | RevertOutcome::Nothing | RevertOutcome::Replaced => {}
             RevertOutcome::Released(what) => outcome.deviate("set_by_release", what),
             RevertOutcome::Gone(what) if self.released.is_some_and(removes) => {
-                outcome.deviate("removed_by_release", what)
+                outcome.deviate("removed_by_release", what);
             }
             RevertOutcome::Gone(what) | RevertOutcome::Left(what) | RevertOutcome::Altered(what) => {
                 outcome.deviate("changed_by_another", what.clone());

@@ -287,7 +287,7 @@ impl<'a> Engine<'a> {
                 }
             }
             WatchUpdate::All { kind, namespace, objects, listed_at } => {
-                self.on_list(&kind, &namespace, objects, listed_at)
+                self.on_list(&kind, &namespace, objects, listed_at);
             }
             WatchUpdate::Hidden { kind, namespace } => {
                 if *kind == *Children::pod_kind() {
