@@ -1,17 +1,17 @@
 //! `pushback` applies Kubernetes manifests as one app, and refuses an unsafe change before anything is written.
 //! The modules, in the order in which data flows through them:
 
-pub mod event;
-
 pub mod stop;
 
 pub mod manifest;
 
+pub mod event;
+
 pub mod config;
 
-pub mod app;
-
 pub mod cluster;
+
+pub mod app;
 
 pub mod plan;
 

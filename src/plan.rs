@@ -85,7 +85,7 @@ impl Planned {
 /// Objects of the app that the plan does not cover.
 #[derive(Clone, Debug, Default)]
 pub struct Retained {
-    /// Live objects that are not pruned (`--patch`).
+    /// Live objects that are not pruned: by `--patch`, or because an annotation protects them.
     pub objects: Vec<Arc<serde_json::Value>>,
     /// Group and kind of objects that could not be listed; their versions are unknown too.
     pub unreadable: Vec<(String, String)>,

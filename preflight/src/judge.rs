@@ -60,7 +60,7 @@ pub struct RuleResult {
     pub breaking: usize,
     /// Number of unknown findings, without waived ones.
     pub unknown: usize,
-    /// Number of informational findings, without waived ones.
+    /// Number of findings that are only worth knowing, without waived ones.
     pub changes: usize,
     /// Number of waived findings.
     pub waived: usize,

@@ -330,7 +330,7 @@ fn no_manifest_files(directory: &str) -> InputError {
     )
 }
 
-/// An empty input would delete the whole app. Usually the command that produced it failed.
+/// Warns of a path that the git ref lacks.
 fn absent(input: &str) -> InputWarning {
     InputWarning {
         code: "absent-path",
@@ -339,6 +339,7 @@ fn absent(input: &str) -> InputWarning {
     }
 }
 
+/// An empty input would delete the whole app. Usually the command that produced it failed.
 fn nothing_found(inputs: &[String], empty_directories: &[String]) -> InputError {
     match (inputs, empty_directories) {
         ([], _) => error_in("-f", "no input is given", &["Give files, directories or URLs with `-f`, or `-f -`."]),

@@ -14,7 +14,7 @@ use super::excerpt::Sources;
 pub struct Manifest {
     /// Identity of the object; the namespace is empty if the manifest has none.
     pub object: ObjectRef,
-    /// The object as it was written.
+    /// The object, normalized: without the fields that only the server sets.
     pub value: Value,
     /// Position of every node in the file.
     pub positions: Arc<Positions>,

@@ -395,7 +395,7 @@ struct Unwanted {
     left_alone: Vec<Arc<Value>>,
 }
 
-/// Decides what happens to live objects that the input does not ask to write. Those in `only_names` are kept.
+/// Decides what happens to live objects that the input does not ask to write. Those in `only_named` are kept.
 fn unwanted(
     live: &Live,
     pairs: &[(Desired, Compared)],

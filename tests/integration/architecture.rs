@@ -11,6 +11,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: the_map_lists_the_rooms_in_their_order,
         Nothing: the_picture_shows_the_rooms,
         Nothing: no_two_rooms_need_each_other,
+        Nothing: a_room_needs_only_rooms_above_it_on_the_map,
     ]
 }
 
@@ -76,6 +77,16 @@ fn no_two_rooms_need_each_other() {
                 panic!("{crate_root}: {}", way.join(" needs "));
             }
         }
+    }
+}
+
+fn a_room_needs_only_rooms_above_it_on_the_map() {
+    let (listed, _) = map();
+    let all: BTreeSet<String> = listed.iter().cloned().collect();
+    for (index, room) in listed.iter().enumerate() {
+        let later: Vec<&str> =
+            needed("src", room, &all).into_iter().filter(|need| listed[index..].iter().any(|it| it == need)).collect();
+        assert!(later.is_empty(), "{room} needs {later:?}, which come later");
     }
 }
 

@@ -1,5 +1,5 @@
-//! The keywords of one node before and after: each one that changed, and whether it allows more or less. Enum values
-//! and rules are listed one by one.
+//! The keywords of one node before and after, for reports of structural changes: each one that changed, and whether it allows
+//! more or less. What a change does to objects is found and proved in `schema::contain::walk`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

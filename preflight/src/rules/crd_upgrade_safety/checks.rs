@@ -1,5 +1,5 @@
-//! The table of checks: one row holds everything about a check. Help, settings, docs, remedies and the lines of kapp
-//! and OLM are generated from it.
+//! The table of checks: one row holds what the rule knows about a check. Help, settings, docs, remedies and the lines of
+//! kapp and OLM are generated from it. What changes, and its sentence, is in `pushback_crd::definition`.
 
 use pushback_crd::definition::Blocked;
 use pushback_crd::schema::contain::Effect;
@@ -37,7 +37,7 @@ pub(super) struct Check {
     pub(super) softened_by: Option<fn(&Versions) -> Level>,
     /// What the fingerprint covers in addition to the values.
     pub(super) bound_to: Bound,
-    /// Whether its message contains the old value.
+    /// Whether the finding omits its old value: the fingerprint covers the message, which contains it.
     pub(super) tells_the_old_value: bool,
     /// Where the API server rejects the same change.
     pub(super) refused: Refused,

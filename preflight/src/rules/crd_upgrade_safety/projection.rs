@@ -1,4 +1,4 @@
-//! Turns the changes of a definition into findings: which ones count, by profile and configured severities, their
+//! Turns the changes of a definition into findings: which ones count by profile, their
 //! positions in the manifest, and what each fingerprint covers.
 
 use std::sync::Arc;
