@@ -321,6 +321,11 @@ pub struct ApplyOptions {
     pub strict: bool,
 }
 
+impl ApplyOptions {
+    /// Asks what an apply would do: nothing is stored, the manifest wins, and unknown fields are errors.
+    pub const DRY_RUN: Self = Self { dry_run: true, force: true, strict: true };
+}
+
 /// A patch other than an apply.
 #[derive(Clone, PartialEq)]
 pub enum Patch {

@@ -16,7 +16,7 @@ use crate::source::Position;
 /// Number of hexadecimal digits in a fingerprint.
 pub const FINGERPRINT_DIGITS: usize = 32;
 
-/// What a rule proved.
+/// What a rule proved, after its own settings: a check that is set to `warn` makes a change worth knowing of a breaking one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -28,7 +28,7 @@ pub enum Verdict {
     Change,
 }
 
-/// The weight of a finding in this run, from its verdict, the rule's `mode` and `failMode`, and waivers.
+/// The weight of a finding in this run, from its verdict, the rule's `mode` and `failMode`, and waivers; the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {

@@ -188,15 +188,10 @@ pub struct Ended<'a> {
 }
 
 /// Judges a run. `server` is what the API server rejected or could not check in dry runs: it refuses regardless of
-/// rules and waivers. `today` is the date in the user's time zone, `YYYY-MM-DD`.
+/// rules and waivers. `accepted` is what waivers covered before: one without a count covers as many objects as then.
+/// `today` is the date in the user's time zone, `YYYY-MM-DD`.
 #[must_use]
-pub fn judge(ended: Vec<Ended<'_>>, server: Judgement, waivers: &[Waiver], today: &str) -> RunReport {
-    judge_again(ended, server, waivers, &Accepted::new(), today)
-}
-
-/// Like [`judge`], with earlier waivers: a waiver without a count covers as many objects as it did before.
-#[must_use]
-pub fn judge_again(
+pub fn judge(
     ended: Vec<Ended<'_>>,
     server: Judgement,
     waivers: &[Waiver],
@@ -268,7 +263,7 @@ fn empty_result(name: &str) -> RuleResult {
     }
 }
 
-/// Counts a rule's findings and returns their worst severity.
+/// Counts a rule's findings and returns their worst severity: the lowest, as [`Severity`] is ordered from the worst.
 fn count(result: &mut RuleResult, findings: &[Finding]) -> Severity {
     let mut worst = Severity::Info;
     (result.breaking, result.unknown, result.changes, result.waived) = (0, 0, 0, 0);
@@ -325,6 +320,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// Judges where no waiver covered anything before.
+    fn judge(ended: Vec<Ended<'_>>, server: Judgement, waivers: &[Waiver], today: &str) -> RunReport {
+        super::judge(ended, server, waivers, &Accepted::new(), today)
+    }
     use crate::source::Position;
 
     fn finding(verdict: Verdict, name: &str) -> Finding {

@@ -39,6 +39,7 @@ pub(crate) fn told_once(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use crate::waiver::Accepted;
     use serde_json::json;
 
     use super::*;
@@ -71,7 +72,13 @@ mod tests {
             settings,
             ending: Ending::Judged(Judgement { findings: findings.clone(), unable: Vec::new() }),
         });
-        judge(ended.collect(), Judgement { findings: refused, unable: Vec::new() }, waivers, "2026-01-01")
+        judge(
+            ended.collect(),
+            Judgement { findings: refused, unable: Vec::new() },
+            waivers,
+            &Accepted::new(),
+            "2026-01-01",
+        )
     }
 
     fn reported(report: &RunReport) -> Vec<String> {

@@ -17,6 +17,26 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a holder waits after its lease to learn who holds the lock: as long as a request waits for a server.
 const MAX_OUTAGE: Duration = Duration::from_mins(2);
 
+/// How long to wait for another run's lock, beyond this run's lease: so long outlasts a run that was killed.
+const BEYOND_THE_LEASE: Duration = Duration::from_secs(5);
+
+/// Options for taking and holding a lock.
+#[derive(Clone, Copy, Debug)]
+pub struct LockOptions {
+    /// How long it holds without being renewed.
+    pub lease: Duration,
+    /// How long to wait for another run.
+    pub patience: Duration,
+}
+
+impl LockOptions {
+    /// Options with this lease; the default patience outlasts a killed run.
+    #[must_use]
+    pub fn new(lease: Duration, patience: Option<Duration>) -> Self {
+        Self { lease, patience: patience.unwrap_or(lease + BEYOND_THE_LEASE) }
+    }
+}
+
 /// The lock was lost: nothing may be written any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lock was lost: another run took it over, or the cluster did not answer for too long")]

@@ -9,6 +9,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use pushback_preflight::Waiver;
 
 use super::reports::{HeldDocument, Reports, StandardOutput};
+use crate::app::lease::LockOptions;
 use crate::apply::engine;
 use crate::cluster::ConnectOptions;
 use crate::manifest::LoadOptions;
@@ -19,9 +20,7 @@ use crate::report::check::formats;
 use crate::report::theme::ColorChoice;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
-use crate::run::options::{
-    AppOptions, InputOptions, LockOptions, NamespaceOptions, PlanOptions, PreflightOptions, WriteOptions,
-};
+use crate::run::options::{AppOptions, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, WriteOptions};
 
 /// Arguments of every command.
 #[derive(Clone, Debug, Args)]

@@ -99,7 +99,7 @@ impl Absent {
         let Some(may_ask) = self.may_ask.get(&place.kind).filter(|_| !self.elsewhere.is_empty()) else {
             return Ok(None);
         };
-        let options = ApplyOptions { dry_run: true, force: true, strict: true };
+        let options = ApplyOptions::DRY_RUN;
         let moved = moved(body, place);
         let mut answer = None;
         let first = async {

@@ -88,7 +88,7 @@ async fn compare_unmasked(
     if context.absent.lacks_namespace_of(desired) {
         return context.absent.compare(context.cluster, desired, body).await;
     }
-    let options = ApplyOptions { dry_run: true, force: true, strict: true };
+    let options = ApplyOptions::DRY_RUN;
     let answer = context.cluster.apply(&address, &body.value, options).await;
     let live = match &answer {
         Ok(written) if written.created => None,
@@ -201,7 +201,7 @@ async fn with_state(
         compared.body = Some(body);
         return Ok(compared);
     }
-    let options = ApplyOptions { dry_run: true, force: true, strict: true };
+    let options = ApplyOptions::DRY_RUN;
     // In a folder nothing changes between read and answer, and the body need not be copied.
     let guarded = context.cluster.capabilities().server.then(|| guard(&body, &live));
     let answer = context.cluster.apply(address, guarded.as_ref().unwrap_or(&body), options).await;

@@ -13,7 +13,7 @@ pub async fn refusal_as_new(cluster: &dyn Cluster, address: &Address, mut body: 
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("name".to_owned(), free.name.as_str().into());
     }
-    let options = ApplyOptions { dry_run: true, force: true, strict: true };
+    let options = ApplyOptions::DRY_RUN;
     let mut error = cluster.apply(&free, &body, options).await.err()?;
     let passes = match error.kind {
         // Some kinds require certain names, and what the old object holds is free once it is deleted.

@@ -28,7 +28,7 @@ pub(super) async fn further(cluster: &dyn Cluster, desired: &Desired, compared: 
     if compared.elsewhere.is_some() {
         body = absent::moved(&body, &address);
     }
-    let options = ApplyOptions { dry_run: true, force: true, strict: true };
+    let options = ApplyOptions::DRY_RUN;
     let mut error: ClusterError = refused.clone();
     let mut findings = Vec::new();
     for _ in 0..QUESTIONS {

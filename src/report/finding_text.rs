@@ -10,9 +10,7 @@ use crate::manifest::excerpt::Excerpt;
 use crate::report::error_text::place;
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::excerpt_text::{excerpt_text, margin};
-use crate::report::finding_words::{
-    also, consequence, live_objects, rule_and_check, subject, waivable, weight, witness_yaml,
-};
+use crate::report::finding_words::{advice, facts, rule_and_check, subject, weight, witness_yaml};
 use crate::report::theme::{Role, Theme, severity_role};
 use crate::report::words::{shorten, took};
 use crate::text::counted;
@@ -51,15 +49,16 @@ pub fn finding_text(finding: &Finding, excerpt: Option<&Excerpt>, theme: Theme) 
     if let Some(excerpt) = excerpt {
         text += &excerpt_text(excerpt, change.as_deref(), finding.severity, theme);
     }
-    for (key, value) in facts(finding, change.is_some(), theme) {
-        text += &format!("{margin} = {key} {}\n", terminal_safe(&value));
+    text.extend(subject(finding).map(|subject| line("object", &subject, &margin)));
+    for (key, value) in facts(finding, theme.ellipsis()) {
+        text += &fact_line(key, &value, &margin, change.is_some(), theme);
     }
     if let Some(witness) = &finding.witness {
         text += &format!("{margin} = witness:\n");
         text += &witness_text(witness, &margin, theme);
     }
     for (key, value) in advice(finding) {
-        text += &format!("{margin} = {key} {}\n", terminal_safe(&value));
+        text += &line(key, &value, &margin);
     }
     text.push('\n');
     text
@@ -74,38 +73,18 @@ fn short_change(finding: &Finding, theme: Theme) -> Option<String> {
     short.then(|| terminal_safe(&format!("{old} {} {new}", theme.arrow())).into_owned())
 }
 
-fn facts(finding: &Finding, change_is_said: bool, theme: Theme) -> Vec<(&'static str, String)> {
-    let mut facts = Vec::new();
-    facts.extend(subject(finding).map(|subject| ("object:", subject)));
-    if let Some(path) = &finding.path {
-        facts.push(("path:  ", path.clone()));
+/// A fact as a line; the values that are next to the field already are left out.
+fn fact_line(key: &str, value: &str, margin: &str, change_is_said: bool, theme: Theme) -> String {
+    let is_value = matches!(key, "old" | "new");
+    match () {
+        () if is_value && change_is_said => String::new(),
+        () if is_value => line(key, &shorten(value, VALUE_LIMIT, theme.ellipsis()), margin),
+        () => line(key, value, margin),
     }
-    if !change_is_said {
-        facts.extend(finding.old.as_ref().map(|old| ("old:   ", one_line(old, theme))));
-        facts.extend(finding.new.as_ref().map(|new| ("new:   ", one_line(new, theme))));
-    }
-    facts.extend(consequence(finding).map(|consequence| ("effect:", consequence)));
-    facts.extend(finding.live_objects.as_ref().map(|live| ("live:  ", live_objects(live, theme.ellipsis()))));
-    facts.extend(also(finding).map(|also| ("also:  ", also.to_owned())));
-    facts
 }
 
-fn advice(finding: &Finding) -> Vec<(&'static str, String)> {
-    let mut advice = Vec::new();
-    if let Some(remedy) = &finding.remedy {
-        advice.push(("fix:   ", remedy.clone()));
-    }
-    if let Some(reason) = &finding.waived {
-        advice.push(("waived:", reason.clone()));
-    }
-    if let Some(fingerprint) = waivable(finding) {
-        advice.push(("fingerprint:", fingerprint.to_owned()));
-    }
-    advice
-}
-
-fn one_line(value: &Value, theme: Theme) -> String {
-    shorten(&value.to_string(), VALUE_LIMIT, theme.ellipsis())
+fn line(key: &str, value: &str, margin: &str) -> String {
+    format!("{margin} = {:<7} {}\n", format!("{key}:"), terminal_safe(value))
 }
 
 fn witness_text(witness: &Value, margin: &str, theme: Theme) -> String {

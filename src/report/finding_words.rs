@@ -89,20 +89,27 @@ pub fn also(finding: &Finding) -> Option<&'static str> {
         .then_some("the API server refuses it by itself, so that no waiver covers it")
 }
 
-/// Facts of a finding besides subject, message, position and witness, in reading order.
+/// What proves a finding besides subject, message, position and witness, in reading order.
 #[must_use]
-pub fn facts(finding: &Finding) -> Vec<(&'static str, String)> {
+pub fn facts(finding: &Finding, ellipsis: &str) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(finding.path.clone().map(|path| ("path", path)));
     facts.extend(finding.old.as_ref().map(|old| ("old", old.to_string())));
     facts.extend(finding.new.as_ref().map(|new| ("new", new.to_string())));
     facts.extend(consequence(finding).map(|consequence| ("effect", consequence)));
-    facts.extend(finding.live_objects.as_ref().map(|live| ("live", live_objects(live, "…"))));
+    facts.extend(finding.live_objects.as_ref().map(|live| ("live", live_objects(live, ellipsis))));
     facts.extend(also(finding).map(|also| ("also", also.to_owned())));
-    facts.extend(finding.remedy.clone().map(|remedy| ("fix", remedy)));
-    facts.extend(finding.waived.clone().map(|reason| ("waived", reason)));
-    facts.extend(waivable(finding).map(|fingerprint| ("fingerprint", fingerprint.to_owned())));
     facts
+}
+
+/// What to do about a finding, and what was done.
+#[must_use]
+pub fn advice(finding: &Finding) -> Vec<(&'static str, String)> {
+    let mut advice = Vec::new();
+    advice.extend(finding.remedy.clone().map(|remedy| ("fix", remedy)));
+    advice.extend(finding.waived.clone().map(|reason| ("waived", reason)));
+    advice.extend(waivable(finding).map(|fingerprint| ("fingerprint", fingerprint.to_owned())));
+    advice
 }
 
 /// The witness as YAML, or as JSON if YAML cannot represent it.
@@ -123,7 +130,7 @@ pub fn plain_text(finding: &Finding) -> String {
     if let Some(position) = &finding.position {
         text += &format!("at: {position}\n");
     }
-    for (name, value) in facts(finding) {
+    for (name, value) in facts(finding, "…").into_iter().chain(advice(finding)) {
         text += &format!("{name}: {value}\n");
     }
     if let Some(witness) = &finding.witness {

@@ -2,6 +2,7 @@
 
 use pushback_preflight::judge::{self, RunReport};
 use pushback_preflight::rule::Judgement;
+use pushback_preflight::waiver::Accepted;
 
 use super::error::CommandError;
 use super::options::{InputOptions, PlanOptions, RunOptions};
@@ -89,7 +90,7 @@ impl Compare {
 /// Reports problems found while planning, without running any rule.
 fn told_by_the_server(run: &Run, setup: &Setup, plan: &Plan) -> Result<RunReport, CommandError> {
     let server = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
-    let report = judge::judge(Vec::new(), server, &[], &run.environment.today());
+    let report = judge::judge(Vec::new(), server, &[], &Accepted::new(), &run.environment.today());
     judging::show_findings(run, setup, plan, &report.findings);
     judging::report(setup, plan, &report)?;
     Ok(report)

@@ -9,13 +9,11 @@ use pushback_preflight::Waiver;
 
 use super::connect::ClusterOptions;
 use super::error::CommandError;
+use crate::app::lease::LockOptions;
 use crate::apply::engine;
 use crate::check::report::CheckReport;
 use crate::manifest::LoadOptions;
 use crate::plan::UpdateStrategy;
-
-/// How long to wait for another run's lock, beyond this run's lease.
-const BEYOND_THE_LEASE: Duration = Duration::from_secs(5);
 
 /// Options of every run.
 #[derive(Clone, Debug)]
@@ -187,22 +185,5 @@ impl Default for WriteOptions {
             history: 200,
             exit_status: false,
         }
-    }
-}
-
-/// Options for taking and holding a lock.
-#[derive(Clone, Copy, Debug)]
-pub struct LockOptions {
-    /// How long it holds without being renewed.
-    pub lease: Duration,
-    /// How long to wait for another run.
-    pub patience: Duration,
-}
-
-impl LockOptions {
-    /// Options with this lease; the default patience outlasts a killed run.
-    #[must_use]
-    pub fn new(lease: Duration, patience: Option<Duration>) -> Self {
-        Self { lease, patience: patience.unwrap_or(lease + BEYOND_THE_LEASE) }
     }
 }

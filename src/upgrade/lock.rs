@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::journal::{IS_LOCK, marked};
 use super::mark::MARK;
-use crate::app::lease::{Lease, LockLost, Renew, Renewed};
+use crate::app::lease::{Lease, LockLost, LockOptions, Renew, Renewed};
 use crate::app::lock::LockEntry;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 use crate::environment::{Environment, boot_clock};
@@ -42,15 +42,6 @@ pub enum LockError {
         /// The cluster's error.
         error: ClusterError,
     },
-}
-
-/// Settings for taking a lock.
-#[derive(Clone, Copy, Debug)]
-pub struct LockSettings {
-    /// How long the lock holds without being renewed.
-    pub lease: Duration,
-    /// How long to wait for another run.
-    pub patience: Duration,
 }
 
 impl LockError {
@@ -87,7 +78,7 @@ impl Locks {
         environment: &Environment,
         run: &str,
         namespaces: &BTreeSet<String>,
-        terms: LockSettings,
+        terms: LockOptions,
     ) -> Result<Self, LockError> {
         let mut locks = Self::none(cluster);
         for namespace in namespaces {
@@ -115,7 +106,7 @@ impl Locks {
         environment: &Environment,
         run: &str,
         namespace: &str,
-        terms: LockSettings,
+        terms: LockOptions,
     ) -> Result<(), LockError> {
         let kind = kinds.preferred("coordination.k8s.io", "Lease").cloned().ok_or_else(|| LockError::Cluster {
             namespace: namespace.to_owned(),
@@ -199,7 +190,7 @@ async fn acquire(
     address: &Address,
     environment: &Environment,
     run: &str,
-    terms: LockSettings,
+    terms: LockOptions,
 ) -> Result<Acquired, LockError> {
     let failed = |error| LockError::Cluster { namespace: address.namespace.clone(), error };
     let entry = LockEntry::new(environment, run, terms.lease);

@@ -9,9 +9,10 @@ use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
 use super::journal::{IS_OBJECT, Journals, StoredJournal, find, marked};
-use super::lock::{LockError, LockSettings, Locks, orphaned};
+use super::lock::{LockError, Locks, orphaned};
 use super::mark::MARK;
 use super::revert::{Requester, RevertOutcome, revert};
+use crate::app::lease::LockOptions;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds};
 use crate::environment::Environment;
 
@@ -125,7 +126,7 @@ pub async fn recover(
     environment: &Environment,
     run: &str,
     namespaces: &BTreeSet<String>,
-    terms: LockSettings,
+    terms: LockOptions,
     accept: bool,
 ) -> Result<RecoveryReport, LockError> {
     let failed =

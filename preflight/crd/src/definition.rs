@@ -21,7 +21,7 @@ mod words;
 mod tests;
 
 pub use attribution::structural_changes;
-pub use change::{Blocked, DefinitionChange, Place, Proof, Safety};
+pub use change::{Blocked, CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Safety};
 pub use compare::{compare, refusals};
 pub use crd::{Crd, Strategy, Version};
 pub use structure::{Direction, Kind, Node, NodeChange, StructuralChange, What};

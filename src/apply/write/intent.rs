@@ -47,7 +47,7 @@ impl Writer {
         seen: &Value,
         compare: Compare,
     ) -> Result<Option<Takeover>, Failure> {
-        let dry_run = ApplyOptions { dry_run: true, force: true, strict: true };
+        let dry_run = ApplyOptions::DRY_RUN;
         let answer = self.cluster.apply(address, &guard::guard(body, seen), dry_run).await;
         let told = match &answer {
             Ok(written) => Some(takeover::Answer::Object(&written.object)),

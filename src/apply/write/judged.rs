@@ -32,7 +32,7 @@ impl Writer {
         let Some(second_look) = self.second_look.as_ref().filter(|_| planned.asked_again) else {
             return Ok(planned.change.result.clone());
         };
-        let dry_run = ApplyOptions { dry_run: true, force: true, strict: true };
+        let dry_run = ApplyOptions::DRY_RUN;
         let now = self.cluster.apply(address, body, dry_run).await.map_err(Failure::Cluster)?.object;
         let change = &planned.change;
         let stands = is_same_upgrade(change, live, &now) && !second_look.rests_on_what_goes_with(change);

@@ -76,7 +76,7 @@ pub struct MatchingArgs {
     pub matching: Option<Matching>,
 }
 
-/// Ways of pairing by likeness.
+/// Ways of pairing by similarity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Matching {
     /// The formula alone.

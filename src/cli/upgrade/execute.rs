@@ -10,6 +10,7 @@ use pushback_preflight::experiment::DangerLevel;
 use super::arguments::{Place, ShownArgs};
 use super::reports::RunReports;
 use super::step::UpgradeStepArgs;
+use crate::app::lease::LockOptions;
 use crate::cli::arguments::{GlobalArgs, duration};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{ProgressNotes, complete, start_for_report};
@@ -17,7 +18,6 @@ use crate::exit::ExitCode;
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::{Execute, Source};
 use crate::upgrade::inject::Site;
-use crate::upgrade::lock::LockSettings;
 use crate::upgrade::outcome::Verdict;
 
 /// Run experiments on a cluster.
@@ -86,10 +86,10 @@ pub struct LockArgs {
 
 impl LockArgs {
     /// Resolves to settings.
-    pub fn terms(&self) -> LockSettings {
+    pub fn terms(&self) -> LockOptions {
         // A lease must be longer than the requests that renew it.
         let lease = self.lock_lease.max(Duration::from_secs(1));
-        LockSettings { lease, patience: self.lock_wait.unwrap_or(lease + Duration::from_secs(5)) }
+        LockOptions::new(lease, self.lock_wait)
     }
 }
 

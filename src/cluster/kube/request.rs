@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn an_apply_names_its_manager_and_asks_for_validation() {
-        let options = ApplyOptions { dry_run: true, force: true, strict: true };
+        let options = ApplyOptions::DRY_RUN;
         let call = Call::apply(&Address::new(deployment(), "shop", "web"), &json!({}), options).unwrap();
         assert_eq!(
             call.path_and_query,

@@ -292,7 +292,7 @@ async fn an_apply_says_what_it_is_and_hands_its_warnings_on() {
     let mut fake = Fake::script([Reply::json(201, &object())
         .with_header("warning", "299 - \"unknown field \\\"spec.x\\\"\"")
         .with_header("warning", "299 - \"deprecated\"")]);
-    let options = ApplyOptions { dry_run: true, force: true, strict: true };
+    let options = ApplyOptions::DRY_RUN;
     let written = fake.cluster.apply(&address(), &object(), options).await.unwrap();
     assert!(written.created);
     assert_eq!(written.warnings, ["unknown field \"spec.x\"", "deprecated"]);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::source_path::source_path;
 use crate::check::report::CheckReport;
 use crate::report::escape::terminal_safe_json;
-use crate::report::finding_words::{facts, headline, rule_and_check, subject};
+use crate::report::finding_words::{advice, facts, headline, rule_and_check, subject};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// Base of relative paths: the root of the sources.
@@ -268,8 +268,9 @@ fn result(finding: &Finding, rule_index: usize, times: usize, report: &CheckRepo
         (None, Severity::Warning) => "warning",
         (Some(_), _) | (None, Severity::Info) => "note",
     };
-    let remedy = facts(finding).into_iter().filter(|(name, _)| ["effect", "fix"].contains(name));
-    let more: String = remedy.map(|(name, value)| format!("\n{name}: {value}")).collect();
+    let said =
+        facts(finding, "…").into_iter().chain(advice(finding)).filter(|(name, _)| ["effect", "fix"].contains(name));
+    let more: String = said.map(|(name, value)| format!("\n{name}: {value}")).collect();
     let suppressions = finding.waived.iter().map(|reason| Suppression {
         kind: "external",
         status: "accepted",

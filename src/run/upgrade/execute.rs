@@ -13,6 +13,7 @@ use super::recover::PUT_RIGHT;
 use super::require_server;
 use super::simulate::{Simulate, ready};
 use super::step::Upgrade;
+use crate::app::lease::LockOptions;
 use crate::cluster::{Cluster, Kinds};
 use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
@@ -25,7 +26,7 @@ use crate::run::signals::until_stopped;
 use crate::text::counted;
 use crate::upgrade::change::Step;
 use crate::upgrade::inject::Site;
-use crate::upgrade::lock::{LockError, LockSettings, Locks};
+use crate::upgrade::lock::{LockError, Locks};
 use crate::upgrade::outcome::{Outcome, RunReport, UpgradeReport, Verdict};
 use crate::upgrade::recover;
 use crate::upgrade::run::{ActiveExperiment, Runner, blank, preview};
@@ -38,7 +39,7 @@ pub struct Execute {
     /// Limits on injections.
     pub site: Site,
     /// Settings for locking namespaces.
-    pub terms: LockSettings,
+    pub terms: LockOptions,
     /// The upgrade between them, if any.
     pub upgrade: Option<Upgrade>,
     /// Whether to only report what would be injected, without writing.

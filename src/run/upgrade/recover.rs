@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::require_server;
+use crate::app::lease::LockOptions;
 use crate::cluster::{Cluster, ErrorKind};
 use crate::environment::Environment;
 use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
@@ -12,7 +13,6 @@ use crate::run::connect::{ClusterOptions, connect};
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::signals::until_stopped;
-use crate::upgrade::lock::LockSettings;
 use crate::upgrade::recover::{self, Leftovers, RecoveryReport};
 
 /// Hint for objects that somebody has changed since.
@@ -29,7 +29,7 @@ pub struct Recover {
     /// Whether to accept later changes by others as they are.
     pub accept_changed: bool,
     /// Settings for locking namespaces.
-    pub terms: LockSettings,
+    pub terms: LockOptions,
 }
 
 impl Recover {

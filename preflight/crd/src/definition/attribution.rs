@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::change::{DefinitionChange, Place, Proof};
+use super::change::{CROSS_VERSION_LOSS, DefinitionChange, Place, Proof};
 use super::structure::{Claim, NodeChange, StructuralChange, What};
 use super::{Upgrade, compare, nodes};
 use crate::schema::contain::SchemaStep;
@@ -32,12 +32,9 @@ pub fn structural_changes<'u>(upgrade: &'u Upgrade<'_>) -> Vec<StructuralChange<
     attributed(whats, &grounds).into_iter().chain(shared(of_others).map(refused)).collect()
 }
 
-/// Keyword of a loss between two versions, which concerns the schemas of both.
-const BETWEEN: &str = "crossVersionLoss";
-
 /// Safe changes of a schema are not reported.
 fn is_worth_telling(change: &DefinitionChange) -> bool {
-    let is_of_a_node = matches!(change.place, Place::Schema(_)) && change.keyword != BETWEEN;
+    let is_of_a_node = matches!(change.place, Place::Schema(_)) && change.keyword != CROSS_VERSION_LOSS;
     !(change.is_moot || is_of_a_node && matches!(change.proof, Proof::Safe(_)))
 }
 
@@ -71,7 +68,7 @@ fn within<'m>(map: &'m ByNode<'_>, version: &'m str, path: &'m [SchemaStep]) -> 
 
 /// The versions that a proof concerns; the empty string for the definition as a whole.
 fn versions(ground: &DefinitionChange) -> impl Iterator<Item = &str> {
-    let from = ground.old.as_ref().filter(|_| ground.keyword == BETWEEN).and_then(Value::as_str);
+    let from = ground.old.as_ref().filter(|_| ground.keyword == CROSS_VERSION_LOSS).and_then(Value::as_str);
     [ground.version.as_deref().unwrap_or_default()].into_iter().chain(from)
 }
 

@@ -9,6 +9,9 @@ use super::path::field_path;
 use crate::path::{PathSegment, display_path};
 use crate::schema::contain::{Damage, Effect, SchemaStep};
 
+/// Keyword of a field that is lost between two versions, which concerns the schemas of both.
+pub const CROSS_VERSION_LOSS: &str = "crossVersionLoss";
+
 /// One change. Its [`Display`](std::fmt::Display) is one sentence without a full stop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DefinitionChange {

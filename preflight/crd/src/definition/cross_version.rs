@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::change::{Blocked, Changes, Place, Proof, Safety};
+use super::change::{Blocked, CROSS_VERSION_LOSS, Changes, Place, Proof, Safety};
 use super::{Crd, Strategy, Upgrade};
 use crate::schema::contain::{self, Difference, Effect, SchemaStep};
 use crate::schema::pipeline::Resource;
@@ -116,7 +116,7 @@ fn loss((from, to): Conversion<'_>, difference: Difference, changes: &mut Change
         _ => return,
     };
     let values = [Some(from.into()), Some(to.into())];
-    changes.push(Some(to), Place::Schema(difference.path), "crossVersionLoss", values, proof).witness = witness;
+    changes.push(Some(to), Place::Schema(difference.path), CROSS_VERSION_LOSS, values, proof).witness = witness;
 }
 
 /// Why a conversion uses strategy None now.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::change::{Blocked, DefinitionChange, Place, Proof, Safety};
+use super::change::{Blocked, CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Safety};
 use super::path::rooted;
 use crate::order::without;
 use crate::schema::contain::{Effect, SchemaStep};
@@ -12,7 +12,7 @@ use crate::schema::contain::{Effect, SchemaStep};
 impl fmt::Display for DefinitionChange {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Place::Schema(path) = &self.place else { return out.write_str(&self.description()) };
-        if ["crossVersionLoss", "invalid"].contains(&self.keyword) {
+        if [CROSS_VERSION_LOSS, "invalid"].contains(&self.keyword) {
             return out.write_str(&self.description());
         }
         match &self.proof {
@@ -49,7 +49,7 @@ impl DefinitionChange {
             Place::Document(_) => self.keyword.to_owned(),
             Place::Definition(keys) => self.of_definition(keys),
             Place::Version(keys) => self.of_version(keys),
-            Place::Schema(path) if self.keyword == "crossVersionLoss" => self.loss(path),
+            Place::Schema(path) if self.keyword == CROSS_VERSION_LOSS => self.loss(path),
             Place::Schema(path) => self.of_schema(path),
             Place::Between { from, path, keyword, more } => self.between(from, path, keyword, *more),
         }

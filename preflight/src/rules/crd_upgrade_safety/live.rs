@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use pushback_crd::definition::path::field_path;
-use pushback_crd::definition::{Blocked, Upgrade};
+use pushback_crd::definition::{Blocked, CROSS_VERSION_LOSS, Upgrade};
 use pushback_crd::schema::contain::suffering;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -36,7 +36,7 @@ pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
     let of_a_schema = checks::find(&finding.check).is_some_and(|check| check.is_of_a_schema);
     // The version to list, as the live definition serves it.
     let named =
-        if finding.check == "crossVersionLoss" { finding.old.as_ref()?.as_str() } else { finding.version.as_deref() };
+        if finding.check == CROSS_VERSION_LOSS { finding.old.as_ref()?.as_str() } else { finding.version.as_deref() };
     let version = upgrade.old.version(named?).filter(|version| version.served)?;
     // Stored objects do not show what happens to an apply.
     let of_a_schema = of_a_schema && finding.blocks.as_deref() != Some(Blocked::Apply.as_str());

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pushback_crd::definition::path::schema_path;
-use pushback_crd::definition::{DefinitionChange, Place, Proof, Safety};
+use pushback_crd::definition::{CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Safety};
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::contain::SchemaStep;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use crate::source::Position;
 pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings: &OwnSettings) -> Option<Finding> {
     let check = checks::of(change.keyword);
     let verdict = match &change.place {
-        Place::Schema(_) if change.keyword != "crossVersionLoss" => of_schema(check, &change, settings.profile)?,
+        Place::Schema(_) if change.keyword != CROSS_VERSION_LOSS => of_schema(check, &change, settings.profile)?,
         _ if change.is_moot => return None,
         _ => of_definition(check, &change, settings),
     };
@@ -117,7 +117,7 @@ fn position(subject: &Subject<'_>, change: &DefinitionChange) -> Option<Position
         Place::Definition(keys) => keys.iter().map(|key| (*key).into()).collect(),
         Place::Version(keys) => subject.path_of(version, keys),
         Place::Document(path) => path.clone(),
-        Place::Schema(path) if change.keyword != "crossVersionLoss" => {
+        Place::Schema(path) if change.keyword != CROSS_VERSION_LOSS => {
             let mut place = subject.path_of(version, &["schema", "openAPIV3Schema"]);
             place.extend(schema_path(path));
             place.push(change.keyword.into());
@@ -137,7 +137,7 @@ fn content(subject: &Subject<'_>, change: &DefinitionChange) -> Option<Value> {
     let bound_to = checks::of(change.keyword).bound_to;
     let is_unknown = matches!(change.proof, Proof::Unknown { .. });
     match (&change.place, change.keyword) {
-        (Place::Schema(path), "crossVersionLoss") => Some(subschemas(from(change.old.as_ref()?.as_str()?), new, path)),
+        (Place::Schema(path), CROSS_VERSION_LOSS) => Some(subschemas(from(change.old.as_ref()?.as_str()?), new, path)),
         (Place::Schema(path), _) => Some(subschemas(old, new, path)),
         (Place::Between { from: other, .. }, _) => Some(subschemas(from(other), new, &[])),
         (Place::Definition(_) | Place::Version(_) | Place::Document(_), _) => {
