@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use pushback::manifest::yaml::{Limits, load};
 use pushback_preflight::operator::Release;
 use pushback_preflight::operator::compare::{Options, compare};
-use pushback_preflight::operator::written;
+use pushback_preflight::operator::model_file;
 use pushback_preflight::source::Document;
 
 use super::models::{COMPONENTS, models};
@@ -31,5 +31,5 @@ fn read(text: &str) -> Release {
     let documents = loaded.documents.into_iter();
     let documents: Vec<Document> =
         documents.map(|document| Document { value: document.value, positions: Arc::new(document.positions) }).collect();
-    written::release(&documents, Vec::new()).expect("a model")
+    model_file::release(&documents, Vec::new()).expect("a model")
 }

@@ -9,10 +9,10 @@ pub mod duration;
 pub mod matching;
 pub mod mixed;
 pub mod model;
+pub mod model_file;
 pub mod overlay;
 pub mod print;
 pub mod versioned;
-pub mod written;
 
 pub use difference::{
     Change, ChangeType, ComponentChange, CrdVerdict, DefinitionChange, MatchType, ReleaseDiff, Severity,

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pushback_preflight::operator::written;
+use pushback_preflight::operator::model_file;
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions, parallel};
 use serde_json::Value;
 
@@ -173,7 +173,7 @@ impl Collector {
                 Ok(loaded) => {
                     self.input.warnings.extend(loaded.warnings);
                     for document in loaded.documents {
-                        if self.models && written::is_model(&document.value) {
+                        if self.models && model_file::is_model(&document.value) {
                             self.model(document, file.bytes.len());
                         } else {
                             self.document(document);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use pushback_preflight::Position;
 use pushback_preflight::operator::derive::{self, Given, Ownership, Settings};
+use pushback_preflight::operator::model_file::{self, ModelError};
 use pushback_preflight::operator::versioned::Folder;
-use pushback_preflight::operator::written::{self, ModelError};
 use pushback_preflight::operator::{Definition, Release, mixed, overlay};
 use pushback_preflight::source::Document;
 
@@ -115,7 +115,7 @@ impl Side {
     }
 
     fn written(&self) -> Result<Release, Vec<InputError>> {
-        written::release(&self.models, self.definitions())
+        model_file::release(&self.models, self.definitions())
             .map_err(|errors| errors.into_iter().map(input_error).collect())
     }
 

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::model::Operator;
-use super::written::{self, ModelError};
+use super::model_file::{self, ModelError};
 use crate::source::{Document, Position};
 
 /// A folder of models.
@@ -51,7 +51,7 @@ impl From<ModelError> for Problem {
 /// All checks, in the order of the report.
 #[must_use]
 pub fn check(folder: &Folder) -> Vec<Check> {
-    let (operators, errors) = written::read(&folder.models);
+    let (operators, errors) = model_file::read(&folder.models);
     let mut models: Vec<Problem> = errors.into_iter().map(Problem::from).collect();
     if folder.models.is_empty() {
         let hint = "a model is a document with `operator:` and `components:`";
@@ -64,7 +64,7 @@ pub fn check(folder: &Folder) -> Vec<Check> {
         crds.push(problem(&folder.position, "there is no CustomResourceDefinition in crds/".to_owned(), hint));
     }
     let directory = operators.iter().filter_map(|operator| directory(folder, operator)).collect();
-    let (_, conflicts) = written::merge(operators);
+    let (_, conflicts) = model_file::merge(operators);
     let conflicts = conflicts.into_iter().map(Problem::from).collect();
     vec![
         Check { name: "models", asks: "every model can be read", problems: models },

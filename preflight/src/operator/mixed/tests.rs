@@ -8,7 +8,7 @@ use super::make_comparable;
 use crate::operator::compare::{Options, compare};
 use crate::operator::derive::{Given, Settings, derive};
 use crate::operator::model::Release;
-use crate::operator::written;
+use crate::operator::model_file;
 use crate::source::{Document, Positions};
 
 fn derived(replicas: u64) -> Release {
@@ -31,7 +31,7 @@ fn derived(replicas: u64) -> Release {
 
 fn model(document: Value) -> Release {
     let document = Document { value: document, positions: Arc::new(Positions::of_file("model.yaml")) };
-    written::release(&[document], Vec::new()).expect("the model is sound")
+    model_file::release(&[document], Vec::new()).expect("the model is sound")
 }
 
 fn written(replicas: u64, account: &str) -> Release {

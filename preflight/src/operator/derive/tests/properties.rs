@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::given;
 use crate::operator::derive::{Settings, derive};
 use crate::operator::model::{CheckKind, Operator, Release};
+use crate::operator::model_file;
 use crate::operator::print;
-use crate::operator::written;
 use crate::source::{Document, Position, Positions};
 
 /// Any value in place of a field.
@@ -220,7 +220,7 @@ proptest! {
             .into_iter()
             .map(|value| Document { value, positions: Arc::new(Positions::of_file("model.yaml")) })
             .collect();
-        let read = written::release(&documents, Vec::new());
+        let read = model_file::release(&documents, Vec::new());
         prop_assert!(read.is_ok(), "{:?}", read);
         let expected = release.operators.iter().map(|operator| as_written(operator, &release.version));
         prop_assert_eq!(expected.collect::<Vec<_>>(), read.map(|read| read.operators).unwrap_or_default());
