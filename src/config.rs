@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use pushback_preflight::Position;
 use pushback_preflight::loosened::Loosening;
-use serde_json::Value;
+use pushback_preflight::source::Document;
 
 /// All Config documents of a run, merged: built-in defaults first, then the user's in input order.
 #[derive(Clone, Debug, Default)]
@@ -92,20 +92,9 @@ pub struct PreflightRule {
     /// Name of the rule.
     pub name: String,
     /// `config` as written; an empty map if absent.
-    pub config: Value,
+    pub config: Document,
     /// Position of the entry.
     pub position: Position,
-    /// Positions inside `config`, for errors about a setting: paths start at the entry (`config`, `mode`).
-    pub places: EntryPlaces,
-}
-
-/// Finds positions below one entry of a Config document.
-#[derive(Clone, Debug, Default)]
-pub struct EntryPlaces {
-    /// Positions of the whole document.
-    pub positions: std::sync::Arc<pushback_preflight::Positions>,
-    /// The path of the entry in the document.
-    pub prefix: Vec<pushback_preflight::PathSegment>,
 }
 
 /// One entry of `preflightWaivers`.

@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::duration;
 use crate::object::ObjectExt;
-use crate::operator::duration;
 
 pub use injection::{DangerLevel, InjectionType};
 pub use problems::Problem;

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod bookkeeping;
+pub mod duration;
 pub mod experiment;
 pub mod facts;
 pub mod finding;
@@ -12,6 +13,7 @@ pub mod object;
 pub mod operator;
 pub mod parallel;
 pub mod policy;
+pub mod reader;
 pub mod reference;
 pub mod registry;
 mod repeated;
@@ -34,5 +36,5 @@ pub use object::{ObjectExt, ObjectKey, ObjectRef};
 pub use policy::Policy;
 pub use selection::Selection;
 pub use session::Session;
-pub use source::{PathSegment, Position, Positions};
+pub use source::{InputError, PathSegment, Position, Positions};
 pub use waiver::Waiver;

@@ -5,7 +5,6 @@ pub mod compare;
 pub mod definitions;
 pub mod derive;
 pub mod difference;
-pub mod duration;
 pub mod matching;
 pub mod mixed;
 pub mod model;

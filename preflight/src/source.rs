@@ -30,6 +30,25 @@ impl fmt::Display for Position {
     }
 }
 
+/// An error in an input: what is wrong, where, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{}{message}", self.place())]
+pub struct InputError {
+    /// A lower-case sentence: what is wrong, and what was expected.
+    pub message: String,
+    /// Position in the input; line 0 if only the file is known.
+    pub position: Position,
+    /// Suggested fixes, each a sentence.
+    pub hints: Vec<String>,
+}
+
+impl InputError {
+    /// The position and a colon; empty if the error is not about a file.
+    fn place(&self) -> String {
+        if self.position.file.is_empty() { String::new() } else { format!("{}: ", self.position) }
+    }
+}
+
 /// The positions of all nodes of one document, in document order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Positions {
@@ -123,12 +142,8 @@ impl Positions {
     /// The positions of each element of the array at `path`, each as a document of its own.
     #[must_use]
     pub fn elements(&self, path: &[PathSegment]) -> Vec<Positions> {
-        let mut current = 0;
-        for segment in path {
-            let Some(child) = self.child(current, segment) else { return Vec::new() };
-            current = child;
-        }
-        let Some(parent) = self.nodes.get(current) else { return Vec::new() };
+        let (current, is_there) = self.find(path);
+        let Some(parent) = self.nodes.get(current).filter(|_| is_there) else { return Vec::new() };
         let end = current + parent.size as usize;
         let mut elements = Vec::new();
         let mut child = current + 1;
@@ -144,13 +159,31 @@ impl Positions {
     /// Position of the node at `path`, or of its nearest ancestor that exists.
     #[must_use]
     pub fn locate(&self, path: &[PathSegment]) -> Position {
-        let mut current = 0;
-        for segment in path {
-            let Some(child) = self.child(current, segment) else { break };
-            current = child;
-        }
+        let (current, _) = self.find(path);
         let (line, column) = self.nodes.get(current).map_or((0, 0), |node| (node.line, node.column));
         Position { file: self.file.to_string(), line, column }
+    }
+
+    /// The positions of the node at `path`, as a document of its own; only that of its nearest ancestor if it does not
+    /// exist.
+    #[must_use]
+    pub fn below(&self, path: &[PathSegment]) -> Positions {
+        let (start, is_there) = self.find(path);
+        let nodes = match self.nodes.get(start) {
+            Some(node) if is_there => self.nodes[start..start + node.size as usize].to_vec(),
+            nearest => nearest.map(|node| Node { size: 1, ..*node }).into_iter().collect(),
+        };
+        Positions { file: Arc::clone(&self.file), nodes }
+    }
+
+    /// Index of the node at `path`, or of its nearest ancestor that exists, and whether it is the node itself.
+    fn find(&self, path: &[PathSegment]) -> (usize, bool) {
+        let mut current = 0;
+        for segment in path {
+            let Some(child) = self.child(current, segment) else { return (current, false) };
+            current = child;
+        }
+        (current, true)
     }
 
     fn child(&self, parent: usize, segment: &PathSegment) -> Option<usize> {
@@ -237,5 +270,9 @@ mod tests {
         let elements = positions.elements(&["spec".into(), "list".into()]);
         assert_eq!(elements.iter().map(|element| element.start().line).collect::<Vec<_>>(), [4, 5]);
         assert_eq!(positions.elements(&["absent".into()]), []);
+        let list = positions.below(&["spec".into(), "list".into()]);
+        assert_eq!((list.start().line, list.locate(&[1.into()]).line, list.node_count()), (3, 5, 3));
+        let absent = positions.below(&["spec".into(), "absent".into()]);
+        assert_eq!((absent.start().line, absent.locate(&[1.into()]).line, absent.node_count()), (2, 2, 1));
     }
 }

@@ -3,24 +3,22 @@
 //! Unknown keys, and keys of kapp that are not supported yet, are errors.
 
 mod matchers;
-mod node;
 mod rules;
 mod scalars;
 mod shapes;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use pushback_preflight::loosened::Loosening;
-use pushback_preflight::object::{ObjectExt, split_api_version};
-use pushback_preflight::suggest::nearest;
+use pushback_preflight::object::ObjectExt;
+use pushback_preflight::reader::{Fields, Node, Reader, quote};
 use pushback_preflight::{ObjectRef, PathSegment, Position, Positions};
 use serde_json::Value;
 
 use super::Config;
 use super::version::Version;
 use crate::manifest::{InputError, Manifest};
-use node::{Document, Fields, Node, describe, quote};
+use shapes::Keys;
 
 /// What is wrong with a Config document.
 pub type ConfigError = InputError;
@@ -60,7 +58,7 @@ pub fn parse(
             match config_map_documents(manifest, parse_text) {
                 Ok(inner) => {
                     for (value, positions) in inner {
-                        read(&value, &Arc::new(positions), tool_version, &mut config, &mut errors);
+                        read(&value, &positions, tool_version, &mut config, &mut errors);
                     }
                 }
                 Err(error) => errors.push(error),
@@ -99,79 +97,71 @@ fn config_map_documents(manifest: &Manifest, parse_text: ParseText<'_>) -> Resul
     Ok(documents)
 }
 
-fn read(
-    value: &Value,
-    positions: &Arc<Positions>,
-    tool_version: &str,
-    config: &mut Config,
-    errors: &mut Vec<ConfigError>,
-) {
-    let document = Document::new(positions.clone());
-    if let Some(read) = read_document(&document.root(value), tool_version) {
+fn read(value: &Value, positions: &Positions, tool_version: &str, config: &mut Config, errors: &mut Vec<ConfigError>) {
+    let reader = Reader::new(positions);
+    if let Some(read) = read_document(&reader.root(value), tool_version) {
         *config = Config::merge(std::mem::take(config), read);
     }
-    errors.extend(document.into_errors());
+    errors.extend(reader.into_errors());
 }
 
 fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
+    let fields = root.any_fields();
     // Under another kind or version every key would be unknown; a single error is clearer.
-    let group = document_group(root)?;
-    let fields = root.fields(&shapes::CONFIG)?;
+    let group = document_group(&fields)?;
+    refuse_later(&fields, shapes::CONFIG, shapes::CONFIG_LATER);
     if let Some(metadata) = fields.optional("metadata") {
-        metadata.map()?;
+        let _ = metadata.map();
     }
     let mut config = Config {
         minimum_required_version: minimum_required_version(&fields, group, tool_version),
         preflight_waivers: entries(&fields, "preflightWaivers", rules::preflight_waiver),
         change_group_bindings: entries(&fields, "changeGroupBindings", rules::change_group_binding),
         change_rule_bindings: entries(&fields, "changeRuleBindings", rules::change_rule_binding),
-        rebase_rules: entries(&fields, "rebaseRules", rules::rebase_rule),
+        rebase_rules: fields.list("rebaseRules").iter().filter_map(rules::rebase_rule).collect(),
         diff_mask_rules: entries(&fields, "diffMaskRules", rules::path_rule),
-        wait_rules: entries(&fields, "waitRules", rules::wait_rule),
+        wait_rules: fields.list("waitRules").iter().filter_map(rules::wait_rule).collect(),
         ownership_label_rules: entries(&fields, "ownershipLabelRules", rules::path_rule),
+        additional_labels: fields.optional("additionalLabels").map(|node| rules::labels(&node)).unwrap_or_default(),
         label_scoping_rules: entries(&fields, "labelScopingRules", rules::label_scoping_rule),
         ..Config::default()
     };
     // An empty list differs from an absent one: it runs no rule.
-    if fields.optional("preflightRules").is_some() {
-        config.preflight_rules = Some(entries(&fields, "preflightRules", rules::preflight_rule));
-        config.preflight_rules_at = fields.optional("preflightRules").map(|node| node.position());
+    if let Some(node) = fields.optional("preflightRules") {
+        config.preflight_rules = Some(node.list().iter().map(rules::preflight_rule).collect());
+        config.preflight_rules_at = Some(node.position());
     }
     if let Some(node) = fields.optional("policyLoosening") {
         let word = node.choice(&[("warn", Loosening::Warn), ("error", Loosening::Error)]);
         config.policy_loosening = word.map(|word| (word, node.position()));
     }
-    if let Some(labels) = fields.optional("additionalLabels").and_then(|node| rules::labels(&node)) {
-        config.additional_labels = labels;
-    }
     Some(config)
 }
 
-/// The document's API group, if it is a Config document of a known version.
-fn document_group<'a>(root: &Node<'a>) -> Option<&'a str> {
-    let map = root.map()?;
-    let known = [format!("{KAPP_GROUP}/v1alpha1"), format!("{OWN_GROUP}/v1alpha1")];
-    let field = |key: &'static str| match map.get(key) {
-        Some(value) => root.child(key, value).text().map(|text| (root.child(key, value), text)),
-        None => root.fail(format!("missing key `{key}`"), &[]),
-    };
-    let (kind, api_version) = (field("kind"), field("apiVersion"));
-    let ((kind, kind_text), (api_version, api_version_text)) = (kind?, api_version?);
-    if kind_text != "Config" {
-        return kind.fail(format!("expected Config, found {}", quote(kind_text)), &[]);
+/// Refuses unknown keys, and keys of kapp that are not supported. Returns whether there is one of the latter.
+fn refuse_later(fields: &Fields<'_>, keys: Keys, later: Keys) -> bool {
+    fields.allow(keys, later);
+    let refused: Vec<Node<'_>> = later.iter().filter_map(|key| fields.optional(key)).collect();
+    for node in &refused {
+        let hint = "remove it; it is refused because ignoring it could change what is deployed";
+        node.note("this key of kapp is not supported yet", &[hint]);
     }
-    if !known.iter().any(|known| known == api_version_text) {
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        let hint = nearest(api_version_text, known.iter().copied()).map(|known| format!("did you mean `{known}`?"));
-        let hints: Vec<&str> = hint.iter().map(String::as_str).collect();
-        return api_version.fail(format!("expected {}, found {}", known.join(" or "), quote(api_version_text)), &hints);
-    }
-    Some(split_api_version(api_version_text).0)
+    !refused.is_empty()
 }
 
-fn entries<T>(fields: &Fields<'_>, key: &'static str, read: impl Fn(&Node<'_>) -> Option<T>) -> Vec<T> {
-    let list = fields.optional(key).and_then(|node| node.list()).unwrap_or_default();
-    list.iter().filter_map(read).collect()
+/// The document's API group, if it is a Config document of a known version.
+fn document_group(fields: &Fields<'_>) -> Option<&'static str> {
+    let (kind, api_version) = (fields.required("kind"), fields.required("apiVersion"));
+    let (kind_text, api_version_text) = (kind.as_ref().and_then(Node::text), api_version.as_ref().and_then(Node::text));
+    if kind_text? != "Config" {
+        return kind?.malformed("Config", &[]);
+    }
+    api_version_text?;
+    api_version?.choice(&[("kapp.k14s.io/v1alpha1", KAPP_GROUP), ("pushback.dev/v1alpha1", OWN_GROUP)])
+}
+
+fn entries<T>(fields: &Fields<'_>, key: &str, read: impl Fn(&Node<'_>) -> T) -> Vec<T> {
+    fields.list(key).iter().map(read).collect()
 }
 
 fn minimum_required_version(fields: &Fields<'_>, group: &str, tool_version: &str) -> Option<String> {
@@ -179,21 +169,15 @@ fn minimum_required_version(fields: &Fields<'_>, group: &str, tool_version: &str
     let text = match node.value() {
         // 1.0 and 1.10 lose digits when YAML reads them as numbers.
         Value::Number(_) => {
-            return node.fail(
-                format!("expected a version such as 0.65.0, found {}", describe(node.value())),
-                &["write it in quotes and with all three parts"],
-            );
+            return node.expected("a version such as 0.65.0", &["write it in quotes and with all three parts"]);
         }
         _ => node.text()?,
     };
     if let Some(without) = text.strip_prefix('v').filter(|without| Version::parse(without).is_some()) {
-        return node.fail(
-            format!("expected a version without `v`, found {}", quote(text)),
-            &[&format!("write \"{without}\"")],
-        );
+        return node.malformed("a version without `v`", &[&format!("write \"{without}\"")]);
     }
     let Some(required) = Version::parse(text) else {
-        return node.fail(format!("expected a version such as 0.65.0, found {}", quote(text)), &[]);
+        return node.malformed("a version such as 0.65.0", &[]);
     };
     let (ours, what) = if group == KAPP_GROUP {
         (COMPATIBLE_KAPP_VERSION, format!("this tool reads Config as kapp {COMPATIBLE_KAPP_VERSION} does"))
@@ -213,14 +197,10 @@ fn minimum_required_version(fields: &Fields<'_>, group: &str, tool_version: &str
 fn repeated_rules(config: &Config) -> Vec<ConfigError> {
     let mut first: BTreeMap<&str, &Position> = BTreeMap::new();
     let mut errors = Vec::new();
-    for rule in config.preflight_rules.iter().flatten() {
+    for rule in config.preflight_rules.iter().flatten().filter(|rule| !rule.name.is_empty()) {
         if let Some(earlier) = first.get(rule.name.as_str()) {
             errors.push(ConfigError {
-                message: format!(
-                    "{}: rule {} is listed twice, first at {earlier}",
-                    pushback_preflight::source::display_path(&rule.places.prefix),
-                    quote(&rule.name)
-                ),
+                message: format!("rule {} is listed twice, first at {earlier}", quote(&rule.name)),
                 position: rule.position.clone(),
                 hints: vec!["keep one entry, with the settings that you want".to_owned()],
             });

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+pub use pushback_preflight::InputError;
 use pushback_preflight::source::Document;
 use pushback_preflight::{ObjectRef, Position, Positions};
 use serde_json::Value;
@@ -52,25 +53,6 @@ pub struct Input {
     pub warnings: Vec<InputWarning>,
     /// The local files, for excerpts in messages.
     pub sources: Sources,
-}
-
-/// An error in an input: what is wrong, where, and what to do.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{}{message}", self.place())]
-pub struct InputError {
-    /// A lower-case sentence: what is wrong, and what was expected.
-    pub message: String,
-    /// Position in the input; line 0 if only the file is known.
-    pub position: Position,
-    /// Suggested fixes, each a sentence.
-    pub hints: Vec<String>,
-}
-
-impl InputError {
-    /// The position and a colon; empty if the error is not about a file.
-    pub(super) fn place(&self) -> String {
-        if self.position.file.is_empty() { String::new() } else { format!("{}: ", self.position) }
-    }
 }
 
 /// An error that is about an input as a whole.

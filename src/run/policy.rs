@@ -1,11 +1,11 @@
 //! Source of a run's policy: `--config`, a Config on the old side of a comparison, or the judged manifests. Everything
 //! else in a Config (order, waits, labels, rebase rules) counts from manifests and `--config` alike.
 
+use pushback_preflight::Position;
 use pushback_preflight::loosened::{Loosened, LoosenedKind};
 use pushback_preflight::policy::{self, Policy, PolicyError, Side};
 use pushback_preflight::selection::{ConfigRule, SelectionError};
 use pushback_preflight::waiver::Waiver;
-use pushback_preflight::{PathSegment, Position};
 
 use super::error::CommandError;
 use super::options::PreflightOptions;
@@ -128,7 +128,7 @@ impl Configured {
         match (&loosened.place, loosened.kind) {
             (Some((index, path)), _) => {
                 let entry = self.among.preflight_rules.as_deref()?.get(*index)?;
-                Some(place_in(entry, path))
+                Some(entry.config.positions.locate(path))
             }
             (None, LoosenedKind::RuleOff) => self.among.preflight_rules_at.clone(),
             (None, _) => self.among.policy_loosening.as_ref().map(|(_, position)| position.clone()),
@@ -142,7 +142,7 @@ impl Configured {
         };
         let entry = error.config_index().and_then(|index| config.preflight_rules.as_deref()?.get(index));
         let position = match (entry, error) {
-            (Some(entry), SelectionError::Setting { error, .. }) => place_in(entry, &error.path),
+            (Some(entry), SelectionError::Setting { error, .. }) => entry.config.positions.locate(&error.path),
             (Some(entry), _) => entry.position.clone(),
             (None, _) => Position::default(),
         };
@@ -154,14 +154,6 @@ impl Configured {
     }
 }
 
-/// Position of a setting; the path starts inside `config`.
-fn place_in(entry: &PreflightRule, path: &[PathSegment]) -> Position {
-    let mut whole = entry.places.prefix.clone();
-    whole.push(PathSegment::from("config"));
-    whole.extend(path.iter().cloned());
-    entry.places.positions.locate(&whole)
-}
-
 /// The requests of a Config, in the rules' terms.
 struct ConfigRequests<'a> {
     rules: Option<Vec<ConfigRule<'a>>>,
@@ -171,7 +163,7 @@ struct ConfigRequests<'a> {
 
 impl<'a> ConfigRequests<'a> {
     fn of(config: &'a Config) -> Self {
-        let rule = |rule: &'a PreflightRule| ConfigRule { name: &rule.name, config: &rule.config };
+        let rule = |rule: &'a PreflightRule| ConfigRule { name: &rule.name, config: &rule.config.value };
         Self {
             rules: config.preflight_rules.as_ref().map(|rules| rules.iter().map(rule).collect()),
             waivers: config.preflight_waivers.iter().map(waiver).collect(),

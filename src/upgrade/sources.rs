@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pushback_preflight::Position;
 use pushback_preflight::operator::derive::{self, Given, Ownership, Settings};
-use pushback_preflight::operator::model_file::{self, ModelError};
+use pushback_preflight::operator::model_file;
 use pushback_preflight::operator::versioned::Folder;
 use pushback_preflight::operator::{Definition, Release, mixed, overlay};
 use pushback_preflight::source::Document;
@@ -116,7 +116,6 @@ impl Side {
 
     fn written(&self) -> Result<Release, Vec<InputError>> {
         model_file::release(&self.models, self.definitions())
-            .map_err(|errors| errors.into_iter().map(input_error).collect())
     }
 
     /// The model derived from its manifests.
@@ -249,10 +248,6 @@ fn real_name(directory: &str) -> String {
 #[must_use]
 pub fn is_definition(manifest: &Manifest) -> bool {
     manifest.object.group == "apiextensions.k8s.io" && manifest.object.kind == "CustomResourceDefinition"
-}
-
-fn input_error(error: ModelError) -> InputError {
-    InputError { message: error.message, position: error.position, hints: error.hints }
 }
 
 #[cfg(test)]

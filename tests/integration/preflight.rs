@@ -293,64 +293,64 @@ fn flag_and_config_decide_which_rules_run() {
     no flag                     | []                | exit 0, passed: policy passed
     no flag                     | A with mode: warn | exit 0, warned: A warned, policy passed
     no flag                     | only B            | exit 0, passed: B skipped, policy passed
-    no flag                     | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
-    no flag                     | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
+    no flag                     | A twice           | exit 1: in/config.yaml:1:126: rule "A" is listed twice, first at in/config.yaml:1:73
+    no flag                     | A in two Configs  | exit 1: in/config.yaml:3:73: rule "A" is listed twice, first at in/config.yaml:1:73
     no flag                     | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight                 | no key            | exit 10, refused: A failed, B skipped
     --preflight                 | []                | exit 0, passed: policy passed
     --preflight                 | A with mode: warn | exit 0, warned: A warned, policy passed
     --preflight                 | only B            | exit 0, passed: B skipped, policy passed
-    --preflight                 | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
-    --preflight                 | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight                 | A twice           | exit 1: in/config.yaml:1:126: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight                 | A in two Configs  | exit 1: in/config.yaml:3:73: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight                 | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight=A               | no key            | exit 10, refused: A failed
     --preflight=A               | []                | exit 10, refused: A failed
     --preflight=A               | A with mode: warn | exit 0, warned: A warned, policy passed
     --preflight=A               | only B            | exit 10, refused: A failed
-    --preflight=A               | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
-    --preflight=A               | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=A               | A twice           | exit 1: in/config.yaml:1:126: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=A               | A in two Configs  | exit 1: in/config.yaml:3:73: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight=A               | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight A               | no key            | exit 10, refused: A failed
     --preflight A               | []                | exit 10, refused: A failed
     --preflight A               | A with mode: warn | exit 0, warned: A warned, policy passed
     --preflight A               | only B            | exit 10, refused: A failed
-    --preflight A               | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
-    --preflight A               | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight A               | A twice           | exit 1: in/config.yaml:1:126: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight A               | A in two Configs  | exit 1: in/config.yaml:3:73: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight A               | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight=A,B             | no key            | exit 10, refused: A failed, B skipped
     --preflight=A,B             | []                | exit 10, refused: A failed, B skipped
     --preflight=A,B             | A with mode: warn | exit 0, warned: A warned, B skipped, policy passed
     --preflight=A,B             | only B            | exit 10, refused: A failed, B skipped
-    --preflight=A,B             | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
-    --preflight=A,B             | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=A,B             | A twice           | exit 1: in/config.yaml:1:126: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=A,B             | A in two Configs  | exit 1: in/config.yaml:3:73: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight=A,B             | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight=B --preflight=A | no key            | exit 10, refused: A failed, B skipped
     --preflight=B --preflight=A | []                | exit 10, refused: A failed, B skipped
     --preflight=B --preflight=A | A with mode: warn | exit 0, warned: A warned, B skipped, policy passed
     --preflight=B --preflight=A | only B            | exit 10, refused: A failed, B skipped
-    --preflight=B --preflight=A | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
-    --preflight=B --preflight=A | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=B --preflight=A | A twice           | exit 1: in/config.yaml:1:126: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=B --preflight=A | A in two Configs  | exit 1: in/config.yaml:3:73: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight=B --preflight=A | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight=A --preflight=A | no key            | exit 1: --preflight: rule "A" is named more than once
     --preflight=A --preflight=A | []                | exit 1: --preflight: rule "A" is named more than once
     --preflight=A --preflight=A | A with mode: warn | exit 1: --preflight: rule "A" is named more than once
     --preflight=A --preflight=A | only B            | exit 1: --preflight: rule "A" is named more than once
-    --preflight=A --preflight=A | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
-    --preflight=A --preflight=A | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=A --preflight=A | A twice           | exit 1: in/config.yaml:1:126: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=A --preflight=A | A in two Configs  | exit 1: in/config.yaml:3:73: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight=A --preflight=A | unknown name      | exit 1: --preflight: rule "A" is named more than once | in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight=none            | no key            | exit 0, passed: no rule
     --preflight=none            | []                | exit 0, passed: no rule
     --preflight=none            | A with mode: warn | exit 0, passed: no rule
     --preflight=none            | only B            | exit 0, passed: no rule
-    --preflight=none            | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
-    --preflight=none            | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=none            | A twice           | exit 1: in/config.yaml:1:126: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=none            | A in two Configs  | exit 1: in/config.yaml:3:73: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight=none            | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     --preflight=Z               | no key            | exit 1: --preflight: unknown preflight rule "CRDUpgradeSafty"; did you mean "A"?
     --preflight=Z               | []                | exit 1: --preflight: unknown preflight rule "CRDUpgradeSafty"; did you mean "A"?
     --preflight=Z               | A with mode: warn | exit 1: --preflight: unknown preflight rule "CRDUpgradeSafty"; did you mean "A"?
     --preflight=Z               | only B            | exit 1: --preflight: unknown preflight rule "CRDUpgradeSafty"; did you mean "A"?
-    --preflight=Z               | A twice           | exit 1: in/config.yaml:1:126: preflightRules[1]: rule "A" is listed twice, first at in/config.yaml:1:73
-    --preflight=Z               | A in two Configs  | exit 1: in/config.yaml:3:73: preflightRules[0]: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=Z               | A twice           | exit 1: in/config.yaml:1:126: rule "A" is listed twice, first at in/config.yaml:1:73
+    --preflight=Z               | A in two Configs  | exit 1: in/config.yaml:3:73: rule "A" is listed twice, first at in/config.yaml:1:73
     --preflight=Z               | unknown name      | exit 1: --preflight: unknown preflight rule "CRDUpgradeSafty"; did you mean "A"? | in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
     "#);
 }

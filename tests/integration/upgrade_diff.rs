@@ -246,7 +246,7 @@ recovery: {reconcileTimeout: 300, maxReconcileCycles: 0}
     error: bad.yaml:1:1: operator: missing key `namespace`
     error: bad.yaml:3:3: operator.namspace: unknown key
     hint: did you mean `namespace`?
-    error: bad.yaml:4:3: operator.version: expected a string, found a number
+    error: bad.yaml:4:3: operator.version: expected a string, found the number 2.1
     hint: write it in quotes
     error: bad.yaml:6:3: components[0]: component "a" depends on itself
     hint: remove it from dependencies
@@ -259,9 +259,9 @@ recovery: {reconcileTimeout: 300, maxReconcileCycles: 0}
     hint: give it a name of its own
     error: bad.yaml:18:3: components[1].controller: expected a string, found a list
     error: bad.yaml:19:3: components[1].managedResources: expected at least one managed resource, found an empty list
-    error: bad.yaml:20:12: recovery.reconcileTimeout: expected a string, found a number
+    error: bad.yaml:20:12: recovery.reconcileTimeout: expected a string, found the number 300
     hint: write it in quotes: "300"
-    error: bad.yaml:20:35: recovery.maxReconcileCycles: expected a whole number above 0, found 0
+    error: bad.yaml:20:35: recovery.maxReconcileCycles: expected a whole number from 1 up, found the number 0
     "#);
     // Both sides at once, and documents that contradict each other.
     pushback.write("both/1.yaml", GOOD).write("both/2.yaml", GOOD.replace("namespace: shop,", "namespace: other,"));

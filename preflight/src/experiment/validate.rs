@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::problems::{DNS_NAME, Findings, Problem, at};
 use super::{API_VERSION, DangerLevel, InjectionType, KIND, LONGEST_SECONDS, parameters, protected, shape};
+use crate::duration;
 use crate::object::ObjectExt;
-use crate::operator::duration;
 use crate::source::PathSegment;
 use crate::suggest;
 

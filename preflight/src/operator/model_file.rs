@@ -1,31 +1,18 @@
 //! Reads model files strictly: every unknown key, wrong type and contradiction is an error with its position, and all
 //! errors are reported at once.
 
-mod node;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use self::node::{Fields, Node, Reading};
 use super::model::{
     CheckKind, Component, Definition, Operator, Origin, Recovery, Release, Resource, SteadyState, SteadyStateCheck,
     Webhook,
 };
+use crate::duration;
 use crate::object::{ObjectRef, split_api_version};
-use crate::source::{Document, Position};
-
-/// An error in a model file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{position}: {message}")]
-pub struct ModelError {
-    /// A lower-case sentence that starts with the path of the field.
-    pub message: String,
-    /// Position of the error.
-    pub position: Position,
-    /// What to do about it, one sentence each.
-    pub hints: Vec<String>,
-}
+use crate::reader::{Fields, Node, Reader};
+use crate::source::{Document, InputError, Position};
 
 /// Whether a document is a model rather than a Kubernetes object.
 #[must_use]
@@ -38,7 +25,7 @@ pub fn is_model(value: &Value) -> bool {
 ///
 /// # Errors
 /// Every error in any of them, in the order of the documents.
-pub fn release(documents: &[Document], mut definitions: Vec<Definition>) -> Result<Release, Vec<ModelError>> {
+pub fn release(documents: &[Document], mut definitions: Vec<Definition>) -> Result<Release, Vec<InputError>> {
     let (single, mut errors) = read(documents);
     let first = |field: fn(&Operator) -> &String| {
         single.iter().map(field).find(|text| !text.is_empty()).cloned().unwrap_or_default()
@@ -55,12 +42,12 @@ pub fn release(documents: &[Document], mut definitions: Vec<Definition>) -> Resu
 
 /// The operators of the valid documents, and the errors in the others.
 #[must_use]
-pub fn read(documents: &[Document]) -> (Vec<Operator>, Vec<ModelError>) {
+pub fn read(documents: &[Document]) -> (Vec<Operator>, Vec<InputError>) {
     let (mut operators, mut errors) = (Vec::new(), Vec::new());
     for document in documents {
-        let reading = Reading::new(&document.positions);
-        let operator = model(&reading.root(&document.value));
-        let found = reading.into_errors();
+        let reader = Reader::new(&document.positions).ignoring_blanks();
+        let operator = model(&reader.root(&document.value));
+        let found = reader.into_errors();
         if found.is_empty() {
             operators.push(operator);
         }
@@ -71,7 +58,7 @@ pub fn read(documents: &[Document]) -> (Vec<Operator>, Vec<ModelError>) {
 
 /// Merges operators by name; returns contradictions between their documents as errors.
 #[must_use]
-pub fn merge(single: Vec<Operator>) -> (Vec<Operator>, Vec<ModelError>) {
+pub fn merge(single: Vec<Operator>) -> (Vec<Operator>, Vec<InputError>) {
     let mut errors = Vec::new();
     let mut operators: BTreeMap<String, Operator> = BTreeMap::new();
     for operator in single {
@@ -86,9 +73,9 @@ pub fn merge(single: Vec<Operator>) -> (Vec<Operator>, Vec<ModelError>) {
 }
 
 /// Adds another document about the same operator.
-fn add(operator: &mut Operator, more: Operator, errors: &mut Vec<ModelError>) {
+fn add(operator: &mut Operator, more: Operator, errors: &mut Vec<InputError>) {
     let mut conflict = |position: &Position, message: String, hint: &str| {
-        errors.push(ModelError { message, position: position.clone(), hints: vec![hint.to_owned()] });
+        errors.push(InputError { message, position: position.clone(), hints: vec![hint.to_owned()] });
     };
     let fields: [(&str, &mut String, String); 4] = [
         ("namespace", &mut operator.namespace, more.namespace),
@@ -142,10 +129,10 @@ fn model(root: &Node<'_>) -> Operator {
         let fields = node.fields(&["name", "namespace", "repository", "version", "platform", "olmChannel"]);
         operator.name = fields.required_text("name");
         operator.namespace = fields.required_text("namespace");
-        operator.repository = fields.text("repository");
-        operator.version = fields.text("version");
-        operator.platform = fields.text("platform");
-        operator.olm_channel = fields.text("olmChannel");
+        operator.repository = fields.text("repository").unwrap_or_default();
+        operator.version = fields.text("version").unwrap_or_default();
+        operator.platform = fields.text("platform").unwrap_or_default();
+        operator.olm_channel = fields.text("olmChannel").unwrap_or_default();
     }
     operator.components = fields.filled_list("components", "component").iter().map(component).collect();
     unique(&operator.components, |component| (&component.name, &component.position), root, "component");
@@ -158,8 +145,14 @@ fn model(root: &Node<'_>) -> Operator {
 fn recovery(node: &Node<'_>) -> Recovery {
     let fields = node.fields(&["reconcileTimeout", "maxReconcileCycles"]);
     Recovery {
-        reconcile_timeout_seconds: fields.required("reconcileTimeout").map(|node| node.duration(1)).unwrap_or_default(),
-        max_reconcile_cycles: fields.required("maxReconcileCycles").map(|node| node.count()).unwrap_or_default(),
+        reconcile_timeout_seconds: fields
+            .required("reconcileTimeout")
+            .and_then(|node| node.positive_duration())
+            .map_or(0, duration::rounded_up),
+        max_reconcile_cycles: fields
+            .required("maxReconcileCycles")
+            .and_then(|node| node.whole_number(1..=u64::MAX))
+            .unwrap_or_default(),
     }
 }
 
@@ -177,10 +170,10 @@ fn component(node: &Node<'_>) -> Component {
         name: fields.required_text("name"),
         controller: fields.required_text("controller"),
         resources: fields.filled_list("managedResources", "managed resource").iter().map(resource).collect(),
-        dependencies: fields.texts("dependencies"),
+        dependencies: distinct_texts(&fields, "dependencies"),
         webhooks: fields.list("webhooks").iter().map(webhook).collect(),
-        finalizers: fields.texts("finalizers"),
-        steady_state: fields.get("steadyState").map(|node| steady_state(&node)).unwrap_or_default(),
+        finalizers: distinct_texts(&fields, "finalizers"),
+        steady_state: fields.optional("steadyState").map(|node| steady_state(&node)).unwrap_or_default(),
         specific: BTreeSet::new(),
         position: node.position(),
     };
@@ -209,35 +202,36 @@ fn component(node: &Node<'_>) -> Component {
 
 fn resource(node: &Node<'_>) -> Resource {
     let fields = node.fields(&["apiVersion", "kind", "name", "namespace", "labels", "ownerRef", "expectedSpec"]);
-    let labels = fields.get("labels").map(|node| node.text_map()).unwrap_or_default();
+    let labels = fields.optional("labels").map(|node| texts_by_key(&node)).unwrap_or_default();
     Resource {
         object: object(&fields),
         selector: labels.clone(),
         labels,
-        owner_kind: fields.text("ownerRef"),
-        expected_spec: fields.get("expectedSpec").and_then(|node| node.map().cloned()).unwrap_or_default(),
+        owner_kind: fields.text("ownerRef").unwrap_or_default(),
+        expected_spec: fields.optional("expectedSpec").and_then(|node| node.map().cloned()).unwrap_or_default(),
         manifest: None,
         position: node.position(),
     }
 }
 
-fn object(fields: &Fields<'_, '_>) -> ObjectRef {
+fn object(fields: &Fields<'_>) -> ObjectRef {
     let api_version = fields.required_text("apiVersion");
     let (group, version) = split_api_version(&api_version);
     ObjectRef {
         group: group.to_owned(),
         version: version.to_owned(),
         kind: fields.required_text("kind"),
-        namespace: fields.text("namespace"),
+        namespace: fields.text("namespace").unwrap_or_default(),
         name: fields.required_text("name"),
     }
 }
 
 fn webhook(node: &Node<'_>) -> Webhook {
     let fields = node.fields(&["name", "type", "path"]);
+    let kinds = ["validating", "mutating"].map(|word| (word, word));
     Webhook {
         name: fields.required_text("name"),
-        kind: fields.required("type").map(|node| node.choice(&["validating", "mutating"])).unwrap_or_default(),
+        kind: fields.required("type").and_then(|node| node.choice(&kinds)).unwrap_or_default().to_owned(),
         path: fields.required_text("path"),
         details: None,
         position: node.position(),
@@ -248,7 +242,7 @@ fn steady_state(node: &Node<'_>) -> SteadyState {
     let fields = node.fields(&["checks", "timeout"]);
     SteadyState {
         checks: fields.list("checks").iter().map(check).collect(),
-        timeout_seconds: fields.get("timeout").map(|node| node.duration(0)).unwrap_or_default(),
+        timeout_seconds: fields.optional("timeout").and_then(|node| node.duration()).map_or(0, duration::rounded_up),
     }
 }
 
@@ -263,15 +257,35 @@ fn check(node: &Node<'_>) -> SteadyStateCheck {
         "fieldPath",
         "expectedValue",
     ]);
-    let word = fields.required("type").map(|node| node.choice(&["conditionTrue", "resourceExists", "fieldEquals"]));
-    let kind = match word.as_deref() {
+    let words = ["conditionTrue", "resourceExists", "fieldEquals"].map(|word| (word, word));
+    let kind = match fields.required("type").and_then(|node| node.choice(&words)) {
         Some("conditionTrue") => CheckKind::ConditionTrue { condition: fields.required_text("conditionType") },
-        Some("fieldEquals") => {
-            CheckKind::FieldEquals { path: fields.required_text("fieldPath"), value: fields.text("expectedValue") }
-        }
+        Some("fieldEquals") => CheckKind::FieldEquals {
+            path: fields.required_text("fieldPath"),
+            value: fields.text("expectedValue").unwrap_or_default(),
+        },
         _ => CheckKind::ResourceExists,
     };
     SteadyStateCheck { kind, object: object(&fields), position: node.position() }
+}
+
+/// A list of strings, each of which is reported if it is repeated.
+fn distinct_texts(fields: &Fields<'_>, key: &str) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let texts = fields.list(key).into_iter().filter_map(|node| {
+        let text = node.filled_text()?;
+        if !seen.insert(text) {
+            node.note(format!("{text:?} is given a second time"), &["remove one of them"]);
+        }
+        Some(text.to_owned())
+    });
+    texts.collect()
+}
+
+/// A map of strings; values may be empty, like those of labels.
+fn texts_by_key(node: &Node<'_>) -> BTreeMap<String, String> {
+    let entries = node.entries().into_iter();
+    entries.filter_map(|(key, node)| Some((key.to_owned(), node.text()?.to_owned()))).collect()
 }
 
 /// Reports every name that is given twice.

@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use super::model::Operator;
-use super::model_file::{self, ModelError};
-use crate::source::{Document, Position};
+use super::model_file;
+use crate::source::{Document, InputError, Position};
 
 /// A folder of models.
 #[derive(Clone, Debug, Default)]
@@ -28,31 +28,13 @@ pub struct Check {
     /// The question that the check answers.
     pub asks: &'static str,
     /// The problems; empty if the check passes.
-    pub problems: Vec<Problem>,
-}
-
-/// A problem in a folder of models.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    /// One sentence, without a full stop.
-    pub message: String,
-    /// Position of the problem.
-    pub position: Position,
-    /// What to do about it, one sentence each.
-    pub hints: Vec<String>,
-}
-
-impl From<ModelError> for Problem {
-    fn from(error: ModelError) -> Self {
-        Self { message: error.message, position: error.position, hints: error.hints }
-    }
+    pub problems: Vec<InputError>,
 }
 
 /// All checks, in the order of the report.
 #[must_use]
 pub fn check(folder: &Folder) -> Vec<Check> {
-    let (operators, errors) = model_file::read(&folder.models);
-    let mut models: Vec<Problem> = errors.into_iter().map(Problem::from).collect();
+    let (operators, mut models) = model_file::read(&folder.models);
     if folder.models.is_empty() {
         let hint = "a model is a document with `operator:` and `components:`";
         models.push(problem(&folder.position, "there is no model".to_owned(), hint));
@@ -65,7 +47,6 @@ pub fn check(folder: &Folder) -> Vec<Check> {
     }
     let directory = operators.iter().filter_map(|operator| directory(folder, operator)).collect();
     let (_, conflicts) = model_file::merge(operators);
-    let conflicts = conflicts.into_iter().map(Problem::from).collect();
     vec![
         Check { name: "models", asks: "every model can be read", problems: models },
         Check { name: "metadata", asks: "every model names version, platform and olmChannel", problems: metadata },
@@ -79,11 +60,11 @@ pub fn check(folder: &Folder) -> Vec<Check> {
     ]
 }
 
-fn problem(position: &Position, message: String, hint: &str) -> Problem {
-    Problem { message, position: position.clone(), hints: vec![hint.to_owned()] }
+fn problem(position: &Position, message: String, hint: &str) -> InputError {
+    InputError { message, position: position.clone(), hints: vec![hint.to_owned()] }
 }
 
-fn metadata(operator: &Operator) -> Vec<Problem> {
+fn metadata(operator: &Operator) -> Vec<InputError> {
     let fields =
         [("version", &operator.version), ("platform", &operator.platform), ("olmChannel", &operator.olm_channel)];
     let missing = fields.into_iter().filter(|(_, value)| value.is_empty());
@@ -96,7 +77,7 @@ fn metadata(operator: &Operator) -> Vec<Problem> {
 }
 
 /// `odh-v2.10` matches all versions `2.10…` of the platform `odh`.
-fn directory(folder: &Folder, operator: &Operator) -> Option<Problem> {
+fn directory(folder: &Folder, operator: &Operator) -> Option<InputError> {
     let is_named = !operator.version.is_empty();
     if !is_named || names_version(&folder.name, &operator.platform, &operator.version) {
         return None;
@@ -154,7 +135,7 @@ mod tests {
     fn problems(folder: &Folder) -> Vec<String> {
         let checks = check(folder);
         let problem =
-            |check: &Check, problem: &Problem| format!("{}: {}: {}", check.name, problem.position, problem.message);
+            |check: &Check, problem: &InputError| format!("{}: {}: {}", check.name, problem.position, problem.message);
         checks
             .iter()
             .flat_map(|found| found.problems.iter().map(|one| problem(found, one)).collect::<Vec<_>>())

@@ -18,12 +18,13 @@ use crate::operator::compare::{self, Options};
 use crate::operator::derive::{self, Given, Ownership};
 use crate::operator::difference::{Change, ChangeType, ComponentChange, DefinitionChange, INVALID, Proved, Severity};
 use crate::operator::model::Release;
-use crate::operator::model_file::{self, ModelError};
+use crate::operator::model_file;
 use crate::operator::{ReleaseDiff, overlay};
 use crate::rule::{
     Artefact, Checked, DocumentKind, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings,
 };
 use crate::rules::crd_upgrade_safety;
+use crate::source::InputError;
 
 const NAME: &str = "UpgradeDiff";
 
@@ -124,7 +125,7 @@ fn compare(facts: &Facts, settings: &OwnSettings) -> ComparisonResult {
             Answer::Unable { reason } => return Err(reason),
             _ => return Err("the answer does not fit the question".to_owned()),
         };
-        let joined = |errors: Vec<ModelError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let joined = |errors: Vec<InputError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         new = overlay::merge(new, model_file::release(&documents, Vec::new()).map_err(joined)?);
     }
     let diff = compare::compare(&old, &new, Options::default());

@@ -1,15 +1,6 @@
-//! The few strings with a grammar of their own: durations, dates, labels.
+//! The few strings with a grammar of their own: dates, labels.
 
-use std::time::Duration;
-
-use pushback_crd::duration;
 use pushback_crd::names::{is_dns_subdomain, is_label_value, is_name_part};
-
-/// Parses `1h30m`, `1.5s` or `300ms`, without a sign.
-pub(super) fn unsigned_duration(text: &str) -> Option<Duration> {
-    let nanoseconds = if text.starts_with(['+', '-']) { None } else { duration::nanoseconds(text) };
-    nanoseconds.and_then(|nanoseconds| u64::try_from(nanoseconds).ok()).map(Duration::from_nanos)
-}
 
 /// Whether a text is a calendar day, `2026-12-31`, and nothing else.
 pub(super) fn is_date(text: &str) -> bool {
@@ -50,19 +41,6 @@ pub(super) fn label_value_error(value: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_follow_go() {
-        let seconds = |text| unsigned_duration(text).map(|duration| duration.as_secs_f64());
-        assert_eq!(seconds("1h30m"), Some(5400.0));
-        assert_eq!(seconds("1.5s"), Some(1.5));
-        assert_eq!(seconds(".5m"), Some(30.0));
-        assert_eq!(seconds("300ms20us"), Some(0.30002));
-        assert_eq!(seconds("0"), Some(0.0));
-        for bad in ["", "5", "s", ".s", "1.2.3s", "-1s", "+1s", "1 s", "1d", "2562048h", "99999999999999999999s"] {
-            assert_eq!(unsigned_duration(bad), None, "{bad}");
-        }
-    }
 
     #[test]
     fn a_date_has_one_spelling() {

@@ -1,72 +1,70 @@
 //! Every key that a Config document may have, and the keys of kapp that are refused.
 //! The example file is tested against this list, so a new key cannot stay undocumented.
 
-use super::node::Shape;
-
-const fn shape(keys: &'static [&'static str]) -> Shape {
-    Shape { keys, later: &[] }
-}
+/// The keys of a map.
+pub(super) type Keys = &'static [&'static str];
 
 /// The document itself.
-pub(super) static CONFIG: Shape = Shape {
-    keys: &[
-        "apiVersion",
-        "kind",
-        "metadata",
-        "minimumRequiredVersion",
-        "preflightRules",
-        "preflightWaivers",
-        "policyLoosening",
-        "changeGroupBindings",
-        "changeRuleBindings",
-        "rebaseRules",
-        "diffMaskRules",
-        "waitRules",
-        "additionalLabels",
-        "ownershipLabelRules",
-        "labelScopingRules",
-    ],
-    later: &[
-        "templateRules",
-        "diffAgainstLastAppliedFieldExclusionRules",
-        "diffAgainstExistingFieldExclusionRules",
-        "stripNameHashSuffixConfig",
-    ],
-};
+pub(super) const CONFIG: Keys = &[
+    "apiVersion",
+    "kind",
+    "metadata",
+    "minimumRequiredVersion",
+    "preflightRules",
+    "preflightWaivers",
+    "policyLoosening",
+    "changeGroupBindings",
+    "changeRuleBindings",
+    "rebaseRules",
+    "diffMaskRules",
+    "waitRules",
+    "additionalLabels",
+    "ownershipLabelRules",
+    "labelScopingRules",
+];
+
+/// Keys of kapp in the document that are not supported.
+pub(super) const CONFIG_LATER: Keys = &[
+    "templateRules",
+    "diffAgainstLastAppliedFieldExclusionRules",
+    "diffAgainstExistingFieldExclusionRules",
+    "stripNameHashSuffixConfig",
+];
+
+/// Keys of kapp in a rule that are not supported.
+pub(super) const RULE_LATER: Keys = &["ytt"];
 
 /// An entry of `preflightRules`.
-pub(super) static PREFLIGHT_RULE: Shape = shape(&["name", "config"]);
+pub(super) const PREFLIGHT_RULE: Keys = &["name", "config"];
 
 /// An entry of `preflightWaivers`.
-pub(super) static PREFLIGHT_WAIVER: Shape =
-    shape(&["rule", "check", "object", "path", "fingerprint", "reason", "owner", "expires", "affected"]);
+pub(super) const PREFLIGHT_WAIVER: Keys =
+    &["rule", "check", "object", "path", "fingerprint", "reason", "owner", "expires", "affected"];
 
 /// An entry of `changeGroupBindings`.
-pub(super) static CHANGE_GROUP_BINDING: Shape = shape(&["name", "resourceMatchers"]);
+pub(super) const CHANGE_GROUP_BINDING: Keys = &["name", "resourceMatchers"];
 
 /// An entry of `changeRuleBindings`.
-pub(super) static CHANGE_RULE_BINDING: Shape = shape(&["rules", "ignoreIfCyclical", "resourceMatchers"]);
+pub(super) const CHANGE_RULE_BINDING: Keys = &["rules", "ignoreIfCyclical", "resourceMatchers"];
 
 /// An entry of `rebaseRules`.
-pub(super) static REBASE_RULE: Shape =
-    Shape { keys: &["path", "paths", "type", "sources", "resourceMatchers"], later: &["ytt"] };
+pub(super) const REBASE_RULE: Keys = &["path", "paths", "type", "sources", "resourceMatchers"];
 
 /// An entry of `diffMaskRules` or `ownershipLabelRules`.
-pub(super) static PATH_RULE: Shape = shape(&["path", "resourceMatchers"]);
+pub(super) const PATH_RULE: Keys = &["path", "resourceMatchers"];
 
 /// An entry of `labelScopingRules`.
-pub(super) static LABEL_SCOPING_RULE: Shape = shape(&["path", "isDefault", "resourceMatchers"]);
+pub(super) const LABEL_SCOPING_RULE: Keys = &["path", "isDefault", "resourceMatchers"];
 
 /// An entry of `waitRules`.
-pub(super) static WAIT_RULE: Shape =
-    Shape { keys: &["supportsObservedGeneration", "conditionMatchers", "resourceMatchers"], later: &["ytt"] };
+pub(super) const WAIT_RULE: Keys = &["supportsObservedGeneration", "conditionMatchers", "resourceMatchers"];
 
 /// An entry of `conditionMatchers`.
-pub(super) static CONDITION_MATCHER: Shape =
-    shape(&["type", "status", "failure", "success", "unblockChanges", "supportsObservedGeneration", "timeout"]);
+pub(super) const CONDITION_MATCHER: Keys =
+    &["type", "status", "failure", "success", "unblockChanges", "supportsObservedGeneration", "timeout"];
 
 /// An entry of `resourceMatchers`: exactly one of these.
-pub(super) static MATCHER: Shape = shape(&[
+pub(super) const MATCHER: Keys = &[
     "allMatcher",
     "anyMatcher",
     "andMatcher",
@@ -78,56 +76,56 @@ pub(super) static MATCHER: Shape = shape(&[
     "hasNamespaceMatcher",
     "customResourceMatcher",
     "emptyFieldMatcher",
-]);
+];
 
 /// `anyMatcher` and `andMatcher`.
-pub(super) static MATCHERS: Shape = shape(&["matchers"]);
+pub(super) const MATCHERS: Keys = &["matchers"];
 
 /// `notMatcher`.
-pub(super) static NOT_MATCHER: Shape = shape(&["matcher"]);
+pub(super) const NOT_MATCHER: Keys = &["matcher"];
 
 /// `apiGroupKindMatcher`.
-pub(super) static API_GROUP_KIND: Shape = shape(&["apiGroup", "kind"]);
+pub(super) const API_GROUP_KIND: Keys = &["apiGroup", "kind"];
 
 /// `apiVersionKindMatcher`.
-pub(super) static API_VERSION_KIND: Shape = shape(&["apiVersion", "kind"]);
+pub(super) const API_VERSION_KIND: Keys = &["apiVersion", "kind"];
 
 /// `kindNamespaceNameMatcher`.
-pub(super) static KIND_NAMESPACE_NAME: Shape = shape(&["kind", "namespace", "name"]);
+pub(super) const KIND_NAMESPACE_NAME: Keys = &["kind", "namespace", "name"];
 
 /// `hasAnnotationMatcher`.
-pub(super) static HAS_ANNOTATION: Shape = shape(&["keys"]);
+pub(super) const HAS_ANNOTATION: Keys = &["keys"];
 
 /// `hasNamespaceMatcher`.
-pub(super) static HAS_NAMESPACE: Shape = shape(&["names"]);
+pub(super) const HAS_NAMESPACE: Keys = &["names"];
 
 /// `emptyFieldMatcher`.
-pub(super) static EMPTY_FIELD: Shape = shape(&["path"]);
+pub(super) const EMPTY_FIELD: Keys = &["path"];
 
 /// A part of a path that is not a plain key: exactly one of these.
-pub(super) static PATH_PART: Shape = shape(&["index", "allIndexes", "regex"]);
+pub(super) const PATH_PART: Keys = &["index", "allIndexes", "regex"];
 
-/// All shapes with the key that leads to them, for the test of the example file.
+/// All supported keys, for the test of the example file.
 #[cfg(test)]
-pub(super) static ALL: &[&Shape] = &[
-    &CONFIG,
-    &PREFLIGHT_RULE,
-    &PREFLIGHT_WAIVER,
-    &CHANGE_GROUP_BINDING,
-    &CHANGE_RULE_BINDING,
-    &REBASE_RULE,
-    &PATH_RULE,
-    &LABEL_SCOPING_RULE,
-    &WAIT_RULE,
-    &CONDITION_MATCHER,
-    &MATCHER,
-    &MATCHERS,
-    &NOT_MATCHER,
-    &API_GROUP_KIND,
-    &API_VERSION_KIND,
-    &KIND_NAMESPACE_NAME,
-    &HAS_ANNOTATION,
-    &HAS_NAMESPACE,
-    &EMPTY_FIELD,
-    &PATH_PART,
+pub(super) const ALL: &[Keys] = &[
+    CONFIG,
+    PREFLIGHT_RULE,
+    PREFLIGHT_WAIVER,
+    CHANGE_GROUP_BINDING,
+    CHANGE_RULE_BINDING,
+    REBASE_RULE,
+    PATH_RULE,
+    LABEL_SCOPING_RULE,
+    WAIT_RULE,
+    CONDITION_MATCHER,
+    MATCHER,
+    MATCHERS,
+    NOT_MATCHER,
+    API_GROUP_KIND,
+    API_VERSION_KIND,
+    KIND_NAMESPACE_NAME,
+    HAS_ANNOTATION,
+    HAS_NAMESPACE,
+    EMPTY_FIELD,
+    PATH_PART,
 ];

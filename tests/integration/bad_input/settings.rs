@@ -48,7 +48,7 @@ fn config_that_is_wrong() {
     hint: `pushback rules` lists the rules, `pushback rules NAME` explains one
 
     # a rule twice
-    error: config.yaml:5:3: preflightRules[1]: rule "CRDUpgradeSafety" is listed twice, first at config.yaml:4:3
+    error: config.yaml:5:3: rule "CRDUpgradeSafety" is listed twice, first at config.yaml:4:3
     hint: keep one entry, with the settings that you want
 
     # a setting that is misspelt

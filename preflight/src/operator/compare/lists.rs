@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::super::difference::{Change, ChangeType, Severity};
-use super::super::duration;
 use super::super::model::{CheckKind, Component, FactClass, Operator, SteadyStateCheck};
 use super::context::{Context, Owner};
+use crate::duration;
 
 /// Prefix of names that no part of the release owns.
 const EXTERNAL: &str = "external:";

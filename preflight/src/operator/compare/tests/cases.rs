@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::super::super::duration;
 use super::super::super::model::{CheckKind, SteadyStateCheck};
 use super::super::super::model::{Resource, Webhook};
 use super::super::*;
 use super::resource;
+use crate::duration;
 use crate::object::{ObjectRef, split_api_version};
 
 const CASES: &str = include_str!("../cases.txt");

@@ -1,17 +1,29 @@
-//! Durations in Go's format: `300s`, `1h30m`, `1.5h`. Models, experiments and the original's runner use them.
+//! Durations in Go's format: `300s`, `1h30m`, `1.5h`. Flags, Config, model files and experiments use them.
+
+use std::time::Duration;
 
 use pushback_crd::duration::nanoseconds;
 
-const SECOND: u64 = 1_000_000_000;
 /// One year; no recovery takes longer.
 const LONGEST: u64 = 366 * 24 * 3600;
+
+/// A duration; `None` if the text is not one, or negative.
+#[must_use]
+pub fn parse(text: &str) -> Option<Duration> {
+    let nanoseconds = if text.starts_with('-') { None } else { nanoseconds(text) };
+    u64::try_from(nanoseconds?).ok().map(Duration::from_nanos)
+}
+
+/// Whole seconds, rounded up.
+#[must_use]
+pub fn rounded_up(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}
 
 /// Whole seconds, rounded up; `None` if the text is not a duration, is negative, or exceeds a year.
 #[must_use]
 pub fn seconds(text: &str) -> Option<u64> {
-    let nanoseconds = if text.starts_with('-') { None } else { nanoseconds(text) };
-    let seconds = u64::try_from(nanoseconds?).ok()?.div_ceil(SECOND);
-    (seconds <= LONGEST).then_some(seconds)
+    parse(text).map(rounded_up).filter(|seconds| *seconds <= LONGEST)
 }
 
 /// The shortest form that Go reads: `300s`, `5m`, `1h30m`.
