@@ -202,12 +202,12 @@ impl<'a> Node<'a> {
     /// One of these words, as what it stands for.
     #[must_use]
     pub fn choice<T: Clone>(&self, choices: &[(&str, T)]) -> Option<T> {
-        let text = self.text()?;
-        if let Some((_, choice)) = choices.iter().find(|(word, _)| *word == text) {
-            return Some(choice.clone());
-        }
-        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        self.malformed(&words.join(" or "), did_you_mean(text, &words).as_deref().as_slice())
+        let text = self.value.as_str().unwrap_or_default();
+        choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| choice.clone()).or_else(|| {
+            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            let hint = did_you_mean(text, &words).filter(|_| words.len() > 1);
+            self.malformed(&or_list(&words), hint.as_deref().as_slice())
+        })
     }
 
     /// A whole number in a range.
@@ -323,6 +323,14 @@ impl<'a> Fields<'a> {
 
 fn did_you_mean(word: &str, known: &[&str]) -> Option<String> {
     suggest::nearest(word, known.iter().copied()).map(|known| format!("did you mean `{known}`?"))
+}
+
+/// Words that may be written: "`a`, `b` or `c`".
+#[must_use]
+pub fn or_list(words: &[&str]) -> String {
+    let mut words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    let last = words.pop().unwrap_or_default();
+    if words.is_empty() { last } else { format!("{} or {last}", words.join(", ")) }
 }
 
 /// Text in quotes, control characters escaped, truncated if long.

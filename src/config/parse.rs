@@ -152,11 +152,7 @@ fn refuse_later(fields: &Fields<'_>, keys: Keys, later: Keys) -> bool {
 /// The document's API group, if it is a Config document of a known version.
 fn document_group(fields: &Fields<'_>) -> Option<&'static str> {
     let (kind, api_version) = (fields.required("kind"), fields.required("apiVersion"));
-    let (kind_text, api_version_text) = (kind.as_ref().and_then(Node::text), api_version.as_ref().and_then(Node::text));
-    if kind_text? != "Config" {
-        return kind?.malformed("Config", &[]);
-    }
-    api_version_text?;
+    kind?.choice(&[("Config", ())])?;
     api_version?.choice(&[("kapp.k14s.io/v1alpha1", KAPP_GROUP), ("pushback.dev/v1alpha1", OWN_GROUP)])
 }
 

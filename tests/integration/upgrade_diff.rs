@@ -252,7 +252,7 @@ recovery: {reconcileTimeout: 300, maxReconcileCycles: 0}
     hint: remove it from dependencies
     error: bad.yaml:10:5: Deployment d is given a second time, first at bad.yaml:9:5
     hint: remove one of them
-    error: bad.yaml:13:15: components[0].webhooks[0].type: expected validating or mutating, found "validatng"
+    error: bad.yaml:13:15: components[0].webhooks[0].type: expected `validating` or `mutating`, found "validatng"
     hint: did you mean `validating`?
     error: bad.yaml:16:7: components[0].steadyState.checks[0]: missing key `conditionType`
     error: bad.yaml:17:3: component "a" is given a second time, first at bad.yaml:6:3

@@ -199,12 +199,12 @@ fn kind_and_version_come_before_everything_else() {
     };
     assert_eq!(
         shown("apiVersion: kapp.k14s.io/v1alpha2\nkind: Config\nzzz: 1\n"),
-        ["c.yaml:1:1: apiVersion: expected kapp.k14s.io/v1alpha1 or pushback.dev/v1alpha1, \
+        ["c.yaml:1:1: apiVersion: expected `kapp.k14s.io/v1alpha1` or `pushback.dev/v1alpha1`, \
           found \"kapp.k14s.io/v1alpha2\" | did you mean `kapp.k14s.io/v1alpha1`?"]
     );
     assert_eq!(
         shown("apiVersion: pushback.dev/v1alpha1\nkind: Konfig\n"),
-        ["c.yaml:2:1: kind: expected Config, found \"Konfig\""]
+        ["c.yaml:2:1: kind: expected `Config`, found \"Konfig\""]
     );
     assert_eq!(shown("a: 1\n"), ["c.yaml:1:1: missing key `kind`", "c.yaml:1:1: missing key `apiVersion`"]);
     assert_eq!(shown("[]\n"), ["c.yaml:1:1: expected a map, found an empty list"]);
@@ -311,8 +311,8 @@ fn rebase_rules_copy_from_sources_or_remove() {
             "5:3: rebaseRules[0].paths: expected either `path` or `paths`, found both",
         ),
         ("type: remove", "4:3: rebaseRules[0]: missing key `path` (or `paths`)"),
-        ("path: [a]\n  type: move", "5:3: rebaseRules[0].type: expected copy or remove, found \"move\""),
-        ("path: [a]\n  type: merge", "5:3: rebaseRules[0].type: expected copy or remove, found \"merge\""),
+        ("path: [a]\n  type: move", "5:3: rebaseRules[0].type: expected `copy` or `remove`, found \"move\""),
+        ("path: [a]\n  type: merge", "5:3: rebaseRules[0].type: expected `copy` or `remove`, found \"merge\""),
         ("path: [a]\n  type: copy", "4:3: rebaseRules[0]: missing key `sources`"),
         (
             "path: [a]\n  type: copy\n  sources: []",
@@ -320,7 +320,7 @@ fn rebase_rules_copy_from_sources_or_remove() {
         ),
         (
             "path: [a]\n  type: copy\n  sources: [old]",
-            "6:13: rebaseRules[0].sources[0]: expected new or existing, found \"old\"",
+            "6:13: rebaseRules[0].sources[0]: expected `new` or `existing`, found \"old\"",
         ),
         (
             "path: [a]\n  type: remove\n  sources: [new]",

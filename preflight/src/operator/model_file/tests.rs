@@ -53,7 +53,7 @@ fn all_errors_are_told_at_once() {
         [
             "m.yaml: operator.versoin: unknown key | did you mean `version`?",
             "m.yaml: components[0].managedResources[0].labels.a: expected a string, found the number 1 | write it in quotes: \"1\"",
-            "m.yaml: components[0].webhooks[0].type: expected validating or mutating, found \"validatng\" | did you mean `validating`?",
+            "m.yaml: components[0].webhooks[0].type: expected `validating` or `mutating`, found \"validatng\" | did you mean `validating`?",
             "m.yaml: recovery.reconcileTimeout: expected a duration such as 90s, 5m or 1h30m, found \"5 minutes\"",
         ]
     );
