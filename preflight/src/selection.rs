@@ -2,15 +2,14 @@
 //! A test at the end of this file covers all combinations.
 
 use std::collections::BTreeSet;
-use std::iter;
 
 use serde_json::{Map, Value};
 
 use crate::loosened::{Loosened, Loosening, RuleOff};
 use crate::registry::{self, UnknownRule};
 use crate::rule::{DocumentKind, Rule, Settings};
-use crate::settings::{self, SettingError};
-use crate::source::PathSegment;
+use crate::settings;
+use crate::source::{InputError, Positions};
 use crate::strictness::{self, Looser};
 use crate::waiver::Accepted;
 
@@ -24,6 +23,8 @@ pub struct ConfigRule<'a> {
     pub name: &'a str,
     /// `config` as written; `Null` or an empty map where absent.
     pub config: &'a Value,
+    /// Positions of its values, if it is from a file.
+    pub positions: Option<&'a Positions>,
 }
 
 /// Who chose the rules.
@@ -142,14 +143,14 @@ pub enum SelectionError {
         name: String,
     },
     /// A rule's `config` is invalid.
-    #[error("preflight rule \"{name}\": {error}")]
+    #[error("preflight rule \"{name}\": {}", error.message)]
     Setting {
         /// Index of the entry.
         index: usize,
         /// Name of the rule.
         name: String,
-        /// The error; its path starts inside `config`.
-        error: SettingError,
+        /// The error; the path in its message starts inside `config`.
+        error: InputError,
     },
 }
 
@@ -162,16 +163,6 @@ impl SelectionError {
             | Self::RepeatedInConfig { index, .. }
             | Self::Setting { index, .. } => Some(*index),
             _ => None,
-        }
-    }
-
-    /// Path within that entry: `name`, or a path that begins with `config`. Empty for the flag.
-    #[must_use]
-    pub fn path(&self) -> Vec<PathSegment> {
-        match self {
-            Self::UnknownInConfig { .. } | Self::RepeatedInConfig { .. } => vec!["name".into()],
-            Self::Setting { error, .. } => iter::once("config".into()).chain(error.path.iter().cloned()).collect(),
-            _ => Vec::new(),
         }
     }
 }
@@ -226,6 +217,7 @@ pub(crate) fn read_config<'c>(
     may_repeat: bool,
     errors: &mut Vec<SelectionError>,
 ) -> Vec<Configured<'c>> {
+    let nowhere = Positions::default();
     let mut seen: Vec<(usize, &str)> = Vec::new();
     let mut configured: Vec<Configured<'c>> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -236,7 +228,8 @@ pub(crate) fn read_config<'c>(
         }
         seen.push((index, entry.name));
         let found = registry::find_in(rules, entry.name);
-        match found.map(|rule| (rule, settings::read(rule.meta(), entry.config))) {
+        let positions = entry.positions.unwrap_or(&nowhere);
+        match found.map(|rule| (rule, settings::read(rule.meta(), entry.config, positions))) {
             Ok((rule, Ok(values))) => match configured.iter_mut().find(|earlier| earlier.name == entry.name) {
                 Some(earlier) => {
                     let declared = settings::declared(rule.meta());
@@ -268,7 +261,6 @@ mod tests {
     use crate::facts::{ChangeSet, Facts, Needs};
     use crate::policy::{select, select_from};
     use crate::rule::{Checked, FailMode, Judgement, Memory, Mode, RuleMeta};
-    use crate::source::display_path;
 
     #[derive(Debug)]
     struct Named(&'static RuleMeta);
@@ -299,8 +291,8 @@ mod tests {
     /// `Alpha warn open + Bravo @Flag`, `nothing @Source`, or the errors.
     fn outcome(flag: Option<&[&str]>, config: Option<&[(&str, Value)]>) -> String {
         let flag: Option<Vec<String>> = flag.map(|values| values.iter().map(ToString::to_string).collect());
-        let config: Option<Vec<ConfigRule<'_>>> =
-            config.map(|entries| entries.iter().map(|(name, config)| ConfigRule { name, config }).collect());
+        let config: Option<Vec<ConfigRule<'_>>> = config
+            .map(|entries| entries.iter().map(|(name, config)| ConfigRule { name, config, positions: None }).collect());
         match select_from(THREE, flag.as_deref(), config.as_deref()) {
             Err(errors) => errors.iter().map(|error| format!("error: {error}")).collect::<Vec<_>>().join(" | "),
             Ok(selection) if selection.is_switched_off() => format!("nothing @{:?}", selection.origin),
@@ -419,22 +411,18 @@ mod tests {
     #[test]
     fn the_config_is_validated_even_where_the_flag_switches_its_rules_off() {
         let config = [("Bravo", json!({"mode": "off", "x": 1})), ("none", Value::Null)];
-        insta::assert_snapshot!(outcome(Some(&["none"]), Some(&config)), @r#"error: preflight rule "Bravo": x: unknown setting; known settings: mode, failMode | error: preflight rule "Bravo": mode: expected "error" or "warn", got "off" | error: unknown preflight rule "none"; to run no rule, write `preflightRules: []`"#);
+        insta::assert_snapshot!(outcome(Some(&["none"]), Some(&config)), @r#"error: preflight rule "Bravo": x: unknown key | error: preflight rule "Bravo": mode: expected `error` or `warn`, found "off" | error: unknown preflight rule "none"; to run no rule, write `preflightRules: []`"#);
         insta::assert_snapshot!(outcome(Some(&["Zulu"]), Some(&config[1..])), @r#"error: --preflight: unknown preflight rule "Zulu"; known are Alpha, Bravo, Charlie | error: unknown preflight rule "none"; to run no rule, write `preflightRules: []`"#);
     }
 
     #[test]
-    fn an_error_in_the_config_carries_its_entry_and_path() {
+    fn an_error_in_the_config_carries_its_entry() {
         let config = json!({"mode": "off"});
         let rules = [("Bravo", &config), ("Bravo", &config), ("Brave", &config)];
-        let entries = rules.map(|(name, config)| ConfigRule { name, config });
+        let entries = rules.map(|(name, config)| ConfigRule { name, config, positions: None });
         let errors = select_from(THREE, Some(&["Zulu".to_owned()]), Some(&entries)).expect_err("all are wrong");
-        let places: Vec<_> = errors.iter().map(|error| (error.config_index(), display_path(&error.path()))).collect();
-        let place = |index, path: &str| (index, path.to_owned());
-        assert_eq!(
-            places,
-            [place(None, ""), place(Some(0), "config.mode"), place(Some(1), "name"), place(Some(2), "name")]
-        );
+        let places: Vec<_> = errors.iter().map(SelectionError::config_index).collect();
+        assert_eq!(places, [None, Some(0), Some(1), Some(2)]);
     }
 
     #[test]

@@ -1,12 +1,10 @@
-//! Strict validation of a rule's `config`: every key must be known, every value allowed; defaults are filled in.
-//! An error carries its path inside `config`, so that the caller can report the line.
+//! Strict reading of a rule's `config`: every key must be known, every value allowed; defaults are filled in.
 
 use serde_json::{Map, Value};
 
-use crate::object::describe;
+use crate::reader::{Fields, Node, Reader, or_list};
 use crate::rule::{DocumentKind, FailMode, Mode, Order, RuleMeta, Setting, SettingKind, Settings};
-use crate::source::{PathSegment, display_path};
-use crate::suggest;
+use crate::source::{InputError, Positions};
 
 /// The settings that every rule has.
 pub static COMMON: &[Setting] = &[
@@ -24,45 +22,23 @@ pub static COMMON: &[Setting] = &[
     },
 ];
 
-/// An error in a `config`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}", place(.path))]
-pub struct SettingError {
-    /// Path inside `config`, or of the unknown key; empty for `config` itself.
-    pub path: Vec<PathSegment>,
-    /// Description, with the allowed words and a suggestion.
-    pub message: String,
-}
-
-fn place(path: &[PathSegment]) -> String {
-    if path.is_empty() { String::new() } else { format!("{}: ", display_path(path)) }
-}
-
-/// Validates `config` against the rule's declared settings. `Null` is an empty `config`.
-///
-/// # Errors
-/// Every error, in the order of the text.
-pub fn parse(meta: &RuleMeta, config: &Value) -> Result<Settings, Vec<SettingError>> {
-    read(meta, config).map(of_values)
-}
-
 /// The settings of a rule, the common ones first.
 pub(crate) fn declared(meta: &RuleMeta) -> Vec<&'static Setting> {
     COMMON.iter().chain(meta.settings).collect()
 }
 
-/// All values of a `config`, with defaults.
-pub(crate) fn read(meta: &RuleMeta, config: &Value) -> Result<Map<String, Value>, Vec<SettingError>> {
-    let declared = declared(meta);
-    let mut errors = Vec::new();
-    let values = match config {
-        Value::Null => read_map(&declared, &Map::new(), &mut Vec::new(), &mut errors),
-        Value::Object(map) => read_map(&declared, map, &mut Vec::new(), &mut errors),
-        other => {
-            errors.push(SettingError { path: Vec::new(), message: format!("expected a map, got {}", describe(other)) });
-            Map::new()
-        }
-    };
+/// All values of a `config`, with defaults; null is an empty one.
+pub(crate) fn read(
+    meta: &RuleMeta,
+    config: &Value,
+    positions: &Positions,
+) -> Result<Map<String, Value>, Vec<InputError>> {
+    if config.is_null() {
+        return Ok(defaults(meta));
+    }
+    let reader = Reader::new(positions);
+    let values = read_map(&declared(meta), &reader.root(config));
+    let errors = reader.into_errors();
     if errors.is_empty() { Ok(values) } else { Err(errors) }
 }
 
@@ -75,7 +51,7 @@ pub(crate) fn of_values(mut values: Map<String, Value>) -> Settings {
 
 /// The values of a rule that is not configured.
 pub(crate) fn defaults(meta: &RuleMeta) -> Map<String, Value> {
-    read(meta, &Value::Null).unwrap_or_default()
+    declared(meta).into_iter().map(|setting| (setting.name.to_owned(), default(setting))).collect()
 }
 
 /// Document paths named by the settings of a rule, with the kind of documents expected there.
@@ -88,147 +64,54 @@ pub(crate) fn input_paths<'v>(declared: &[Setting], values: &'v Map<String, Valu
     declared.iter().flat_map(of_setting).collect()
 }
 
-fn read_map(
-    declared: &[&Setting],
-    given: &Map<String, Value>,
-    path: &mut Vec<PathSegment>,
-    errors: &mut Vec<SettingError>,
-) -> Map<String, Value> {
-    for key in given.keys().filter(|key| declared.iter().all(|setting| setting.name != key.as_str())) {
-        let suggestion = suggest::nearest(key, declared.iter().map(|setting| setting.name));
-        path.push(key.as_str().into());
-        errors.push(SettingError {
-            path: path.clone(),
-            message: format!("unknown setting{}{}", suggest::hint(suggestion), known(declared, suggestion)),
-        });
-        path.pop();
-    }
-    let mut values = Map::new();
-    for setting in declared {
-        path.push(setting.name.into());
-        let value = read_value(setting, given.get(setting.name), path, errors);
-        path.pop();
-        values.insert(setting.name.to_owned(), value);
-    }
-    values
+fn read_map(declared: &[&Setting], node: &Node<'_>) -> Map<String, Value> {
+    let fields = node.any_fields();
+    fields.allow(&declared.iter().map(|setting| setting.name).collect::<Vec<_>>(), &[]);
+    declared.iter().map(|setting| (setting.name.to_owned(), read_value(setting, &fields))).collect()
 }
 
-fn read_value(
-    setting: &Setting,
-    given: Option<&Value>,
-    path: &mut Vec<PathSegment>,
-    errors: &mut Vec<SettingError>,
-) -> Value {
-    let Some(given) = given else { return absent(setting, path, errors) };
-    let read = match (&setting.kind, given) {
-        (SettingKind::Choice(words) | SettingKind::Required(words), value) => read_word(words, value),
-        (SettingKind::Number { least, most, .. }, value) => match value.as_u64() {
-            Some(number) if (*least..=*most).contains(&number) => Ok(number.into()),
-            _ => Err(format!("expected a whole number from {least} to {most}, got {}", shown(value))),
-        },
-        (SettingKind::InputPath(_) | SettingKind::OutputFolder, Value::String(path)) => Ok(path.as_str().into()),
-        (SettingKind::InputPath(_) | SettingKind::OutputFolder, other) => {
-            Err(format!("expected a string, got {}", describe(other)))
-        }
-        (SettingKind::Map(inner), Value::Object(map)) => {
-            Ok(Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), map, path, errors)))
+fn read_value(setting: &Setting, fields: &Fields<'_>) -> Value {
+    let node = match (&setting.kind, fields.optional(setting.name)) {
+        (SettingKind::Required(words), _) => {
+            fields.required_with(setting.name, &format!(", expected {}", or_list(words)), &[])
         }
         // A key without a value. A word omitted by mistake must not silently become the default.
-        (SettingKind::Map(_), Value::Null) => return absent(setting, path, errors),
-        (SettingKind::Map(_), other) => Err(format!("expected a map, got {}", describe(other))),
-        (SettingKind::Texts(words), Value::Array(items)) => {
-            Ok(read_items(items, path, errors, |item, _, _| match item {
-                Value::String(text) if words.is_empty() => Ok(text.as_str().into()),
-                other if words.is_empty() => Err(format!("expected a string, got {}", describe(other))),
-                word => read_word(words, word),
-            }))
-        }
-        (SettingKind::List(inner), Value::Array(items)) => {
-            let declared: Vec<&Setting> = inner.iter().collect();
-            Ok(read_items(items, path, errors, |item, path, errors| match item {
-                Value::Object(map) => Ok(Value::Object(read_map(&declared, map, path, errors))),
-                other => Err(format!("expected a map, got {}", describe(other))),
-            }))
-        }
-        (SettingKind::Texts(_) | SettingKind::List(_), other) => {
-            Err(format!("expected a list, got {}", describe(other)))
+        (SettingKind::Map(_), node) => node.filter(|node| !node.value().is_null()),
+        (_, node) => node,
+    };
+    let Some(node) = node else { return default(setting) };
+    let read = match setting.kind {
+        SettingKind::Choice(words) | SettingKind::Required(words) => word(words, &node),
+        SettingKind::Number { least, most, .. } => node.whole_number(least..=most).map(Value::from),
+        SettingKind::InputPath(_) | SettingKind::OutputFolder => node.text().map(Value::from),
+        SettingKind::Map(inner) => Some(read_map(&inner.iter().collect::<Vec<_>>(), &node).into()),
+        SettingKind::Texts([]) => Some(node.list().iter().filter_map(Node::text).collect()),
+        SettingKind::Texts(words) => Some(node.list().iter().filter_map(|item| word(words, item)).collect()),
+        SettingKind::List(inner) => {
+            let inner: Vec<&Setting> = inner.iter().collect();
+            Some(node.list().iter().map(|item| read_map(&inner, item)).collect())
         }
     };
-    read.unwrap_or_else(|message| {
-        errors.push(SettingError { path: path.clone(), message });
-        Value::Null
-    })
+    read.unwrap_or_default()
 }
 
-fn read_items(
-    items: &[Value],
-    path: &mut Vec<PathSegment>,
-    errors: &mut Vec<SettingError>,
-    read: impl Fn(&Value, &mut Vec<PathSegment>, &mut Vec<SettingError>) -> Result<Value, String>,
-) -> Value {
-    let mut values = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        path.push(index.into());
-        match read(item, path, errors) {
-            Ok(value) => values.push(value),
-            Err(message) => errors.push(SettingError { path: path.clone(), message }),
-        }
-        path.pop();
-    }
-    Value::Array(values)
-}
-
-fn absent(setting: &Setting, path: &mut Vec<PathSegment>, errors: &mut Vec<SettingError>) -> Value {
-    match &setting.kind {
+fn default(setting: &Setting) -> Value {
+    match setting.kind {
         SettingKind::Choice(words) => words.first().copied().unwrap_or_default().into(),
-        SettingKind::Required(words) => {
-            let place = path[..path.len().saturating_sub(1)].to_vec();
-            let message = format!("missing setting \"{}\", expected {}", setting.name, list(words));
-            errors.push(SettingError { path: place, message });
-            Value::Null
-        }
-        SettingKind::Number { default, .. } => (*default).into(),
+        SettingKind::Required(_) => Value::Null,
+        SettingKind::Number { default, .. } => default.into(),
         SettingKind::InputPath(_) | SettingKind::OutputFolder => "".into(),
         SettingKind::Texts(_) | SettingKind::List(_) => Value::Array(Vec::new()),
-        SettingKind::Map(inner) => {
-            Value::Object(read_map(&inner.iter().collect::<Vec<_>>(), &Map::new(), path, errors))
-        }
+        SettingKind::Map(inner) => inner.iter().map(|setting| (setting.name, default(setting))).collect(),
     }
 }
 
-fn read_word(words: &[&str], value: &Value) -> Result<Value, String> {
-    match value {
-        Value::String(word) if words.contains(&word.as_str()) => Ok(word.as_str().into()),
-        // YAML reads an unquoted `off` as false.
-        Value::Bool(false) if words.contains(&"off") => Ok("off".into()),
-        Value::String(word) => {
-            let suggestion = suggest::nearest(word, words.iter().copied());
-            Err(format!("expected {}, got \"{word}\"{}", list(words), suggest::hint(suggestion)))
-        }
-        other => Err(format!("expected {}, got {}", list(words), describe(other))),
+fn word(words: &[&str], node: &Node<'_>) -> Option<Value> {
+    // YAML reads an unquoted `off` as false.
+    if *node.value() == Value::Bool(false) && words.contains(&"off") {
+        return Some("off".into());
     }
-}
-
-/// Shows a number as it is, any other value by its type.
-fn shown(value: &Value) -> String {
-    if value.is_number() { value.to_string() } else { describe(value).to_owned() }
-}
-
-/// Lists the known settings if none is similar enough to suggest.
-fn known(declared: &[&Setting], suggestion: Option<&str>) -> String {
-    if suggestion.is_some() {
-        return String::new();
-    }
-    let names: Vec<&str> = declared.iter().map(|setting| setting.name).collect();
-    format!("; known settings: {}", names.join(", "))
-}
-
-fn list(words: &[&str]) -> String {
-    let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-    match words.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-        _ => words.concat(),
-    }
+    node.choice(&words.iter().map(|&word| (word, word)).collect::<Vec<_>>()).map(Value::from)
 }
 
 #[cfg(test)]
@@ -240,7 +123,9 @@ mod tests {
 
     fn given(config: &Value) -> Result<Settings, Vec<String>> {
         let meta = registry::find("CRDUpgradeSafety").expect("it is registered").meta();
-        parse(meta, config).map_err(|errors| errors.iter().map(ToString::to_string).collect())
+        let shown = |error: InputError| [vec![error.to_string()], error.hints].concat().join(" | ");
+        let read = read(meta, config, &Positions::default());
+        read.map(of_values).map_err(|errors| errors.into_iter().map(shown).collect())
     }
 
     #[test]
@@ -268,24 +153,24 @@ mod tests {
         assert_eq!(
             given(&config).expect_err("invalid"),
             [
-                "failmode: unknown setting; did you mean \"failMode\"?",
-                "mode: expected \"error\" or \"warn\", got \"warning\"; did you mean \"warn\"?",
-                "versions.served: unknown setting; did you mean \"unserved\"?",
-                "versions.removed: expected \"error\" or \"warn\", got a boolean",
+                "failmode: unknown key | did you mean `failMode`?",
+                "mode: expected `error` or `warn`, found \"warning\" | did you mean `warn`?",
+                "versions.served: unknown key | did you mean `unserved`?",
+                "versions.removed: expected `error` or `warn`, found true",
             ]
         );
-        assert_eq!(given(&json!(["mode"])).expect_err("invalid"), ["expected a map, got a list"]);
+        assert_eq!(given(&json!(["mode"])).expect_err("invalid"), ["expected a map, found a list"]);
         assert_eq!(
             given(&json!({"versions": "warn"})).expect_err("invalid"),
-            ["versions: expected a map, got a string"]
+            ["versions: expected a map, found the string \"warn\""]
         );
         assert_eq!(
             given(&json!({"mode": null})).expect_err("invalid"),
-            ["mode: expected \"error\" or \"warn\", got nothing"]
+            ["mode: expected `error` or `warn`, found nothing"]
         );
         assert_eq!(
             given(&json!({"x": 1})).expect_err("invalid"),
-            ["x: unknown setting; known settings: mode, failMode, profile, liveObjects, versions, checks"]
+            ["x: unknown key | known keys: mode, failMode, profile, liveObjects, versions, checks"]
         );
     }
 }

@@ -130,10 +130,11 @@ mod tests {
     use crate::registry;
     use crate::rule::RuleMeta;
     use crate::settings;
+    use crate::source::Positions;
 
     fn met(rule: &str, policy: &Value, manifests: &Value, looser: Looser) -> (Map<String, Value>, Vec<String>) {
         let meta: &RuleMeta = registry::find(rule).expect("a rule").meta();
-        let read = |config: &Value| settings::read(meta, config).expect("valid");
+        let read = |config: &Value| settings::read(meta, config, &Positions::default()).expect("valid");
         let mut values = read(policy);
         let written = manifests.as_object().expect("a map");
         let differences = meet(&settings::declared(meta), &mut values, written, &read(manifests), looser);

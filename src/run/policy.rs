@@ -141,16 +141,12 @@ impl Configured {
             _ => &self.among,
         };
         let entry = error.config_index().and_then(|index| config.preflight_rules.as_deref()?.get(index));
-        let position = match (entry, error) {
-            (Some(entry), SelectionError::Setting { error, .. }) => entry.config.positions.locate(&error.path),
-            (Some(entry), _) => entry.position.clone(),
-            (None, _) => Position::default(),
+        let (position, mut hints) = match (entry, error) {
+            (_, SelectionError::Setting { error, .. }) => (error.position.clone(), error.hints.clone()),
+            (entry, _) => (entry.map(|entry| entry.position.clone()).unwrap_or_default(), Vec::new()),
         };
-        InputError {
-            message: error.to_string(),
-            position,
-            hints: vec!["`pushback rules` lists the rules, `pushback rules NAME` explains one".to_owned()],
-        }
+        hints.push("`pushback rules` lists the rules, `pushback rules NAME` explains one".to_owned());
+        InputError { message: error.to_string(), position, hints }
     }
 }
 
@@ -163,7 +159,11 @@ struct ConfigRequests<'a> {
 
 impl<'a> ConfigRequests<'a> {
     fn of(config: &'a Config) -> Self {
-        let rule = |rule: &'a PreflightRule| ConfigRule { name: &rule.name, config: &rule.config.value };
+        let rule = |rule: &'a PreflightRule| ConfigRule {
+            name: &rule.name,
+            config: &rule.config.value,
+            positions: Some(&rule.config.positions),
+        };
         Self {
             rules: config.preflight_rules.as_ref().map(|rules| rules.iter().map(rule).collect()),
             waivers: config.preflight_waivers.iter().map(waiver).collect(),

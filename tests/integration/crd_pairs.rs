@@ -191,7 +191,8 @@ fn judge(old: &Value, new: &Value) -> RunReport {
     };
     const RULE: &str = "CRDUpgradeSafety";
     let config = json!({});
-    let selection = select(Some(&[RULE.to_owned()]), Some(&[ConfigRule { name: RULE, config: &config }]));
+    let selection =
+        select(Some(&[RULE.to_owned()]), Some(&[ConfigRule { name: RULE, config: &config, positions: None }]));
     let changes = ChangeSet { app: "pairs".into(), changes: vec![change], ..ChangeSet::default() };
     let mut session = Session::new(selection.expect("a valid selection"), Facts { changes, ..Facts::default() });
     // No cluster answers: whatever objects there are, the verdict is about those that there can be.

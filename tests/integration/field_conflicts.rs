@@ -244,10 +244,10 @@ fn a_wrong_setting_is_refused_with_its_place() {
         pushback.run(&["check", "-a", "x", "-f", "in", "--cluster", "dir:live", "--config", "config.yaml"]).expect(1);
     let complaints = ran.complaints();
     for part in [
-        "config.yaml:8:7: preflight rule \"FieldConflicts\": rules[0].action: expected \"allow\", \"warn\" or \"refuse\", got \"deny\"",
-        "config.yaml:9:7: preflight rule \"FieldConflicts\": rules[1]: missing setting \"action\"",
-        "config.yaml:14:7: preflight rule \"DestructiveChange\": checks.crdDeleted: expected \"error\", \"warn\" or \"off\", got \"never\"",
-        "config.yaml:16:7: preflight rule \"DestructiveChange\": deletedShare.percent: expected a whole number from 0 to 99, got 200",
+        "config.yaml:8:7: preflight rule \"FieldConflicts\": rules[0].action: expected `allow`, `warn` or `refuse`, found \"deny\"",
+        "config.yaml:9:7: preflight rule \"FieldConflicts\": rules[1]: missing key `action`",
+        "config.yaml:14:7: preflight rule \"DestructiveChange\": checks.crdDeleted: expected `error`, `warn` or `off`, found \"never\"",
+        "config.yaml:16:7: preflight rule \"DestructiveChange\": deletedShare.percent: expected a whole number from 0 to 99, found the number 200",
     ] {
         assert!(complaints.contains(part), "no {part:?} in {complaints}");
     }

@@ -14,7 +14,9 @@ fn resolved(flag: Option<&[&str]>, source: Option<Option<Value>>, manifests: Opt
         rules.as_ref().map(|rules| rules.as_array().expect("a list").iter().map(entry).collect())
     };
     fn of(entries: &Option<Vec<(String, Value)>>) -> Option<Vec<ConfigRule<'_>>> {
-        entries.as_ref().map(|rules| rules.iter().map(|(name, config)| ConfigRule { name, config }).collect())
+        entries
+            .as_ref()
+            .map(|rules| rules.iter().map(|(name, config)| ConfigRule { name, config, positions: None }).collect())
     }
     let (of_source, of_manifests) = (source.as_ref().map(entries), entries(&manifests));
     let (of_source, of_manifests) = (of_source.as_ref().map(of), of(&of_manifests));
@@ -69,9 +71,9 @@ fn the_flag_chooses_rules_and_is_no_source_of_settings() {
 #[test]
 fn what_a_rule_leaves_to_another_it_does_not_leave_to_one_that_the_manifests_add() {
     let entries = [("CRDUpgradeSafety", json!({"mode": "warn"}))];
-    let rules = entries.each_ref().map(|(name, config)| ConfigRule { name, config });
+    let rules = entries.each_ref().map(|(name, config)| ConfigRule { name, config, positions: None });
     let config = json!({});
-    let source = [ConfigRule { name: "DestructiveChange", config: &config }];
+    let source = [ConfigRule { name: "DestructiveChange", config: &config, positions: None }];
     let side = |rules| Side { rules: Some(rules), ..Side::default() };
     let policy = resolve(None, Some(side(&source)), side(&rules), &[]).expect("valid");
     let names: Vec<&str> = policy.selection.rules.iter().map(|selected| selected.rule.meta().name).collect();
@@ -111,7 +113,7 @@ fn waivers_of_the_manifests_count_only_where_they_are_the_policys_too() {
 #[test]
 fn a_loosening_warns_and_refuses_where_the_policy_says_so() {
     let config = json!({"mode": "warn"});
-    let rules = [ConfigRule { name: "CRDUpgradeSafety", config: &config }];
+    let rules = [ConfigRule { name: "CRDUpgradeSafety", config: &config, positions: None }];
     for (of_source, of_manifests, expected) in [
         (None, None, Verdict::Change),
         (Some(Loosening::Error), None, Verdict::Breaking),
@@ -130,7 +132,7 @@ fn a_loosening_warns_and_refuses_where_the_policy_says_so() {
 #[test]
 fn of_a_source_that_many_apps_share_the_strictest_settings_count() {
     let (warn, off) = (json!({"mode": "warn"}), json!({"checks": {"enum": "off"}}));
-    let rules = [&warn, &off].map(|config| ConfigRule { name: "CRDUpgradeSafety", config });
+    let rules = [&warn, &off].map(|config| ConfigRule { name: "CRDUpgradeSafety", config, positions: None });
     let source = Side { rules: Some(&rules), may_repeat: true, ..Side::default() };
     let selection = resolve(None, Some(source), Side::default(), &[]).expect("valid").selection;
     let settings = &selection.rules[0].settings;

@@ -52,11 +52,12 @@ fn config_that_is_wrong() {
     hint: keep one entry, with the settings that you want
 
     # a setting that is misspelt
-    error: config.yaml:5:12: preflight rule "CRDUpgradeSafety": mod: unknown setting; did you mean "mode"?
+    error: config.yaml:5:12: preflight rule "CRDUpgradeSafety": mod: unknown key
+    hint: did you mean `mode`?
     hint: `pushback rules` lists the rules, `pushback rules NAME` explains one
 
     # a value that is not known
-    error: config.yaml:5:12: preflight rule "CRDUpgradeSafety": mode: expected "error" or "warn", got a boolean
+    error: config.yaml:5:12: preflight rule "CRDUpgradeSafety": mode: expected `error` or `warn`, found false
     hint: `pushback rules` lists the rules, `pushback rules NAME` explains one
 
     # `none` as a rule

@@ -95,7 +95,7 @@ fn run_with(changes: Vec<Change>, config: &Value, objects: Result<Vec<Value>, &s
 /// Like [`run_with`], on a given kind of cluster.
 fn run_on(side: ClusterSide, changes: Vec<Change>, config: &Value, objects: Result<Vec<Value>, &str>) -> RunReport {
     let flag = [NAME.to_owned()];
-    let rules = [ConfigRule { name: NAME, config }];
+    let rules = [ConfigRule { name: NAME, config, positions: None }];
     let selection = select(Some(&flag), Some(&rules)).expect("a valid config");
     let changes = ChangeSet { app: "test".into(), changes, ..ChangeSet::default() };
     let cluster = ClusterFacts { side, ..ClusterFacts::default() };

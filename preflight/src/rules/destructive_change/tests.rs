@@ -66,7 +66,7 @@ impl Cluster {
 
 fn run_with(changes: Vec<Change>, cluster: &Cluster, config: &Value) -> RunReport {
     let flag: Vec<String> = cluster.others.iter().chain([&NAME]).map(ToString::to_string).collect();
-    let rules = [ConfigRule { name: NAME, config }];
+    let rules = [ConfigRule { name: NAME, config, positions: None }];
     let selection = select(Some(&flag), Some(&rules)).expect("a valid config");
     let changes = ChangeSet { app: "shop".into(), deletes_app: cluster.deletes_app, changes, ..ChangeSet::default() };
     let side = if cluster.directory { ClusterSide::Directory } else { ClusterSide::Server };
@@ -559,7 +559,7 @@ fn a_loss_is_waived_like_any_finding_and_another_loss_is_not() {
 #[test]
 fn settings_are_read_strictly() {
     let errors = |config: Value| {
-        let rules = [ConfigRule { name: NAME, config: &config }];
+        let rules = [ConfigRule { name: NAME, config: &config, positions: None }];
         select(None, Some(&rules)).expect_err("invalid").iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(
@@ -568,13 +568,13 @@ fn settings_are_read_strictly() {
             "deletedShare": {"percent": 100, "atLeast": -1},
         })),
         @r#"
-    preflight rule "DestructiveChange": checks.namespaceDelete: unknown setting; did you mean "namespaceDeleted"?
-    preflight rule "DestructiveChange": checks.crdDeleted: expected "error", "warn" or "off", got "warning"; did you mean "warn"?
-    preflight rule "DestructiveChange": checks.replicasReset: expected "error", "warn" or "off", got a boolean
-    preflight rule "DestructiveChange": deletedShare.percent: expected a whole number from 0 to 99, got 100
-    preflight rule "DestructiveChange": deletedShare.atLeast: expected a whole number from 1 to 100000, got -1
+    preflight rule "DestructiveChange": checks.namespaceDelete: unknown key
+    preflight rule "DestructiveChange": checks.crdDeleted: expected `error`, `warn` or `off`, found "warning"
+    preflight rule "DestructiveChange": checks.replicasReset: expected `error`, `warn` or `off`, found true
+    preflight rule "DestructiveChange": deletedShare.percent: expected a whole number from 0 to 99, found the number 100
+    preflight rule "DestructiveChange": deletedShare.atLeast: expected a whole number from 1 to 100000, found the number -1
     "#
     );
-    assert!(errors(json!({"deletedShare": 50})).contains("deletedShare: expected a map, got a number"));
-    assert!(errors(json!({"deletedShare": {"percent": "50"}})).contains("from 0 to 99, got a string"));
+    assert!(errors(json!({"deletedShare": 50})).contains("deletedShare: expected a map, found the number 50"));
+    assert!(errors(json!({"deletedShare": {"percent": "50"}})).contains("from 0 to 99, found the string"));
 }

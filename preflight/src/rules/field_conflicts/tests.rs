@@ -48,7 +48,7 @@ fn deployment(taken_from: Vec<TakenFrom>) -> Change {
 }
 
 fn run_with(change: Change, config: &Value, waivers: &[Waiver]) -> RunReport {
-    let rules = [ConfigRule { name: NAME, config }];
+    let rules = [ConfigRule { name: NAME, config, positions: None }];
     let selection = select(None, Some(&rules)).expect("a valid config");
     let changes = ChangeSet { app: "test".into(), changes: vec![change], ..ChangeSet::default() };
     let mut session = Session::of(selection, changes, crate::facts::ClusterFacts::default());
@@ -235,7 +235,7 @@ fn a_waiver_settles_one_field_and_a_fingerprint_knows_the_values_and_not_the_tim
 #[test]
 fn settings_are_read_strictly_and_errors_have_their_place() {
     let errors = |config: Value| {
-        let rules = [ConfigRule { name: NAME, config: &config }];
+        let rules = [ConfigRule { name: NAME, config: &config, positions: None }];
         select(None, Some(&rules)).expect_err("invalid").iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(
@@ -246,14 +246,14 @@ fn settings_are_read_strictly_and_errors_have_their_place() {
             "allow",
         ]})),
         @r#"
-    preflight rule "FieldConflicts": default: expected "refuse", "warn" or "allow", got "deny"
-    preflight rule "FieldConflicts": rules[0].managers: expected a list, got a string
-    preflight rule "FieldConflicts": rules[1].manager: unknown setting; did you mean "managers"?
-    preflight rule "FieldConflicts": rules[1].operations[0]: expected "Apply" or "Update", got "Patch"
-    preflight rule "FieldConflicts": rules[1].kinds[0]: expected a string, got a number
-    preflight rule "FieldConflicts": rules[1].action: expected "allow", "warn" or "refuse", got "refused"; did you mean "refuse"?
-    preflight rule "FieldConflicts": rules[2]: missing setting "action", expected "allow", "warn" or "refuse"
-    preflight rule "FieldConflicts": rules[3]: expected a map, got a string
+    preflight rule "FieldConflicts": default: expected `refuse`, `warn` or `allow`, found "deny"
+    preflight rule "FieldConflicts": rules[0].managers: expected a list, found the string "kubectl"
+    preflight rule "FieldConflicts": rules[1].manager: unknown key
+    preflight rule "FieldConflicts": rules[1].operations[0]: expected `Apply` or `Update`, found "Patch"
+    preflight rule "FieldConflicts": rules[1].kinds[0]: expected a string, found the number 1
+    preflight rule "FieldConflicts": rules[1].action: expected `allow`, `warn` or `refuse`, found "refused"
+    preflight rule "FieldConflicts": rules[2]: missing key `action`, expected `allow`, `warn` or `refuse`
+    preflight rule "FieldConflicts": rules[3]: expected a map, found the string "allow"
     "#
     );
 }

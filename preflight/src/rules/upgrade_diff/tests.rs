@@ -92,8 +92,8 @@ fn run_waived(
     waivers: &[Waiver],
 ) -> RunReport {
     let nothing = json!({});
-    let mut rules = vec![ConfigRule { name: NAME, config }];
-    rules.extend(others.iter().map(|name| ConfigRule { name, config: &nothing }));
+    let mut rules = vec![ConfigRule { name: NAME, config, positions: None }];
+    rules.extend(others.iter().map(|name| ConfigRule { name, config: &nothing, positions: None }));
     run_rules(changes, &rules, answers, waivers)
 }
 
@@ -247,7 +247,10 @@ fn of_both(old: &Value, new: &Value, config: &Value, waivers: &[Waiver]) -> (Vec
     let shop = deployment("a:1", "shop");
     let changes = vec![change(Some(&shop), Some(&shop)), change(Some(old), Some(new))];
     let nothing = json!({"failOn": "info"});
-    let rules = [ConfigRule { name: NAME, config: &nothing }, ConfigRule { name: "CRDUpgradeSafety", config }];
+    let rules = [
+        ConfigRule { name: NAME, config: &nothing, positions: None },
+        ConfigRule { name: "CRDUpgradeSafety", config, positions: None },
+    ];
     let report = run_rules(changes, &rules, vec![], waivers);
     let line = |finding: &Finding| {
         let waived = if finding.waived.is_some() { "waived " } else { "" };
@@ -313,7 +316,7 @@ fn a_model_outweighs_what_is_derived() {
 fn the_experiments_of_an_upgrade_are_made_for_the_folder_that_the_setting_names() {
     let (old, new) = (deployment("a:1", "shop"), deployment("a:2", "shop"));
     let artefacts_of = |config: &Value, live: Option<&Value>| {
-        let selection = select(None, Some(&[ConfigRule { name: NAME, config }])).expect("valid");
+        let selection = select(None, Some(&[ConfigRule { name: NAME, config, positions: None }])).expect("valid");
         let changes = ChangeSet { app: "shop".into(), changes: vec![change(live, Some(&new))], ..ChangeSet::default() };
         let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
         assert!(session.needs().is_empty());
