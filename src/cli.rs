@@ -12,6 +12,7 @@ mod not_parsed;
 pub mod reports;
 pub mod rules;
 pub mod screen;
+pub mod storage;
 pub mod upgrade;
 pub mod version;
 
@@ -51,6 +52,8 @@ enum Command {
     Rules(rules::RulesArgs),
     /// Compare two releases of an operator: what changed, and how bad it may be
     Upgrade(upgrade::UpgradeArgs),
+    /// Look after the versions that custom resources are stored in: status, migrate, verify, unserve, remove
+    Storage(storage::StorageArgs),
     /// The same as `upgrade simulate`
     #[command(hide = true)]
     SimulateUpgrade(upgrade::simulate::SimulateArgs),
@@ -112,6 +115,7 @@ pub fn main() -> ExitCode {
             Command::List(arguments) => screen::simple(&global, list::run(&global, arguments).await),
             Command::Rules(arguments) => screen::simple(&global, rules::run(&global, &arguments)),
             Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
+            Command::Storage(arguments) => storage::run(&global, arguments).await,
             Command::SimulateUpgrade(arguments) => upgrade::simulate::run(&global, arguments).await,
             Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments).await,
             Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),

@@ -182,6 +182,8 @@ pub struct ListQuery {
     pub limit: u32,
     /// Token from the previous page; empty for the first.
     pub continue_token: String,
+    /// Whether only `metadata` is wanted. A directory returns whole objects all the same.
+    pub metadata_only: bool,
 }
 
 impl ListQuery {
@@ -195,6 +197,7 @@ impl ListQuery {
             field_selector: String::new(),
             limit: 500,
             continue_token: String::new(),
+            metadata_only: false,
         }
     }
 }
@@ -208,6 +211,8 @@ pub struct Page {
     pub continue_token: String,
     /// The list's resourceVersion, to watch from.
     pub resource_version: String,
+    /// How many objects follow on later pages, if the server says so.
+    pub remaining: Option<u64>,
     /// Length of the server's answer in bytes.
     pub bytes: u64,
 }
@@ -480,6 +485,8 @@ pub struct ClusterError {
     pub causes: Vec<Cause>,
     /// Whether the request may have taken effect nevertheless.
     pub ambiguous: bool,
+    /// With `Expired`: the token with which a list goes on, on later contents.
+    pub continue_token: Option<Box<str>>,
 }
 
 /// One cause of a refused request.
@@ -497,7 +504,15 @@ impl ClusterError {
     /// An error without an HTTP answer.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: 0, reason: String::new(), causes: Vec::new(), ambiguous: false }
+        Self {
+            kind,
+            message: message.into(),
+            status: 0,
+            reason: String::new(),
+            causes: Vec::new(),
+            ambiguous: false,
+            continue_token: None,
+        }
     }
 
     /// Rewrites all text for people: the message, and those of its causes.

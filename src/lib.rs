@@ -19,6 +19,8 @@ pub mod check;
 
 pub mod apply;
 
+pub mod storage;
+
 pub mod upgrade;
 
 pub mod report;

@@ -14,6 +14,7 @@ pub mod live;
 pub mod markdown;
 pub mod output;
 pub mod release;
+pub mod storage_text;
 pub mod table;
 pub mod theme;
 pub mod words;

@@ -19,6 +19,7 @@ pub mod round;
 pub mod running;
 pub mod setup;
 pub mod signals;
+pub mod storage;
 pub mod unknown_app;
 pub mod upgrade;
 pub mod write;

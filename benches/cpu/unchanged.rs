@@ -196,7 +196,12 @@ impl Cluster for Memory {
         let start: usize = query.continue_token.parse().unwrap_or_default();
         let end = (start + query.limit as usize).min(self.items.len());
         let continue_token = if end < self.items.len() { end.to_string() } else { String::new() };
-        Ok(Page { items: self.items[start..end].to_vec(), continue_token, resource_version: "1".to_owned(), bytes: 0 })
+        Ok(Page {
+            items: self.items[start..end].to_vec(),
+            continue_token,
+            resource_version: "1".to_owned(),
+            ..Page::default()
+        })
     }
 
     async fn create(&self, _address: &Address, _body: &Value, _dry_run: bool) -> Result<Written, ClusterError> {

@@ -70,6 +70,7 @@ struct List {
 struct ListMetadata {
     r#continue: Option<String>,
     resource_version: Option<String>,
+    remaining_item_count: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -213,6 +214,7 @@ impl Cluster for KubeCluster {
             items: list.items.unwrap_or_default().into_iter().map(|item| stamp(&query.kind, item)).collect(),
             continue_token: list.metadata.r#continue.unwrap_or_default(),
             resource_version: list.metadata.resource_version.unwrap_or_default(),
+            remaining: list.metadata.remaining_item_count,
             bytes: bytes as u64,
         })
     }

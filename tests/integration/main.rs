@@ -51,6 +51,7 @@ mod sides;
 mod simulate;
 mod smoke;
 mod soak;
+mod storage;
 mod support;
 mod takeover;
 mod unchanged;
@@ -116,6 +117,7 @@ fn all_tests() -> Vec<TestCase> {
         simulate::tests(),
         smoke::tests(),
         soak::tests(),
+        storage::tests(),
         takeover::tests(),
         unchanged::tests(),
         unverified::tests(),

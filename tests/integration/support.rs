@@ -8,6 +8,7 @@ pub(crate) mod bookkeeping;
 pub(crate) mod case;
 pub(crate) mod certificates;
 pub(crate) mod cluster;
+pub(crate) mod etcd;
 pub(crate) mod gate;
 pub(crate) mod go_toolchain;
 pub(crate) mod http;

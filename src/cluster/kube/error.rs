@@ -22,6 +22,13 @@ pub(super) struct Status {
     reason: Option<String>,
     code: Option<u16>,
     details: Option<Details>,
+    metadata: Option<Metadata>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    r#continue: Option<Box<str>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -113,6 +120,7 @@ fn of_status(code: u16, status: &Status, audit_id: Option<&str>, secrets: &Secre
                 })
                 .collect(),
             ambiguous: false,
+            continue_token: status.metadata.as_ref().and_then(|list| list.r#continue.clone()),
         },
         retry_after_seconds: details.and_then(|details| details.retry_after_seconds),
         not_processed: quota_conflict,

@@ -22,6 +22,9 @@ const MAX_PAGE: usize = 128 << 20;
 
 const JSON: &str = "application/json";
 
+/// Objects without spec and status; a server that cannot leave them out answers with whole objects.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
 /// One request, which can be sent repeatedly.
 pub(super) struct Call {
     pub(super) method: Method,
@@ -96,7 +99,8 @@ impl Call {
         parameters.append_to(&mut url);
         let label = list_label("list", query);
         let call = Self::new(Method::GET, url, label, counter("list", &query.kind));
-        Ok(Self { patience: 2, longest: MAX_PAGE, ..call })
+        let accept = if query.metadata_only { METADATA } else { JSON };
+        Ok(Self { accept, patience: 2, longest: MAX_PAGE, ..call })
     }
 
     pub(super) fn watch(query: &ListQuery, resource_version: &str) -> Result<Self, ClusterError> {

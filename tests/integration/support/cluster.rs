@@ -43,6 +43,7 @@ impl Options {
 pub(crate) struct TestCluster {
     options: Options,
     port: u16,
+    etcd_port: u16,
     authority: Authority,
     api: ApiClient,
     kubeconfig: PathBuf,
@@ -123,7 +124,7 @@ impl TestCluster {
         }
         let kubeconfig = supervisor.directory().join("admin.kubeconfig");
         let api = ApiClient::new(&kubeconfig)?;
-        let cluster = Self { options: options.clone(), port, authority, api, kubeconfig, supervisor };
+        let cluster = Self { options: options.clone(), port, etcd_port, authority, api, kubeconfig, supervisor };
 
         cluster.start_etcd(binaries, etcd_port)?;
         cluster.launch("kube-apiserver", binaries, cluster.api_server_arguments(etcd_port)?)?;
@@ -179,6 +180,11 @@ impl TestCluster {
     /// The API server's address.
     pub(crate) fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// The port of etcd.
+    pub(crate) fn etcd_port(&self) -> u16 {
+        self.etcd_port
     }
 
     /// Creates a namespace with a name of its own, and returns the name.

@@ -1,0 +1,56 @@
+//! `pushback storage`: the versions that custom resources are stored in. One file per subcommand.
+
+pub mod migrate;
+pub mod status;
+pub mod step;
+
+use clap::{Args, Subcommand};
+
+use super::arguments::GlobalArgs;
+use crate::exit::ExitCode;
+use crate::report::output::Output;
+use crate::run::error::CommandError;
+
+/// Look after the versions that custom resources are stored in.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The way of an old version, each step refused until the one before is proved:
+  pushback storage status                          which definitions have objects in old versions
+  pushback storage migrate widgets.example.com     rewrite them at the storage version, and prove it
+  pushback storage unserve widgets.example.com v1  clients can no longer use the old version
+  pushback storage remove widgets.example.com v1   the definition no longer has it")]
+pub struct StorageArgs {
+    #[command(subcommand)]
+    command: StorageCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum StorageCommand {
+    /// Show which versions the objects of each definition may be stored in
+    Status(status::StatusArgs),
+    /// Rewrite objects at the storage version, prove that none is left in another, and take the others off the list
+    Migrate(migrate::MigrateArgs),
+    /// Prove that no object is stored in another version than the storage version; the list of versions stays
+    Verify(migrate::VerifyArgs),
+    /// Stop serving an old version: the first step of taking it off a definition
+    Unserve(step::StepArgs),
+    /// Remove an old version from a definition: the second step
+    Remove(step::StepArgs),
+}
+
+/// Runs the command.
+pub async fn run(global: &GlobalArgs, arguments: StorageArgs) -> ExitCode {
+    match arguments.command {
+        StorageCommand::Status(arguments) => status::run(global, arguments).await,
+        StorageCommand::Migrate(arguments) => migrate::run(global, arguments).await,
+        StorageCommand::Verify(arguments) => migrate::verify(global, arguments).await,
+        StorageCommand::Unserve(arguments) => step::unserve(global, arguments).await,
+        StorageCommand::Remove(arguments) => step::remove(global, arguments).await,
+    }
+}
+
+fn print(text: &str) -> Result<(), CommandError> {
+    let mut output = Output::standard();
+    output.data(text);
+    output.finish().map_err(|error| CommandError::usage(format!("standard output could not be written: {error}")))
+}

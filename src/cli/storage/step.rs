@@ -1,0 +1,56 @@
+//! `pushback storage unserve` and `pushback storage remove`: the two steps of taking an old version off a definition.
+
+use clap::Args;
+
+use crate::cli::arguments::GlobalArgs;
+use crate::cli::reports::HeldDocument;
+use crate::cli::screen::{complete, start_for_report};
+use crate::event::{Counts, RunOutcome};
+use crate::exit::ExitCode;
+use crate::report::storage_text;
+use crate::run::outcome::End;
+use crate::run::storage::step::StepRun;
+use crate::storage::versions::Step;
+
+/// Take an old version off a definition.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback storage unserve widgets.example.com v1
+  pushback storage remove widgets.example.com v1 --yes
+
+Change the manifest of the definition too: the next apply of an old one brings the version back.
+
+Exit codes: 0 done, 1 wrong input or not confirmed, 10 the step before is not done, 13 no cluster or
+no rights.")]
+pub struct StepArgs {
+    /// The definition, PLURAL.GROUP
+    definition: String,
+    /// The old version
+    version: String,
+    /// Let the API server check the step; write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs `unserve`.
+pub async fn unserve(global: &GlobalArgs, arguments: StepArgs) -> ExitCode {
+    run(global, arguments, Step::Unserve).await
+}
+
+/// Runs `remove`.
+pub async fn remove(global: &GlobalArgs, arguments: StepArgs) -> ExitCode {
+    run(global, arguments, Step::Remove).await
+}
+
+async fn run(global: &GlobalArgs, arguments: StepArgs, step: Step) -> ExitCode {
+    complete(global, start_for_report(global, HeldDocument::default()), async |run| {
+        let StepArgs { definition, version, dry_run } = arguments;
+        let step = StepRun { cluster: global.cluster()?, definition, version, step, dry_run };
+        let state = step.run(run).await?;
+        run.settle();
+        super::print(&if global.wants_json() { storage_text::json(&state) } else { storage_text::versions(&state) })?;
+        Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()))
+    })
+    .await
+}

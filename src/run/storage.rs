@@ -1,0 +1,48 @@
+//! Storage versions: what is stored where, moving it, and taking old versions off a definition.
+
+pub mod migrate;
+pub mod status;
+pub mod step;
+
+use std::sync::Arc;
+
+use super::connect::{ClusterOptions, Namespaces, connect};
+use super::error::CommandError;
+use super::options::NamespaceOptions;
+use super::running::Run;
+use super::signals::until_stopped;
+use crate::cluster::{Cluster, Kind};
+use crate::storage::definitions;
+
+/// A connected API server.
+struct Connected {
+    cluster: Arc<dyn Cluster>,
+    /// The kind of definitions.
+    definitions: Arc<Kind>,
+    namespaces: Namespaces,
+}
+
+/// Connects to an API server: a folder stores nothing.
+async fn connected(
+    run: &mut Run,
+    options: &ClusterOptions,
+    namespace: &NamespaceOptions,
+) -> Result<Connected, CommandError> {
+    let notices = run.notices();
+    let connecting = async {
+        let connected = connect(options, Some(notices), &|text| run.announce(text)).await?;
+        if !connected.cluster.capabilities().server {
+            return Err(CommandError::usage_with_hint(
+                "storage versions are a matter of an API server, and this cluster is a folder",
+                "use --cluster kube, which is the default",
+            ));
+        }
+        let kinds = connected.cluster.kinds().await?;
+        let definitions = definitions::kind(&kinds)?;
+        let namespaces = connected.namespaces(namespace);
+        Ok(Connected { cluster: connected.cluster, definitions, namespaces })
+    };
+    let connected = until_stopped(run.stop.clone(), connecting).await?;
+    run.uses(&connected.cluster);
+    Ok(connected)
+}

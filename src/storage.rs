@@ -1,0 +1,11 @@
+//! Live half of storage versions: reads where objects are stored, rewrites them at the storage version, proves that
+//! none is left in another, and takes old versions off the definition.
+
+pub mod definitions;
+pub mod migrate;
+pub mod outcome;
+pub mod pass;
+pub mod record;
+pub mod rewrite;
+pub mod status;
+pub mod versions;

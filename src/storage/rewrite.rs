@@ -1,0 +1,194 @@
+//! Rewrites one object at the storage version without changing it, and keeps its field owners.
+//!
+//! The API server stores an object in the storage version whenever it writes it. Which write keeps the owners of fields
+//! was measured: one JSON patch that moves the entries of `managedFields` to the storage version. An ordinary patch
+//! drops the entries if the new version has a default that the object lacks (kubernetes/kubernetes#111937).
+
+use std::sync::Arc;
+
+use pushback_preflight::ObjectExt;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, Patch, Written};
+
+/// Most attempts for an object that others write too.
+const ATTEMPTS: u32 = 5;
+
+/// What a rewrite did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewrite {
+    /// The stored bytes changed.
+    Rewritten(Effects),
+    /// The stored bytes were the same already: proof that the object is stored in the storage version. The server skips
+    /// a write only then.
+    Unchanged,
+    /// The object was deleted.
+    Gone,
+}
+
+/// Effects of a rewrite besides the new version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Effects {
+    /// A default was added or a field pruned, so that the generation grew and controllers reconcile.
+    pub generation_grew: bool,
+    /// Entries of field owners were moved to the storage version.
+    pub owners_moved: bool,
+    /// Entries of field owners could not be moved: their next server-side apply may fail or keep fields.
+    pub owners_at_risk: bool,
+}
+
+/// Ways to write an unchanged object, in the order in which they are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Changes only what `managedFields` says, or nothing.
+    Patch,
+    /// A server-side apply of nothing: it adds no defaults, so that an object that its schema refuses can pass.
+    Apply,
+    /// A patch of the status: the server does not validate the rest.
+    Status,
+}
+
+/// How objects are rewritten.
+#[derive(Clone, Copy, Debug)]
+pub struct RewriteOptions {
+    /// Whether the entries of field owners are moved to the storage version.
+    pub keep_owners: bool,
+    /// Whether nothing is stored. What would change is only known from the generation then.
+    pub dry_run: bool,
+}
+
+/// Rewrites the object that `seen` describes: its metadata, as a list returned it.
+///
+/// # Errors
+/// The server's error, if no way of writing passed.
+pub async fn rewrite(
+    cluster: &dyn Cluster,
+    kind: &Arc<Kind>,
+    seen: &Value,
+    options: RewriteOptions,
+) -> Result<Rewrite, ClusterError> {
+    let address = Address::new(Arc::clone(kind), seen.namespace(), seen.name());
+    let mut seen = Arc::new(json!({"metadata": seen.get("metadata")}));
+    let mut way = Way::Patch;
+    let mut refusal = None;
+    for _ in 0..ATTEMPTS {
+        let error = match write(cluster, &address, &seen, way, options).await {
+            Ok(written) => return Ok(compared(&seen, &written.object, kind, way, options)),
+            Err(error) => error,
+        };
+        match error.kind {
+            ErrorKind::NotFound => return Ok(Rewrite::Gone),
+            ErrorKind::Conflict => match cluster.get(&address).await? {
+                None => return Ok(Rewrite::Gone),
+                Some(object) if object.text("/metadata/uid") != seen.text("/metadata/uid") => {
+                    // Created after the storage version was set, by which it is stored.
+                    return Ok(Rewrite::Gone);
+                }
+                Some(object) => seen = object,
+            },
+            ErrorKind::Invalid | ErrorKind::Denied => {
+                let first = refusal.get_or_insert(error).clone();
+                way = match way {
+                    Way::Patch => Way::Apply,
+                    Way::Apply if kind.subresources.iter().any(|name| name == "status") => Way::Status,
+                    Way::Apply | Way::Status => return Err(first),
+                };
+            }
+            _ => return Err(error),
+        }
+    }
+    Err(refusal.unwrap_or_else(|| {
+        let message = "others write the object all the time, so that no write of it came through";
+        ClusterError::new(ErrorKind::Conflict, message)
+    }))
+}
+
+async fn write(
+    cluster: &dyn Cluster,
+    address: &Address,
+    seen: &Value,
+    way: Way,
+    RewriteOptions { keep_owners, dry_run }: RewriteOptions,
+) -> Result<Written, ClusterError> {
+    let resource_version = seen.text("/metadata/resourceVersion");
+    match way {
+        Way::Patch => {
+            let entries = moved_entries(seen, &address.kind).filter(|_| keep_owners);
+            cluster.patch(address, &patch(resource_version, entries), dry_run).await
+        }
+        // Without the uid, an apply would create an object that was deleted in between.
+        Way::Apply => {
+            let mut body = json!({
+                "apiVersion": address.kind.api_version(),
+                "kind": address.kind.kind,
+                "metadata": {
+                    "name": address.name, "uid": seen.text("/metadata/uid"), "resourceVersion": resource_version,
+                },
+            });
+            if !address.namespace.is_empty() {
+                body["metadata"]["namespace"] = address.namespace.as_str().into();
+            }
+            cluster.apply(address, &body, ApplyOptions { dry_run, force: false, strict: false }).await
+        }
+        Way::Status => {
+            let address = Address { subresource: "status".to_owned(), ..address.clone() };
+            cluster.patch(&address, &patch(resource_version, None), dry_run).await
+        }
+    }
+}
+
+/// A patch that changes nothing but the owners' entries, if any are given; refused if the object has changed since.
+fn patch(resource_version: &str, entries: Option<Value>) -> Patch {
+    match entries {
+        Some(entries) => Patch::Json(json!([
+            {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version},
+        ])),
+        None => Patch::Merge(json!({"metadata": {"resourceVersion": resource_version}})),
+    }
+}
+
+/// The entries of field owners with the API version of `kind`; `None` if all have it.
+fn moved_entries(object: &Value, kind: &Kind) -> Option<Value> {
+    let api_version = kind.api_version();
+    let mut entries = object.pointer("/metadata/managedFields")?.as_array()?.clone();
+    let mut is_moved = false;
+    for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+        let old = entry.insert("apiVersion".to_owned(), api_version.as_str().into());
+        is_moved |= old.as_ref().and_then(Value::as_str) != Some(&api_version);
+    }
+    is_moved.then(|| entries.into())
+}
+
+fn compared(seen: &Value, now: &Value, kind: &Kind, way: Way, options: RewriteOptions) -> Rewrite {
+    let RewriteOptions { keep_owners, dry_run } = options;
+    if !dry_run && seen.text("/metadata/resourceVersion") == now.text("/metadata/resourceVersion") {
+        return Rewrite::Unchanged;
+    }
+    let had_old_entries = keep_owners && moved_entries(seen, kind).is_some();
+    Rewrite::Rewritten(Effects {
+        generation_grew: seen.pointer("/metadata/generation") != now.pointer("/metadata/generation"),
+        owners_moved: had_old_entries && way == Way::Patch,
+        owners_at_risk: had_old_entries && way != Way::Patch,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind() -> Kind {
+        Kind { group: "ex.com".to_owned(), version: "v2".to_owned(), kind: "Cog".to_owned(), ..Kind::default() }
+    }
+
+    #[test]
+    fn entries_of_owners_are_moved_to_the_storage_version_and_otherwise_kept() {
+        let entry = |version: &str| json!({"manager": "m", "apiVersion": version, "fieldsV1": {"f:spec": {}}});
+        let object = json!({"metadata": {"managedFields": [entry("ex.com/v1"), entry("ex.com/v2")]}});
+        assert_eq!(moved_entries(&object, &kind()), Some(json!([entry("ex.com/v2"), entry("ex.com/v2")])));
+        let moved = json!({"metadata": {"managedFields": [entry("ex.com/v2")]}});
+        assert_eq!(moved_entries(&moved, &kind()), None);
+        assert_eq!(moved_entries(&json!({"metadata": {}}), &kind()), None);
+    }
+}

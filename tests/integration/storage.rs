@@ -1,0 +1,11 @@
+//! Storage versions on a real API server: what is shown, what is moved, and what is really in etcd afterwards.
+
+mod crd;
+mod migrate;
+mod owners;
+
+use crate::support::TestCase;
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    [migrate::tests(), owners::tests()].concat()
+}
