@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod bookkeeping;
+pub mod conversion;
 pub mod duration;
 pub mod experiment;
 pub mod facts;

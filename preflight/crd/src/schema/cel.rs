@@ -7,6 +7,7 @@
 mod base64;
 mod check;
 mod claims;
+mod compute;
 mod error;
 mod evaluate;
 mod evaluator;
@@ -32,6 +33,7 @@ use serde_json::Value as Json;
 
 pub use self::check::{Declaration, Gives, Objection, cost_of};
 pub use self::claims::{Claim, FieldPath, Order, Term};
+pub use self::compute::{Computed, Given, given_by};
 use self::evaluator::Evaluator;
 pub use self::hints::{Hint, Hints, Step};
 pub use self::partial::Known;

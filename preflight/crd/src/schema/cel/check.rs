@@ -13,8 +13,9 @@ use std::rc::Rc;
 use self::checker::{Checker, Fault};
 use self::cost::Estimate;
 pub use self::declare::Declaration;
-use self::expand::{Literal, Term, Terms};
+use self::expand::{Id, Literal, Term, Terms};
 use self::types::Type;
+use super::compute::Given;
 use super::evaluator::Evaluator;
 use super::parser;
 use super::stop::Stop;
@@ -50,15 +51,9 @@ pub fn cost_of(
     optional_old_self: bool,
     gives: Gives,
 ) -> Result<u64, Objection> {
-    let unknown = |why: String| Objection::Unknown(why);
-    let node = parser::parse(expression).map_err(|error| unknown(format!("it cannot be read here: {error}")))?;
-    let mut terms = Terms::default();
-    let root = terms.expand(&node).map_err(|macro_name| unknown(format!("the macro `{}`", macro_name.0)))?;
+    let (terms, root) = expanded(expression)?;
     let old = if optional_old_self { Type::optional(this.kind.clone()) } else { this.kind.clone() };
-    let types = Checker::new(&terms, this, old).check(root).map_err(|fault| match fault {
-        Fault::Refused(why) => Objection::Refused(why),
-        Fault::Unknown(why) => Objection::Unknown(why),
-    })?;
+    let types = Checker::new(&terms, this, old).check(root).map_err(objection)?;
     literals(&terms)?;
     let (expected, word) = match gives {
         Gives::Truth => (Type::Bool, "a bool"),
@@ -72,7 +67,46 @@ pub fn cost_of(
         }
     }
     let mut estimate = Estimate::new(&terms, &types, this);
-    estimate.cost(root).map_err(|function| unknown(format!("the cost of `{}` is not known here", function.0)))
+    estimate
+        .cost(root)
+        .map_err(|function| Objection::Unknown(format!("the cost of `{}` is not known here", function.0)))
+}
+
+fn expanded(expression: &str) -> Result<(Terms, Id), Objection> {
+    let node =
+        parser::parse(expression).map_err(|error| Objection::Unknown(format!("it cannot be read here: {error}")))?;
+    let mut terms = Terms::default();
+    let root = terms.expand(&node).map_err(|macro_name| Objection::Unknown(format!("the macro `{}`", macro_name.0)))?;
+    Ok((terms, root))
+}
+
+fn objection(fault: Fault) -> Objection {
+    match fault {
+        Fault::Refused(why) => Objection::Refused(why),
+        Fault::Unknown(why) => Objection::Unknown(why),
+    }
+}
+
+/// Type-checks an expression of a node and returns the type of what it gives.
+pub(super) fn given_by(expression: &str, this: &Rc<Declaration>) -> Result<Given, Objection> {
+    let (terms, root) = expanded(expression)?;
+    let types = Checker::new(&terms, this, this.kind.clone()).check(root).map_err(objection)?;
+    literals(&terms)?;
+    Ok(types.types[root].as_ref().map_or(Given::Any, given))
+}
+
+fn given(kind: &Type) -> Given {
+    match kind {
+        Type::Bool => Given::Boolean,
+        Type::Int | Type::Uint => Given::Integer,
+        Type::Double => Given::Number,
+        Type::String => Given::String,
+        Type::List(_) => Given::List,
+        Type::Map(..) | Type::Struct(_) => Given::Map,
+        Type::Optional(of) => given(of),
+        Type::Dyn | Type::Variable(_) => Given::Any,
+        other => Given::Other(other.shown()),
+    }
 }
 
 /// Checks constants that functions parse when the rule is compiled.

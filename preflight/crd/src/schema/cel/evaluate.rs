@@ -15,6 +15,9 @@ use super::value::{List, Map, Outcome, Value};
 /// The variables in scope, innermost last.
 pub(super) type Scope<'a> = Vec<(&'a str, Value<'a>)>;
 
+/// How the error about an absent field begins.
+pub(super) const NO_SUCH_KEY: &str = "no such key: ";
+
 /// Names before a dot that are part of a function name.
 const NAMESPACES: [&str; 6] = ["optional", "format", "ip", "sets", "lists", "cidr"];
 
@@ -109,7 +112,7 @@ impl<'a> Evaluator<'a> {
             Value::Map(map) => match (map.field(field, self)?, optional) {
                 (found, true) => Ok(Value::Optional(found.map(Rc::new))),
                 (Some(value), false) => Ok(value),
-                (None, false) => Err(Stop::error(format!("no such key: {field}"))),
+                (None, false) => Err(Stop::error(format!("{NO_SUCH_KEY}{field}"))),
             },
             Value::Optional(None) => Ok(Value::Optional(None)),
             Value::Optional(Some(inner)) => self.select(inner, field, true),

@@ -3,6 +3,7 @@
 //!
 //! Follows k8s.io/apiserver `pkg/cel/common/valuesunstructured.go` (`UnstructuredToVal`).
 
+mod json;
 pub(super) mod network;
 pub(super) mod quantity;
 pub(super) mod semver;

@@ -1,0 +1,75 @@
+//! Expressions that compute a value rather than decide: what they give, and of which type that is.
+
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+
+use super::check::{self, Declaration, Objection};
+use super::evaluator::Evaluator;
+use super::stop::Stop;
+use super::{CelError, Program, parser};
+use crate::schema::Schema;
+
+/// What an expression gives for one value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Computed {
+    /// A value.
+    Value(Json),
+    /// Nothing: it reads a field that is absent, or gives an optional without a value.
+    Nothing,
+    /// An error, with the reason.
+    Failed(String),
+}
+
+/// The type of what an expression gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// A boolean.
+    Boolean,
+    /// An integer.
+    Integer,
+    /// A number that may have a fraction.
+    Number,
+    /// A string.
+    String,
+    /// A list.
+    List,
+    /// A map or an object.
+    Map,
+    /// It is not known before the evaluation.
+    Any,
+    /// A type that JSON has no form for, by its name.
+    Other(String),
+}
+
+impl Program {
+    /// Parses an expression that computes a value from `self`.
+    ///
+    /// # Errors
+    /// As for [`Program::compile`].
+    pub fn computing(expression: &str) -> Result<Self, CelError> {
+        Ok(Self { root: parser::parse(expression)?, optional_old_self: false })
+    }
+
+    /// What the expression gives for a value under the schema of its node.
+    #[must_use]
+    pub fn compute(&self, schema: &Schema, this: &Json) -> Computed {
+        let evaluator = Evaluator::new(schema);
+        let given = evaluator.value(this).and_then(|this| evaluator.evaluate(&self.root, &mut vec![("self", this)]));
+        match given.and_then(|value| value.to_json(&evaluator)) {
+            Ok(Some(value)) => Computed::Value(value),
+            Ok(None) => Computed::Nothing,
+            Err(Stop::Error(why)) if why.starts_with(super::evaluate::NO_SUCH_KEY) => Computed::Nothing,
+            Err(Stop::Error(why) | Stop::Unknown(why) | Stop::Abort(why)) => Computed::Failed(why),
+            Err(Stop::Budget) => Computed::Failed("the expression takes too many steps".to_owned()),
+        }
+    }
+}
+
+/// Type-checks an expression of a node and returns the type of what it gives.
+///
+/// # Errors
+/// If the expression is not valid for the declaration.
+pub fn given_by(expression: &str, this: &Rc<Declaration>) -> Result<Given, Objection> {
+    check::given_by(expression, this)
+}

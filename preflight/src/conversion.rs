@@ -1,0 +1,32 @@
+//! Conversions between the versions of a kind: derived from their schemas, with a plan that says only what schemas do not.
+//!
+//! Every version is converted to the hub and from it, one step after the other. What a version has no field for is kept in
+//! a property bag, so that the way back restores it. A plan is compiled once; an object is walked once for each step.
+
+mod bag;
+mod compile;
+mod converter;
+mod derive;
+mod execute;
+mod gaps;
+pub mod lineage;
+mod operation;
+mod operation_list;
+pub mod path;
+pub mod plan;
+mod prune;
+mod read;
+mod step;
+pub mod storage_schema;
+
+#[cfg(test)]
+mod tests;
+
+pub use bag::ANNOTATION;
+pub use compile::compile;
+pub use converter::{
+    ConversionError, Converted, Converter, Lost, NoPrograms, ProgramRequest, Programs, Why, without_bag,
+};
+pub use operation_list::{Loss, Operation, OperationKind};
+pub use plan::ConversionPlan;
+pub use read::{API_VERSION, KIND, is_plan, read};

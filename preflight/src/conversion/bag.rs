@@ -1,0 +1,279 @@
+//! Where bags are in an object of a version, and how they are carried in an annotation of one that has no fields for
+//! them. Every object has its own bag; in a list an item is found again by its content.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::path::{FieldPath, FieldStep};
+use crate::hex;
+use crate::source::PathSegment;
+
+/// The annotation that carries bags.
+pub const ANNOTATION: &str = "pushback.dev/property-bag";
+
+/// The API server accepts this many bytes of annotations for an object.
+const LONGEST_ANNOTATION: usize = 256 * 1024;
+
+/// The objects of a version that may have a bag.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Levels {
+    /// Whether the object here may have one.
+    here: bool,
+    /// Whether the version has a field for it.
+    declared: bool,
+    fields: Vec<(String, Levels)>,
+    each: Option<Box<Levels>>,
+}
+
+impl Levels {
+    pub(super) fn of(places: &BTreeSet<FieldPath>, declared: &BTreeSet<FieldPath>) -> Self {
+        let mut levels = Self::default();
+        for place in places.union(declared) {
+            let node = levels.node(place.steps());
+            node.here = true;
+            node.declared = declared.contains(place);
+        }
+        levels
+    }
+
+    fn node(&mut self, steps: &[FieldStep]) -> &mut Self {
+        let Some((step, rest)) = steps.split_first() else { return self };
+        let inner = match step {
+            FieldStep::Each => self.each.get_or_insert_default().as_mut(),
+            FieldStep::Field(name) => {
+                let known = self.fields.iter().position(|(other, _)| other == name);
+                let index = known.unwrap_or_else(|| {
+                    self.fields.push((name.clone(), Self::default()));
+                    self.fields.len() - 1
+                });
+                &mut self.fields[index].1
+            }
+        };
+        inner.node(rest)
+    }
+}
+
+/// A step to an object with a bag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Field(String),
+    Item { index: usize, of: usize, digest: String },
+}
+
+/// A bag that was taken out of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    path: Vec<Place>,
+    entries: Map<String, Value>,
+}
+
+impl Taken {
+    /// The paths of its entries.
+    pub(super) fn paths(&self) -> impl Iterator<Item = Vec<PathSegment>> + '_ {
+        let segment = |place: &Place| match place {
+            Place::Field(name) => PathSegment::from(name.as_str()),
+            Place::Item { index, .. } => PathSegment::from(*index),
+        };
+        let start: Vec<PathSegment> = self.path.iter().map(segment).collect();
+        self.entries.keys().map(move |key| {
+            let name = key.split_once('@').map_or(key.as_str(), |(name, _)| name);
+            start.iter().cloned().chain([name.into()]).collect()
+        })
+    }
+}
+
+/// Takes all bags out of an object that its version has no fields for.
+pub(super) fn take(value: &mut Value, levels: &Levels, name: &str) -> Vec<Taken> {
+    let mut taken = Vec::new();
+    take_below(value, levels, name, &mut Vec::new(), &mut taken);
+    taken
+}
+
+fn take_below(value: &mut Value, levels: &Levels, name: &str, path: &mut Vec<Place>, taken: &mut Vec<Taken>) {
+    match value {
+        Value::Object(map) => {
+            let is_kept = !levels.here || levels.declared;
+            if !is_kept && let Some(Value::Object(entries)) = map.shift_remove(name) {
+                taken.push(Taken { path: path.clone(), entries });
+            }
+            for (field, inner) in &levels.fields {
+                if let Some(value) = map.get_mut(field) {
+                    path.push(Place::Field(field.clone()));
+                    take_below(value, inner, name, path, taken);
+                    path.pop();
+                }
+            }
+            if let Some(inner) = &levels.each {
+                for (key, value) in map.iter_mut() {
+                    path.push(Place::Field(key.clone()));
+                    take_below(value, inner, name, path, taken);
+                    path.pop();
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(inner) = &levels.each else { return };
+            let of = items.len();
+            for (index, item) in items.iter_mut().enumerate() {
+                let before = taken.len();
+                path.push(Place::Item { index, of, digest: String::new() });
+                take_below(item, inner, name, path, taken);
+                path.pop();
+                if taken.len() > before {
+                    let found = digest(&item.to_string());
+                    for bag in &mut taken[before..] {
+                        if let Some(Place::Item { digest, .. }) = bag.path.get_mut(path.len()) {
+                            digest.clone_from(&found);
+                        }
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn digest(text: &str) -> String {
+    let mut text = hex::encode(&Sha256::digest(text.as_bytes()));
+    text.truncate(16);
+    text
+}
+
+/// What an annotation says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Carried {
+    /// There is none.
+    Nothing,
+    /// These bags; whether somebody edited them.
+    Bags(Vec<Taken>, bool),
+    /// It cannot be read.
+    Unreadable,
+}
+
+/// Takes the annotation off an object.
+pub(super) fn take_annotation(object: &mut Value) -> Carried {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return Carried::Nothing };
+    let Some(Value::Object(annotations)) = metadata.get_mut("annotations") else { return Carried::Nothing };
+    let Some(text) = annotations.shift_remove(ANNOTATION) else { return Carried::Nothing };
+    if annotations.is_empty() {
+        metadata.shift_remove("annotations");
+    }
+    let parsed = text.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    read(parsed.as_ref()).unwrap_or(Carried::Unreadable)
+}
+
+fn read(value: Option<&Value>) -> Option<Carried> {
+    let value = value?;
+    let bags = value.get("bags")?;
+    let is_edited = value.get("digest")?.as_str()? != digest(&bags.to_string());
+    let taken = bags.as_array()?.iter().map(|bag| {
+        let place = |step: &Value| match step {
+            Value::String(name) => Some(Place::Field(name.clone())),
+            item => Some(Place::Item {
+                index: usize::try_from(item.get("index")?.as_u64()?).ok()?,
+                of: usize::try_from(item.get("of")?.as_u64()?).ok()?,
+                digest: item.get("digest")?.as_str()?.to_owned(),
+            }),
+        };
+        let path = bag.get("at")?.as_array()?.iter().map(place).collect::<Option<Vec<_>>>()?;
+        Some(Taken { path, entries: bag.get("entries")?.as_object()?.clone() })
+    });
+    Some(Carried::Bags(taken.collect::<Option<Vec<_>>>()?, is_edited))
+}
+
+/// Puts bags into the annotation of an object.
+///
+/// # Errors
+/// If they are too long for one.
+pub(super) fn put_annotation(object: &mut Value, taken: Vec<Taken>) -> Result<(), String> {
+    let step = |place: Place| match place {
+        Place::Field(name) => Value::String(name),
+        Place::Item { index, of, digest } => json!({"index": index, "of": of, "digest": digest}),
+    };
+    let bag = |taken: Taken| {
+        let at: Vec<Value> = taken.path.into_iter().map(step).collect();
+        json!({"at": at, "entries": taken.entries})
+    };
+    let bags: Value = taken.into_iter().map(bag).collect::<Vec<_>>().into();
+    let text = json!({"digest": digest(&bags.to_string()), "bags": bags}).to_string();
+    if text.len() > LONGEST_ANNOTATION {
+        return Err(format!(
+            "what this version has no fields for takes {} bytes, and an annotation holds {LONGEST_ANNOTATION}",
+            text.len()
+        ));
+    }
+    let entry = |value: &mut Value, key: &str| -> Option<()> {
+        value.as_object_mut()?.entry(key).or_insert_with(|| json!({}));
+        Some(())
+    };
+    let _ = entry(object, "metadata");
+    if let Some(metadata) = object.get_mut("metadata") {
+        let _ = entry(metadata, "annotations");
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.insert(ANNOTATION.to_owned(), Value::String(text));
+        }
+    }
+    Ok(())
+}
+
+/// Puts bags back where they were; returns those for which there is no place any more.
+pub(super) fn put_back(object: &mut Value, taken: Vec<Taken>, name: &str) -> Vec<Taken> {
+    // Items are found by their content, so nothing is put into any before all are found.
+    let found: Vec<(Option<Vec<PathSegment>>, Taken)> =
+        taken.into_iter().map(|bag| (place_of(object, &bag.path), bag)).collect();
+    let mut lost = Vec::new();
+    for (place, bag) in found {
+        match place.and_then(|place| node_mut(object, &place)) {
+            Some(map) if !map.contains_key(name) => {
+                map.insert(name.to_owned(), Value::Object(bag.entries));
+            }
+            _ => lost.push(bag),
+        }
+    }
+    lost
+}
+
+fn place_of(object: &Value, path: &[Place]) -> Option<Vec<PathSegment>> {
+    let mut node = object;
+    let mut place = Vec::new();
+    for step in path {
+        let segment: PathSegment = match step {
+            Place::Field(name) => {
+                node = node.get(name)?;
+                name.as_str().into()
+            }
+            Place::Item { index, of, digest: wanted } => {
+                let items = node.as_array()?;
+                let is_it = |item: &Value| digest(&item.to_string()) == *wanted;
+                let found = if items.get(*index).is_some_and(is_it) {
+                    *index
+                } else {
+                    let mut same = items.iter().enumerate().filter(|(_, item)| is_it(item)).map(|(index, _)| index);
+                    match (same.next(), same.next()) {
+                        (Some(found), None) => found,
+                        // An item that was edited in its place.
+                        (None, _) if items.len() == *of => *index,
+                        _ => return None,
+                    }
+                };
+                node = items.get(found)?;
+                found.into()
+            }
+        };
+        place.push(segment);
+    }
+    node.is_object().then_some(place)
+}
+
+fn node_mut<'v>(object: &'v mut Value, place: &[PathSegment]) -> Option<&'v mut Map<String, Value>> {
+    let mut node = object;
+    for segment in place {
+        node = match segment {
+            PathSegment::Key(name) => node.get_mut(name)?,
+            PathSegment::Index(index) => node.get_mut(*index)?,
+        };
+    }
+    node.as_object_mut()
+}

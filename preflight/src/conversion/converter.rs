@@ -1,0 +1,444 @@
+//! Conversions of one kind, compiled: every version to the hub and from it, one step after the other.
+
+use std::collections::BTreeMap;
+
+use pushback_crd::display_path;
+use serde_json::{Map, Value};
+
+use super::bag::{self, Carried, Levels};
+use super::derive::Form;
+use super::execute::{Failure, Run};
+use super::lineage::Lineage;
+use super::operation_list::Operation;
+use super::plan::BagPlace;
+use super::prune::Pruned;
+use super::step::Convert;
+use crate::object::split_api_version;
+use crate::source::PathSegment;
+
+/// Runs the programs that a plan names. Only a policy source says which programs these are.
+pub trait Programs {
+    /// Converts an object: `before` is as it was, `after` as the derived conversion left it.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    fn run(&self, program: &str, request: &ProgramRequest<'_>) -> Result<Value, String>;
+}
+
+/// What a program is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramRequest<'r> {
+    /// The version that is converted.
+    pub from: &'r str,
+    /// The version that it is converted to.
+    pub to: &'r str,
+    /// The object before.
+    pub before: &'r Value,
+    /// The object after the derived conversion.
+    pub after: &'r Value,
+}
+
+/// No program is allowed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoPrograms;
+
+impl Programs for NoPrograms {
+    fn run(&self, program: &str, _: &ProgramRequest<'_>) -> Result<Value, String> {
+        Err(format!("no policy source names the program {program:?}"))
+    }
+}
+
+/// Why an object cannot be converted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", self.start())]
+pub struct ConversionError {
+    /// Path of the field; empty if it is the whole object.
+    pub path: String,
+    /// What is wrong, a lower-case sentence.
+    pub message: String,
+}
+
+impl ConversionError {
+    fn of_object(message: String) -> Self {
+        Self { path: String::new(), message }
+    }
+
+    fn start(&self) -> String {
+        if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) }
+    }
+}
+
+impl From<Failure> for ConversionError {
+    fn from(failure: Failure) -> Self {
+        Self { path: shown(failure.path), message: failure.message }
+    }
+}
+
+/// The path of a field whose steps were found from inside to outside.
+fn shown(mut path: Vec<PathSegment>) -> String {
+    path.reverse();
+    display_path(&path)
+}
+
+/// Why a field is not in the converted object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// The version that it came in does not have it.
+    Unknown,
+    /// The plan drops it.
+    Dropped,
+    /// The version does not have it, and there is no bag for it.
+    NotKept,
+    /// It was carried in an annotation that cannot be read, or for an item that is no longer there.
+    BagLost,
+    /// It was carried in an annotation that somebody edited; it is used as it is.
+    BagEdited,
+}
+
+impl Why {
+    /// A sentence about it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "the version of the object has no such field",
+            Self::Dropped => "the plan drops it",
+            Self::NotKept => "the version has no field for it, and there is no property bag",
+            Self::BagLost => "what the annotation carried has no place any more",
+            Self::BagEdited => "the annotation that carries values of other versions was edited",
+        }
+    }
+}
+
+/// A field that is not in the converted object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lost {
+    /// Its path.
+    pub path: String,
+    /// Why.
+    pub why: Why,
+}
+
+/// A converted object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Converted {
+    /// The object.
+    pub object: Value,
+    /// What is not in it.
+    pub lost: Vec<Lost>,
+}
+
+/// A version, compiled.
+#[derive(Clone, Debug)]
+pub(super) struct CompiledVersion {
+    pub(super) form: Form,
+    pub(super) levels: Levels,
+    /// Whether the definition has fields for bags in it.
+    pub(super) has_bags: bool,
+    pub(super) storage_schema: Value,
+    pub(super) assign_to: Edge,
+    pub(super) assign_from: Edge,
+}
+
+/// One direction of a step.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Edge {
+    pub(super) convert: Convert,
+    pub(super) programs: Vec<String>,
+    /// Whether the plan says more than what is derived.
+    pub(super) has_hooks: bool,
+}
+
+impl Edge {
+    fn apply(&self, object: &mut Value, from: &str, to: &str, state: &mut State<'_>) -> Result<(), ConversionError> {
+        let before = if self.programs.is_empty() { Value::Null } else { object.clone() };
+        self.convert.apply(object, &mut state.run)?;
+        for program in &self.programs {
+            let request = ProgramRequest { from, to, before: &before, after: object };
+            let answer = state.programs.run(program, &request);
+            let answer = answer.map_err(|why| ConversionError::of_object(format!("program {program:?}: {why}")))?;
+            let identity = |value: &Value| (value.get("kind").cloned(), value.get("metadata").cloned());
+            if identity(&answer) != identity(object) {
+                let message = format!("program {program:?} changed the kind or the metadata of the object");
+                return Err(ConversionError::of_object(message));
+            }
+            *object = answer;
+        }
+        Ok(())
+    }
+}
+
+struct State<'r> {
+    run: Run<'r>,
+    programs: &'r dyn Programs,
+}
+
+/// The conversions of one kind.
+#[derive(Clone, Debug)]
+pub struct Converter {
+    pub(super) name: String,
+    pub(super) group: String,
+    pub(super) kind: String,
+    pub(super) lineage: Lineage,
+    pub(super) bag: &'static str,
+    pub(super) place: BagPlace,
+    pub(super) versions: Vec<CompiledVersion>,
+    pub(super) next: BTreeMap<usize, usize>,
+    pub(super) edges: BTreeMap<(usize, usize), Edge>,
+    pub(super) operations: Vec<Operation>,
+}
+
+impl Converter {
+    /// Name of the definition.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// API group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// Kind.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Versions, previews, steps and hub.
+    #[must_use]
+    pub fn lineage(&self) -> &Lineage {
+        &self.lineage
+    }
+
+    /// Name of the version in which conversions meet.
+    #[must_use]
+    pub fn hub(&self) -> &str {
+        &self.lineage.versions[self.lineage.hub]
+    }
+
+    /// Name of the property bag.
+    #[must_use]
+    pub fn bag(&self) -> &str {
+        self.bag
+    }
+
+    /// Where the bag is.
+    #[must_use]
+    pub fn bag_place(&self) -> BagPlace {
+        self.place
+    }
+
+    /// What happens between the versions.
+    #[must_use]
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// The storage schema of a version.
+    #[must_use]
+    pub fn storage_schema(&self, version: &str) -> Option<&Value> {
+        Some(&self.versions.get(self.lineage.index(version)?)?.storage_schema)
+    }
+
+    /// Whether it converts objects of a group and kind.
+    #[must_use]
+    pub fn is_for(&self, object: &Value) -> bool {
+        let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+        text("kind") == self.kind && split_api_version(text("apiVersion")).0 == self.group
+    }
+
+    /// Converts an object to another version, through the hub.
+    ///
+    /// # Errors
+    /// If it is of another kind or of an unknown version, or an expression or program of the plan fails.
+    pub fn convert(&self, object: Value, to: &str, programs: &dyn Programs) -> Result<Converted, ConversionError> {
+        let (from, to) = (self.version_of(&object)?, self.version(to)?);
+        if from == to {
+            return Ok(Converted { object, lost: Vec::new() });
+        }
+        let mut state = State { run: Run { bag: self.bag, lost: Vec::new() }, programs };
+        let mut lost = Vec::new();
+        let mut object = object;
+        self.up(&mut object, from, &mut state, &mut lost)?;
+        self.down(&mut object, to, &mut state, &mut lost)?;
+        Ok(self.finished(object, state, lost))
+    }
+
+    /// Converts an object to the storage schema of the hub, with its bags.
+    ///
+    /// # Errors
+    /// As for [`Converter::convert`].
+    pub fn to_storage(&self, object: Value, programs: &dyn Programs) -> Result<Converted, ConversionError> {
+        let from = self.version_of(&object)?;
+        let mut state = State { run: Run { bag: self.bag, lost: Vec::new() }, programs };
+        let (mut object, mut lost) = (object, Vec::new());
+        self.up(&mut object, from, &mut state, &mut lost)?;
+        self.set_version(&mut object, self.lineage.hub);
+        Ok(self.finished(object, state, lost))
+    }
+
+    /// Converts an object in the storage schema of the hub, with its bags, to a version.
+    ///
+    /// # Errors
+    /// As for [`Converter::convert`].
+    pub fn from_storage(&self, object: Value, to: &str, programs: &dyn Programs) -> Result<Converted, ConversionError> {
+        let (from, to) = (self.version_of(&object)?, self.version(to)?);
+        if from != self.lineage.hub {
+            let message = format!("expected an object of the hub, {}, found one of {}", self.hub(), self.name_of(from));
+            return Err(ConversionError::of_object(message));
+        }
+        let mut state = State { run: Run { bag: self.bag, lost: Vec::new() }, programs };
+        let (mut object, mut lost) = (object, Vec::new());
+        self.down(&mut object, to, &mut state, &mut lost)?;
+        Ok(self.finished(object, state, lost))
+    }
+
+    fn finished(&self, object: Value, state: State<'_>, mut lost: Vec<Lost>) -> Converted {
+        let dropped = state.run.lost.into_iter().map(|path| Lost { path: shown(path), why: Why::Dropped });
+        lost.extend(dropped);
+        Converted { object, lost }
+    }
+
+    /// Whether anything but derived conversions happens on the way from one version to another.
+    #[must_use]
+    pub fn has_hooks(&self, from: &str, to: &str) -> bool {
+        let (Some(from), Some(to)) = (self.lineage.index(from), self.lineage.index(to)) else { return false };
+        let up = self
+            .way(from)
+            .windows(2)
+            .any(|pair| self.edges.get(&(pair[0], pair[1])).is_some_and(|edge| edge.has_hooks));
+        let down =
+            self.way(to).windows(2).any(|pair| self.edges.get(&(pair[1], pair[0])).is_some_and(|edge| edge.has_hooks));
+        up || down || self.versions[from].assign_to.has_hooks || self.versions[to].assign_from.has_hooks
+    }
+
+    /// The versions from one to the hub.
+    fn way(&self, from: usize) -> Vec<usize> {
+        std::iter::successors(Some(from), |here| self.next.get(here).copied()).collect()
+    }
+
+    fn name_of(&self, version: usize) -> &str {
+        &self.lineage.versions[version]
+    }
+
+    fn version(&self, name: &str) -> Result<usize, ConversionError> {
+        self.lineage.index(name).ok_or_else(|| {
+            let known = self.lineage.versions.join(", ");
+            ConversionError::of_object(format!("{} has no version {name}; known are {known}", self.name))
+        })
+    }
+
+    fn version_of(&self, object: &Value) -> Result<usize, ConversionError> {
+        if !self.is_for(object) {
+            let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let message = format!(
+                "expected an object of kind {} in {}, found kind {:?} in {:?}",
+                self.kind,
+                self.group,
+                text("kind"),
+                text("apiVersion")
+            );
+            return Err(ConversionError::of_object(message));
+        }
+        let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        self.version(split_api_version(version).1)
+    }
+
+    fn set_version(&self, object: &mut Value, version: usize) {
+        if let Some(place) = object.get_mut("apiVersion") {
+            *place = format!("{}/{}", self.group, self.name_of(version)).into();
+        }
+    }
+
+    /// To the hub.
+    fn up(
+        &self,
+        object: &mut Value,
+        from: usize,
+        state: &mut State<'_>,
+        lost: &mut Vec<Lost>,
+    ) -> Result<(), ConversionError> {
+        let version = &self.versions[from];
+        let mut pruned = Pruned { bag: self.bag, keeps_bags: version.has_bags, lost: Vec::new() };
+        pruned.prune(object, &version.form.schema, true);
+        lost.extend(pruned.lost.into_iter().map(|path| Lost { path: shown(path), why: Why::Unknown }));
+        if self.place == BagPlace::Annotation {
+            self.unpack(object, lost);
+        }
+        let hub = self.name_of(self.lineage.hub);
+        version.assign_to.apply(object, self.name_of(from), hub, state)?;
+        for pair in self.way(from).windows(2) {
+            self.step(object, pair[0], pair[1], state)?;
+        }
+        Ok(())
+    }
+
+    /// From the hub.
+    fn down(
+        &self,
+        object: &mut Value,
+        to: usize,
+        state: &mut State<'_>,
+        lost: &mut Vec<Lost>,
+    ) -> Result<(), ConversionError> {
+        let way = self.way(to);
+        for pair in way.windows(2).rev() {
+            self.step(object, pair[1], pair[0], state)?;
+        }
+        let version = &self.versions[to];
+        version.assign_from.apply(object, self.hub(), self.name_of(to), state)?;
+        let taken = bag::take(object, &version.levels, self.bag);
+        if !taken.is_empty() {
+            match self.place {
+                BagPlace::Annotation => bag::put_annotation(object, taken).map_err(ConversionError::of_object)?,
+                BagPlace::Property | BagPlace::Nowhere => {
+                    let paths = taken.iter().flat_map(bag::Taken::paths);
+                    lost.extend(paths.map(|path| Lost { path: display_path(&path), why: Why::NotKept }));
+                }
+            }
+        }
+        self.set_version(object, to);
+        Ok(())
+    }
+
+    fn step(&self, object: &mut Value, from: usize, to: usize, state: &mut State<'_>) -> Result<(), ConversionError> {
+        match self.edges.get(&(from, to)) {
+            Some(edge) => edge.apply(object, self.name_of(from), self.name_of(to), state),
+            None => {
+                let message = format!("there is no step from {} to {}", self.name_of(from), self.name_of(to));
+                Err(ConversionError::of_object(message))
+            }
+        }
+    }
+
+    fn unpack(&self, object: &mut Value, lost: &mut Vec<Lost>) {
+        let path = || display_path(&["metadata".into(), "annotations".into(), bag::ANNOTATION.into()]);
+        match bag::take_annotation(object) {
+            Carried::Nothing => {}
+            Carried::Unreadable => lost.push(Lost { path: path(), why: Why::BagLost }),
+            Carried::Bags(bags, is_edited) => {
+                if is_edited {
+                    lost.push(Lost { path: path(), why: Why::BagEdited });
+                }
+                for bag in bag::put_back(object, bags, self.bag) {
+                    lost.extend(bag.paths().map(|path| Lost { path: display_path(&path), why: Why::BagLost }));
+                }
+            }
+        }
+    }
+}
+
+/// An object without its bags, for comparison.
+#[must_use]
+pub fn without_bag(value: &Value, bag: &str) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(key, _)| *key != bag);
+            Value::Object(kept.map(|(key, value)| (key.clone(), without_bag(value, bag))).collect::<Map<_, _>>())
+        }
+        Value::Array(items) => items.iter().map(|item| without_bag(item, bag)).collect(),
+        other => other.clone(),
+    }
+}

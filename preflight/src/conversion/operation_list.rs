@@ -1,0 +1,117 @@
+//! What a step does to which field, with its inverse and whether anything is lost: for people, rules and reports.
+
+use super::path::FieldPath;
+
+/// What happens to a field between a version and a newer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OperationKind {
+    /// It gets another name.
+    Rename,
+    /// It goes into another object.
+    Move,
+    /// The newer version does not have it: its value goes into the bag.
+    Stash,
+    /// The older version does not have it: its value comes out of the bag.
+    Unstash,
+    /// The newer version does not have it, and its value is lost.
+    Drop,
+    /// It gets another type.
+    Coerce,
+    /// Its values get other names.
+    MapEnum,
+    /// It becomes a list with one item.
+    WrapList,
+    /// A list becomes its only item.
+    UnwrapList,
+    /// A list becomes a map.
+    ListToMap,
+    /// A map becomes a list.
+    MapToList,
+    /// An expression sets it.
+    Set,
+    /// A program converts the object.
+    Program,
+}
+
+impl OperationKind {
+    /// What happens in the other direction; `None` if nothing undoes it.
+    #[must_use]
+    pub fn inverse(self) -> Option<Self> {
+        Some(match self {
+            Self::Rename => Self::Rename,
+            Self::Move => Self::Move,
+            Self::Stash => Self::Unstash,
+            Self::Unstash => Self::Stash,
+            Self::Coerce => Self::Coerce,
+            Self::MapEnum => Self::MapEnum,
+            Self::WrapList => Self::UnwrapList,
+            Self::UnwrapList => Self::WrapList,
+            Self::ListToMap => Self::MapToList,
+            Self::MapToList => Self::ListToMap,
+            Self::Drop | Self::Set | Self::Program => return None,
+        })
+    }
+
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rename => "rename",
+            Self::Move => "move",
+            Self::Stash => "stash",
+            Self::Unstash => "unstash",
+            Self::Drop => "drop",
+            Self::Coerce => "coerce",
+            Self::MapEnum => "mapEnum",
+            Self::WrapList => "wrapList",
+            Self::UnwrapList => "unwrapList",
+            Self::ListToMap => "listToMap",
+            Self::MapToList => "mapToList",
+            Self::Set => "set",
+            Self::Program => "program",
+        }
+    }
+}
+
+/// Whether an operation loses anything on the way there and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loss {
+    /// Never.
+    None,
+    /// Only without a bag.
+    InBag,
+    /// It depends on what an expression or a program does.
+    Unknown,
+    /// Always.
+    Lost,
+}
+
+impl Loss {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "no",
+            Self::InBag => "without a bag",
+            Self::Unknown => "depends",
+            Self::Lost => "yes",
+        }
+    }
+}
+
+/// One operation of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The older version.
+    pub from: String,
+    /// The newer version.
+    pub to: String,
+    /// The field in the older version, or the object that it would be in.
+    pub older: FieldPath,
+    /// The field in the newer version, or the object that it would be in.
+    pub newer: FieldPath,
+    /// What happens on the way to the newer version.
+    pub kind: OperationKind,
+    /// Whether that loses anything.
+    pub loss: Loss,
+}
