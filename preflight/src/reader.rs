@@ -356,3 +356,66 @@ pub fn describe(value: &Value) -> String {
         Value::Object(_) => "a map".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The result of a reading function, and the errors with their hints.
+    fn read<T>(value: &Value, read: impl Fn(&Node<'_>) -> T) -> (T, Vec<String>) {
+        let positions = Positions::default();
+        let reader = Reader::new(&positions);
+        let result = read(&reader.root(value));
+        let shown = |error: InputError| [vec![error.message], error.hints].concat().join(" | ");
+        (result, reader.into_errors().into_iter().map(shown).collect())
+    }
+
+    #[test]
+    fn a_word_is_one_of_those_that_are_allowed() {
+        let level = |value: Value| read(&value, |node| node.choice(&[("low", 1), ("medium", 2), ("high", 3)]));
+        let error = |found: &str| (None, vec![format!("expected `low`, `medium` or `high`, found {found}")]);
+        assert_eq!(level(json!("medium")), (Some(2), vec![]));
+        assert_eq!(level(json!("mediun")), error("\"mediun\" | did you mean `medium`?"));
+        assert_eq!(level(json!("")), error("\"\""));
+        assert_eq!(level(json!(1)), error("the number 1"));
+        let only = read(&json!("v2"), |node| node.choice(&[("v1", ())]));
+        assert_eq!(only.1, ["expected `v1`, found \"v2\""]);
+    }
+
+    #[test]
+    fn numbers_and_durations_have_bounds() {
+        let whole = |value: Value| read(&value, |node| node.whole_number(1..=9));
+        assert_eq!(whole(json!(9)), (Some(9), vec![]));
+        for (value, found) in
+            [(json!(10), "the number 10"), (json!(1.5), "the number 1.5"), (json!("1"), "the string \"1\"")]
+        {
+            assert_eq!(whole(value), (None, vec![format!("expected a whole number from 1 to 9, found {found}")]));
+        }
+        let time = |value: Value| read(&value, |node| node.positive_duration().map(|duration| duration.as_secs()));
+        assert_eq!(time(json!("1m")), (Some(60), vec![]));
+        assert_eq!(time(json!("0s")).1, ["expected a duration above 0, found \"0s\""]);
+        assert_eq!(time(json!("-1s")).1, ["expected a duration such as 90s, 5m or 1h30m, found \"-1s\""]);
+    }
+
+    #[test]
+    fn what_is_no_map_lacks_no_key() {
+        let (name, errors) = read(&json!(["a"]), |node| node.fields(&["name"]).required_text("name"));
+        assert_eq!((name.as_str(), errors), ("", vec!["expected a map, found a list".to_owned()]));
+    }
+
+    #[test]
+    fn a_blank_is_absent_only_where_it_is_to_be_ignored() {
+        let value = json!({"a": "", "b": null});
+        let (texts, errors) = read(&value, |node| (node.any_fields().text("a"), node.any_fields().text("b")));
+        assert_eq!(texts, (None, None));
+        assert_eq!(errors, ["a: expected a non-empty string", "b: expected a string, found nothing"]);
+        let positions = Positions::default();
+        let reader = Reader::new(&positions).ignoring_blanks();
+        let fields = reader.root(&value).any_fields();
+        assert_eq!((fields.text("a"), fields.text("b"), fields.required_text("b").as_str()), (None, None, ""));
+        let errors: Vec<String> = reader.into_errors().into_iter().map(|error| error.message).collect();
+        assert_eq!(errors, ["missing key `b`"]);
+    }
+}
