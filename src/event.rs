@@ -113,6 +113,8 @@ words! {
         Left = "left",
         /// The progress of an experiment.
         Experiment = "experiment",
+        /// What is done to stored objects when their definition changes.
+        Storage = "storage",
     }
 }
 

@@ -13,13 +13,13 @@ pub mod cluster;
 
 pub mod app;
 
+pub mod storage;
+
 pub mod plan;
 
 pub mod check;
 
 pub mod apply;
-
-pub mod storage;
 
 pub mod upgrade;
 

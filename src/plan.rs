@@ -7,6 +7,7 @@ pub mod answer;
 mod bindings;
 pub mod body;
 mod build;
+mod carried;
 mod compare;
 mod compared;
 pub mod conflicts;
@@ -32,6 +33,7 @@ mod view;
 
 use std::sync::Arc;
 
+use pushback_crd::definition::CarryOver;
 use pushback_preflight::facts::MissingDefinition;
 use pushback_preflight::{Change, ChangeSet, Finding, ObjectKey, Operation};
 
@@ -72,6 +74,8 @@ pub struct Planned {
     pub manifest_digest: digest::BodyDigest,
     /// Whether the run waits for the object.
     pub wait: bool,
+    /// What is done to the stored objects of a definition when it is written.
+    pub carry_over: Option<CarryOver>,
 }
 
 impl Planned {

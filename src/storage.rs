@@ -1,7 +1,9 @@
 //! Live half of storage versions: reads where objects are stored, rewrites them at the storage version, proves that
 //! none is left in another, and takes old versions off the definition.
 
+pub mod carry_over;
 pub mod definitions;
+pub mod losses;
 pub mod migrate;
 pub mod outcome;
 pub mod pass;

@@ -26,6 +26,7 @@ fn create(object: &Value) -> Planned {
         kind: Arc::default(),
         kind_from_set: false,
         kind_changes: false,
+        carry_over: None,
         asked_again: false,
         strategies: Default::default(),
         takeover: None,

@@ -37,6 +37,9 @@ pub struct Waiver {
     pub affected: Option<u64>,
     /// Position of the entry in the input.
     pub position: Option<Position>,
+    /// Whether it may cover nothing: it follows from an option, and nobody keeps a list of it.
+    #[serde(skip)]
+    pub may_be_unused: bool,
 }
 
 /// Whether a waiver is valid on a given day.
@@ -184,6 +187,9 @@ pub type Accepted = BTreeMap<String, u64>;
 
 fn remark(waiver: &Waiver, standing: Standing, used: bool, judged: &[&str]) -> Option<Finding> {
     let rule = waiver.rule.as_deref();
+    if waiver.may_be_unused {
+        return None;
+    }
     let (check, message, remedy) = match (standing, rule) {
         (_, Some(registry::SERVER)) => (
             "notWaivable",

@@ -163,6 +163,12 @@ impl Session {
         })
     }
 
+    /// Namespace of the app's record.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.app.namespace
+    }
+
     /// The lease of the lock; check it before every write.
     #[must_use]
     pub fn lease(&self) -> &Lease {

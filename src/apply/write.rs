@@ -1,6 +1,7 @@
 //! One write: the requests of each operation, what is retried, and what a conflict means.
 
 mod arrivals;
+mod carried;
 mod failure;
 mod intent;
 mod judged;
@@ -275,13 +276,17 @@ impl Writer {
     async fn update(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
         let mut state =
             State { live: planned.change.live.clone(), takeover: planned.takeover.clone(), has_moved: false };
+        if let Some(seen) = self.carry_over(planned, address).await? {
+            (state.live, state.has_moved) = (Some(seen), true);
+        }
         for attempt in 0..=CONFLICTS {
             match self.update_once(planned, address, &mut state).await {
                 Err(Failure::Cluster(error)) if error.kind == ErrorKind::Conflict && attempt < CONFLICTS => {
                     state.live = Some(self.seen_again(planned, address).await?);
                     state.has_moved = true;
                 }
-                done => return done,
+                Ok(done) => return self.carried_over(planned, address, done).await,
+                failed => return failed,
             }
         }
         Err(Failure::Changed("it keeps changing".to_owned()))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 
+use pushback_crd::definition::StoragePolicy;
 use pushback_preflight::Waiver;
 
 use super::reports::{HeldDocument, Reports, StandardOutput};
@@ -255,6 +256,7 @@ impl InputArgs {
             override_ownership: plan.dangerous_override_ownership_of_existing_resources
                 || !plan.ownership_override_allowed_apps.is_empty(),
             override_allowed_apps: plan.ownership_override_allowed_apps,
+            storage: StoragePolicy::named(&plan.storage).unwrap_or_default(),
         };
         (input, plan)
     }
@@ -285,6 +287,12 @@ pub struct PlanArgs {
     /// Take over objects of these apps only
     #[arg(long, value_name = "APPS", value_delimiter = ',', hide_short_help = true)]
     pub ownership_override_allowed_apps: Vec<String>,
+    /// What to do about custom resources that are stored in a version which a new definition drops, or which is no
+    /// longer its storage version. refuse: nothing, and the change is refused if it would strand them. defer: the
+    /// same, and what is left is for `pushback storage`. migrate: move them to the storage version. bridge: carry
+    /// them over as well where the storage version itself goes
+    #[arg(long, default_value = "refuse", value_name = "POLICY", value_parser = StoragePolicy::NAMES)]
+    pub storage: String,
 }
 
 /// How changes are shown.

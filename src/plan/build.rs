@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
+use pushback_crd::definition::StoragePolicy;
 use pushback_preflight::{Change, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
 use serde_json::Value;
 
@@ -52,6 +53,8 @@ pub struct Options {
     pub nonce: String,
     /// Look for definitions on the cluster that the input lacks: without an app, nothing is pruned.
     pub compare_definitions: bool,
+    /// What may be done about stored objects.
+    pub storage: StoragePolicy,
     /// Report a refusal by authorization without failing the set (`diff` and `check`).
     pub tolerate_forbidden: bool,
 }
@@ -108,6 +111,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         take_over: &take_over,
         aggregated: &aggregated,
         absent: &absent,
+        storage: options.storage,
         autoscaled: &autoscaled,
     };
     let comparisons = desired.iter().enumerate().map(|(index, wanted)| {
@@ -335,6 +339,7 @@ fn planned(wanted: Desired, compared: Compared) -> Planned {
         after: compared.after,
         fields: compared.fields,
         notes: compared.notes,
+        carry_over: compared.carry_over,
         manifest_digest: compared.manifest_digest,
     }
 }
@@ -454,6 +459,7 @@ fn unwanted(
             kind_from_set: false,
             kind_changes: false,
             asked_again: false,
+            carry_over: None,
             strategies,
             takeover: None,
             after: Vec::new(),

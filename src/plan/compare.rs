@@ -12,6 +12,7 @@ pub(super) use self::context::{Context, TakeOver};
 use super::aggregated;
 use super::annotations::UpdateStrategy;
 use super::body::{self, Body};
+use super::carried;
 use super::compared::Compared;
 use super::conflicts;
 use super::desired::Desired;
@@ -220,6 +221,7 @@ async fn with_state(
                 compared.verification = Verification::Server;
             }
             compared.result = Some(written.object);
+            carried::after(context, &live, &body, &mut compared);
         }
         Err(error)
             if error.kind == ErrorKind::Invalid
@@ -235,6 +237,7 @@ async fn with_state(
             ErrorKind::Unreachable | ErrorKind::Unauthorized | ErrorKind::Timeout | ErrorKind::Busy => {
                 return Err(error);
             }
+            ErrorKind::Invalid if carried::before(context, address, &live, &body, &mut compared).await? => {}
             _ => {
                 compared.operation = Operation::Update;
                 compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());

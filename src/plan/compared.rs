@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pushback_crd::definition::CarryOver;
 use pushback_preflight::{ObjectKey, Operation, TakenFrom, Verification};
 use serde_json::Value;
 
@@ -36,6 +37,8 @@ pub(super) struct Compared {
     pub(super) no_dry_run: bool,
     /// The address used for the dry-run instead, if the namespace does not exist.
     pub(super) elsewhere: Option<Address>,
+    /// What is done to the stored objects of a definition.
+    pub(super) carry_over: Option<CarryOver>,
     /// Label value of the app that owns the live object, if it is another one.
     pub(super) foreign_app: Option<String>,
 }
@@ -59,6 +62,7 @@ impl Compared {
             after: Vec::new(),
             no_dry_run: false,
             elsewhere: None,
+            carry_over: None,
             foreign_app: None,
         }
     }

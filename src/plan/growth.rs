@@ -39,6 +39,7 @@ fn create(object: &Value) -> Planned {
         kind_from_set: false,
         kind_changes: false,
         asked_again: false,
+        carry_over: None,
         strategies: Default::default(),
         takeover: None,
         after: Vec::new(),

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pushback_crd::definition::CarryOver;
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::rule::Artefact;
-use pushback_preflight::{Answer, Facts, Finding};
+use pushback_preflight::{Answer, Facts, Finding, Waiver};
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -21,6 +22,13 @@ use crate::event::{Counts, DiagnosticCode, Event, RuleLine};
 use crate::plan::Plan;
 use crate::text::written_experiments;
 use crate::upgrade::suite_folder;
+
+/// Findings about a version that goes, which `--storage` answers.
+const COVERED: [(&str, &str); 3] = [
+    ("CRDUpgradeSafety", "storedVersionRemoval"),
+    ("CRDUpgradeSafety", "servedVersionRemoval"),
+    ("StoredVersions", "*"),
+];
 
 /// Result of preflight.
 #[derive(Debug)]
@@ -50,6 +58,7 @@ pub async fn judge(
     if let Some(own) = plan.observed.record.as_ref().and_then(|record| record.own.as_ref()) {
         setup.accept(&own.accepted);
     }
+    let waivers: Vec<Waiver> = setup.waivers.iter().cloned().chain(carried_over(plan)).collect();
     run.planning("running preflight");
     let RuleResults { report, facts, artefacts } = check::run(
         &*setup.cluster,
@@ -57,7 +66,7 @@ pub async fn judge(
         plan,
         setup.selection_so_far(),
         setup.answers.clone(),
-        &setup.waivers,
+        &waivers,
         &run.environment.today(),
     )
     .await;
@@ -78,10 +87,29 @@ pub async fn judge(
         kinds: Arc::clone(&setup.kinds),
         selection: setup.selection_so_far(),
         facts,
-        waivers: setup.waivers.clone(),
+        waivers,
         today: run.environment.today(),
     };
     Ok(PreflightResult { report, second_look: Arc::new(second_look) })
+}
+
+/// What `--storage` takes care of: versions that go after their objects have been moved.
+fn carried_over(plan: &Plan) -> impl Iterator<Item = Waiver> {
+    let definitions = plan.objects.iter().filter(|planned| {
+        matches!(planned.carry_over, Some(CarryOver::Before | CarryOver::Bridge(_) | CarryOver::Done))
+    });
+    definitions.flat_map(|planned| {
+        let object = format!("{} {}", planned.change.object.kind, planned.change.object.name);
+        COVERED.map(|(rule, check)| Waiver {
+            rule: Some(rule.to_owned()),
+            check: Some(check.to_owned()),
+            object: Some(object.clone()),
+            reason: "--storage: its objects are moved first, and that no object is left in the version is proved"
+                .to_owned(),
+            may_be_unused: true,
+            ..Waiver::default()
+        })
+    })
 }
 
 /// Writes a rule's artefact, whether or not the plan is refused.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use pushback_crd::definition::StoragePolicy;
 use pushback_preflight::Waiver;
 
 use super::connect::ClusterOptions;
@@ -108,6 +109,8 @@ pub struct PlanOptions {
     pub override_ownership: bool,
     /// Take over objects of these apps only.
     pub override_allowed_apps: Vec<String>,
+    /// What may be done about the stored objects of definitions.
+    pub storage: StoragePolicy,
 }
 
 impl Default for PlanOptions {
@@ -121,6 +124,7 @@ impl Default for PlanOptions {
             default_label_scoping: true,
             override_ownership: false,
             override_allowed_apps: Vec::new(),
+            storage: StoragePolicy::default(),
         }
     }
 }

@@ -46,6 +46,7 @@ pub async fn plan_apply(
         override_ownership: !setup.is_named || options.override_ownership,
         override_allowed_apps: options.override_allowed_apps.clone(),
         default_label_scoping: options.default_label_scoping,
+        storage: options.storage,
         nonce: run.environment.new_app_label(),
         tolerate_forbidden,
     };

@@ -189,6 +189,7 @@ fn waiver(waiver: &PreflightWaiver) -> Waiver {
         expires: waiver.expires.clone(),
         affected: waiver.affected,
         position: Some(waiver.position.clone()),
+        may_be_unused: false,
     }
 }
 

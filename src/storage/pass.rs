@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use pushback_preflight::ObjectExt;
 use serde::Serialize;
 use serde_json::Value;
@@ -52,6 +52,12 @@ pub struct Pace {
     pub per_second: Option<u32>,
     /// Objects a page.
     pub page: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { workers: 8, per_second: None, page: 500 }
+    }
 }
 
 /// What a pass did.
@@ -176,9 +182,10 @@ impl Pass<'_> {
             };
             let mine =
                 |object: &&Arc<Value>| self.shard.is_none_or(|shard| shard.holds(object.namespace(), object.name()));
-            let mut writes = stream::iter(page.items.iter().filter(mine))
-                .map(|object| self.rewrite_one(object, clock.as_ref()))
-                .buffer_unordered(self.pace.workers.max(1));
+            // Boxed one by one: the compiler cannot see that a stream of closures is `Send`.
+            let mine: Vec<_> =
+                page.items.iter().filter(mine).map(|object| self.rewrite_one(object, clock.as_ref()).boxed()).collect();
+            let mut writes = stream::iter(mine).buffer_unordered(self.pace.workers.max(1));
             while let Some((object, outcome)) = writes.next().await {
                 count.add(object, outcome)?;
             }

@@ -1,5 +1,6 @@
 //! Storage versions on a real API server: what is shown, what is moved, and what is really in etcd afterwards.
 
+mod carried;
 mod crd;
 mod migrate;
 mod owners;
@@ -7,5 +8,5 @@ mod owners;
 use crate::support::TestCase;
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    [migrate::tests(), owners::tests()].concat()
+    [carried::tests(), migrate::tests(), owners::tests()].concat()
 }

@@ -3,6 +3,7 @@
 //! by field.
 
 mod attribution;
+mod carry_over;
 mod change;
 mod compare;
 pub mod crd;
@@ -22,6 +23,7 @@ mod words;
 mod tests;
 
 pub use attribution::structural_changes;
+pub use carry_over::{CarryOver, StoragePolicy, carry_over, dropped_versions};
 pub use change::{Blocked, CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Safety};
 pub use compare::{compare, refusals};
 pub use crd::{Crd, Strategy, Version};

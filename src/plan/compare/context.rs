@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use pushback_crd::definition::StoragePolicy;
 use pushback_preflight::ObjectKey;
 
 use crate::app::claims::Claims;
@@ -51,6 +52,8 @@ pub(in crate::plan) struct Context<'a> {
     pub(in crate::plan) aggregated: &'a Aggregated,
     /// Namespaces that the set creates and that do not exist yet.
     pub(in crate::plan) absent: &'a Absent,
+    /// What may be done about the stored objects of definitions.
+    pub(in crate::plan) storage: StoragePolicy,
     /// Objects that the set's autoscalers scale.
     pub(in crate::plan) autoscaled: &'a BTreeSet<ObjectKey>,
 }

@@ -1,0 +1,62 @@
+//! The stored objects of a definition, before and after it is written: moved to the version that it stores them in.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Done, Failure, Writer};
+use crate::cluster::Address;
+use crate::event::{DiagnosticCode, Event, Events};
+use crate::plan::Planned;
+use crate::storage::carry_over::CarryingOver;
+use crate::storage::migrate::Tell;
+use crate::storage::pass::PassCount;
+
+/// Objects between two messages about progress.
+const BETWEEN_MESSAGES: u64 = 5_000;
+
+struct Told<'a>(&'a Events);
+
+impl Tell for Told<'_> {
+    fn page(&self, definition: &str, pass: u32, count: &PassCount) {
+        if count.objects >= BETWEEN_MESSAGES && count.objects.is_multiple_of(BETWEEN_MESSAGES) {
+            self.note(&format!("{definition}: pass {pass}: {} objects, {} rewritten", count.objects, count.rewritten));
+        }
+    }
+
+    fn note(&self, text: &str) {
+        self.0.send(Event::Diagnostic { code: DiagnosticCode::Storage, message: text.to_owned() });
+    }
+}
+
+impl Writer {
+    /// Before a definition is written: moves its stored objects, and returns what the definition is then.
+    pub(super) async fn carry_over(&self, planned: &Planned, address: &Address) -> Result<Option<Arc<Value>>, Failure> {
+        let Some(carry_over) = &planned.carry_over else { return Ok(None) };
+        self.allowed()?;
+        let lease = self.session.as_ref().map(|session| session.lease());
+        let carrying = self.carrying(address);
+        carrying.before(carry_over, lease, &Told(&self.events)).await.map_err(Failure::Cluster)?;
+        self.cluster.get(address).await.map_err(Failure::Cluster)
+    }
+
+    /// After a definition was written: moves its stored objects to the new storage version.
+    pub(super) async fn carried_over(&self, planned: &Planned, address: &Address, done: Done) -> Result<Done, Failure> {
+        let Some(carry_over) = &planned.carry_over else { return Ok(done) };
+        let moved = self.carrying(address).after(carry_over, &Told(&self.events)).await;
+        moved.map_err(|mut error| {
+            error.message = format!("it was written, but its objects are not moved yet: {}", error.message);
+            Failure::Cluster(error)
+        })?;
+        Ok(done)
+    }
+
+    fn carrying<'a>(&'a self, address: &'a Address) -> CarryingOver<'a> {
+        CarryingOver {
+            cluster: &*self.cluster,
+            definitions: Arc::clone(&address.kind),
+            name: &address.name,
+            namespace: self.session.as_ref().map(|session| session.namespace().to_owned()).unwrap_or_default(),
+        }
+    }
+}

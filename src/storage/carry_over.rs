@@ -1,0 +1,163 @@
+//! Carries the objects of a definition through its update: by a definition that has the old and the new versions, and by
+//! moving them to the storage version. Every step looks at what is live, so that a killed run goes on where it was.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pushback_crd::definition::{CarryOver, StoredState};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::definitions;
+use super::losses;
+use super::migrate::{Migrate, MigrateError, MigrateOptions, Tell};
+use super::pass::Pace;
+use crate::app::lease::Lease;
+use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, ListQuery};
+use pushback_crd::schema::pipeline::Server;
+
+/// How long the API server may take to serve the versions of a changed definition.
+const SERVING: Duration = Duration::from_secs(60);
+
+/// Interval between looks.
+const POLL: Duration = Duration::from_millis(250);
+
+/// Carries the objects of one definition over.
+#[derive(Debug)]
+pub struct CarryingOver<'a> {
+    /// The cluster.
+    pub cluster: &'a dyn Cluster,
+    /// The kind of definitions.
+    pub definitions: Arc<Kind>,
+    /// Name of the definition.
+    pub name: &'a str,
+    /// Namespace of the record of progress.
+    pub namespace: String,
+}
+
+impl CarryingOver<'_> {
+    /// What is to be done before the definition is written. The lease must hold for the one write that is
+    /// not a rewrite of an unchanged object.
+    ///
+    /// # Errors
+    /// The objects could not be carried over; they are all readable in their old version then.
+    pub async fn before(
+        &self,
+        carry_over: &CarryOver,
+        lease: Option<&Lease>,
+        tell: &dyn Tell,
+    ) -> Result<(), ClusterError> {
+        match carry_over {
+            CarryOver::After | CarryOver::Done => Ok(()),
+            CarryOver::Before => self.migrate(tell).await,
+            CarryOver::Bridge(bridge) => {
+                let live = definitions::one(self.cluster, &self.definitions, self.name).await?;
+                if StoredState::of(&live).storage != StoredState::of(bridge).storage {
+                    self.loses_nothing(&live, bridge).await?;
+                    if !lease.is_some_and(Lease::holds) {
+                        return Err(ClusterError::new(ErrorKind::TurnedAway, "the lock was lost"));
+                    }
+                    self.cluster.apply(&self.address(), &guarded(bridge, &live), self.options()).await?;
+                }
+                self.migrate(tell).await
+            }
+        }
+    }
+
+    /// What is to be done after the definition was written.
+    ///
+    /// # Errors
+    /// As [`Self::before`].
+    pub async fn after(&self, carry_over: &CarryOver, tell: &dyn Tell) -> Result<(), ClusterError> {
+        if *carry_over == CarryOver::After { self.migrate(tell).await } else { Ok(()) }
+    }
+
+    /// Refuses if an object would lose a field: without a conversion only `apiVersion` changes.
+    async fn loses_nothing(&self, live: &Value, bridge: &Value) -> Result<(), ClusterError> {
+        match losses::find(self.cluster, live, bridge, Server::default()).await? {
+            losses if losses.affected == 0 => Ok(()),
+            losses => Err(ClusterError::new(ErrorKind::Denied, losses.sentence())),
+        }
+    }
+
+    async fn migrate(&self, tell: &dyn Tell) -> Result<(), ClusterError> {
+        self.await_served().await?;
+        let options = MigrateOptions {
+            pace: Pace::default(),
+            settle: None,
+            keep_owners: true,
+            shard: None,
+            dry_run: false,
+            verify_only: false,
+            namespace: self.namespace.clone(),
+        };
+        let migrate = Migrate {
+            cluster: self.cluster,
+            definitions: self.definitions.clone(),
+            name: self.name,
+            options: &options,
+        };
+        let done = match migrate.run(tell).await {
+            Ok(done) => done,
+            Err(MigrateError::Cluster { error, .. }) => return Err(error),
+            Err(error) => return Err(ClusterError::new(ErrorKind::Denied, error.to_string())),
+        };
+        let rewritten: u64 = done.passes.iter().map(|pass| pass.rewritten).sum();
+        if let Some(failure) = done.passes.iter().flat_map(|pass| &pass.failures).next() {
+            let failed: u64 = done.passes.iter().map(|pass| pass.failed).sum();
+            let message = format!("{failed} objects cannot be moved, such as {}: {}", failure.object, failure.message);
+            return Err(ClusterError::new(ErrorKind::Denied, message));
+        }
+        if !done.proved {
+            let message = "others keep writing objects in another version, so that nothing could be proved";
+            return Err(ClusterError::new(ErrorKind::Conflict, message));
+        }
+        tell.note(&format!("{}: {rewritten} objects moved to {}, and proved", self.name, done.storage));
+        Ok(())
+    }
+
+    /// Waits until the API server serves the storage version of the definition as it is now.
+    async fn await_served(&self) -> Result<(), ClusterError> {
+        let deadline = Instant::now() + SERVING;
+        loop {
+            let state = StoredState::of(&*definitions::one(self.cluster, &self.definitions, self.name).await?);
+            let storage = state.storage.clone().unwrap_or_default();
+            let kind = definitions::object_kind(&state, &storage, false);
+            let query = ListQuery { limit: 1, metadata_only: true, ..ListQuery::new(kind, None, "") };
+            let answer = match state.is_served(&storage) {
+                Some(true) if state.blockers().is_empty() => self.cluster.list(&query).await.map(drop),
+                // The migration says what is in the way.
+                _ if Instant::now() >= deadline => return Ok(()),
+                _ => Err(ClusterError::new(ErrorKind::UnknownKind, "not served yet")),
+            };
+            match answer {
+                Err(error)
+                    if matches!(error.kind, ErrorKind::UnknownKind | ErrorKind::NotFound)
+                        && Instant::now() < deadline =>
+                {
+                    tokio::time::sleep(POLL).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    fn address(&self) -> Address {
+        definitions::address(&self.definitions, self.name)
+    }
+
+    fn options(&self) -> ApplyOptions {
+        ApplyOptions { dry_run: false, force: true, strict: true }
+    }
+}
+
+/// The definition, to be refused if the live one has changed since.
+fn guarded(definition: &Value, live: &Value) -> Value {
+    let mut guarded = definition.clone();
+    for key in ["uid", "resourceVersion"] {
+        if let Some(value) = live.pointer(&format!("/metadata/{key}")) {
+            guarded["metadata"][key] = json!(value);
+        }
+    }
+    guarded
+}

@@ -1,0 +1,151 @@
+//! `apply --storage`: a definition that drops a version, or changes its storage version, with objects that are there.
+
+use serde_json::{Value, json};
+
+use super::crd::{TestCrd, Version, size};
+use crate::support::apply::TestApp;
+use crate::support::{Ran, TestCase, cases};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        ApiServer: an_update_that_would_strand_objects_is_refused_without_a_policy,
+        ApiServer: a_bridge_carries_objects_over_when_the_storage_version_goes,
+        ApiServer: a_bridge_is_refused_before_anything_is_written_if_an_object_would_lose_a_field,
+        ApiServer: objects_follow_the_storage_version_in_the_same_run,
+        ApiServer: what_an_earlier_change_left_is_moved_before_the_version_goes,
+        ApiServer: a_manifest_can_only_be_stricter_than_the_flag,
+        ApiServer: a_killed_bridge_goes_on_where_it_was,
+    ]
+}
+
+const V1_AND_V2: fn() -> Vec<Version> = || vec![("v1", true, true, size()), ("v2", true, false, size())];
+
+fn apply(crd: &TestCrd, versions: &[Version], arguments: &[&str]) -> Ran {
+    apply_manifest(crd, &crd.manifest(versions), arguments)
+}
+
+fn apply_manifest(crd: &TestCrd, manifest: &Value, arguments: &[&str]) -> Ran {
+    let app = TestApp::new("cogs", &crd.namespace);
+    app.apply(&manifest.to_string(), arguments)
+}
+
+/// An app with a definition in these versions, and objects stored in v1.
+fn deployed(prefix: &str, versions: &[Version], objects: usize) -> TestCrd {
+    let crd = TestCrd::new(prefix);
+    let ran = apply(&crd, versions, &[]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    crd.await_version("v1", true);
+    crd.create("v1", objects);
+    crd
+}
+
+fn an_update_that_would_strand_objects_is_refused_without_a_policy() {
+    let crd = deployed("carry-refused", &V1_AND_V2(), 2);
+    let before = crd.live();
+    let ran = apply(&crd, &[("v2", true, true, size())], &[]);
+    assert_eq!(ran.code, 10, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(crd.live(), before);
+}
+
+fn a_bridge_carries_objects_over_when_the_storage_version_goes() {
+    let crd = deployed("carry-bridge", &V1_AND_V2(), 7);
+    let before = crd.api().get(&crd.object_path("v2", "cog-3")).ok();
+    let ran = apply(&crd, &[("v2", true, true, size())], &["--storage", "bridge"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!((crd.in_etcd().as_str(), crd.stored_versions()), ("v2: 7", json!(["v2"])));
+    assert_eq!(crd.live()["spec"]["versions"].as_array().map(Vec::len), Some(1));
+    let after = crd.api().get(&crd.object_path("v2", "cog-3")).ok();
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(after["spec"], before["spec"]);
+    assert!(ran.stdout.contains("7 objects moved to v2, and proved"), "{}{}", ran.stdout, ran.stderr);
+    // Nothing is left to do.
+    let ran = apply(&crd, &[("v2", true, true, size())], &["--storage", "bridge", "--apply-exit-status"]);
+    assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
+}
+
+fn a_bridge_is_refused_before_anything_is_written_if_an_object_would_lose_a_field() {
+    let old = json!({"size": {"type": "integer"}, "colour": {"type": "string"}});
+    let crd = deployed("carry-lossy", &[("v1", true, true, old)], 2);
+    let path = crd.object_path("v1", "cog-1");
+    crd.api().merge_patch(&path, &json!({"spec": {"colour": "red"}})).ok();
+    let before = crd.live();
+    let ran = apply(&crd, &[("v2", true, true, size())], &["--storage", "bridge"]);
+    assert_eq!(ran.code, 10, "{}{}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stdout.contains("1 of 2 objects would lose fields: spec.colour (1, such as "),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+    assert_eq!((crd.live(), crd.in_etcd().as_str()), (before, "v1: 2"));
+    // Without that value nothing is lost.
+    crd.api().merge_patch(&path, &json!({"spec": {"colour": null}})).ok();
+    let ran = apply(&crd, &[("v2", true, true, size())], &["--storage", "bridge"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(crd.in_etcd(), "v2: 2");
+}
+
+fn objects_follow_the_storage_version_in_the_same_run() {
+    let crd = deployed("carry-migrate", &V1_AND_V2(), 3);
+    let flipped: &[Version] = &[("v1", true, false, size()), ("v2", true, true, size())];
+    // A version is never removed by the run that changes the storage version.
+    let ran = apply(&crd, &[("v2", true, true, size())], &["--storage", "migrate"]);
+    assert_eq!(ran.code, 10, "{}{}", ran.stdout, ran.stderr);
+    let ran = apply(&crd, flipped, &["--storage", "migrate"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!((crd.in_etcd().as_str(), crd.stored_versions()), ("v2: 3", json!(["v2"])));
+    let ran = apply(&crd, &[("v2", true, true, size())], &["--storage", "migrate", "--preflight=none"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+}
+
+fn what_an_earlier_change_left_is_moved_before_the_version_goes() {
+    let crd = deployed("carry-debt", &V1_AND_V2(), 3);
+    let flipped: &[Version] = &[("v1", true, false, size()), ("v2", true, true, size())];
+    let ran = apply(&crd, flipped, &["--storage", "defer"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!((crd.in_etcd().as_str(), crd.stored_versions()), ("v1: 3", json!(["v1", "v2"])));
+    let ran = apply(&crd, &[("v2", true, true, size())], &["--storage", "migrate"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!((crd.in_etcd().as_str(), crd.stored_versions()), ("v2: 3", json!(["v2"])));
+}
+
+fn a_manifest_can_only_be_stricter_than_the_flag() {
+    let crd = deployed("carry-annotation", &V1_AND_V2(), 1);
+    let annotated = |policy: &str| {
+        let mut manifest = crd.manifest(&[("v2", true, true, size())]);
+        manifest["metadata"]["annotations"] = json!({"pushback.dev/storage": policy});
+        manifest
+    };
+    let ran = apply_manifest(&crd, &annotated("refuse"), &["--storage", "bridge"]);
+    assert_eq!(ran.code, 10, "{}{}", ran.stdout, ran.stderr);
+    let ran = apply_manifest(&crd, &annotated("bridge"), &[]);
+    assert_eq!(ran.code, 10, "{}{}", ran.stdout, ran.stderr);
+    let ran = apply_manifest(&crd, &annotated("bridge"), &["--storage", "bridge"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+}
+
+/// The states in which a bridge can be left: the definition with both versions is written; some objects are moved; all
+/// are, and the list is pruned.
+fn a_killed_bridge_goes_on_where_it_was() {
+    for state in 0..3 {
+        let crd = deployed("carry-killed", &V1_AND_V2(), 4);
+        // The bridge, as a killed run leaves it.
+        let bridge: &[Version] = &[("v2", true, true, size()), ("v1", true, false, size())];
+        crd.put(bridge);
+        if state >= 1 {
+            for name in ["cog-0", "cog-2"] {
+                crd.api().merge_patch(&crd.object_path("v2", name), &json!({})).ok();
+            }
+        }
+        if state >= 2 {
+            assert_eq!(crd.pushback().run(&["storage", "migrate", &crd.name()]).code, 0);
+        }
+        let ran = apply(
+            &crd,
+            &[("v2", true, true, size())],
+            &["--storage", "bridge", "--dangerous-override-ownership-of-existing-resources"],
+        );
+        assert_eq!(ran.code, 0, "state {state}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!((crd.in_etcd().as_str(), crd.stored_versions()), ("v2: 4", json!(["v2"])), "state {state}");
+    }
+}
