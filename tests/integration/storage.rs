@@ -4,9 +4,10 @@ mod carried;
 mod crd;
 mod migrate;
 mod owners;
+mod strimzi;
 
 use crate::support::TestCase;
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    [carried::tests(), migrate::tests(), owners::tests()].concat()
+    [carried::tests(), migrate::tests(), owners::tests(), strimzi::tests()].concat()
 }
