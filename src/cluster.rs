@@ -360,31 +360,17 @@ pub struct Deleted {
     pub warnings: Vec<String>,
 }
 
-/// Options of a delete.
+/// Options of a delete. Dependents are deleted after the object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
     /// uid that the object must have; empty for any.
     pub uid: String,
     /// resourceVersion that the object must have; empty for any.
     pub resource_version: String,
-    /// How dependents are deleted; `Background` by default.
-    pub propagation: Propagation,
     /// Whether to delete at once, without a Pod's grace period.
     pub immediate: bool,
     /// Whether nothing is deleted.
     pub dry_run: bool,
-}
-
-/// What happens to the dependents of an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Propagation {
-    /// Deleted after the object.
-    #[default]
-    Background,
-    /// Deleted before the object.
-    Foreground,
-    /// Not deleted.
-    Orphan,
 }
 
 /// One change that a watch saw.

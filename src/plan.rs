@@ -17,8 +17,6 @@ pub mod digest;
 mod estimate;
 pub mod fields;
 pub mod graph;
-#[cfg(test)]
-mod growth;
 pub mod guard;
 pub mod live;
 mod missing;
@@ -30,6 +28,9 @@ pub mod refusal;
 mod rivals;
 pub mod takeover;
 mod view;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -280,7 +280,7 @@ impl Check {
 impl Injection {
     fn to_value(&self) -> Value {
         let mut map = Map::new();
-        map.insert("type".to_owned(), json!(self.kind.name()));
+        map.insert("type".to_owned(), json!(self.kind.as_str()));
         if self.danger != DangerLevel::Unset {
             map.insert("dangerLevel".to_owned(), json!(self.danger.as_str()));
         }

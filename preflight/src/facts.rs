@@ -195,12 +195,6 @@ impl ChangeSet {
     pub fn find(&self, key: &ObjectKey) -> Option<&Change> {
         self.changes.iter().find(|change| change.object.key() == *key)
     }
-
-    /// Number of changes with this `operation`.
-    #[must_use]
-    pub fn count(&self, operation: Operation) -> usize {
-        self.changes.iter().filter(|change| change.operation == operation).count()
-    }
 }
 
 /// The source of the cluster facts.

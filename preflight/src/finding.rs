@@ -127,15 +127,6 @@ pub struct FindingRef {
     pub path: Option<String>,
 }
 
-impl FindingRef {
-    /// The reference to a finding.
-    #[must_use]
-    pub fn of(finding: &Finding) -> Self {
-        let Finding { rule, check, version, path, .. } = finding.clone();
-        Self { rule, check, version, path }
-    }
-}
-
 impl Finding {
     /// A finding with the mandatory fields; severity and fingerprint are set when it is judged.
     #[must_use]

@@ -28,7 +28,8 @@ pub mod source;
 mod strictness;
 pub mod suggest;
 pub mod waiver;
-mod words;
+
+pub use pushback_crd::words;
 
 pub use facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation, TakenField, TakenFrom, Verification};
 pub use finding::{Finding, Severity, Verdict};

@@ -62,7 +62,8 @@ mod tests {
 
     fn refusal(version: &str) -> Finding {
         let mut finding = finding(registry::SERVER, "invalid", version).path("status.storedVersions[0]");
-        finding.repeats.push(FindingRef::of(&self::finding(RULE, CHECK, version)));
+        let (rule, check) = (RULE.to_owned(), CHECK.to_owned());
+        finding.repeats.push(FindingRef { rule, check, version: Some(version.to_owned()), path: None });
         finding
     }
 

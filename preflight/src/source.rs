@@ -222,26 +222,7 @@ pub struct Document {
 }
 
 #[cfg(test)]
-/// Gives every node its own line number, in document order.
-pub(crate) fn numbered(value: &serde_json::Value, file: &str) -> Positions {
-    fn visit(value: &serde_json::Value, segment: &PathSegment, line: &mut u32, builder: &mut PositionsBuilder) {
-        *line += 1;
-        builder.open(segment, *line, 1);
-        match value {
-            serde_json::Value::Object(map) => {
-                map.iter().for_each(|(key, value)| visit(value, &key.as_str().into(), line, builder));
-            }
-            serde_json::Value::Array(list) => {
-                list.iter().enumerate().for_each(|(index, value)| visit(value, &index.into(), line, builder));
-            }
-            _ => {}
-        }
-        builder.close();
-    }
-    let mut builder = PositionsBuilder::new(file.into());
-    visit(value, &"".into(), &mut 0, &mut builder);
-    builder.finish()
-}
+pub(crate) mod testing;
 
 #[cfg(test)]
 mod tests {

@@ -19,8 +19,6 @@ pub const RECORD_LABEL: &str = "kapp.k14s.io/is-app";
 pub const HISTORY_LABEL: &str = "kapp.k14s.io/is-app-change";
 /// Label of inventory shards.
 pub const INVENTORY_LABEL: &str = "pushback.dev/inventory";
-/// Label of a ConfigMap that carries a Config document.
-pub const CONFIG_LABEL: &str = "kapp.k14s.io/config";
 
 /// kapp's record of what it applied last. Useless to us, and it may hold Secret values in clear text.
 pub const ORIGINAL_ANNOTATIONS: [&str; 4] = [

@@ -56,18 +56,6 @@ impl Inventory {
         self.entries.iter()
     }
 
-    /// Number of entries.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether there are no entries.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Whether an object with this uid is listed.
     #[must_use]
     pub fn owns(&self, key: &ObjectKey, uid: &str) -> bool {

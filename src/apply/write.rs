@@ -23,8 +23,7 @@ use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, has_own_identity};
 use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
 use crate::cluster::{
-    Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, NAMESPACE_TERMINATING, Patch, Propagation,
-    Written,
+    Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, NAMESPACE_TERMINATING, Patch, Written,
 };
 use crate::config::mask::Masker;
 use crate::event::{Awaited, Event, Events, WaitOutcome};
@@ -214,7 +213,7 @@ impl Writer {
             Operation::Update => self.update(planned, address).await,
             Operation::Replace => self.replace(planned, address, deadline).await,
             Operation::Delete if planned.strategies.orphan => self.orphan(planned, address).await,
-            Operation::Delete => self.delete(planned, address, Propagation::Background).await,
+            Operation::Delete => self.delete(planned, address).await,
             Operation::Exists => self.exists(address).await,
             Operation::Noop => Ok(unchanged(planned.change.live.clone())),
         }
@@ -317,14 +316,14 @@ impl Writer {
 
     async fn replace(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
         self.can_come_back(planned, address).await?;
-        let done = self.delete(planned, address, Propagation::Background).await?;
+        let done = self.delete(planned, address).await?;
         if done.terminating {
             self.wait_until_gone(planned, address, deadline).await?;
         }
         self.write_new(planned, address).await
     }
 
-    async fn delete(&self, planned: &Planned, address: &Address, propagation: Propagation) -> Result<Done, Failure> {
+    async fn delete(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
         let live = planned.change.live.as_deref().unwrap_or(&Value::Null);
         let (uid, mut resource_version) = (live.uid().to_owned(), live.resource_version().to_owned());
         for attempt in 0..=CONFLICTS {
@@ -333,7 +332,6 @@ impl Writer {
             let options = DeleteOptions {
                 uid: uid.clone(),
                 resource_version: resource_version.clone(),
-                propagation,
                 ..DeleteOptions::default()
             };
             self.allowed()?;

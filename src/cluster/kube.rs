@@ -20,7 +20,7 @@ mod transport;
 mod watch;
 
 #[cfg(test)]
-mod fake;
+mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -15,8 +15,6 @@ use crate::manifest::{InputError, InputWarning, Manifest};
 /// One desired object.
 #[derive(Clone, Debug)]
 pub struct Desired {
-    /// Identity in the manifest.
-    pub source: ObjectRef,
     /// Identity on the cluster: the namespace is filled in or mapped.
     pub object: ObjectRef,
     /// The manifest with its namespace.
@@ -151,7 +149,7 @@ fn one(
             annotations.retain(|key, _| !annotations::is_bookkeeping(key));
         }
     }
-    Ok(Desired { source, object, value: Arc::new(value), positions, kind, kind_from_set, strategies })
+    Ok(Desired { object, value: Arc::new(value), positions, kind, kind_from_set, strategies })
 }
 
 /// Refuses ownership labels, which would assign the object to another app or hide it among the records.

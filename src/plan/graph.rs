@@ -156,44 +156,25 @@ impl Graph {
         &self.dropped
     }
 
-    /// Number of arcs, joins included.
-    #[must_use]
-    pub fn arc_count(&self) -> usize {
-        self.dependents.iter().map(Vec::len).sum()
-    }
-
-    /// The nodes that `node` waits for directly, sorted.
-    #[must_use]
-    pub fn dependencies_of(&self, node: usize) -> Vec<usize> {
-        self.reach(node, &self.dependencies, false)
-    }
-
     /// All nodes that wait for `node`, directly or through others, sorted.
     #[must_use]
     pub fn dependents_of(&self, node: usize) -> Vec<usize> {
-        self.reach(node, &self.dependents, true)
-    }
-
-    /// Follows arcs from `node`: through joins always, through nodes only if `transitively`.
-    fn reach(&self, node: usize, arcs: &[Vec<usize>], transitively: bool) -> Vec<usize> {
         if node >= self.node_count {
             return Vec::new();
         }
-        let mut seen = vec![false; arcs.len()];
+        let mut seen = vec![false; self.dependents.len()];
         seen[node] = true;
         let mut stack = vec![node];
         let mut found = Vec::new();
         while let Some(vertex) = stack.pop() {
-            for &next in &arcs[vertex] {
+            for &next in &self.dependents[vertex] {
                 if std::mem::replace(&mut seen[next], true) {
                     continue;
                 }
                 if next < self.node_count {
                     found.push(next);
                 }
-                if transitively || next >= self.node_count {
-                    stack.push(next);
-                }
+                stack.push(next);
             }
         }
         found.sort_unstable();
@@ -204,20 +185,6 @@ impl Graph {
     #[must_use]
     pub fn order(&self) -> Order<'_> {
         Order::new(self)
-    }
-
-    /// The nodes by depth: what could run concurrently if each wave waited for the previous one. For display.
-    #[must_use]
-    pub fn waves(&self) -> Vec<Vec<usize>> {
-        let mut order = self.order();
-        let mut wave = order.initial();
-        let mut waves = Vec::new();
-        while !wave.is_empty() {
-            let mut next: Vec<usize> = wave.iter().flat_map(|&node| order.complete(node)).collect();
-            next.sort_unstable();
-            waves.push(std::mem::replace(&mut wave, next));
-        }
-        waves
     }
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use pushback_crd::definition::StoragePolicy;
-use pushback_preflight::Waiver;
+use pushback_preflight::{Waiver, words};
 
 use super::connect::ClusterOptions;
 use super::error::CommandError;
@@ -29,32 +29,19 @@ pub struct RunOptions {
     pub preflight: PreflightOptions,
 }
 
-/// Commands with a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Apply an app.
-    Apply,
-    /// Delete an app.
-    Delete,
-    /// Show what an apply would change.
-    Diff,
-    /// Run the rules on it.
-    Check,
-    /// Apply the new release between experiments.
-    Upgrade,
-}
-
-impl Command {
-    /// The command's name, as shown to people.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Apply => "apply",
-            Self::Delete => "delete",
-            Self::Diff => "diff",
-            Self::Check => "check",
-            Self::Upgrade => "upgrade",
-        }
+words! {
+    /// Commands with a run.
+    pub enum Command {
+        /// Apply an app.
+        Apply = "apply",
+        /// Delete an app.
+        Delete = "delete",
+        /// Show what an apply would change.
+        Diff = "diff",
+        /// Run the rules on it.
+        Check = "check",
+        /// Apply the new release between experiments.
+        Upgrade = "upgrade",
     }
 }
 

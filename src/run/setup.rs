@@ -80,7 +80,7 @@ pub async fn set_up(
     let policy_source = config.source_name(preflight);
     let Policy { selection, waivers } = policy;
     run.events.send(Event::RunStart {
-        command: command.word().to_owned(),
+        command: command.as_str().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         app: name.name.clone(),
         namespace: name.namespace.clone(),

@@ -58,7 +58,6 @@ pub async fn make(
                 resource_version: if killed { String::new() } else { target.resource_version.clone() },
                 immediate: killed,
                 dry_run,
-                ..DeleteOptions::default()
             };
             cluster.delete(&address, &options).await?;
             Ok(None)

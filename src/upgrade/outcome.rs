@@ -1,6 +1,6 @@
 //! Results of experiments: verdicts with their evidence, and the report of a run.
 
-use pushback_preflight::Finding;
+use pushback_preflight::{Finding, words};
 use serde::Serialize;
 
 use super::probe::Admission;
@@ -9,32 +9,21 @@ use super::steady::CheckResult;
 /// Schema version of the report.
 const SCHEMA: u32 = 1;
 
-/// Verdict on one experiment, from best to worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Verdict {
-    /// It did not run, for a reason outside the operator.
-    Skipped,
-    /// The steady state held, or recovered by itself in time.
-    Resilient,
-    /// No conclusion: no steady state before, no injection, or no evidence.
-    Inconclusive,
-    /// The steady state recovered only after the revert.
-    Degraded,
-    /// The steady state did not recover, or something was lost.
-    Failed,
-}
-
-impl Verdict {
-    /// The verdict's name in reports.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Skipped => "Skipped",
-            Self::Resilient => "Resilient",
-            Self::Inconclusive => "Inconclusive",
-            Self::Degraded => "Degraded",
-            Self::Failed => "Failed",
-        }
+words! {
+    /// Verdict on one experiment, from best to worst.
+    #[derive(Default)]
+    pub enum Verdict {
+        /// It did not run, for a reason outside the operator.
+        #[default]
+        Skipped = "Skipped",
+        /// The steady state held, or recovered by itself in time.
+        Resilient = "Resilient",
+        /// No conclusion: no steady state before, no injection, or no evidence.
+        Inconclusive = "Inconclusive",
+        /// The steady state recovered only after the revert.
+        Degraded = "Degraded",
+        /// The steady state did not recover, or something was lost.
+        Failed = "Failed",
     }
 }
 
@@ -49,7 +38,7 @@ pub struct Deviation {
 }
 
 /// Result of one experiment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
     /// Name of the experiment.
@@ -160,7 +149,7 @@ impl RunReport {
         let outcome = match report.unmade_upgrade() {
             _ if was_stopped => "Interrupted",
             Some(_) => "NotUpgraded",
-            None => report.worst().word(),
+            None => report.worst().as_str(),
         };
         Self { outcome: outcome.to_owned(), ..report }
     }

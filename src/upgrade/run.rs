@@ -139,7 +139,7 @@ impl Runner<'_> {
             return Err(ended(begun.outcome, Verdict::Inconclusive, reason));
         }
         let steps = begun.planned.steps.clone();
-        let kind = experiment.injection.kind.name();
+        let kind = experiment.injection.kind.as_str();
         let journal = Journal::new(self.run, &experiment.name, kind, &self.environment.now(), steps);
         let written = match Draft::new(&kinds, experiment.injection_namespace(), &id, journal) {
             Ok(draft) => draft.write(&*self.cluster).await,
@@ -224,7 +224,7 @@ impl Runner<'_> {
         let patience = if begun.void.is_some() { Duration::ZERO } else { patience(experiment) };
         begun.outcome.after = steady::settle(&*self.cluster, experiment, patience).await;
         let (verdict, reason) = verdict(&begun, was_stopped);
-        (self.tell)(format!("{}: {}: {reason}", experiment.name, verdict.word()));
+        (self.tell)(format!("{}: {}: {reason}", experiment.name, verdict.as_str()));
         Outcome { verdict, reason, ..begun.outcome }
     }
 
@@ -454,20 +454,9 @@ fn patience(experiment: &Experiment) -> Duration {
 pub fn blank(experiment: &Experiment) -> Outcome {
     Outcome {
         name: experiment.name.clone(),
-        injection: experiment.injection.kind.name().to_owned(),
+        injection: experiment.injection.kind.as_str().to_owned(),
         namespace: experiment.injection_namespace().to_owned(),
-        verdict: Verdict::Skipped,
-        reason: String::new(),
-        changes: Vec::new(),
-        before: Vec::new(),
-        under_fault: Vec::new(),
-        after: Vec::new(),
-        recovery_seconds: None,
-        admissions: Vec::new(),
-        deviations: Vec::new(),
-        notes: Vec::new(),
-        not_restored: Vec::new(),
-        revert_error: String::new(),
+        ..Outcome::default()
     }
 }
 

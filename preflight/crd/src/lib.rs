@@ -7,5 +7,6 @@ pub mod order;
 pub mod path;
 pub mod schema;
 pub mod stack;
+mod words;
 
 pub use path::{PathSegment, display_path};

@@ -4,6 +4,7 @@
 pub mod cel;
 pub mod contain;
 pub mod invalid;
+pub(crate) mod keywords;
 pub mod model;
 pub mod pattern;
 pub mod pipeline;

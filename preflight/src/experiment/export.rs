@@ -27,7 +27,7 @@ pub fn export(suite: &Suite, tool: Tool) -> Export {
         let name = experiment.name.clone();
         let kind = experiment.injection.kind;
         if !matches!(kind, InjectionType::PodKill | InjectionType::NetworkPartition) {
-            export.left_out.push((name, format!("{} has nothing like {}", tool.name(), kind.name())));
+            export.left_out.push((name, format!("{} has nothing like {}", tool.as_str(), kind.as_str())));
             continue;
         }
         let selector = experiment.injection.parameters.get("labelSelector").map(String::as_str).unwrap_or_default();
@@ -38,7 +38,7 @@ pub fn export(suite: &Suite, tool: Tool) -> Export {
         };
         let ttl = if experiment.injection.ttl_seconds == 0 { DEFAULT_TTL } else { experiment.injection.ttl_seconds };
         let pods = OnPods { entry, namespace: experiment.injection_namespace(), labels, ttl };
-        let file = format!("{}/{}", tool.name(), entry.file);
+        let file = format!("{}/{}", tool.as_str(), entry.file);
         match tool {
             Tool::ChaosMesh => export.files.push((file, chaos_mesh::object(&pods))),
             Tool::Litmus => export.files.push((file, litmus::object(&pods))),
@@ -49,7 +49,7 @@ pub fn export(suite: &Suite, tool: Tool) -> Export {
         }
     }
     if !scenarios.is_empty() {
-        export.files.push((format!("{}/config.yaml", tool.name()), scenarios.config()));
+        export.files.push((format!("{}/config.yaml", tool.as_str()), scenarios.config()));
     }
     export
 }

@@ -10,8 +10,6 @@ mod names;
 mod resources;
 
 #[cfg(test)]
-mod random;
-#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
@@ -119,7 +117,7 @@ impl<'a> Generation<'a> {
             None => self.drafts.push(draft),
             Some(reason) => {
                 let subject = draft.subject.clone();
-                let kind = draft.experiment.injection.kind.name();
+                let kind = draft.experiment.injection.kind.as_str();
                 self.review(draft.origin, subject, format!("no {kind} can test it: {reason}"));
             }
         }

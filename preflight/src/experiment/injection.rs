@@ -1,90 +1,37 @@
 //! The twenty types of injection and the danger levels, with their names in the format.
 
-/// `injection.type`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the names are the published ones and say all")]
-pub enum InjectionType {
-    #[default]
-    PodKill,
-    NetworkPartition,
-    ConfigDrift,
-    CrdMutation,
-    FinalizerBlock,
-    OwnerRefOrphan,
-    LabelStomping,
-    ClientFault,
-    WebhookDisrupt,
-    RbacRevoke,
-    WebhookLatency,
-    QuotaExhaustion,
-    NamespaceDeletion,
-    SecretDeletion,
-    ResourceDeletion,
-    LeaderElectionDisrupt,
-    DeploymentScaleZero,
-    CrashLoopInject,
-    ImageCorrupt,
-    PdbBlock,
+use crate::words;
+
+words! {
+    /// `injection.type`
+    #[derive(Default)]
+    #[expect(missing_docs, reason = "the names are the published ones and say all")]
+    pub enum InjectionType {
+        #[default]
+        PodKill = "PodKill",
+        NetworkPartition = "NetworkPartition",
+        ConfigDrift = "ConfigDrift",
+        CrdMutation = "CRDMutation",
+        FinalizerBlock = "FinalizerBlock",
+        OwnerRefOrphan = "OwnerRefOrphan",
+        LabelStomping = "LabelStomping",
+        ClientFault = "ClientFault",
+        WebhookDisrupt = "WebhookDisrupt",
+        RbacRevoke = "RBACRevoke",
+        WebhookLatency = "WebhookLatency",
+        QuotaExhaustion = "QuotaExhaustion",
+        NamespaceDeletion = "NamespaceDeletion",
+        SecretDeletion = "SecretDeletion",
+        ResourceDeletion = "ResourceDeletion",
+        LeaderElectionDisrupt = "LeaderElectionDisrupt",
+        DeploymentScaleZero = "DeploymentScaleZero",
+        CrashLoopInject = "CrashLoopInject",
+        ImageCorrupt = "ImageCorrupt",
+        PdbBlock = "PDBBlock",
+    }
 }
 
 impl InjectionType {
-    /// All types, those of the shipped definition first.
-    pub const ALL: [Self; 20] = [
-        Self::PodKill,
-        Self::NetworkPartition,
-        Self::ConfigDrift,
-        Self::CrdMutation,
-        Self::FinalizerBlock,
-        Self::OwnerRefOrphan,
-        Self::LabelStomping,
-        Self::ClientFault,
-        Self::WebhookDisrupt,
-        Self::RbacRevoke,
-        Self::WebhookLatency,
-        Self::QuotaExhaustion,
-        Self::NamespaceDeletion,
-        Self::SecretDeletion,
-        Self::ResourceDeletion,
-        Self::LeaderElectionDisrupt,
-        Self::DeploymentScaleZero,
-        Self::CrashLoopInject,
-        Self::ImageCorrupt,
-        Self::PdbBlock,
-    ];
-
-    /// Name as serialised.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PodKill => "PodKill",
-            Self::NetworkPartition => "NetworkPartition",
-            Self::ConfigDrift => "ConfigDrift",
-            Self::CrdMutation => "CRDMutation",
-            Self::FinalizerBlock => "FinalizerBlock",
-            Self::OwnerRefOrphan => "OwnerRefOrphan",
-            Self::LabelStomping => "LabelStomping",
-            Self::ClientFault => "ClientFault",
-            Self::WebhookDisrupt => "WebhookDisrupt",
-            Self::RbacRevoke => "RBACRevoke",
-            Self::WebhookLatency => "WebhookLatency",
-            Self::QuotaExhaustion => "QuotaExhaustion",
-            Self::NamespaceDeletion => "NamespaceDeletion",
-            Self::SecretDeletion => "SecretDeletion",
-            Self::ResourceDeletion => "ResourceDeletion",
-            Self::LeaderElectionDisrupt => "LeaderElectionDisrupt",
-            Self::DeploymentScaleZero => "DeploymentScaleZero",
-            Self::CrashLoopInject => "CrashLoopInject",
-            Self::ImageCorrupt => "ImageCorrupt",
-            Self::PdbBlock => "PDBBlock",
-        }
-    }
-
-    /// The type with this exact name.
-    #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// Whether the CustomResourceDefinition shipped by the original lists it: an API server with that definition
     /// rejects the other seven.
     #[must_use]
@@ -115,38 +62,18 @@ impl InjectionType {
     }
 }
 
-/// `injection.dangerLevel`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum DangerLevel {
-    /// Absent or empty.
-    #[default]
-    Unset,
-    /// `low`
-    Low,
-    /// `medium`
-    Medium,
-    /// `high`: only with `blastRadius.allowDangerous`.
-    High,
-}
-
-impl DangerLevel {
-    /// All levels, the least dangerous first.
-    pub const ALL: [Self; 4] = [Self::Unset, Self::Low, Self::Medium, Self::High];
-
-    /// Name as serialised.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unset => "",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-
-    /// The level with this exact name.
-    #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.as_str() == name)
+words! {
+    /// `injection.dangerLevel`
+    #[derive(Default)]
+    pub enum DangerLevel {
+        /// Absent or empty.
+        #[default]
+        Unset = "",
+        /// `low`
+        Low = "low",
+        /// `medium`
+        Medium = "medium",
+        /// `high`: only with `blastRadius.allowDangerous`.
+        High = "high",
     }
 }

@@ -130,7 +130,7 @@ impl<'a> Parameters<'a, '_> {
     /// Reports unknown names and missing mandatory ones. An empty value counts if any value is allowed.
     fn known(&mut self) {
         let (known, needed) = names(self.kind);
-        let kind = self.kind.name();
+        let kind = self.kind.as_str();
         let entries = self.given.and_then(Value::as_object);
         for name in entries.into_iter().flatten().map(|(name, _)| name) {
             if !known.contains(&name.as_str()) {
@@ -190,7 +190,7 @@ impl<'a> Parameters<'a, '_> {
                 if let Some(bad) = selector.impossible() {
                     self.error(name, format!("{bad:?} is not a valid label key or value"));
                 } else if only_equality && selector.equalities().is_none() {
-                    self.error(name, format!("{} takes only key=value, joined by commas", self.kind.name()));
+                    self.error(name, format!("{} takes only key=value, joined by commas", self.kind.as_str()));
                 }
             }
         }

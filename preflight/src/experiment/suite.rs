@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::Experiment;
 
 use crate::hex;
+use crate::words;
 
 /// `apiVersion` of a suite's manifest.
 pub const API_VERSION: &str = "pushback.dev/v1alpha1";
@@ -34,26 +35,15 @@ pub struct Suite {
     pub exports: Vec<Export>,
 }
 
-/// A tool with a format of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Tool {
-    /// Chaos Mesh 2.x: `PodChaos`, `NetworkChaos`.
-    ChaosMesh,
-    /// Litmus: `ChaosEngine`.
-    Litmus,
-    /// Krkn: scenario files and the part of its configuration that lists them.
-    Krkn,
-}
-
-impl Tool {
-    /// Name as serialised.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ChaosMesh => "chaos-mesh",
-            Self::Litmus => "litmus",
-            Self::Krkn => "krkn",
-        }
+words! {
+    /// A tool with a format of its own.
+    pub enum Tool {
+        /// Chaos Mesh 2.x: `PodChaos`, `NetworkChaos`.
+        ChaosMesh = "chaos-mesh",
+        /// Litmus: `ChaosEngine`.
+        Litmus = "litmus",
+        /// Krkn: scenario files and the part of its configuration that lists them.
+        Krkn = "krkn",
     }
 }
 
@@ -74,7 +64,7 @@ impl Export {
     pub fn to_value(&self) -> Value {
         let files: Vec<&String> = self.files.iter().map(|(file, _)| file).collect();
         let left_out = self.left_out.iter().map(|(name, reason)| json!({"name": name, "reason": reason}));
-        json!({"tool": self.tool.name(), "files": files, "notExportable": left_out.collect::<Vec<_>>()})
+        json!({"tool": self.tool.as_str(), "files": files, "notExportable": left_out.collect::<Vec<_>>()})
     }
 }
 
@@ -87,61 +77,35 @@ pub struct Side {
     pub platform: String,
 }
 
-/// When an experiment injects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Phase {
-    /// While the old release runs; the result is checked after the upgrade.
-    PreUpgrade,
-    /// While the new release runs.
-    #[default]
-    PostUpgrade,
-}
-
-impl Phase {
-    /// Name as serialised.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::PreUpgrade => "pre-upgrade",
-            Self::PostUpgrade => "post-upgrade",
-        }
-    }
-
-    /// The phase with this exact name.
-    #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
-        [Self::PreUpgrade, Self::PostUpgrade].into_iter().find(|phase| phase.as_str() == name)
+words! {
+    /// When an experiment injects.
+    #[derive(Default)]
+    pub enum Phase {
+        /// While the old release runs; the result is checked after the upgrade.
+        PreUpgrade = "pre-upgrade",
+        /// While the new release runs.
+        #[default]
+        PostUpgrade = "post-upgrade",
     }
 }
 
-/// A requirement of an experiment before it can run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Need {
-    /// The upgrade must happen during the injection.
-    Upgrade,
-    /// The name of a stored object must be filled in.
-    Instance,
-    /// A value that only the old definition accepts must be filled in.
-    Value,
-    /// The name of the configuration object of the webhook must be filled in.
-    WebhookConfiguration,
-    /// The network must enforce NetworkPolicies.
-    NetworkPolicies,
+words! {
+    /// A requirement of an experiment before it can run.
+    pub enum Need {
+        /// The upgrade must happen during the injection.
+        Upgrade = "upgrade",
+        /// The name of a stored object must be filled in.
+        Instance = "instance",
+        /// A value that only the old definition accepts must be filled in.
+        Value = "value",
+        /// The name of the configuration object of the webhook must be filled in.
+        WebhookConfiguration = "webhookConfiguration",
+        /// The network must enforce NetworkPolicies.
+        NetworkPolicies = "networkPolicies",
+    }
 }
 
 impl Need {
-    /// Name as serialised.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Upgrade => "upgrade",
-            Self::Instance => "instance",
-            Self::Value => "value",
-            Self::WebhookConfiguration => "webhookConfiguration",
-            Self::NetworkPolicies => "networkPolicies",
-        }
-    }
-
     /// Whether the user must fill something in first.
     #[must_use]
     pub fn is_open(self) -> bool {
@@ -237,7 +201,7 @@ impl SuiteExperiment {
         map.insert("digest".to_owned(), json!(digest(&self.experiment.to_value())));
         map.insert("name".to_owned(), json!(self.experiment.name));
         self.origin.put_in(&mut map);
-        map.insert("injection".to_owned(), json!(injection.kind.name()));
+        map.insert("injection".to_owned(), json!(injection.kind.as_str()));
         map.insert("tier".to_owned(), json!(self.experiment.tier));
         map.insert("dangerLevel".to_owned(), json!(injection.danger.as_str()));
         map.insert("phase".to_owned(), json!(self.phase.as_str()));

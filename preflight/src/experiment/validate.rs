@@ -192,7 +192,7 @@ impl<'a> Demands<'a> {
         let field = "spec.injection.type";
         let name = self.text(field)?;
         let Some(kind) = InjectionType::of(name) else {
-            let hint = suggest::hint(suggest::nearest(name, InjectionType::ALL.map(InjectionType::name)));
+            let hint = suggest::hint(suggest::nearest(name, InjectionType::ALL.iter().map(|kind| kind.as_str())));
             self.error(field, "injection-type", format!("unknown type of injection {name:?}{hint}"));
             return None;
         };
@@ -261,18 +261,18 @@ impl<'a> Demands<'a> {
         }
         if experiment.is_cluster_scoped() {
             if experiment.injection.danger != DangerLevel::High {
-                let message = format!("{} reaches the whole cluster here and needs dangerLevel: high", kind.name());
+                let message = format!("{} reaches the whole cluster here and needs dangerLevel: high", kind.as_str());
                 self.error("spec.injection.dangerLevel", "cluster-scope", message);
             }
             if !allowed.is_empty() {
                 let message =
-                    format!("{} reaches the whole cluster here: no namespace bounds it, leave it out", kind.name());
+                    format!("{} reaches the whole cluster here: no namespace bounds it, leave it out", kind.as_str());
                 self.error(field, "cluster-scope", message);
             }
             return;
         }
         if allowed.is_empty() {
-            self.error(field, "namespace-scope", format!("{} needs the namespace that it may touch", kind.name()));
+            self.error(field, "namespace-scope", format!("{} needs the namespace that it may touch", kind.as_str()));
         } else if !allowed.contains(&resolved) {
             let message = format!("it would inject in namespace {resolved}, which is not listed");
             self.error(field, "namespace-scope", message);

@@ -65,7 +65,7 @@ impl UpgradeStepArgs {
         if !self.upgrade {
             return Ok(None);
         }
-        let environment = Environment::try_parse_from([Command::Upgrade.word()])
+        let environment = Environment::try_parse_from([Command::Upgrade.as_str()])
             .map_err(|error| CommandError::usage(error.to_string()))?;
         let namespace = self.namespace.or_else(|| allowed.first().cloned()).unwrap_or_default();
         let app = AppName { name: self.app.unwrap_or_default(), namespace };

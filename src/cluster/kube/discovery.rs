@@ -264,7 +264,7 @@ fn add(kinds: &mut Kinds, kind: Kind) {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::fake::{Fake, Reply};
+    use super::super::testing::{Fake, Reply};
     use crate::cluster::{Cluster, ErrorKind, Kinds};
 
     fn aggregated(path: &str) -> Value {

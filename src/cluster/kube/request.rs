@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::retry::Repeatable;
 use crate::cluster::{
-    Address, ApplyOptions, ClusterError, DeleteOptions, ErrorKind, FIELD_MANAGER, Kind, ListQuery, Patch, Propagation,
+    Address, ApplyOptions, ClusterError, DeleteOptions, ErrorKind, FIELD_MANAGER, Kind, ListQuery, Patch,
 };
 use crate::redact::Secrets;
 
@@ -169,11 +169,7 @@ impl Call {
         let mut body = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
-            "propagationPolicy": match options.propagation {
-                Propagation::Background => "Background",
-                Propagation::Foreground => "Foreground",
-                Propagation::Orphan => "Orphan",
-            },
+            "propagationPolicy": "Background",
         });
         let mut preconditions = json!({});
         if !options.uid.is_empty() {
@@ -450,18 +446,13 @@ mod tests {
 
     #[test]
     fn a_delete_carries_its_preconditions() {
-        let options = DeleteOptions {
-            uid: "1-2".to_owned(),
-            resource_version: "7".to_owned(),
-            propagation: Propagation::Foreground,
-            immediate: true,
-            dry_run: true,
-        };
+        let options =
+            DeleteOptions { uid: "1-2".to_owned(), resource_version: "7".to_owned(), immediate: true, dry_run: true };
         let call = Call::delete(&Address::new(deployment(), "shop", "web"), &options).unwrap();
         assert_eq!(
             serde_json::from_slice::<Value>(&call.body).unwrap(),
             json!({
-                "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground",
+                "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
                 "preconditions": {"uid": "1-2", "resourceVersion": "7"}, "gracePeriodSeconds": 0, "dryRun": ["All"],
             })
         );

@@ -8,7 +8,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::fake::{Fake, Reply, config_map, secret};
+use super::testing::{Fake, Reply, config_map, secret};
 use super::*;
 use crate::cluster::{Notice, list_all};
 

@@ -1,8 +1,43 @@
 //! The graph against a naive model that adds every pairwise edge and searches for a cycle after every rule.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::*;
+
+impl Graph {
+    /// Number of arcs, joins included.
+    pub(in crate::plan) fn arc_count(&self) -> usize {
+        self.dependents.iter().map(Vec::len).sum()
+    }
+
+    /// The nodes that `node` waits for directly, that is through joins alone, sorted.
+    fn dependencies_of(&self, node: usize) -> Vec<usize> {
+        let (mut stack, mut found) = (vec![node], BTreeSet::new());
+        while let Some(vertex) = stack.pop() {
+            let (nodes, joins): (Vec<usize>, _) =
+                self.dependencies[vertex].iter().partition(|next| **next < self.node_count);
+            found.extend(nodes);
+            stack.extend::<Vec<usize>>(joins);
+        }
+        found.remove(&node);
+        found.into_iter().collect()
+    }
+
+    /// The nodes by depth: what could run concurrently if each wave waited for the previous one.
+    fn waves(&self) -> Vec<Vec<usize>> {
+        let mut order = self.order();
+        let mut wave = order.initial();
+        let mut waves = Vec::new();
+        while !wave.is_empty() {
+            let mut next: Vec<usize> = wave.iter().flat_map(|&node| order.complete(node)).collect();
+            next.sort_unstable();
+            waves.push(std::mem::replace(&mut wave, next));
+        }
+        waves
+    }
+}
 
 fn node(name: &str, groups: &[&str], rules: &[&str]) -> ChangeNode {
     ChangeNode {

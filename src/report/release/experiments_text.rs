@@ -36,7 +36,7 @@ pub static RUN_FORMATS: [RunFormat; 2] = [
 pub fn table(report: &RunReport) -> String {
     let mut table = Table::new(&["EXPERIMENT", "INJECTION", "VERDICT", "REASON"]);
     for outcome in &report.experiments {
-        table.row(&[&outcome.name, &outcome.injection, outcome.verdict.word(), &outcome.reason]);
+        table.row(&[&outcome.name, &outcome.injection, outcome.verdict.as_str(), &outcome.reason]);
     }
     let mut text = table.text();
     for outcome in &report.experiments {
@@ -71,7 +71,7 @@ pub fn markdown(report: &RunReport) -> String {
     let mut text = format!("### Upgrade experiments: {}\n\n", summary(report));
     text += "| experiment | injection | verdict | reason |\n|---|---|---|---|\n";
     for outcome in &report.experiments {
-        let cells = [&outcome.name, &outcome.injection, outcome.verdict.word(), &outcome.reason].map(cell);
+        let cells = [&outcome.name, &outcome.injection, outcome.verdict.as_str(), &outcome.reason].map(cell);
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     if let Some(upgrade) = report.unmade_upgrade() {
@@ -99,7 +99,7 @@ pub fn junit(report: &RunReport) -> String {
             }
         };
         if outcome.verdict != Verdict::Resilient {
-            status.set_type(outcome.verdict.word()).set_message(terminal_safe_lines(&outcome.reason).into_owned());
+            status.set_type(outcome.verdict.as_str()).set_message(terminal_safe_lines(&outcome.reason).into_owned());
             status.set_description(terminal_safe_lines(&details(outcome).join("\n")).into_owned());
         }
         let mut case = TestCase::new(terminal_safe(&outcome.name).into_owned(), status);
@@ -157,7 +157,7 @@ fn looked(check: &CheckResult) -> String {
 fn summary(report: &RunReport) -> String {
     let verdicts = [Verdict::Resilient, Verdict::Degraded, Verdict::Failed, Verdict::Inconclusive, Verdict::Skipped];
     let count = |verdict| report.experiments.iter().filter(|outcome| outcome.verdict == verdict).count();
-    let counted = verdicts.map(|verdict| (count(verdict), verdict.word().to_lowercase()));
+    let counted = verdicts.map(|verdict| (count(verdict), verdict.as_str().to_lowercase()));
     let words: Vec<String> =
         counted.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
     if words.is_empty() { "no experiment".to_owned() } else { words.join(", ") }

@@ -47,7 +47,7 @@ pub fn table(suite: &Suite) -> String {
     for export in &suite.exports {
         text += &format!(
             "\nfor {}: {} files, {} experiments that it cannot express\n",
-            export.tool.name(),
+            export.tool.as_str(),
             export.files.len(),
             export.left_out.len()
         );
@@ -110,7 +110,7 @@ fn cells(entry: &SuiteExperiment) -> [String; 6] {
     let target = &entry.experiment.target;
     [
         entry.file.clone(),
-        entry.experiment.injection.kind.name().to_owned(),
+        entry.experiment.injection.kind.as_str().to_owned(),
         entry.experiment.injection.danger.as_str().to_owned(),
         entry.phase.as_str().to_owned(),
         component(&target.operator, &target.component),

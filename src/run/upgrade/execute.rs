@@ -166,7 +166,7 @@ impl ExecutionResult {
             return End { outcome, error, ..end };
         }
         if fail_on.is_some_and(|least| worst >= least) {
-            let error = format!("an experiment ended {}", worst.word());
+            let error = format!("an experiment ended {}", worst.as_str());
             return End { error, ..End::new(ExitCode::Failed, RunOutcome::Failed, Counts::default()) };
         }
         End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default())

@@ -106,7 +106,7 @@ mod tests {
         suite_folder::write(&folder.path().join("suite"), &suite).expect("written");
         let given = read(&[place("suite")]).expect("a suite");
         let [(experiment, reason)] = &given.switched_off[..] else { panic!("one is open: {given:?}") };
-        assert_eq!(experiment.injection.kind.name(), "WebhookDisrupt");
+        assert_eq!(experiment.injection.kind.as_str(), "WebhookDisrupt");
         assert!(reason.contains("needs") && reason.contains("webhookConfiguration"), "{reason}");
         let manifest = folder.path().join("suite").join(suite::MANIFEST_FILE);
         let text = fs::read_to_string(&manifest).expect("a manifest").replace("enabled: false", "enabled: true");

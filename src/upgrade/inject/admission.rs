@@ -43,7 +43,7 @@ const EXECUTABLE: [InjectionType; 12] = [
 pub fn admit(experiment: &Experiment, site: &Site) -> Result<(), Refusal> {
     let injection = &experiment.injection;
     if !EXECUTABLE.contains(&injection.kind) {
-        let message = format!("{} is generated for the original runner and not executed here", injection.kind.name());
+        let message = format!("{} is generated for the original runner and not executed here", injection.kind.as_str());
         return Err(Refusal::NotExecutable(message));
     }
     let danger = if injection.kind.is_always_dangerous() { DangerLevel::High } else { injection.danger };
@@ -87,7 +87,7 @@ pub async fn plan(cluster: &dyn Cluster, kinds: &Kinds, experiment: &Experiment,
         InjectionType::WebhookDisrupt => webhook::policy(&planning).await,
         InjectionType::ResourceDeletion => deleted::resource(&planning).await,
         InjectionType::SecretDeletion => deleted::secret(&planning).await,
-        other => Err(Refusal::NotExecutable(format!("{} is not executed here", other.name()))),
+        other => Err(Refusal::NotExecutable(format!("{} is not executed here", other.as_str()))),
     }?;
     for step in &planned.steps {
         allow_target(experiment, &step.target)?;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::path::field_path;
 use crate::path::{PathSegment, display_path};
 use crate::schema::contain::{Damage, Effect, SchemaStep};
+use crate::words;
 
 /// Keyword of a field that is lost between two versions, which concerns the schemas of both.
 pub const CROSS_VERSION_LOSS: &str = "crossVersionLoss";
@@ -97,38 +98,23 @@ pub enum Safety {
     OnlyNewWrites,
 }
 
-/// What can no longer be done with an affected object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blocked {
-    /// It cannot be read, or reads differently than before.
-    Read,
-    /// It cannot be edited.
-    Edit,
-    /// It cannot be created, so it cannot be restored from a backup either.
-    Create,
-    /// It can neither be created nor edited in any field.
-    EditOfObject,
-    /// It can neither be created nor edited in any field of the parent of the affected field.
-    EditOfParent,
-    /// It can neither be created nor edited in the affected field.
-    EditOfField,
-    /// Every write is accepted except server-side apply.
-    Apply,
-}
-
-impl Blocked {
-    /// The text form used in reports.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Edit => "edit",
-            Self::Create => "create",
-            Self::EditOfObject => "create, any edit of the object",
-            Self::EditOfParent => "create, any edit of the parent",
-            Self::EditOfField => "create, edit of the field",
-            Self::Apply => "server-side apply",
-        }
+words! {
+    /// What can no longer be done with an affected object.
+    pub enum Blocked {
+        /// It cannot be read, or reads differently than before.
+        Read = "read",
+        /// It cannot be edited.
+        Edit = "edit",
+        /// It cannot be created, so it cannot be restored from a backup either.
+        Create = "create",
+        /// It can neither be created nor edited in any field.
+        EditOfObject = "create, any edit of the object",
+        /// It can neither be created nor edited in any field of the parent of the affected field.
+        EditOfParent = "create, any edit of the parent",
+        /// It can neither be created nor edited in the affected field.
+        EditOfField = "create, edit of the field",
+        /// Every write is accepted except server-side apply.
+        Apply = "server-side apply",
     }
 }
 

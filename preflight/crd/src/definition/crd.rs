@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::path::PathSegment;
+use crate::words;
 
 /// API group of CustomResourceDefinition.
 pub const GROUP: &str = "apiextensions.k8s.io";
@@ -11,23 +12,13 @@ pub const GROUP: &str = "apiextensions.k8s.io";
 /// The kind of a definition.
 pub const KIND: &str = "CustomResourceDefinition";
 
-/// How objects are converted between versions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// Only `apiVersion` is rewritten.
-    None,
-    /// A webhook converts objects.
-    Webhook,
-}
-
-impl Strategy {
-    /// The value of `spec.conversion.strategy`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "None",
-            Self::Webhook => "Webhook",
-        }
+words! {
+    /// How objects are converted between versions.
+    pub enum Strategy {
+        /// Only `apiVersion` is rewritten.
+        None = "None",
+        /// A webhook converts objects.
+        Webhook = "Webhook",
     }
 }
 

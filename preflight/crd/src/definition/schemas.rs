@@ -7,6 +7,7 @@ use super::Upgrade;
 use super::change::{Blocked, Changes, Place, Proof, Safety};
 use crate::path::PathSegment;
 use crate::schema::contain::{self, Damage, Difference, Effect, SchemaStep};
+use crate::schema::keywords;
 use crate::schema::pipeline;
 
 /// Compares all versions that are in both definitions and in use.
@@ -49,34 +50,7 @@ fn only_refuses_writes(difference: &Difference) -> bool {
         contain::Proof::Breaking { damage, .. } => damage.effect == Effect::Rejected,
         contain::Proof::Unknown { .. } | contain::Proof::Safe => true,
     };
-    refuses
-        && matches!(
-            difference.keyword,
-            "required"
-                | "enum"
-                | "format"
-                | "pattern"
-                | "minimum"
-                | "exclusiveMinimum"
-                | "maximum"
-                | "exclusiveMaximum"
-                | "multipleOf"
-                | "minLength"
-                | "maxLength"
-                | "minItems"
-                | "maxItems"
-                | "uniqueItems"
-                | "minProperties"
-                | "maxProperties"
-                | "allOf"
-                | "anyOf"
-                | "oneOf"
-                | "not"
-                | "x-kubernetes-list-type"
-                | "x-kubernetes-list-map-keys"
-                | "x-kubernetes-map-type"
-                | "x-kubernetes-validations"
-        )
+    refuses && keywords::find(difference.keyword).is_some_and(|known| known.only_refuses)
 }
 
 /// The effect of a difference on an object, with that object.
@@ -121,26 +95,13 @@ fn unreadable(
     is_taken.then_some(changed)
 }
 
-/// Keywords whose errors are at the parent object: every edit of that object is rejected.
-const OF_THE_PARENT: [&str; 9] = [
-    "required",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "not",
-    "minProperties",
-    "maxProperties",
-    "x-kubernetes-validations",
-    "x-kubernetes-embedded-resource",
-];
-
 /// What can no longer be done with a witness, given all its errors. If the server cannot correlate old and new values,
 /// as with the items of a list that became a map, it does not ratchet, and edits elsewhere are rejected too.
 fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage) -> Blocked {
     if damage.effect != Effect::Rejected {
         return Blocked::Read;
     }
-    let of_the_parent = |keyword: &str| OF_THE_PARENT.contains(&keyword);
+    let of_the_parent = |name: &str| keywords::find(name).is_some_and(|keyword| keyword.is_of_the_parent);
     let (mut everywhere, mut at_the_parent) = (!upgrade.server.ratchets(), of_the_parent(&damage.keyword));
     if let (Some(old), Some(new)) = (upgrade.old_resource(version), upgrade.new_resource(version)) {
         let stored = pipeline::create(&old, upgrade.server, witness).object;

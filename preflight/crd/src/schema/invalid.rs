@@ -3,7 +3,6 @@
 //!
 //! Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`.
 
-mod keywords;
 mod path;
 mod problem;
 mod rules;

@@ -13,47 +13,28 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use crate::order::sorted;
+use crate::words;
 
 pub use properties::Properties;
 
 /// Nodes below this depth are not parsed; differences there cannot be judged.
 pub const MAX_DEPTH: usize = 128;
 
-/// A JSON type, the value of `type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Type {
-    /// `boolean`
-    Boolean,
-    /// `integer`
-    Integer,
-    /// `number`
-    Number,
-    /// `string`
-    String,
-    /// `array`
-    Array,
-    /// `object`
-    Object,
-}
-
-impl Type {
-    /// The value of `type` in a schema.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Boolean => "boolean",
-            Self::Integer => "integer",
-            Self::Number => "number",
-            Self::String => "string",
-            Self::Array => "array",
-            Self::Object => "object",
-        }
-    }
-
-    fn of(word: &str) -> Option<Self> {
-        [Self::Boolean, Self::Integer, Self::Number, Self::String, Self::Array, Self::Object]
-            .into_iter()
-            .find(|kind| kind.as_str() == word)
+words! {
+    /// A JSON type, the value of `type`.
+    pub enum Type {
+        /// `boolean`
+        Boolean = "boolean",
+        /// `integer`
+        Integer = "integer",
+        /// `number`
+        Number = "number",
+        /// `string`
+        String = "string",
+        /// `array`
+        Array = "array",
+        /// `object`
+        Object = "object",
     }
 }
 
@@ -193,6 +174,9 @@ pub struct Schema {
     /// alike.
     pub digest: u128,
 }
+
+/// What stands in `unreadable` for a node that cannot be read at all.
+pub(crate) const NO_SCHEMA: [&str; 2] = ["nested too deeply", "schema"];
 
 /// Keywords that do not affect validation.
 const TEXTS: [&str; 4] = ["description", "title", "example", "externalDocs"];
@@ -353,8 +337,8 @@ impl Schema {
                 }
                 (schema.unreadable, schema.unread) = unread.into_iter().unzip();
             }
-            Value::Object(_) => schema.cannot_read("nested too deeply", value),
-            _ => schema.cannot_read("schema", value),
+            Value::Object(_) => schema.cannot_read(NO_SCHEMA[0], value),
+            _ => schema.cannot_read(NO_SCHEMA[1], value),
         }
         if let Some(items) = schema.items.as_mut().filter(|_| schema.preserve_unknown) {
             items.open_as_item();

@@ -41,7 +41,7 @@ fn exported(tool: Tool) -> BTreeMap<String, Value> {
     let export = export(&suite(), tool);
     let left_out: Vec<(&str, &str)> =
         export.left_out.iter().map(|(name, reason)| (name.as_str(), reason.as_str())).collect();
-    let nothing_like = format!("{} has nothing like ConfigDrift", tool.name());
+    let nothing_like = format!("{} has nothing like ConfigDrift", tool.as_str());
     assert_eq!(left_out, [("some", "its selector needs more than equal labels"), ("drift", nothing_like.as_str())]);
     export.files.into_iter().collect()
 }

@@ -87,7 +87,7 @@ fn shown(suite: &Suite) -> Vec<String> {
             "{} {name} {}{enabled} {} {} {} {:?} {}",
             entry.file,
             entry.phase.as_str(),
-            injection.kind.name(),
+            injection.kind.as_str(),
             injection.danger.as_str(),
             target.component,
             blast_radius.allowed_namespaces,

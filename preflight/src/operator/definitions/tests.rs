@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::operator::difference::INVALID;
-use crate::source::numbered;
+use crate::source::testing::numbered;
 
 /// A definition whose only version has this schema for `spec`.
 fn with_spec(spec: &Value) -> Value {

@@ -18,7 +18,8 @@ use crate::policy::select;
 use crate::registry;
 use crate::selection::ConfigRule;
 use crate::session::Session;
-use crate::source::{PathSegment, Position, Positions, PositionsBuilder, numbered};
+use crate::source::testing::numbered;
+use crate::source::{PathSegment, Position, Positions, PositionsBuilder};
 
 /// A small definition: `v1` stored and served, `v1beta1` served.
 fn foos() -> Value {

@@ -15,8 +15,6 @@ pub enum Step {
     Field(String),
     /// Any item of a list, or any value of a map.
     Item,
-    /// Any key of a map.
-    Key,
 }
 
 /// What a rule does with one path.

@@ -21,9 +21,18 @@ use super::evaluator::Evaluator;
 use super::stop::Stop;
 use super::value::{Outcome, Value};
 
+/// A call of a function; for a member call, the target is the first argument.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'c, 'a> {
+    evaluator: &'c Evaluator<'a>,
+    function: &'c str,
+    is_member: bool,
+    arguments: &'c [Value<'a>],
+}
+
 impl<'a> Evaluator<'a> {
-    /// Calls a function; for a member call, the target is the first argument.
-    pub(super) fn call(&self, function: &str, member: bool, arguments: &[Value<'a>]) -> Outcome<'a> {
+    /// Calls a function.
+    pub(super) fn call(&self, function: &str, is_member: bool, arguments: &[Value<'a>]) -> Outcome<'a> {
         self.charge(1)?;
         if let Some(Value::Opaque(what)) = arguments.iter().find(|value| matches!(value, Value::Opaque(_))) {
             return Err(Stop::unknown(*what));
@@ -41,13 +50,11 @@ impl<'a> Evaluator<'a> {
             semver::call,
             named::call,
         ];
-        for library in libraries {
-            if let Some(outcome) = library(self, function, member, arguments) {
-                return outcome;
-            }
+        let call = Call { evaluator: self, function, is_member, arguments };
+        if let Some(outcome) = libraries.into_iter().find_map(|library| library(&call)) {
+            return outcome;
         }
-        let known = KNOWN.contains(&function);
-        if known {
+        if KNOWN.split_ascii_whitespace().any(|known| known == function) {
             return Err(self.no_overload(&format!("{function}()"), &arguments.iter().collect::<Vec<_>>()));
         }
         Err(Stop::unknown(format!("function {function}()")))
@@ -55,88 +62,11 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Names of functions with at least one overload here.
-const KNOWN: [&str; 83] = [
-    "add",
-    "asApproximateFloat",
-    "asInteger",
-    "bool",
-    "bytes",
-    "charAt",
-    "cidr",
-    "compareTo",
-    "contains",
-    "containsCIDR",
-    "containsIP",
-    "distinct",
-    "double",
-    "duration",
-    "dyn",
-    "endsWith",
-    "family",
-    "find",
-    "findAll",
-    "first",
-    "flatten",
-    "format",
-    "format.named",
-    "getDate",
-    "getDayOfMonth",
-    "getDayOfWeek",
-    "getDayOfYear",
-    "getEscapedPath",
-    "getFullYear",
-    "getHost",
-    "getHostname",
-    "getHours",
-    "getMilliseconds",
-    "getMinutes",
-    "getMonth",
-    "getPort",
-    "getQuery",
-    "getScheme",
-    "getSeconds",
-    "hasValue",
-    "indexOf",
-    "int",
-    "ip",
-    "ip.isCanonical",
-    "isCIDR",
-    "isGlobalUnicast",
-    "isGreaterThan",
-    "isIP",
-    "isInteger",
-    "isLessThan",
-    "isLinkLocalMulticast",
-    "isLinkLocalUnicast",
-    "isLoopback",
-    "isQuantity",
-    "isSemver",
-    "isSorted",
-    "isURL",
-    "isUnspecified",
-    "join",
-    "last",
-    "lastIndexOf",
-    "lowerAscii",
-    "major",
-    "masked",
-    "matches",
-    "max",
-    "min",
-    "minor",
-    "patch",
-    "prefixLength",
-    "quantity",
-    "replace",
-    "semver",
-    "sign",
-    "size",
-    "split",
-    "startsWith",
-    "string",
-    "sub",
-    "substring",
-    "sum",
-    "timestamp",
-    "uint",
-];
+const KNOWN: &str = "\
+add asApproximateFloat asInteger bool bytes charAt cidr compareTo contains containsCIDR containsIP distinct
+double duration dyn endsWith family find findAll first flatten format format.named getDate getDayOfMonth
+getDayOfWeek getDayOfYear getEscapedPath getFullYear getHost getHostname getHours getMilliseconds getMinutes
+getMonth getPort getQuery getScheme getSeconds hasValue indexOf int ip ip.isCanonical isCIDR isGlobalUnicast
+isGreaterThan isIP isInteger isLessThan isLinkLocalMulticast isLinkLocalUnicast isLoopback isQuantity isSemver
+isSorted isURL isUnspecified join last lastIndexOf lowerAscii major masked matches max min minor patch
+prefixLength quantity replace semver sign size split startsWith string sub substring sum timestamp uint";

@@ -12,30 +12,19 @@ use super::step::SchemaStep;
 use crate::path::{PathSegment, display_path};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Admission, Path, Resource, Server};
+use crate::words;
 
-/// What happens to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effect {
-    /// The server rejects it.
-    Rejected,
-    /// Data in it is pruned.
-    Pruned,
-    /// Values in it change, or defaults appear.
-    Altered,
-    /// No client can read it.
-    Unreadable,
-}
-
-impl Effect {
-    /// The text form used in reports.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rejected => "rejected",
-            Self::Pruned => "pruned",
-            Self::Altered => "altered",
-            Self::Unreadable => "unreadable",
-        }
+words! {
+    /// What happens to an object.
+    pub enum Effect {
+        /// The server rejects it.
+        Rejected = "rejected",
+        /// Data in it is pruned.
+        Pruned = "pruned",
+        /// Values in it change, or defaults appear.
+        Altered = "altered",
+        /// No client can read it.
+        Unreadable = "unreadable",
     }
 }
 

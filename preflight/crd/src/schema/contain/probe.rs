@@ -153,7 +153,6 @@ pub(super) fn node_at<'s>(node: &'s Schema, path: &[HintStep]) -> Option<&'s Sch
     path.iter().try_fold(node, |node, step| match step {
         HintStep::Field(name) => node.properties.get(name).or_else(|| free_values(node)),
         HintStep::Item => node.items.as_deref().or_else(|| free_values(node)),
-        HintStep::Key => None,
     })
 }
 
@@ -164,7 +163,7 @@ fn lifted<'s>(path: &[HintStep], node: &'s Schema, formula: Formula<'s>) -> Form
     match step {
         HintStep::Field(name) => Formula::has(name, inner),
         HintStep::Item if node.items.is_some() => Formula::HasItem(Box::new(inner)),
-        HintStep::Item | HintStep::Key => Formula::HasOther(vec![node], Box::new(inner)),
+        HintStep::Item => Formula::HasOther(vec![node], Box::new(inner)),
     }
 }
 

@@ -99,13 +99,24 @@ impl<'s> Walk<'s> {
         self.found.push(Suspect { steps: self.steps.clone(), keyword, old, new, question });
     }
 
+    /// A boolean keyword that changed.
+    fn flag(&mut self, keyword: &'static str, old: bool, new: bool, question: Question<'s>) {
+        self.note(keyword, Some(old.into()), Some(new.into()), question);
+    }
+
+    fn below(&mut self, step: Step<'s>, look: impl FnOnce(&mut Self)) {
+        self.steps.push(step);
+        look(self);
+        self.steps.pop();
+    }
+
     /// A scalar keyword; `violates` is the formula of violating the new one.
     fn keyword<T: PartialEq>(
         &mut self,
         keyword: &'static str,
-        (old, new): (&Option<T>, &Option<T>),
+        (old, new): (&'s Option<T>, &'s Option<T>),
         show: impl Fn(&T) -> Value,
-        violates: impl FnOnce(&T) -> Formula<'s>,
+        violates: impl FnOnce(&'s T) -> Formula<'s>,
     ) {
         if old != new {
             let question = new.as_ref().map_or(Question::Harmless, |new| Question::Exists(violates(new)));
@@ -127,7 +138,7 @@ impl<'s> Walk<'s> {
             let allowed = types_of(new, Role::Stored(place)).has(null);
             let question = if allowed { Question::Harmless } else { Question::Exists(Formula::Types(null)) };
             if old.nullable != new.nullable || !allowed {
-                self.note("nullable", Some(old.nullable.into()), Some(new.nullable.into()), question);
+                self.flag("nullable", old.nullable, new.nullable, question);
             }
         }
     }
@@ -150,12 +161,9 @@ impl<'s> Walk<'s> {
     fn scalars(&mut self, at: Node<'s>) {
         let Node { old, new, .. } = at;
         if !same_values(old.enumeration.as_deref(), new.enumeration.as_deref()) {
-            let list = |schema: &Schema| schema.enumeration.clone().map(Value::Array);
-            let question = new
-                .enumeration
-                .as_ref()
-                .map_or(Question::Harmless, |values| Question::Exists(Formula::IsUnlisted(Listed::of(values))));
-            self.note("enum", list(old), list(new), question);
+            let list = |values: &Vec<Value>| Value::Array(values.clone());
+            let unlisted = |values: &'s Vec<Value>| Formula::IsUnlisted(Listed::of(values));
+            self.keyword("enum", (&old.enumeration, &new.enumeration), list, unlisted);
         } else if new.enumeration.is_some() && gains(Some(old), new) {
             // Defaults turn a listed value into a different one.
             let question = Question::Exists(Formula::Types(Types::OBJECT.or(Types::ARRAY)));
@@ -165,11 +173,7 @@ impl<'s> Walk<'s> {
         self.limit(["minimum", "exclusiveMinimum"], (old.minimum, new.minimum), |limit| below(new, limit));
         self.limit(["maximum", "exclusiveMaximum"], (old.maximum, new.maximum), |limit| above(new, limit));
         self.keyword("multipleOf", (&old.multiple_of, &new.multiple_of), |it| json!(it), |it| no_multiple(new, *it));
-        if old.pattern != new.pattern {
-            let question =
-                new.pattern.as_deref().map_or(Question::Harmless, |it| Question::Exists(Formula::IsNoMatch(it)));
-            self.note("pattern", old.pattern.clone().map(Value::from), new.pattern.clone().map(Value::from), question);
-        }
+        self.keyword("pattern", (&old.pattern, &new.pattern), |it| json!(it), |it| Formula::IsNoMatch(it));
         if old.format != new.format {
             let violates = |format: &'s str| Formula::IsAgainstFormat(format, new);
             // A format also decides whether a list is accepted for a string.
@@ -195,8 +199,7 @@ impl<'s> Walk<'s> {
         let question = new.map_or(Question::Harmless, |new| Question::Exists(violates(new)));
         match (old, new) {
             (Some(before), Some(after)) if before.value == after.value => {
-                let (was, is) = (json!(before.exclusive), json!(after.exclusive));
-                self.note(exclusive, Some(was), Some(is), question);
+                self.flag(exclusive, before.exclusive, after.exclusive, question);
             }
             _ => {
                 let show = |limit: Option<Limit>| limit.map(|limit| canonical(&json!(limit.value)));
@@ -210,10 +213,10 @@ impl<'s> Walk<'s> {
         let least = |least: i64| Window { least: Some(least), most: None };
         let most = |most: i64| Window { least: None, most: Some(most) };
         let show = |it: &i64| json!(it);
-        let (was, is) = (old.length, new.length);
+        let (was, is) = (&old.length, &new.length);
         self.keyword("minLength", (&was.least, &is.least), show, |it| Formula::IsOfLengthOutside(least(*it)));
         self.keyword("maxLength", (&was.most, &is.most), show, |it| Formula::IsOfLengthOutside(most(*it)));
-        let (was, is) = (old.item_count, new.item_count);
+        let (was, is) = (&old.item_count, &new.item_count);
         self.keyword("minItems", (&was.least, &is.least), show, |it| Formula::HasCountOutside(least(*it)));
         self.keyword("maxItems", (&was.most, &is.most), show, |it| Formula::HasCountOutside(most(*it)));
         // Defaults are filled in before fields are counted.
@@ -224,7 +227,7 @@ impl<'s> Walk<'s> {
             let present = existing.map(|name| Formula::has(name, Formula::anything()));
             Formula::All(present.chain([count]).collect())
         };
-        let (was, is) = (old.property_count, new.property_count);
+        let (was, is) = (&old.property_count, &new.property_count);
         self.keyword("minProperties", (&was.least, &is.least), show, |it| {
             present(Formula::HasAtMost(it.saturating_sub(1).saturating_sub(added)))
         });
@@ -269,7 +272,7 @@ impl<'s> Walk<'s> {
             } else {
                 Question::Harmless
             };
-            self.note("uniqueItems", Some(old.unique_items.into()), Some(new.unique_items.into()), question);
+            self.flag("uniqueItems", old.unique_items, new.unique_items, question);
         }
         let atomic = |schema: &Schema| schema.map_type == Some(crate::schema::model::MapType::Atomic);
         if atomic(old) != atomic(new) {
@@ -357,17 +360,17 @@ impl<'s> Walk<'s> {
                 });
                 Formula::Any(lost.collect())
             };
-            let flag = |schema: &Schema| Some(Value::from(schema.embedded_resource));
-            self.note("x-kubernetes-embedded-resource", flag(old), flag(new), Question::Exists(formula));
+            let (was, is) = (old.embedded_resource, new.embedded_resource);
+            self.flag("x-kubernetes-embedded-resource", was, is, Question::Exists(formula));
         }
         if old.preserve_unknown != new.preserve_unknown {
-            let flag = |schema: &Schema| Some(Value::from(schema.preserve_unknown));
             let question = if old.preserve_unknown && !new.keeps_unknown() {
                 Question::Exists(Formula::HasOther(self.named(at), Box::new(Formula::anything())))
             } else {
                 Question::Harmless
             };
-            self.note("x-kubernetes-preserve-unknown-fields", flag(old), flag(new), question);
+            let (was, is) = (old.preserve_unknown, new.preserve_unknown);
+            self.flag("x-kubernetes-preserve-unknown-fields", was, is, question);
         }
     }
 
@@ -390,7 +393,7 @@ impl<'s> Walk<'s> {
                 Some(after) => {
                     if before.digest == after.digest && !new.properties.contains_key(name) {
                         // A default below `additionalProperties` does not create a key.
-                        self.lose_own_default(name, before);
+                        self.default(name, before.default.as_ref(), None);
                     }
                     self.field(at, name, before, after);
                 }
@@ -401,46 +404,41 @@ impl<'s> Walk<'s> {
                 {
                     self.lose_defaults(vec![Step::Field(name)], before);
                 }
-                None => {
-                    self.steps.push(Step::Field(name));
+                None => self.below(Step::Field(name), |walk| {
                     // Asked of the parent, as the field has no node any more.
-                    self.note("existingFieldRemoval", kind_of(before), None, Question::Exists(Formula::anything()));
-                    self.steps.pop();
-                }
+                    walk.note("existingFieldRemoval", kind_of(before), None, Question::Exists(Formula::anything()));
+                }),
             }
         }
         for (name, after) in new.properties.iter().filter(|(name, _)| !old.properties.contains_key(*name)) {
             let built_in = (place == Place::Root || old.embedded_resource) && BUILT_IN.contains(&name.as_str());
             if let Some(before) = free_values(old) {
-                if before.digest == after.digest && after.default.is_some() {
+                if before.digest == after.digest {
                     // A default below `additionalProperties` did not create a key; this one does.
-                    self.steps.push(Step::Field(name));
-                    self.note("default", None, after.default.clone(), Question::Default(Formula::lacks(name)));
-                    self.steps.pop();
+                    self.default(name, None, after.default.as_ref());
                 }
                 self.field(at, name, before, after);
             } else if built_in || place == Place::Metadata {
                 self.field(at, name, &ANYTHING, after);
             } else {
-                self.steps.push(Step::Field(name));
-                if old.keeps_unknown() {
-                    let damaged = Question::Exists(Formula::Damaged(after, Place::Field));
-                    self.note("fieldDeclared", None, kind_of(after), damaged);
-                } else {
-                    self.note("fieldAdded", None, kind_of(after), Question::Harmless);
-                    if after.default.is_some() {
-                        // Every object gets it, with the defaults below filled in; the server validates it without
-                        // them.
-                        let question = if counts_defaults(after) {
-                            Question::Default(Formula::anything())
-                        } else {
-                            Question::Harmless
-                        };
-                        self.note("defaultOfNewField", None, after.default.clone(), question);
-                    }
-                }
-                self.steps.pop();
+                let keeps_unknown = old.keeps_unknown();
+                self.below(Step::Field(name), |walk| walk.new_field(keeps_unknown, after));
             }
+        }
+    }
+
+    /// A field that only the new schema names; whether the old one kept it nevertheless.
+    fn new_field(&mut self, was_kept: bool, field: &'s Schema) {
+        if was_kept {
+            let damaged = Question::Exists(Formula::Damaged(field, Place::Field));
+            return self.note("fieldDeclared", None, kind_of(field), damaged);
+        }
+        self.note("fieldAdded", None, kind_of(field), Question::Harmless);
+        if field.default.is_some() {
+            // Every object gets it, with the defaults below filled in; the server validates it without them.
+            let counts = counts_defaults(field);
+            let question = if counts { Question::Default(Formula::anything()) } else { Question::Harmless };
+            self.note("defaultOfNewField", None, field.default.clone(), question);
         }
     }
 
@@ -450,22 +448,15 @@ impl<'s> Walk<'s> {
         }
         let metadata = name == "metadata" && (at.place == Place::Root || at.old.embedded_resource);
         let place = if metadata { Place::Metadata } else { Place::Field };
-        if before.default != after.default {
-            let question = Question::Default(Formula::lacks(name));
-            self.steps.push(Step::Field(name));
-            self.note("default", before.default.clone(), after.default.clone(), question);
-            self.steps.pop();
-        }
-        self.steps.push(Step::Field(name));
-        self.nodes(before, after, place);
-        self.steps.pop();
+        self.default(name, before.default.as_ref(), after.default.as_ref());
+        self.below(Step::Field(name), |walk| walk.nodes(before, after, place));
     }
 
-    fn lose_own_default(&mut self, name: &'s str, node: &'s Schema) {
-        if let Some(default) = &node.default {
-            self.steps.push(Step::Field(name));
-            self.note("default", Some(default.clone()), None, Question::Default(Formula::lacks(name)));
-            self.steps.pop();
+    /// The default of a field before and after.
+    fn default(&mut self, name: &'s str, old: Option<&Value>, new: Option<&Value>) {
+        if old != new {
+            let question = Question::Default(Formula::lacks(name));
+            self.below(Step::Field(name), |walk| walk.note("default", old.cloned(), new.cloned(), question));
         }
     }
 
@@ -491,15 +482,12 @@ impl<'s> Walk<'s> {
         };
         match (free_values(old), free_values(new)) {
             (Some(before), Some(after)) => {
-                self.steps.push(Step::Other(named));
-                self.nodes(before, after, Place::Field);
-                self.steps.pop();
+                self.below(Step::Other(named), |walk| walk.nodes(before, after, Place::Field));
             }
             (None, Some(after)) if old.preserve_unknown => {
-                self.steps.push(Step::Other(named));
                 let damaged = Question::Exists(Formula::Damaged(after, Place::Field));
-                self.note("additionalProperties", Some(true.into()), shown(new), damaged);
-                self.steps.pop();
+                let (was, is) = (Some(true.into()), shown(new));
+                self.below(Step::Other(named), |walk| walk.note("additionalProperties", was, is, damaged));
             }
             (Some(_), None) if !new.preserve_unknown => {
                 let pruned = Question::Exists(Formula::HasOther(named, Box::new(Formula::anything())));
@@ -518,9 +506,7 @@ impl<'s> Walk<'s> {
     fn items(&mut self, at: Node<'s>) {
         match (&at.old.items, &at.new.items) {
             (Some(before), Some(after)) => {
-                self.steps.push(Step::Item);
-                self.nodes(before, after, Place::Item);
-                self.steps.pop();
+                self.below(Step::Item, |walk| walk.nodes(before, after, Place::Item));
             }
             (None, Some(after)) => {
                 let damaged = Formula::HasItem(Box::new(Formula::Damaged(after, Place::Item)));

@@ -5,9 +5,9 @@
 
 use serde_json::{Map, Value};
 
-use super::keywords::{KEYWORDS, is_keyword};
 use super::{Found, at, field, items, rules, text};
 use crate::schema::cel::Program;
+use crate::schema::keywords::{self, KEYWORDS};
 use crate::schema::model::Schema;
 use crate::schema::pattern::Pattern;
 use crate::schema::pipeline;
@@ -16,33 +16,6 @@ use crate::schema::pipeline;
 const MAX_DEPTH: usize = 100;
 
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
-
-/// Keywords that the root may have if the version has a status subresource.
-const BESIDE_STATUS: [&str; 23] = [
-    "description",
-    "type",
-    "format",
-    "title",
-    "maximum",
-    "exclusiveMaximum",
-    "minimum",
-    "exclusiveMinimum",
-    "maxLength",
-    "minLength",
-    "pattern",
-    "maxItems",
-    "minItems",
-    "uniqueItems",
-    "multipleOf",
-    "required",
-    "items",
-    "properties",
-    "externalDocs",
-    "example",
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-validations",
-    "$schema",
-];
 
 /// The context of a node.
 #[derive(Clone, Copy, Default)]
@@ -78,7 +51,7 @@ pub(super) fn root(found: &mut Found, schema: &Value, has_status: bool) {
             Value::Bool(false) => *key == "additionalProperties",
             value => is_set(value),
         };
-        is_given && is_keyword(key) && !BESIDE_STATUS.contains(&key.as_str())
+        is_given && keywords::find(key).is_some_and(|keyword| !keyword.may_be_beside_status)
     };
     if has_status && let Some((key, _)) = schema.as_object().into_iter().flatten().find(is_misplaced) {
         found.at(key, "must not stand at the root where the version has a status subresource");
@@ -114,13 +87,13 @@ fn node(found: &mut Found, schema: &Value, place: Place) {
     let before = found.problems.len();
     // A node has few of all possible keywords, so loop over those it has.
     let is_wrong = |(keyword, value): (&String, &Value)| {
-        let known = KEYWORDS.iter().position(|(known, _)| known == keyword)?;
-        (!value.is_null() && !KEYWORDS[known].1.allows(value)).then_some(known)
+        let known = KEYWORDS.iter().position(|known| known.name == keyword)?;
+        (!value.is_null() && !KEYWORDS[known].json.allows(value)).then_some(known)
     };
     let mut wrong: Vec<usize> = map.iter().filter_map(is_wrong).collect();
     wrong.sort_unstable();
-    for (keyword, kind) in wrong.into_iter().map(|known| KEYWORDS[known]) {
-        found.at(keyword, format!("must be {}", kind.as_str()));
+    for keyword in wrong.into_iter().map(|known| &KEYWORDS[known]) {
+        found.at(keyword.name, format!("must be {}", keyword.json.as_str()));
     }
     if found.problems.len() > before {
         return;
@@ -386,7 +359,7 @@ fn restricts_metadata(metadata: &Value) -> bool {
         "properties" => value
             .as_object()
             .is_some_and(|properties| properties.keys().any(|name| !["name", "generateName"].contains(&name.as_str()))),
-        keyword => is_set(value) && is_keyword(keyword),
+        name => is_set(value) && keywords::find(name).is_some(),
     };
     metadata.as_object().is_some_and(|map| map.iter().any(says))
 }
@@ -400,7 +373,7 @@ fn is_int_or_string(branches: &Value) -> bool {
                 "default" => value.is_null(),
                 "items" | "properties" => !value.is_object() && !value.is_array(),
                 "x-kubernetes-preserve-unknown-fields" | "$ref" | "dependencies" | "additionalItems" => value.is_null(),
-                keyword => !is_set(value) || !is_keyword(keyword),
+                name => !is_set(value) || keywords::find(name).is_none(),
             }) && map.contains_key("type")
         })
     };

@@ -60,6 +60,18 @@ impl Shaper {
         self.path.iter().cloned().chain([segment]).collect()
     }
 
+    fn below(&mut self, segment: PathSegment, look: impl FnOnce(&mut Self)) {
+        self.path.push(segment);
+        look(self);
+        self.path.pop();
+    }
+
+    fn each(&mut self, items: &mut [Value], mut look: impl FnMut(&mut Self, &mut Value)) {
+        for (index, item) in items.iter_mut().enumerate() {
+            self.below(index.into(), |shaper| look(shaper, item));
+        }
+    }
+
     fn prune(&mut self, value: &mut Value, schema: Option<&Schema>, is_root: bool) {
         if let Some(schema) = schema.filter(|schema| schema.preserve_unknown) {
             return self.prune_below(value, schema, is_root);
@@ -72,18 +84,13 @@ impl Shaper {
                         return true;
                     }
                     let Some(child) = schema.and_then(|schema| child(schema, key)) else { return false };
-                    shaper.path.push(key.into());
-                    shaper.prune(value, child, false);
-                    shaper.path.pop();
+                    shaper.below(key.into(), |shaper| shaper.prune(value, child, false));
                     true
                 });
             }
             Value::Array(items) => {
-                for (index, item) in items.iter_mut().enumerate() {
-                    self.path.push(index.into());
-                    self.prune(item, schema.and_then(|schema| schema.items.as_deref()), false);
-                    self.path.pop();
-                }
+                let schema = schema.and_then(|schema| schema.items.as_deref());
+                self.each(items, |shaper, item| shaper.prune(item, schema, false));
             }
             _ => {}
         }
@@ -99,19 +106,13 @@ impl Shaper {
                         continue;
                     }
                     if let Some(child) = child(schema, key) {
-                        self.path.push(key.as_str().into());
-                        self.prune(value, child, false);
-                        self.path.pop();
+                        self.below(key.as_str().into(), |shaper| shaper.prune(value, child, false));
                     }
                 }
             }
             Value::Array(items) => {
                 let Some(schema) = &schema.items else { return };
-                for (index, item) in items.iter_mut().enumerate() {
-                    self.path.push(index.into());
-                    self.prune_below(item, schema, false);
-                    self.path.pop();
-                }
+                self.each(items, |shaper, item| shaper.prune_below(item, schema, false));
             }
             _ => {}
         }
@@ -138,18 +139,12 @@ impl Shaper {
                     self.admission.dropped_nulls.push(path);
                     return false;
                 }
-                self.path.push(key.as_str().into());
-                self.drop_nulls(value, schema);
-                self.path.pop();
+                self.below(key.as_str().into(), |shaper| shaper.drop_nulls(value, schema));
                 true
             }),
             Value::Array(items) => {
                 let Some(schema) = &schema.items else { return };
-                for (index, item) in items.iter_mut().enumerate() {
-                    self.path.push(index.into());
-                    self.drop_nulls(item, schema);
-                    self.path.pop();
-                }
+                self.each(items, |shaper, item| shaper.drop_nulls(item, schema));
             }
             _ => {}
         }
@@ -164,19 +159,13 @@ impl Shaper {
                 }
                 for (key, value) in map.iter_mut() {
                     if let Some(Some(schema)) = child(schema, key) {
-                        self.path.push(key.as_str().into());
-                        self.coerce_embedded(value, schema);
-                        self.path.pop();
+                        self.below(key.as_str().into(), |shaper| shaper.coerce_embedded(value, schema));
                     }
                 }
             }
             Value::Array(items) => {
                 let Some(schema) = &schema.items else { return };
-                for (index, item) in items.iter_mut().enumerate() {
-                    self.path.push(index.into());
-                    self.coerce_embedded(item, schema);
-                    self.path.pop();
-                }
+                self.each(items, |shaper, item| shaper.coerce_embedded(item, schema));
             }
             _ => {}
         }
@@ -195,30 +184,24 @@ impl Shaper {
                 }
                 for (key, value) in map.iter_mut() {
                     let Some(Some(schema)) = child(schema, key) else { continue };
-                    self.path.push(key.as_str().into());
-                    self.default_null(value, schema);
-                    self.default(value, schema);
-                    self.path.pop();
+                    self.below(key.as_str().into(), |shaper| shaper.default_node(value, schema));
                 }
             }
             Value::Array(items) => {
                 let Some(schema) = &schema.items else { return };
-                for (index, item) in items.iter_mut().enumerate() {
-                    self.path.push(index.into());
-                    self.default_null(item, schema);
-                    self.default(item, schema);
-                    self.path.pop();
-                }
+                self.each(items, |shaper, item| shaper.default_node(item, schema));
             }
             _ => {}
         }
     }
 
-    fn default_null(&mut self, value: &mut Value, schema: &Schema) {
+    /// Fills in a node that is null, and what is below it.
+    fn default_node(&mut self, value: &mut Value, schema: &Schema) {
         if let Some(default) = schema.default.as_ref().filter(|_| value.is_null() && !schema.nullable) {
             self.admission.defaulted.push(self.path.clone());
             *value = decoded_default(default, schema);
         }
+        self.default(value, schema);
     }
 }
 

@@ -9,53 +9,8 @@ use super::correlation::{OldItems, is_identical, is_unchanged, old_field};
 use super::format::{StringFormat, pattern_matches};
 use super::number::{Numeric, bound_to_integer, is_integral, is_multiple, to_integer};
 use super::{Findings, Path, Server};
-use crate::schema::model::{Additional, Limit, Schema, Type, Window};
-
-/// Keywords that the server knows. It drops all others when it reads a definition.
-const KNOWN: [&str; 42] = [
-    "type",
-    "nullable",
-    "format",
-    "default",
-    "enum",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "pattern",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "maxProperties",
-    "uniqueItems",
-    "required",
-    "properties",
-    "additionalProperties",
-    "items",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "not",
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-list-type",
-    "x-kubernetes-list-map-keys",
-    "x-kubernetes-map-type",
-    "x-kubernetes-validations",
-    "$ref",
-    "$schema",
-    "definitions",
-    "dependencies",
-    "patternProperties",
-    "additionalItems",
-    "id",
-    "nested too deeply",
-    "schema",
-];
+use crate::schema::keywords;
+use crate::schema::model::{Additional, Limit, NO_SCHEMA, Schema, Type, Window};
 
 /// The errors of `object`. With `old`, errors in unchanged parts are ratcheted.
 pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Option<&Value>) -> Findings {
@@ -130,7 +85,9 @@ impl Validator {
     }
 
     fn value(&mut self, schema: &Schema, value: &Value, old: Option<&Value>) {
-        if let Some(keyword) = schema.unreadable.iter().find(|keyword| KNOWN.contains(&keyword.as_str())) {
+        // The server drops keywords that it does not know when it reads a definition.
+        let is_known = |word: &&String| keywords::find(word).is_some() || NO_SCHEMA.contains(&word.as_str());
+        if let Some(keyword) = schema.unreadable.iter().find(is_known) {
             self.unevaluated("schema", format!("{keyword} cannot be read"));
         }
         self.kind(schema, value);

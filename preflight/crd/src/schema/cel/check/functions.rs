@@ -4,61 +4,10 @@
 //! Follows cel-go `common/stdlib/standard.go` and k8s.io/apiserver `pkg/cel/environment/base.go` (which libraries there
 //! are) and `pkg/cel/library`.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::types::Type;
-
-/// A type in a signature.
-#[derive(Clone, Copy, Debug)]
-enum Shape {
-    A,
-    B,
-    Dyn,
-    Bool,
-    Int,
-    Uint,
-    Double,
-    String,
-    Bytes,
-    Duration,
-    Timestamp,
-    Url,
-    Quantity,
-    Semver,
-    Format,
-    Ip,
-    Cidr,
-    Type,
-    List(&'static Shape),
-    Map(&'static Shape, &'static Shape),
-    Optional(&'static Shape),
-}
-
-impl Shape {
-    fn of(self) -> Type {
-        match self {
-            Self::A => Type::Variable(0),
-            Self::B => Type::Variable(1),
-            Self::Dyn => Type::Dyn,
-            Self::Bool => Type::Bool,
-            Self::Int => Type::Int,
-            Self::Uint => Type::Uint,
-            Self::Double => Type::Double,
-            Self::String => Type::String,
-            Self::Bytes => Type::Bytes,
-            Self::Duration => Type::Duration,
-            Self::Timestamp => Type::Timestamp,
-            Self::Url => Type::Struct("kubernetes.URL".into()),
-            Self::Quantity => Type::Struct("kubernetes.Quantity".into()),
-            Self::Semver => Type::Struct("kubernetes.Semver".into()),
-            Self::Format => Type::Struct("kubernetes.NamedFormat".into()),
-            Self::Ip => Type::Opaque("net.IP"),
-            Self::Cidr => Type::Opaque("net.CIDR"),
-            Self::Type => Type::Meta,
-            Self::List(of) => Type::list(of.of()),
-            Self::Map(key, value) => Type::Map(key.of().into(), value.of().into()),
-            Self::Optional(of) => Type::optional(of.of()),
-        }
-    }
-}
 
 /// How the cost of an overload differs from that of its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,12 +38,38 @@ pub(super) enum Price {
     Unknown,
 }
 
-/// One overload of a function.
-#[derive(Clone, Copy, Debug)]
+impl Price {
+    fn of(word: &str) -> Self {
+        match word {
+            "" => Self::Plain,
+            "compare" => Self::Compare,
+            "addText" => Self::AddText,
+            "addList" => Self::AddList,
+            "contained" => Self::Contained,
+            "matches" => Self::Matches,
+            "contains" => Self::Contains,
+            "startsOrEnds" => Self::StartsOrEnds,
+            "textToBytes" => Self::TextToBytes,
+            "bytesToText" => Self::BytesToText,
+            "format" => Self::Format,
+            "indexList" => Self::IndexList,
+            "indexMap" => Self::IndexMap,
+            "condition" => Self::Condition,
+            "sets" => Self::Sets(1),
+            "setsTwice" => Self::Sets(2),
+            "withText" => Self::WithText,
+            "part" => Self::Part,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// One overload of a function, its types as written in the table.
+#[derive(Clone, Debug)]
 pub(super) struct Overload {
     pub(super) is_member: bool,
-    parameters: &'static [Shape],
-    result: Shape,
+    parameters: Vec<&'static str>,
+    result: &'static str,
     pub(super) price: Price,
 }
 
@@ -102,431 +77,199 @@ pub(super) struct Overload {
 pub(super) const VARIABLES: u32 = 2;
 
 impl Overload {
+    /// Reads `string.(int) -> string @price`; for a member, the target is the first parameter.
+    fn of(text: &'static str) -> Option<Self> {
+        let (signature, price) = text.split_once(" @").unwrap_or((text, ""));
+        let (parameters, result) = signature.split_once(") -> ")?;
+        let (target, rest) = parameters.split_once('(')?;
+        let target = target.strip_suffix('.');
+        let rest = rest.split(", ").filter(|parameter| !parameter.is_empty());
+        let (is_member, price) = (target.is_some(), Price::of(price));
+        Some(Self { is_member, parameters: target.into_iter().chain(rest).collect(), result, price })
+    }
+
     /// Parameter types and result type, with type variables numbered from `fresh`.
     pub(super) fn signature(&self, fresh: u32) -> (Vec<Type>, Type) {
-        let renamed = |one: Shape| one.of().renamed(fresh);
-        (self.parameters.iter().map(|one| renamed(*one)).collect(), renamed(self.result))
+        (self.parameters.iter().map(|text| type_of(text, fresh)).collect(), type_of(self.result, fresh))
     }
 }
 
-const fn global(parameters: &'static [Shape], result: Shape) -> Overload {
-    Overload { is_member: false, parameters, result, price: Price::Plain }
+/// The type that the table writes like this.
+fn type_of(text: &str, fresh: u32) -> Type {
+    let within = |generic: &str| text.strip_prefix(generic)?.strip_suffix('>');
+    if let Some(item) = within("list<") {
+        return Type::list(type_of(item, fresh));
+    }
+    if let Some(value) = within("optional<") {
+        return Type::optional(type_of(value, fresh));
+    }
+    if let Some((key, value)) = within("map<").and_then(|pair| pair.split_once(',')) {
+        return Type::Map(type_of(key, fresh).into(), type_of(value, fresh).into());
+    }
+    match text {
+        "A" => Type::Variable(fresh),
+        "B" => Type::Variable(fresh + 1),
+        "bool" => Type::Bool,
+        "int" => Type::Int,
+        "uint" => Type::Uint,
+        "double" => Type::Double,
+        "string" => Type::String,
+        "bytes" => Type::Bytes,
+        "duration" => Type::Duration,
+        "timestamp" => Type::Timestamp,
+        "url" => Type::Struct("kubernetes.URL".into()),
+        "quantity" => Type::Struct("kubernetes.Quantity".into()),
+        "semver" => Type::Struct("kubernetes.Semver".into()),
+        "format" => Type::Struct("kubernetes.NamedFormat".into()),
+        "ip" => Type::Opaque("net.IP"),
+        "cidr" => Type::Opaque("net.CIDR"),
+        "type" => Type::Meta,
+        _ => Type::Dyn,
+    }
 }
-
-const fn member(parameters: &'static [Shape], result: Shape) -> Overload {
-    Overload { is_member: true, parameters, result, price: Price::Plain }
-}
-
-const fn at(price: Price, overload: Overload) -> Overload {
-    Overload { price, ..overload }
-}
-
-const COMPARISONS: &[Overload] = &[
-    global(&[Shape::Bool, Shape::Bool], Shape::Bool),
-    global(&[Shape::Int, Shape::Int], Shape::Bool),
-    global(&[Shape::Int, Shape::Double], Shape::Bool),
-    global(&[Shape::Int, Shape::Uint], Shape::Bool),
-    global(&[Shape::Uint, Shape::Uint], Shape::Bool),
-    global(&[Shape::Uint, Shape::Double], Shape::Bool),
-    global(&[Shape::Uint, Shape::Int], Shape::Bool),
-    global(&[Shape::Double, Shape::Double], Shape::Bool),
-    global(&[Shape::Double, Shape::Int], Shape::Bool),
-    global(&[Shape::Double, Shape::Uint], Shape::Bool),
-    at(Price::Compare, global(&[Shape::String, Shape::String], Shape::Bool)),
-    at(Price::Compare, global(&[Shape::Bytes, Shape::Bytes], Shape::Bool)),
-    global(&[Shape::Timestamp, Shape::Timestamp], Shape::Bool),
-    global(&[Shape::Duration, Shape::Duration], Shape::Bool),
-];
-
-const OF_TIMES: &[Overload] =
-    &[member(&[Shape::Timestamp], Shape::Int), member(&[Shape::Timestamp, Shape::String], Shape::Int)];
-const OF_TIMES_AND_DURATIONS: &[Overload] = &[
-    member(&[Shape::Timestamp], Shape::Int),
-    member(&[Shape::Timestamp, Shape::String], Shape::Int),
-    member(&[Shape::Duration], Shape::Int),
-];
-const OF_ADDRESSES: &[Overload] = &[member(&[Shape::Ip], Shape::Bool)];
-const OF_URLS: &[Overload] = &[member(&[Shape::Url], Shape::String)];
-const OF_SEMVERS: &[Overload] = &[member(&[Shape::Semver], Shape::Int)];
-const CHECKS_TEXT: &[Overload] = &[global(&[Shape::String], Shape::Bool)];
-const OF_TEXTS: &[Overload] = &[member(&[Shape::String], Shape::String)];
-const NO_ARGUMENTS: &[Overload] = &[global(&[], Shape::Format)];
-const LIST_OF_TEXTS: Shape = Shape::List(&Shape::String);
-const LIST: Shape = Shape::List(&Shape::A);
-const MAP: Shape = Shape::Map(&Shape::A, &Shape::B);
-const OPTIONAL: Shape = Shape::Optional(&Shape::A);
-
-const SORTED: &[Overload] = &[
-    member(&[Shape::List(&Shape::Int)], Shape::Bool),
-    member(&[Shape::List(&Shape::Uint)], Shape::Bool),
-    member(&[Shape::List(&Shape::Double)], Shape::Bool),
-    member(&[Shape::List(&Shape::Bool)], Shape::Bool),
-    member(&[Shape::List(&Shape::Duration)], Shape::Bool),
-    member(&[Shape::List(&Shape::Timestamp)], Shape::Bool),
-    member(&[Shape::List(&Shape::String)], Shape::Bool),
-    member(&[Shape::List(&Shape::Bytes)], Shape::Bool),
-];
-const EXTREMES: &[Overload] = &[
-    member(&[Shape::List(&Shape::Int)], Shape::Int),
-    member(&[Shape::List(&Shape::Uint)], Shape::Uint),
-    member(&[Shape::List(&Shape::Double)], Shape::Double),
-    member(&[Shape::List(&Shape::Bool)], Shape::Bool),
-    member(&[Shape::List(&Shape::Duration)], Shape::Duration),
-    member(&[Shape::List(&Shape::Timestamp)], Shape::Timestamp),
-    member(&[Shape::List(&Shape::String)], Shape::String),
-    member(&[Shape::List(&Shape::Bytes)], Shape::Bytes),
-];
-const SUMS: &[Overload] = &[
-    member(&[Shape::List(&Shape::Int)], Shape::Int),
-    member(&[Shape::List(&Shape::Uint)], Shape::Uint),
-    member(&[Shape::List(&Shape::Double)], Shape::Double),
-    member(&[Shape::List(&Shape::Duration)], Shape::Duration),
-];
 
 /// The overloads of a function; `None` if it is unknown.
 pub(super) fn overloads(name: &str) -> Option<&'static [Overload]> {
-    Some(match name {
-        "_?_:_" => const { &[at(Price::Condition, global(&[Shape::Bool, Shape::A, Shape::A], Shape::A))] },
-        "_&&_" | "_||_" => const { &[global(&[Shape::Bool, Shape::Bool], Shape::Bool)] },
-        "!_" | "@not_strictly_false" => const { &[global(&[Shape::Bool], Shape::Bool)] },
-        "_==_" | "_!=_" => const { &[at(Price::Compare, global(&[Shape::A, Shape::A], Shape::Bool))] },
-        "_<_" | "_<=_" | "_>_" | "_>=_" => COMPARISONS,
-        "_+_" => {
-            const {
-                &[
-                    at(Price::AddText, global(&[Shape::Bytes, Shape::Bytes], Shape::Bytes)),
-                    global(&[Shape::Double, Shape::Double], Shape::Double),
-                    global(&[Shape::Duration, Shape::Duration], Shape::Duration),
-                    global(&[Shape::Duration, Shape::Timestamp], Shape::Timestamp),
-                    global(&[Shape::Timestamp, Shape::Duration], Shape::Timestamp),
-                    global(&[Shape::Int, Shape::Int], Shape::Int),
-                    at(Price::AddList, global(&[LIST, LIST], LIST)),
-                    at(Price::AddText, global(&[Shape::String, Shape::String], Shape::String)),
-                    global(&[Shape::Uint, Shape::Uint], Shape::Uint),
-                ]
+    static OVERLOADS: LazyLock<HashMap<&str, Vec<Overload>>> = LazyLock::new(|| {
+        let mut all: HashMap<&'static str, Vec<Overload>> = HashMap::new();
+        let mut names = "";
+        for (head, overloads) in TABLE.lines().filter_map(|line| line.split_once(" : ")) {
+            names = if head.trim().is_empty() { names } else { head };
+            let overloads: Vec<Overload> = overloads.split("; ").filter_map(Overload::of).collect();
+            for name in names.split(' ') {
+                all.entry(name).or_default().extend_from_slice(&overloads);
             }
         }
-        "_-_" => {
-            const {
-                &[
-                    global(&[Shape::Double, Shape::Double], Shape::Double),
-                    global(&[Shape::Duration, Shape::Duration], Shape::Duration),
-                    global(&[Shape::Int, Shape::Int], Shape::Int),
-                    global(&[Shape::Timestamp, Shape::Duration], Shape::Timestamp),
-                    global(&[Shape::Timestamp, Shape::Timestamp], Shape::Duration),
-                    global(&[Shape::Uint, Shape::Uint], Shape::Uint),
-                ]
-            }
-        }
-        "_*_" | "_/_" => {
-            const {
-                &[
-                    global(&[Shape::Double, Shape::Double], Shape::Double),
-                    global(&[Shape::Int, Shape::Int], Shape::Int),
-                    global(&[Shape::Uint, Shape::Uint], Shape::Uint),
-                ]
-            }
-        }
-        "_%_" => {
-            const { &[global(&[Shape::Int, Shape::Int], Shape::Int), global(&[Shape::Uint, Shape::Uint], Shape::Uint)] }
-        }
-        "-_" => const { &[global(&[Shape::Double], Shape::Double), global(&[Shape::Int], Shape::Int)] },
-        "_[_]" => {
-            const {
-                &[
-                    at(Price::IndexList, global(&[LIST, Shape::Int], Shape::A)),
-                    at(Price::IndexMap, global(&[MAP, Shape::A], Shape::B)),
-                    global(&[Shape::Optional(&LIST), Shape::Int], OPTIONAL),
-                    global(&[Shape::Optional(&MAP), Shape::A], Shape::Optional(&Shape::B)),
-                ]
-            }
-        }
-        "_[?_]" => {
-            const {
-                &[
-                    global(&[LIST, Shape::Int], OPTIONAL),
-                    global(&[Shape::Optional(&LIST), Shape::Int], OPTIONAL),
-                    global(&[MAP, Shape::A], Shape::Optional(&Shape::B)),
-                    global(&[Shape::Optional(&MAP), Shape::A], Shape::Optional(&Shape::B)),
-                ]
-            }
-        }
-        "@in" => {
-            const { &[at(Price::Contained, global(&[Shape::A, LIST], Shape::Bool)), global(&[Shape::A, MAP], Shape::Bool)] }
-        }
-        _ => return standard(name).or_else(|| library(name)),
-    })
+        all
+    });
+    OVERLOADS.get(name).map(Vec::as_slice)
 }
 
-fn standard(name: &str) -> Option<&'static [Overload]> {
-    Some(match name {
-        "size" => {
-            const {
-                &[
-                    global(&[Shape::Bytes], Shape::Int),
-                    member(&[Shape::Bytes], Shape::Int),
-                    global(&[LIST], Shape::Int),
-                    member(&[LIST], Shape::Int),
-                    global(&[MAP], Shape::Int),
-                    member(&[MAP], Shape::Int),
-                    global(&[Shape::String], Shape::Int),
-                    member(&[Shape::String], Shape::Int),
-                ]
-            }
-        }
-        "type" => const { &[global(&[Shape::A], Shape::Type)] },
-        "dyn" => const { &[global(&[Shape::A], Shape::Dyn)] },
-        "bool" => const { &[global(&[Shape::Bool], Shape::Bool), global(&[Shape::String], Shape::Bool)] },
-        "bytes" => {
-            const { &[global(&[Shape::Bytes], Shape::Bytes), at(Price::TextToBytes, global(&[Shape::String], Shape::Bytes))] }
-        }
-        "double" => {
-            const {
-                &[
-                    global(&[Shape::Double], Shape::Double),
-                    global(&[Shape::Int], Shape::Double),
-                    global(&[Shape::String], Shape::Double),
-                    global(&[Shape::Uint], Shape::Double),
-                ]
-            }
-        }
-        "duration" => {
-            const {
-                &[
-                    global(&[Shape::Duration], Shape::Duration),
-                    global(&[Shape::Int], Shape::Duration),
-                    global(&[Shape::String], Shape::Duration),
-                ]
-            }
-        }
-        "int" => {
-            const {
-                &[
-                    global(&[Shape::Int], Shape::Int),
-                    global(&[Shape::Double], Shape::Int),
-                    global(&[Shape::Duration], Shape::Int),
-                    global(&[Shape::String], Shape::Int),
-                    global(&[Shape::Timestamp], Shape::Int),
-                    global(&[Shape::Uint], Shape::Int),
-                ]
-            }
-        }
-        "uint" => {
-            const {
-                &[
-                    global(&[Shape::Uint], Shape::Uint),
-                    global(&[Shape::Double], Shape::Uint),
-                    global(&[Shape::Int], Shape::Uint),
-                    global(&[Shape::String], Shape::Uint),
-                ]
-            }
-        }
-        "string" => {
-            const {
-                &[
-                    global(&[Shape::String], Shape::String),
-                    global(&[Shape::Bool], Shape::String),
-                    at(Price::BytesToText, global(&[Shape::Bytes], Shape::String)),
-                    global(&[Shape::Double], Shape::String),
-                    global(&[Shape::Duration], Shape::String),
-                    global(&[Shape::Int], Shape::String),
-                    global(&[Shape::Timestamp], Shape::String),
-                    global(&[Shape::Uint], Shape::String),
-                    global(&[Shape::Ip], Shape::String),
-                    global(&[Shape::Cidr], Shape::String),
-                ]
-            }
-        }
-        "timestamp" => {
-            const {
-                &[
-                    global(&[Shape::Timestamp], Shape::Timestamp),
-                    global(&[Shape::Int], Shape::Timestamp),
-                    global(&[Shape::String], Shape::Timestamp),
-                ]
-            }
-        }
-        "contains" => const { &[at(Price::Contains, member(&[Shape::String, Shape::String], Shape::Bool))] },
-        "startsWith" | "endsWith" => {
-            const { &[at(Price::StartsOrEnds, member(&[Shape::String, Shape::String], Shape::Bool))] }
-        }
-        "matches" => {
-            const {
-                &[
-                    global(&[Shape::String, Shape::String], Shape::Bool),
-                    at(Price::Matches, member(&[Shape::String, Shape::String], Shape::Bool)),
-                ]
-            }
-        }
-        "getFullYear" | "getMonth" | "getDayOfYear" | "getDayOfMonth" | "getDate" | "getDayOfWeek" => OF_TIMES,
-        "getHours" | "getMinutes" | "getSeconds" | "getMilliseconds" => OF_TIMES_AND_DURATIONS,
-        "optional.of" | "optional.ofNonZeroValue" => const { &[global(&[Shape::A], OPTIONAL)] },
-        "optional.none" => const { &[global(&[], OPTIONAL)] },
-        "value" => const { &[member(&[OPTIONAL], Shape::A)] },
-        "hasValue" => const { &[member(&[OPTIONAL], Shape::Bool)] },
-        "or" => const { &[member(&[OPTIONAL, OPTIONAL], OPTIONAL)] },
-        "orValue" => const { &[member(&[OPTIONAL, Shape::A], Shape::A)] },
-        "first" | "last" => const { &[member(&[LIST], OPTIONAL)] },
-        "optional.unwrap" => const { &[global(&[Shape::List(&OPTIONAL)], LIST)] },
-        "unwrapOpt" => const { &[member(&[Shape::List(&OPTIONAL)], LIST)] },
-        _ => return None,
-    })
-}
+/// One row for the functions that share all their overloads, which may go on in the next rows. The overloads of a
+/// member have its target before a dot; `@` names the price.
+const TABLE: &str = "\
+_?_:_ : (bool, A, A) -> A @condition
+_&&_ _||_ : (bool, bool) -> bool
+!_ @not_strictly_false : (bool) -> bool
+_==_ _!=_ : (A, A) -> bool @compare
+_<_ _<=_ _>_ _>=_ : (bool, bool) -> bool; (int, int) -> bool; (int, double) -> bool; (int, uint) -> bool
+ : (uint, uint) -> bool; (uint, double) -> bool; (uint, int) -> bool; (double, double) -> bool
+ : (double, int) -> bool; (double, uint) -> bool; (string, string) -> bool @compare
+ : (bytes, bytes) -> bool @compare; (timestamp, timestamp) -> bool; (duration, duration) -> bool
+_+_ : (bytes, bytes) -> bytes @addText; (double, double) -> double; (duration, duration) -> duration
+ : (duration, timestamp) -> timestamp; (timestamp, duration) -> timestamp; (int, int) -> int
+ : (list<A>, list<A>) -> list<A> @addList; (string, string) -> string @addText; (uint, uint) -> uint
+_-_ : (double, double) -> double; (duration, duration) -> duration; (int, int) -> int
+ : (timestamp, duration) -> timestamp; (timestamp, timestamp) -> duration; (uint, uint) -> uint
+_*_ _/_ : (double, double) -> double; (int, int) -> int; (uint, uint) -> uint
+_%_ : (int, int) -> int; (uint, uint) -> uint
+-_ : (double) -> double; (int) -> int
+_[_] : (list<A>, int) -> A @indexList; (map<A,B>, A) -> B @indexMap; (optional<list<A>>, int) -> optional<A>
+ : (optional<map<A,B>>, A) -> optional<B>
+_[?_] : (list<A>, int) -> optional<A>; (optional<list<A>>, int) -> optional<A>; (map<A,B>, A) -> optional<B>
+ : (optional<map<A,B>>, A) -> optional<B>
+@in : (A, list<A>) -> bool @contained; (A, map<A,B>) -> bool
+size : (bytes) -> int; bytes.() -> int; (list<A>) -> int; list<A>.() -> int; (map<A,B>) -> int; map<A,B>.() -> int
+ : (string) -> int; string.() -> int
+type : (A) -> type
+dyn : (A) -> dyn
+bool : (bool) -> bool; (string) -> bool
+bytes : (bytes) -> bytes; (string) -> bytes @textToBytes
+double : (double) -> double; (int) -> double; (string) -> double; (uint) -> double
+duration : (duration) -> duration; (int) -> duration; (string) -> duration
+int : (int) -> int; (double) -> int; (duration) -> int; (string) -> int; (timestamp) -> int; (uint) -> int
+uint : (uint) -> uint; (double) -> uint; (int) -> uint; (string) -> uint
+string : (string) -> string; (bool) -> string; (bytes) -> string @bytesToText; (double) -> string
+ : (duration) -> string; (int) -> string; (timestamp) -> string; (uint) -> string; (ip) -> string; (cidr) -> string
+timestamp : (timestamp) -> timestamp; (int) -> timestamp; (string) -> timestamp
+contains : string.(string) -> bool @contains
+startsWith endsWith : string.(string) -> bool @startsOrEnds
+matches : (string, string) -> bool; string.(string) -> bool @matches
+getFullYear getMonth getDayOfYear getDayOfMonth getDate getDayOfWeek : timestamp.() -> int
+ : timestamp.(string) -> int
+getHours getMinutes getSeconds getMilliseconds : timestamp.() -> int; timestamp.(string) -> int; duration.() -> int
+optional.of optional.ofNonZeroValue : (A) -> optional<A>
+optional.none : () -> optional<A>
+value : optional<A>.() -> A
+hasValue : optional<A>.() -> bool
+or : optional<A>.(optional<A>) -> optional<A>
+orValue : optional<A>.(A) -> A
+first last : list<A>.() -> optional<A>
+optional.unwrap : (list<optional<A>>) -> list<A>
+unwrapOpt : list<optional<A>>.() -> list<A>
+charAt : string.(int) -> string
+indexOf lastIndexOf : string.(string) -> int; string.(string, int) -> int; list<A>.(A) -> int
+lowerAscii upperAscii trim : string.() -> string
+replace : string.(string, string) -> string; string.(string, string, int) -> string
+split : string.(string) -> list<string>; string.(string, int) -> list<string>
+substring : string.(int) -> string; string.(int, int) -> string
+join : list<string>.() -> string; list<string>.(string) -> string
+format : string.(list<dyn>) -> string @format
+strings.quote : (string) -> string @unknown
+find : string.(string) -> string
+findAll : string.(string) -> list<string>; string.(string, int) -> list<string>
+isSorted : list<int>.() -> bool; list<uint>.() -> bool; list<double>.() -> bool; list<bool>.() -> bool
+ : list<duration>.() -> bool; list<timestamp>.() -> bool; list<string>.() -> bool; list<bytes>.() -> bool
+sum : list<int>.() -> int; list<uint>.() -> uint; list<double>.() -> double; list<duration>.() -> duration
+min max : list<int>.() -> int; list<uint>.() -> uint; list<double>.() -> double; list<bool>.() -> bool
+ : list<duration>.() -> duration; list<timestamp>.() -> timestamp; list<string>.() -> string
+ : list<bytes>.() -> bytes
+sets.contains sets.intersects : (list<A>, list<A>) -> bool @sets
+sets.equivalent : (list<A>, list<A>) -> bool @setsTwice
+slice : list<A>.(int, int) -> list<A> @unknown
+flatten : list<list<A>>.() -> list<A> @unknown; list<dyn>.(int) -> list<dyn> @unknown
+reverse distinct : list<A>.() -> list<A> @unknown
+lists.range : (int) -> list<int> @unknown
+url : (string) -> url
+isURL isQuantity isIP isCIDR ip.isCanonical : (string) -> bool
+getScheme getHost getHostname getPort getEscapedPath : url.() -> string
+getQuery : url.() -> map<string,list<string>>
+quantity : (string) -> quantity
+sign : (quantity) -> int
+isGreaterThan isLessThan : quantity.(quantity) -> bool; semver.(semver) -> bool
+compareTo : quantity.(quantity) -> int; semver.(semver) -> int
+asApproximateFloat : quantity.() -> double
+asInteger : quantity.() -> int
+isInteger : quantity.() -> bool
+add sub : quantity.(quantity) -> quantity; quantity.(int) -> quantity
+semver : (string) -> semver; (string, bool) -> semver
+isSemver : (string) -> bool; (string, bool) -> bool
+major minor patch : semver.() -> int
+ip : (string) -> ip; cidr.() -> ip @part
+family : ip.() -> int
+isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast : ip.() -> bool
+cidr : (string) -> cidr
+containsIP : cidr.(string) -> bool @withText; cidr.(ip) -> bool
+containsCIDR : cidr.(string) -> bool @withText; cidr.(cidr) -> bool
+prefixLength : cidr.() -> int
+masked : cidr.() -> cidr
+validate : format.(string) -> optional<list<string>>
+format.named : (string) -> optional<format>
+format.dns1123Label format.dns1123Subdomain format.dns1035Label format.qualifiedName : () -> format
+format.dns1123LabelPrefix format.dns1123SubdomainPrefix format.dns1035LabelPrefix : () -> format
+format.labelValue format.uri format.uuid format.byte format.date format.datetime : () -> format
+";
 
-fn library(name: &str) -> Option<&'static [Overload]> {
-    Some(match name {
-        "charAt" => const { &[member(&[Shape::String, Shape::Int], Shape::String)] },
-        "indexOf" | "lastIndexOf" => {
-            const {
-                &[
-                    member(&[Shape::String, Shape::String], Shape::Int),
-                    member(&[Shape::String, Shape::String, Shape::Int], Shape::Int),
-                    member(&[LIST, Shape::A], Shape::Int),
-                ]
-            }
-        }
-        "lowerAscii" | "upperAscii" | "trim" => OF_TEXTS,
-        "replace" => {
-            const {
-                &[
-                    member(&[Shape::String, Shape::String, Shape::String], Shape::String),
-                    member(&[Shape::String, Shape::String, Shape::String, Shape::Int], Shape::String),
-                ]
-            }
-        }
-        "split" => {
-            const {
-                &[
-                    member(&[Shape::String, Shape::String], LIST_OF_TEXTS),
-                    member(&[Shape::String, Shape::String, Shape::Int], LIST_OF_TEXTS),
-                ]
-            }
-        }
-        "substring" => {
-            const {
-                &[
-                    member(&[Shape::String, Shape::Int], Shape::String),
-                    member(&[Shape::String, Shape::Int, Shape::Int], Shape::String),
-                ]
-            }
-        }
-        "join" => {
-            const { &[member(&[LIST_OF_TEXTS], Shape::String), member(&[LIST_OF_TEXTS, Shape::String], Shape::String)] }
-        }
-        "format" => const { &[at(Price::Format, member(&[Shape::String, Shape::List(&Shape::Dyn)], Shape::String))] },
-        "strings.quote" => const { &[at(Price::Unknown, global(&[Shape::String], Shape::String))] },
-        "find" => OF_PATTERNS,
-        "findAll" => {
-            const {
-                &[
-                    member(&[Shape::String, Shape::String], LIST_OF_TEXTS),
-                    member(&[Shape::String, Shape::String, Shape::Int], LIST_OF_TEXTS),
-                ]
-            }
-        }
-        "isSorted" => SORTED,
-        "sum" => SUMS,
-        "min" | "max" => EXTREMES,
-        "sets.contains" | "sets.intersects" => const { &[at(Price::Sets(1), global(&[LIST, LIST], Shape::Bool))] },
-        "sets.equivalent" => const { &[at(Price::Sets(2), global(&[LIST, LIST], Shape::Bool))] },
-        "slice" => const { &[at(Price::Unknown, member(&[LIST, Shape::Int, Shape::Int], LIST))] },
-        "flatten" => {
-            const {
-                &[
-                    at(Price::Unknown, member(&[Shape::List(&LIST)], LIST)),
-                    at(Price::Unknown, member(&[Shape::List(&Shape::Dyn), Shape::Int], Shape::List(&Shape::Dyn))),
-                ]
-            }
-        }
-        "reverse" | "distinct" => const { &[at(Price::Unknown, member(&[LIST], LIST))] },
-        "lists.range" => const { &[at(Price::Unknown, global(&[Shape::Int], Shape::List(&Shape::Int)))] },
-        _ => return kubernetes(name),
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-const OF_PATTERNS: &[Overload] = &[member(&[Shape::String, Shape::String], Shape::String)];
-
-fn kubernetes(name: &str) -> Option<&'static [Overload]> {
-    Some(match name {
-        "url" => const { &[global(&[Shape::String], Shape::Url)] },
-        "isURL" | "isQuantity" | "isIP" | "isCIDR" | "ip.isCanonical" => CHECKS_TEXT,
-        "getScheme" | "getHost" | "getHostname" | "getPort" | "getEscapedPath" => OF_URLS,
-        "getQuery" => const { &[member(&[Shape::Url], Shape::Map(&Shape::String, &LIST_OF_TEXTS))] },
-        "quantity" => const { &[global(&[Shape::String], Shape::Quantity)] },
-        "sign" => const { &[global(&[Shape::Quantity], Shape::Int)] },
-        "isGreaterThan" | "isLessThan" => {
-            const {
-                &[
-                    member(&[Shape::Quantity, Shape::Quantity], Shape::Bool),
-                    member(&[Shape::Semver, Shape::Semver], Shape::Bool),
-                ]
+    #[test]
+    fn every_row_of_the_table_is_read_whole() {
+        let mut count = 0;
+        for line in TABLE.lines() {
+            let (_, overloads) = line.split_once(" : ").expect(line);
+            for text in overloads.split("; ") {
+                let overload = Overload::of(text).expect(text);
+                let texts = overload.parameters.iter().chain([&overload.result]);
+                let is_read = |text: &str| text.contains("dyn") || !format!("{:?}", type_of(text, 0)).contains("Dyn");
+                assert!(texts.into_iter().all(|text| is_read(text)), "{text}");
+                assert_eq!(overload.price == Price::Unknown, text.ends_with(" @unknown"), "{text}");
+                count += 1;
             }
         }
-        "compareTo" => {
-            const {
-                &[
-                    member(&[Shape::Quantity, Shape::Quantity], Shape::Int),
-                    member(&[Shape::Semver, Shape::Semver], Shape::Int),
-                ]
-            }
-        }
-        "asApproximateFloat" => const { &[member(&[Shape::Quantity], Shape::Double)] },
-        "asInteger" => const { &[member(&[Shape::Quantity], Shape::Int)] },
-        "isInteger" => const { &[member(&[Shape::Quantity], Shape::Bool)] },
-        "add" | "sub" => {
-            const {
-                &[
-                    member(&[Shape::Quantity, Shape::Quantity], Shape::Quantity),
-                    member(&[Shape::Quantity, Shape::Int], Shape::Quantity),
-                ]
-            }
-        }
-        "semver" => {
-            const { &[global(&[Shape::String], Shape::Semver), global(&[Shape::String, Shape::Bool], Shape::Semver)] }
-        }
-        "isSemver" => {
-            const { &[global(&[Shape::String], Shape::Bool), global(&[Shape::String, Shape::Bool], Shape::Bool)] }
-        }
-        "major" | "minor" | "patch" => OF_SEMVERS,
-        "ip" => const { &[global(&[Shape::String], Shape::Ip), at(Price::Part, member(&[Shape::Cidr], Shape::Ip))] },
-        "family" => const { &[member(&[Shape::Ip], Shape::Int)] },
-        "isUnspecified" | "isLoopback" | "isLinkLocalMulticast" | "isLinkLocalUnicast" | "isGlobalUnicast" => {
-            OF_ADDRESSES
-        }
-        "cidr" => const { &[global(&[Shape::String], Shape::Cidr)] },
-        "containsIP" => {
-            const {
-                &[
-                    at(Price::WithText, member(&[Shape::Cidr, Shape::String], Shape::Bool)),
-                    member(&[Shape::Cidr, Shape::Ip], Shape::Bool),
-                ]
-            }
-        }
-        "containsCIDR" => {
-            const {
-                &[
-                    at(Price::WithText, member(&[Shape::Cidr, Shape::String], Shape::Bool)),
-                    member(&[Shape::Cidr, Shape::Cidr], Shape::Bool),
-                ]
-            }
-        }
-        "prefixLength" => const { &[member(&[Shape::Cidr], Shape::Int)] },
-        "masked" => const { &[member(&[Shape::Cidr], Shape::Cidr)] },
-        "validate" => const { &[member(&[Shape::Format, Shape::String], Shape::Optional(&LIST_OF_TEXTS))] },
-        "format.named" => const { &[global(&[Shape::String], Shape::Optional(&Shape::Format))] },
-        "format.dns1123Label"
-        | "format.dns1123Subdomain"
-        | "format.dns1035Label"
-        | "format.qualifiedName"
-        | "format.dns1123LabelPrefix"
-        | "format.dns1123SubdomainPrefix"
-        | "format.dns1035LabelPrefix"
-        | "format.labelValue"
-        | "format.uri"
-        | "format.uuid"
-        | "format.byte"
-        | "format.date"
-        | "format.datetime" => NO_ARGUMENTS,
-        _ => return None,
-    })
+        assert_eq!(count, 193);
+        assert_eq!(overloads("size").map(<[_]>::len), Some(8));
+        assert!(overloads("no.such").is_none());
+    }
 }

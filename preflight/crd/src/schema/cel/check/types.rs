@@ -100,14 +100,6 @@ impl Type {
             other => other.clone(),
         }
     }
-
-    /// The type with its variables renumbered from `fresh`.
-    pub(super) fn renamed(&self, fresh: u32) -> Self {
-        match self {
-            Self::Variable(number) => Self::Variable(number + fresh),
-            other => other.with(|part| part.renamed(fresh)),
-        }
-    }
 }
 
 /// Whether the first type equals the second or is more general.

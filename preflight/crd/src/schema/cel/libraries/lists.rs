@@ -8,19 +8,16 @@ use std::rc::Rc;
 use super::super::evaluator::Evaluator;
 use super::super::stop::Stop;
 use super::super::value::{List, Outcome, Value};
+use super::Call;
 use crate::schema::Type;
 
-pub(in super::super) fn call<'a>(
-    evaluator: &Evaluator<'a>,
-    function: &str,
-    member: bool,
-    arguments: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+pub(in super::super) fn call<'a>(call: &Call<'_, 'a>) -> Option<Outcome<'a>> {
+    let Call { evaluator, function, is_member, arguments } = *call;
     if let ("lists.range", [Value::Int(count)]) = (function, arguments) {
         return Some(range(evaluator, *count));
     }
     let [Value::List(list), rest @ ..] = arguments else { return None };
-    if !member {
+    if !is_member {
         return None;
     }
     if let Err(stop) = evaluator.charge(list.items.len()) {
@@ -155,12 +152,8 @@ fn flatten<'a>(evaluator: &Evaluator<'a>, list: &List<'a>, depth: i64) -> Outcom
     Ok(Value::List(List::built(items, list.unordered)))
 }
 
-pub(in super::super) fn sets<'a>(
-    evaluator: &Evaluator<'a>,
-    function: &str,
-    _member: bool,
-    arguments: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+pub(in super::super) fn sets<'a>(call: &Call<'_, 'a>) -> Option<Outcome<'a>> {
+    let Call { evaluator, function, arguments, .. } = *call;
     let [Value::List(left), Value::List(right)] = arguments else { return None };
     let covers = |whole: &List<'a>, part: &List<'a>| -> Result<bool, Stop> {
         for item in part.items.iter() {

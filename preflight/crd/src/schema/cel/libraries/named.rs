@@ -5,10 +5,10 @@
 
 use std::rc::Rc;
 
-use super::super::evaluator::Evaluator;
 use super::super::stop::Stop;
 use super::super::time;
 use super::super::value::{Outcome, Value};
+use super::Call;
 use crate::names::{is_dns_1035_label, is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name};
 
 const NAMES: [&str; 13] = [
@@ -27,12 +27,8 @@ const NAMES: [&str; 13] = [
     "datetime",
 ];
 
-pub(in super::super) fn call<'a>(
-    evaluator: &Evaluator<'a>,
-    function: &str,
-    _member: bool,
-    arguments: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+pub(in super::super) fn call<'a>(call: &Call<'_, 'a>) -> Option<Outcome<'a>> {
+    let Call { evaluator, function, arguments, .. } = *call;
     let named = |wanted: &str| NAMES.into_iter().find(|name| *name == wanted).map(Value::Format);
     Some(match (function, arguments) {
         ("format.named", [Value::String(name)]) => Ok(Value::Optional(named(name).map(Rc::new))),

@@ -5,22 +5,18 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
-use super::super::evaluator::Evaluator;
 use super::super::stop::Stop;
 use super::super::value::network::{Cidr, Reading, Url, masked, parse_address};
 use super::super::value::{Map, Outcome, Value};
+use super::Call;
 
-pub(in super::super) fn call<'a>(
-    _evaluator: &Evaluator<'a>,
-    function: &str,
-    member: bool,
-    arguments: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+pub(in super::super) fn call<'a>(call: &Call<'_, 'a>) -> Option<Outcome<'a>> {
+    let Call { function, is_member, arguments, .. } = *call;
     Some(Ok(match (function, arguments) {
-        ("isIP", [Value::String(text)]) if !member => Value::Bool(parse_address(text).is_some()),
-        ("isCIDR", [Value::String(text)]) if !member => Value::Bool(Cidr::parse(text).is_some()),
-        ("ip", [Value::String(text)]) if !member => return Some(address_of(text).map(Value::Ip)),
-        ("cidr", [Value::String(text)]) if !member => return Some(network_of(text).map(Value::Cidr)),
+        ("isIP", [Value::String(text)]) if !is_member => Value::Bool(parse_address(text).is_some()),
+        ("isCIDR", [Value::String(text)]) if !is_member => Value::Bool(Cidr::parse(text).is_some()),
+        ("ip", [Value::String(text)]) if !is_member => return Some(address_of(text).map(Value::Ip)),
+        ("cidr", [Value::String(text)]) if !is_member => return Some(network_of(text).map(Value::Cidr)),
         ("ip.isCanonical", [Value::String(text)]) => {
             return Some(address_of(text).map(|address| Value::Bool(address.to_string() == **text)));
         }
@@ -44,7 +40,7 @@ pub(in super::super) fn call<'a>(
         ("containsCIDR", [Value::Cidr(network), Value::String(text)]) => {
             return Some(network_of(text).map(|inner| Value::Bool(covers(network, &inner))));
         }
-        ("ip", [Value::Cidr(network)]) if member => Value::Ip(network.address),
+        ("ip", [Value::Cidr(network)]) if is_member => Value::Ip(network.address),
         ("prefixLength", [Value::Cidr(network)]) => Value::Int(i64::from(network.length)),
         ("masked", [Value::Cidr(network)]) => {
             Value::Cidr(Cidr { address: masked(network.address, network.length), length: network.length })
@@ -88,14 +84,10 @@ pub(super) fn is_url(text: &str) -> Option<bool> {
     }
 }
 
-pub(in super::super) fn url<'a>(
-    _evaluator: &Evaluator<'a>,
-    function: &str,
-    member: bool,
-    arguments: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+pub(in super::super) fn url<'a>(call: &Call<'_, 'a>) -> Option<Outcome<'a>> {
+    let Call { function, is_member, arguments, .. } = *call;
     match (function, arguments) {
-        ("url" | "isURL", [Value::String(text)]) if !member => Some(match (Url::read(text), function) {
+        ("url" | "isURL", [Value::String(text)]) if !is_member => Some(match (Url::read(text), function) {
             (Reading::Unclear, _) => Err(Stop::unknown(format!("the URL {text:?}"))),
             (Reading::Refused, "url") => Err(Stop::error(format!("{text:?} is not a URL"))),
             (Reading::Refused, _) => Ok(Value::Bool(false)),

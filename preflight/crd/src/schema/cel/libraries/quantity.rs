@@ -4,19 +4,15 @@
 
 use std::cmp::Ordering;
 
-use super::super::evaluator::Evaluator;
 use super::super::stop::Stop;
 use super::super::value::quantity::{Integer, NANO, Quantity, Refusal, parse};
 use super::super::value::{Outcome, Value};
+use super::Call;
 
-pub(in super::super) fn call<'a>(
-    _evaluator: &Evaluator<'a>,
-    function: &str,
-    member: bool,
-    arguments: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+pub(in super::super) fn call<'a>(call: &Call<'_, 'a>) -> Option<Outcome<'a>> {
+    let Call { function, is_member, arguments, .. } = *call;
     Some(match (function, arguments) {
-        ("quantity" | "isQuantity", [Value::String(text)]) if !member => match (parse(text), function) {
+        ("quantity" | "isQuantity", [Value::String(text)]) if !is_member => match (parse(text), function) {
             (Ok(quantity), "quantity") => Ok(Value::Quantity(quantity)),
             (Ok(_), _) => Ok(Value::Bool(true)),
             (Err(Refusal::Malformed), "quantity") => Err(Stop::error(format!("{text:?} is not a quantity"))),
@@ -36,7 +32,7 @@ pub(in super::super) fn call<'a>(
             }
             _ => return None,
         },
-        (_, [Value::Quantity(left), right]) if member => {
+        (_, [Value::Quantity(left), right]) if is_member => {
             let right = match right {
                 Value::Quantity(right) => right.nanos,
                 Value::Int(number) if matches!(function, "add" | "sub") => i128::from(*number) * NANO,

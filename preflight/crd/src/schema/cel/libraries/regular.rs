@@ -7,17 +7,14 @@ use std::rc::Rc;
 use super::super::evaluator::Evaluator;
 use super::super::stop::Stop;
 use super::super::value::{Outcome, Value};
+use super::Call;
 use crate::schema::pattern::{Budget, NotFound, Pattern};
 
 /// Maximum number of steps of one search, as the pattern counts them.
 const SEARCH: u64 = 2_000_000;
 
-pub(in super::super) fn call<'a>(
-    evaluator: &Evaluator<'a>,
-    function: &str,
-    _member: bool,
-    arguments: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+pub(in super::super) fn call<'a>(call: &Call<'_, 'a>) -> Option<Outcome<'a>> {
+    let Call { evaluator, function, arguments, .. } = *call;
     let [Value::String(text), Value::String(pattern), ..] = arguments else { return None };
     Some(match (function, &arguments[2..]) {
         ("matches", []) => matches(evaluator, text, pattern).map(Value::Bool),

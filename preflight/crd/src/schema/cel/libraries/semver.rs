@@ -5,20 +5,16 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::super::evaluator::Evaluator;
 use super::super::stop::Stop;
 use super::super::value::semver::Semver;
 use super::super::value::{Outcome, Value};
+use super::Call;
 
-pub(in super::super) fn call<'a>(
-    _evaluator: &Evaluator<'a>,
-    function: &str,
-    member: bool,
-    arguments: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+pub(in super::super) fn call<'a>(call: &Call<'_, 'a>) -> Option<Outcome<'a>> {
+    let Call { function, is_member, arguments, .. } = *call;
     let part = |number: u64| i64::try_from(number).map(Value::Int).map_err(|_| Stop::unknown("a very large version"));
     Some(match (function, arguments) {
-        ("semver" | "isSemver", [Value::String(text), lenient @ ..]) if !member => {
+        ("semver" | "isSemver", [Value::String(text), lenient @ ..]) if !is_member => {
             let version = match lenient {
                 [] | [Value::Bool(false)] => Semver::parse(text),
                 [Value::Bool(true)] => Semver::parse_leniently(text),

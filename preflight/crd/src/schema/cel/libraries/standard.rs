@@ -9,17 +9,14 @@ use super::super::operators::moment;
 use super::super::stop::Stop;
 use super::super::time;
 use super::super::value::{Outcome, Value};
+use super::Call;
 use crate::duration::nanoseconds;
 
-pub(in super::super) fn call<'a>(
-    evaluator: &Evaluator<'a>,
-    function: &str,
-    member: bool,
-    arguments: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+pub(in super::super) fn call<'a>(call: &Call<'_, 'a>) -> Option<Outcome<'a>> {
+    let Call { evaluator, function, is_member, arguments } = *call;
     Some(match (function, arguments) {
         ("size", [value]) => size(evaluator, value)?,
-        ("contains" | "startsWith" | "endsWith", [Value::String(text), Value::String(part)]) if member => {
+        ("contains" | "startsWith" | "endsWith", [Value::String(text), Value::String(part)]) if is_member => {
             if let Err(stop) = evaluator.charge_text(text.len()) {
                 return Some(Err(stop));
             }
@@ -29,17 +26,17 @@ pub(in super::super) fn call<'a>(
                 _ => text.ends_with(&**part),
             }))
         }
-        ("dyn", [value]) if !member => Ok(value.clone()),
-        ("type", [value]) if !member => Ok(Value::Type(value.type_name())),
-        ("int" | "uint" | "double" | "string" | "bool" | "bytes" | "duration" | "timestamp", [value]) if !member => {
+        ("dyn", [value]) if !is_member => Ok(value.clone()),
+        ("type", [value]) if !is_member => Ok(Value::Type(value.type_name())),
+        ("int" | "uint" | "double" | "string" | "bool" | "bytes" | "duration" | "timestamp", [value]) if !is_member => {
             convert(function, value)?
         }
-        (_, [Value::Duration(nanos)]) if member => duration_part(function, *nanos)?,
-        (_, [Value::Timestamp(nanos)]) if member => timestamp_part(function, *nanos)?,
+        (_, [Value::Duration(nanos)]) if is_member => duration_part(function, *nanos)?,
+        (_, [Value::Timestamp(nanos)]) if is_member => timestamp_part(function, *nanos)?,
         (_, [Value::Timestamp(_), Value::String(_)]) if function.starts_with("get") => {
             Err(Stop::unknown(format!("{function}() in a time zone")))
         }
-        ("string", [value]) if member => convert(function, value)?,
+        ("string", [value]) if is_member => convert(function, value)?,
         _ => return None,
     })
 }
@@ -184,16 +181,12 @@ fn timestamp_part<'a>(function: &str, nanos: i128) -> Option<Outcome<'a>> {
     })))
 }
 
-pub(in super::super) fn optional<'a>(
-    _evaluator: &Evaluator<'a>,
-    function: &str,
-    member: bool,
-    arguments: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+pub(in super::super) fn optional<'a>(call: &Call<'_, 'a>) -> Option<Outcome<'a>> {
+    let Call { function, is_member, arguments, .. } = *call;
     Some(Ok(match (function, arguments) {
         ("optional.none", []) => Value::Optional(None),
-        ("optional.of", [value]) if !member => Value::some(value.clone()),
-        ("optional.ofNonZeroValue", [value]) if !member => {
+        ("optional.of", [value]) if !is_member => Value::some(value.clone()),
+        ("optional.ofNonZeroValue", [value]) if !is_member => {
             let zero = match value {
                 Value::Null | Value::Bool(false) | Value::Int(0) | Value::Uint(0) | Value::Duration(0) => true,
                 Value::Double(number) => *number == 0.0,
@@ -206,8 +199,8 @@ pub(in super::super) fn optional<'a>(
             };
             if zero { Value::Optional(None) } else { Value::some(value.clone()) }
         }
-        ("hasValue", [Value::Optional(held)]) if member => Value::Bool(held.is_some()),
-        ("value", [Value::Optional(held)]) if member => {
+        ("hasValue", [Value::Optional(held)]) if is_member => Value::Bool(held.is_some()),
+        ("value", [Value::Optional(held)]) if is_member => {
             return Some(
                 held.as_ref()
                     .map_or_else(|| Err(Stop::error("optional.none() dereference")), |value| Ok((**value).clone())),

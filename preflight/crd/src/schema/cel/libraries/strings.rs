@@ -5,18 +5,15 @@
 use super::super::evaluator::Evaluator;
 use super::super::stop::Stop;
 use super::super::value::{Outcome, Value};
+use super::Call;
 
-pub(in super::super) fn call<'a>(
-    evaluator: &Evaluator<'a>,
-    function: &str,
-    member: bool,
-    arguments: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+pub(in super::super) fn call<'a>(call: &Call<'_, 'a>) -> Option<Outcome<'a>> {
+    let Call { evaluator, function, is_member, arguments } = *call;
     match (function, arguments) {
-        ("join", [Value::List(list)]) if member => Some(join(evaluator, list, "")),
-        ("join", [Value::List(list), Value::String(between)]) if member => Some(join(evaluator, list, between)),
+        ("join", [Value::List(list)]) if is_member => Some(join(evaluator, list, "")),
+        ("join", [Value::List(list), Value::String(between)]) if is_member => Some(join(evaluator, list, between)),
         ("strings.quote", _) => Some(Err(Stop::unknown("strings.quote()"))),
-        (_, [Value::String(text), rest @ ..]) if member => {
+        (_, [Value::String(text), rest @ ..]) if is_member => {
             if let Err(stop) = evaluator.charge_text(text.len()) {
                 return Some(Err(stop));
             }

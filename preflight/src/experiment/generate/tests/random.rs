@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::tests::{definition, resource};
-use super::*;
+use super::super::*;
+use super::{definition, resource};
 use crate::experiment::validate;
 use crate::operator::difference::{DefinitionChange, Severity, WebhookSummary};
 use crate::operator::model::{Component, Operator, Recovery, Webhook};

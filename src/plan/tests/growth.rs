@@ -6,7 +6,7 @@ use allocation_counter::{AllocationInfo, measure};
 use pushback_preflight::{Change, ObjectRef, Operation, Verification};
 use serde_json::{Value, json};
 
-use super::{Planned, diff, ordering};
+use super::super::{Planned, diff, ordering};
 use crate::config::defaults::defaults;
 use crate::manifest::yaml;
 

@@ -1,0 +1,3 @@
+//! Tests of the plan as a whole.
+
+mod growth;
