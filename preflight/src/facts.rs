@@ -13,6 +13,7 @@ use crate::words;
 
 words! {
     /// What apply does to one object.
+    #[derive(Default)]
     pub enum Operation {
         /// The object does not exist yet.
         Create = "create",
@@ -23,6 +24,7 @@ words! {
         /// The object is deleted.
         Delete = "delete",
         /// Nothing is written.
+        #[default]
         Noop = "noop",
         /// The object must exist already; nothing is written.
         Exists = "exists",
@@ -38,12 +40,13 @@ impl Operation {
 }
 
 /// Whether the API server has checked the change in a dry run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "state", content = "reason")]
 pub enum Verification {
     /// The server accepted it.
     Server,
     /// Nothing is written, so there is nothing to check.
+    #[default]
     NotNeeded,
     /// The server could not check it, for this reason. Never a reason to refuse.
     NotVerified(String),

@@ -17,7 +17,7 @@ use crate::source::Position;
 pub const FINGERPRINT_DIGITS: usize = 32;
 
 /// What a rule proved, after its own settings: a check that is set to `warn` makes a change worth knowing of a breaking one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Proved unsafe, with a witness where the rule can give one.
@@ -25,11 +25,12 @@ pub enum Verdict {
     /// Not provable either way; the message says what blocked the proof.
     Unknown,
     /// Worth knowing; never refuses.
+    #[default]
     Change,
 }
 
 /// The weight of a finding in this run, from its verdict, the rule's `mode` and `failMode`, and waivers; the worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Refuses the run.
@@ -37,6 +38,7 @@ pub enum Severity {
     /// Reported, does not refuse.
     Warning,
     /// For information only.
+    #[default]
     Info,
 }
 
@@ -53,7 +55,7 @@ pub struct LiveObjects {
 }
 
 /// One problem, or one noteworthy change, that a rule found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// Name of the rule, such as `CRDUpgradeSafety`; `server` for what the API server rejected.
@@ -135,24 +137,9 @@ impl Finding {
             rule: rule.to_owned(),
             check: check.to_owned(),
             verdict,
-            severity: Severity::Info,
             object,
-            position: None,
-            version: None,
-            path: None,
-            old: None,
-            new: None,
             message: message.into(),
-            effect: None,
-            blocks: None,
-            witness: None,
-            live_objects: None,
-            remedy: None,
-            waived: None,
-            also: Vec::new(),
-            fingerprint: String::new(),
-            repeats: Vec::new(),
-            content: None,
+            ..Self::default()
         }
     }
 

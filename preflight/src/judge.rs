@@ -34,10 +34,12 @@ impl Outcome {
 
 words! {
     /// The outcome of one rule.
+    #[derive(Default)]
     pub enum RuleOutcome {
         /// The rule does not apply to this kind of cluster.
         Skipped = "skipped",
         /// No findings, or informational ones only.
+        #[default]
         Passed = "passed",
         /// There are warnings.
         Warned = "warned",
@@ -49,7 +51,7 @@ words! {
 }
 
 /// A rule's entry in the report.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleResult {
     /// Name of the rule.
@@ -251,16 +253,7 @@ fn weigh(mut finding: Finding, settings: &Settings) -> Finding {
 }
 
 fn empty_result(name: &str) -> RuleResult {
-    RuleResult {
-        name: name.to_owned(),
-        outcome: RuleOutcome::Passed,
-        breaking: 0,
-        unknown: 0,
-        changes: 0,
-        waived: 0,
-        unable: Vec::new(),
-        skipped: None,
-    }
+    RuleResult { name: name.to_owned(), ..RuleResult::default() }
 }
 
 /// Counts a rule's findings and returns their worst severity: the lowest, as [`Severity`] is ordered from the worst.

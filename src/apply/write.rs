@@ -46,7 +46,7 @@ const MOMENT: Duration = Duration::from_secs(60);
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Result of a write.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Done {
     /// The object after the write; `None` if it is gone.
     pub(super) object: Option<Arc<Value>>,
@@ -264,12 +264,7 @@ impl Writer {
 
     async fn done(&self, planned: &Planned, expected: Option<&Value>, written: Written) -> Result<Done, Failure> {
         self.as_expected(planned, expected, &written.object).await?;
-        Ok(Done {
-            object: Some(written.object),
-            terminating: false,
-            message: String::new(),
-            warnings: written.warnings,
-        })
+        Ok(Done { object: Some(written.object), warnings: written.warnings, ..Done::default() })
     }
 
     async fn update(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
@@ -346,8 +341,8 @@ impl Writer {
                     return Ok(Done {
                         terminating: pending.is_some(),
                         object: pending,
-                        message: String::new(),
                         warnings: warnings.unwrap_or_default(),
+                        ..Done::default()
                     });
                 }
                 Err(error) if error.kind == ErrorKind::Conflict && !uid.is_empty() && attempt < CONFLICTS => {
@@ -355,7 +350,7 @@ impl Writer {
                     seen.resource_version().clone_into(&mut resource_version);
                 }
                 Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::UnknownKind) => {
-                    return Ok(Done { object: None, terminating: false, message: String::new(), warnings: Vec::new() });
+                    return Ok(Done::default());
                 }
                 Err(error) => return Err(Failure::Cluster(error)),
             }
@@ -394,12 +389,8 @@ impl Writer {
             self.allowed()?;
             match self.cluster.patch(address, &patch, false).await {
                 Ok(_) => {
-                    return Ok(Done {
-                        object: None,
-                        terminating: false,
-                        message: "it stays, and no longer belongs to the app".to_owned(),
-                        warnings: Vec::new(),
-                    });
+                    let message = "it stays, and no longer belongs to the app".to_owned();
+                    return Ok(Done { message, ..Done::default() });
                 }
                 Err(error) if error.kind == ErrorKind::Conflict && attempt < CONFLICTS => {
                     let Some(seen) = self.still_ours(planned, address).await? else { return Ok(gone_already()) };
@@ -487,11 +478,11 @@ struct State {
 }
 
 fn gone_already() -> Done {
-    Done { message: "it was gone already".to_owned(), ..unchanged(None) }
+    Done { message: "it was gone already".to_owned(), ..Done::default() }
 }
 
 fn unchanged(object: Option<Arc<Value>>) -> Done {
-    Done { object, terminating: false, message: String::new(), warnings: Vec::new() }
+    Done { object, ..Done::default() }
 }
 
 /// Strict field validation for objects that had no server dry-run: an unknown field fails here, and nothing of the

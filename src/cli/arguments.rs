@@ -10,6 +10,7 @@ use pushback_crd::definition::StoragePolicy;
 use pushback_preflight::Waiver;
 
 use super::reports::{HeldDocument, Reports, StandardOutput};
+use crate::app::history;
 use crate::app::lease::LockOptions;
 use crate::apply::engine;
 use crate::cluster::ConnectOptions;
@@ -416,7 +417,7 @@ pub struct WriteArgs {
     #[arg(long, value_parser = lease, default_value = "15s", value_name = "DURATION", hide_short_help = true)]
     pub lock_lease: Duration,
     /// How many changes the app's history keeps; 0: none is recorded
-    #[arg(long, default_value_t = 200, value_name = "COUNT", hide_short_help = true)]
+    #[arg(long, default_value_t = history::KEEP, value_name = "COUNT", hide_short_help = true)]
     pub app_changes_max_to_keep: usize,
 }
 

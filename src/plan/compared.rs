@@ -13,7 +13,7 @@ use super::takeover::Takeover;
 use crate::cluster::{Address, ClusterError};
 
 /// The result of comparing one object, before the rest of the set is taken into account.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Compared {
     pub(super) operation: Operation,
     pub(super) body: Option<Arc<Value>>,
@@ -45,25 +45,6 @@ pub(super) struct Compared {
 
 impl Compared {
     pub(super) fn new(operation: Operation) -> Self {
-        Self {
-            operation,
-            body: None,
-            live: None,
-            result: None,
-            verification: Verification::NotNeeded,
-            takeover: None,
-            taken_from: Vec::new(),
-            fields: Vec::new(),
-            notes: Vec::new(),
-            warnings: Vec::new(),
-            manifest_digest: BodyDigest::default(),
-            refused: None,
-            only_as_new: false,
-            after: Vec::new(),
-            no_dry_run: false,
-            elsewhere: None,
-            carry_over: None,
-            foreign_app: None,
-        }
+        Self { operation, ..Self::default() }
     }
 }

@@ -10,6 +10,7 @@ use pushback_preflight::{Waiver, words};
 
 use super::connect::ClusterOptions;
 use super::error::CommandError;
+use crate::app::history;
 use crate::app::lease::LockOptions;
 use crate::apply::engine;
 use crate::check::report::CheckReport;
@@ -173,7 +174,7 @@ impl Default for WriteOptions {
                 exit_early_on_wait_error: true,
             },
             lock: LockOptions::new(Duration::from_secs(15), None),
-            history: 200,
+            history: history::KEEP,
             exit_status: false,
         }
     }

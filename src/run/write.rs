@@ -21,7 +21,7 @@ use crate::apply::engine::{Engine, Outcome, Progress};
 use crate::check::report::PolicyReport;
 use crate::check::second_look::SecondLook;
 use crate::cluster::{ErrorKind, LocalLock};
-use crate::event::{Counts, Event};
+use crate::event::Counts;
 use crate::exit::ExitCode;
 use crate::plan::{Plan, entry};
 use crate::stop::Stop;
@@ -245,12 +245,7 @@ impl Writing<'_> {
             session.close(phase, &inventory, &plan.kinds(!finished || self.phase == Phase::Deleting), last_change).await
         };
         if let Err(error) = closed {
-            self.run.events.send(Event::Warning {
-                code: "record".to_owned(),
-                message: format!("{error}; the next run puts the record right"),
-                object: None,
-                position: None,
-            });
+            self.run.warn("record", format!("{error}; the next run puts the record right"));
         }
     }
 

@@ -24,7 +24,7 @@ mod tests;
 
 pub use attribution::structural_changes;
 pub use carry_over::{CarryOver, StoragePolicy, carry_over, dropped_versions};
-pub use change::{Blocked, CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Safety};
+pub use change::{Blocked, CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Safety, keywords};
 pub use compare::{compare, refusals};
 pub use crd::{Crd, Strategy, Version};
 pub use stored::{Blocker, StoredState};

@@ -47,21 +47,18 @@ impl<'a> Demands<'a> {
         self.findings
     }
 
+    /// The value at a dotted path.
+    fn at(&self, dotted: &str) -> Option<&'a Value> {
+        dotted.split('.').try_fold(self.document, |value, key| value.get(key))
+    }
+
     /// The string at a dotted path; `None` if absent, which is reported elsewhere if the field is mandatory.
     fn text(&self, dotted: &str) -> Option<&'a str> {
-        let mut value = self.document;
-        for key in dotted.split('.') {
-            value = value.get(key)?;
-        }
-        value.as_str()
+        self.at(dotted)?.as_str()
     }
 
     fn number(&self, dotted: &str) -> Option<i64> {
-        let mut value = self.document;
-        for key in dotted.split('.') {
-            value = value.get(key)?;
-        }
-        value.as_i64()
+        self.at(dotted)?.as_i64()
     }
 
     fn error(&mut self, dotted: &str, rule: &'static str, message: impl Into<String>) {

@@ -242,24 +242,11 @@ impl Comparison<'_> {
             let (sighted, side) = if old_is_blind { (after, "old") } else { (before, "new") };
             let count = resources::count(sighted, class);
             if count > 0 {
-                let what = class_name(class);
+                let what = class.as_str();
                 let message = format!("{what} cannot be seen in the {side} release, and are not compared");
                 let change = Change::new(ChangeType::NotObservable, Severity::Warning, what, message);
                 changes.push(change.at(&after.position));
             }
         }
-    }
-}
-
-fn class_name(class: FactClass) -> &'static str {
-    match class {
-        FactClass::Resources => "managed resources",
-        FactClass::Labels => "labels",
-        FactClass::ExpectedSpec => "expected specs",
-        FactClass::Webhooks => "webhooks",
-        FactClass::Finalizers => "finalizers",
-        FactClass::Dependencies => "dependencies",
-        FactClass::Recovery => "recovery times and steady state",
-        FactClass::Definitions => "definitions",
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::object::ObjectRef;
 use crate::source::{Position, Positions};
+use crate::words;
 
 /// One side of a comparison: all operators of a release, with its definitions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,25 +37,26 @@ pub enum Origin {
     Derived,
 }
 
-/// A class of facts that a side may be unable to show: a live app no removed defaults, manifests no finalizers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum FactClass {
-    /// Managed resources.
-    Resources,
-    /// Labels of resources.
-    Labels,
-    /// `expectedSpec` of resources.
-    ExpectedSpec,
-    /// Webhooks.
-    Webhooks,
-    /// Finalizers.
-    Finalizers,
-    /// Dependencies.
-    Dependencies,
-    /// Recovery times and steady state.
-    Recovery,
-    /// CustomResourceDefinitions.
-    Definitions,
+words! {
+    /// A class of facts that a side may be unable to show: a live app no removed defaults, manifests no finalizers.
+    pub enum FactClass {
+        /// Managed resources.
+        Resources = "managed resources",
+        /// Labels of resources.
+        Labels = "labels",
+        /// `expectedSpec` of resources.
+        ExpectedSpec = "expected specs",
+        /// Webhooks.
+        Webhooks = "webhooks",
+        /// Finalizers.
+        Finalizers = "finalizers",
+        /// Dependencies.
+        Dependencies = "dependencies",
+        /// Recovery times and steady state.
+        Recovery = "recovery times and steady state",
+        /// CustomResourceDefinitions.
+        Definitions = "definitions",
+    }
 }
 
 /// An operator. Operators are matched between releases by name alone.

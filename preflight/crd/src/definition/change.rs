@@ -8,10 +8,46 @@ use serde_json::Value;
 use super::path::field_path;
 use crate::path::{PathSegment, display_path};
 use crate::schema::contain::{Damage, Effect, SchemaStep};
+use crate::schema::keywords::KEYWORDS;
 use crate::words;
 
 /// Keyword of a field that is lost between two versions, which concerns the schemas of both.
 pub const CROSS_VERSION_LOSS: &str = "crossVersionLoss";
+
+/// The changes that are not named after a keyword of schemas.
+const EVENTS: [&str; 26] = [
+    "scope",
+    "group",
+    "names",
+    "storedVersionRemoval",
+    "servedVersionRemoval",
+    "unservedVersionRemoval",
+    "servedVersionUnserved",
+    "versionServed",
+    "versionAdded",
+    "versionDeprecated",
+    "versionUndeprecated",
+    "storageVersionChange",
+    "conversion",
+    CROSS_VERSION_LOSS,
+    "crossVersionRejection",
+    "statusSubresource",
+    "scaleSubresource",
+    "selectableFields",
+    "additionalPrinterColumns",
+    "preserveUnknownFields",
+    "invalid",
+    "existingFieldRemoval",
+    "fieldAdded",
+    "fieldDeclared",
+    "defaultOfNewField",
+    "unhandled",
+];
+
+/// Every value that [`DefinitionChange::keyword`] can have.
+pub fn keywords() -> impl Iterator<Item = &'static str> {
+    KEYWORDS.iter().filter(|keyword| keyword.is_compared).map(|keyword| keyword.name).chain(EVENTS)
+}
 
 /// One change. Its [`Display`](std::fmt::Display) is one sentence without a full stop.
 #[derive(Clone, Debug, PartialEq)]
@@ -202,6 +238,7 @@ impl Changes {
         [old, new]: [Option<Value>; 2],
         proof: Proof,
     ) -> &mut DefinitionChange {
+        debug_assert!(keywords().any(|known| known == keyword), "{keyword} is not among the keywords of changes");
         let version = version.map(ToOwned::to_owned);
         let definition = self.definition.clone();
         let (witness, is_moot) = (None, false);

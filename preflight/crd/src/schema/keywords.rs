@@ -15,6 +15,8 @@ pub(crate) struct Keyword {
     pub(crate) only_refuses: bool,
     /// Whether its errors are at the parent object, so that every edit of that object is rejected.
     pub(crate) is_of_the_parent: bool,
+    /// Whether a comparison names it as what changed.
+    pub(crate) is_compared: bool,
     /// Whether the root may have it if the version has a status subresource.
     pub(crate) may_be_beside_status: bool,
 }
@@ -23,12 +25,12 @@ pub(crate) struct Keyword {
 pub(crate) static KEYWORDS: [Keyword; 44] = [
     row("type", Json::Text).beside_status(),
     row("format", Json::Text).only_refuses().beside_status(),
-    row("title", Json::Text).beside_status(),
-    row("description", Json::Text).beside_status(),
+    row("title", Json::Text).uncompared().beside_status(),
+    row("description", Json::Text).uncompared().beside_status(),
     row("pattern", Json::Text).only_refuses().beside_status(),
-    row("id", Json::Text),
-    row("$schema", Json::Text).beside_status(),
-    row("$ref", Json::Text),
+    row("id", Json::Text).uncompared(),
+    row("$schema", Json::Text).uncompared().beside_status(),
+    row("$ref", Json::Text).uncompared(),
     row("nullable", Json::Boolean),
     row("exclusiveMinimum", Json::Boolean).only_refuses().beside_status(),
     row("exclusiveMaximum", Json::Boolean).only_refuses().beside_status(),
@@ -48,13 +50,13 @@ pub(crate) static KEYWORDS: [Keyword; 44] = [
     row("anyOf", Json::Objects).only_refuses().of_the_parent(),
     row("oneOf", Json::Objects).only_refuses().of_the_parent(),
     row("not", Json::Object).only_refuses().of_the_parent(),
-    row("properties", Json::ObjectsByName).beside_status(),
-    row("patternProperties", Json::ObjectsByName),
-    row("definitions", Json::ObjectsByName),
-    row("dependencies", Json::Object),
-    row("externalDocs", Json::Object).beside_status(),
+    row("properties", Json::ObjectsByName).uncompared().beside_status(),
+    row("patternProperties", Json::ObjectsByName).uncompared(),
+    row("definitions", Json::ObjectsByName).uncompared(),
+    row("dependencies", Json::Object).uncompared(),
+    row("externalDocs", Json::Object).uncompared().beside_status(),
     row("additionalProperties", Json::ObjectOrBoolean),
-    row("additionalItems", Json::ObjectOrBoolean),
+    row("additionalItems", Json::ObjectOrBoolean).uncompared(),
     row("x-kubernetes-preserve-unknown-fields", Json::Boolean).beside_status(),
     row("x-kubernetes-embedded-resource", Json::Boolean).of_the_parent(),
     row("x-kubernetes-int-or-string", Json::Boolean),
@@ -64,11 +66,11 @@ pub(crate) static KEYWORDS: [Keyword; 44] = [
     row("x-kubernetes-validations", Json::Objects).only_refuses().of_the_parent().beside_status(),
     row("default", Json::Any),
     row("items", Json::Any).beside_status(),
-    row("example", Json::Any).beside_status(),
+    row("example", Json::Any).uncompared().beside_status(),
 ];
 
 const fn row(name: &'static str, json: Json) -> Keyword {
-    Keyword { name, json, only_refuses: false, is_of_the_parent: false, may_be_beside_status: false }
+    Keyword { name, json, only_refuses: false, is_of_the_parent: false, is_compared: true, may_be_beside_status: false }
 }
 
 impl Keyword {
@@ -78,6 +80,10 @@ impl Keyword {
 
     const fn of_the_parent(self) -> Self {
         Self { is_of_the_parent: true, ..self }
+    }
+
+    const fn uncompared(self) -> Self {
+        Self { is_compared: false, ..self }
     }
 
     const fn beside_status(self) -> Self {

@@ -347,3 +347,22 @@ pub(super) fn find(name: &str) -> Option<&'static Check> {
 pub(super) fn of(keyword: &str) -> &'static Check {
     find(keyword).unwrap_or(&WITHOUT_A_ROW)
 }
+
+#[cfg(test)]
+mod tests {
+    use pushback_crd::definition::keywords;
+
+    use super::*;
+
+    /// Changes that are always moot, and so have no check.
+    const MOOT: [&str; 4] = ["fieldAdded", "versionAdded", "versionServed", "versionUndeprecated"];
+
+    #[test]
+    fn every_keyword_that_a_comparison_can_name_has_a_check_or_is_moot() {
+        for keyword in keywords() {
+            let (has_a_check, is_moot) = (find(keyword).is_some(), MOOT.contains(&keyword));
+            assert!(has_a_check != is_moot, "{keyword}: has a check: {has_a_check}, is listed as moot: {is_moot}");
+        }
+        assert!(MOOT.iter().all(|moot| keywords().any(|keyword| keyword == *moot)));
+    }
+}

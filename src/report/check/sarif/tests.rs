@@ -4,6 +4,7 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use serde_json::Map;
 
 use super::*;
 use crate::report::fixture::{check_report, hostile_report};

@@ -88,6 +88,7 @@ struct Group {
     items: Vec<NodeId>,
 }
 
+#[derive(Default)]
 struct Parser<'p> {
     text: &'p str,
     position: usize,
@@ -109,17 +110,9 @@ type Parsed<T> = Result<T, PatternError>;
 pub(super) fn parse(text: &str) -> Parsed<Tree> {
     let mut parser = Parser {
         text,
-        position: 0,
-        flags: Flags::default(),
         groups: vec![Group::new(Flags::default(), false)],
-        nodes: Vec::new(),
-        measures: Vec::new(),
-        classes: Vec::new(),
-        class_ids: BTreeMap::new(),
-        named: BTreeMap::new(),
-        folded: BTreeMap::new(),
         last_posix_end: text.rfind(":]"),
-        ranges: 0,
+        ..Parser::default()
     };
     parser.pattern()?;
     let root = match parser.groups.pop() {
