@@ -11,13 +11,22 @@ pub mod simulate;
 pub mod step;
 pub mod validate;
 
+use std::sync::Arc;
+
+use super::connect::{ClusterOptions, connect};
 use super::error::CommandError;
+use super::running::Run;
+use super::signals::until_stopped;
 use crate::cluster::Cluster;
 
-/// Refuses clusters other than API servers: only those have admission, defaults and controllers.
-fn require_server(cluster: &dyn Cluster) -> Result<(), CommandError> {
+/// Connects to an API server; others are refused: only those have admission, defaults and controllers.
+async fn connect_server(run: &mut Run, options: &ClusterOptions) -> Result<Arc<dyn Cluster>, CommandError> {
+    let notices = run.notices();
+    let connecting = async { connect(options, Some(notices), &|text| run.announce(text)).await };
+    let cluster = until_stopped(run.stop.clone(), connecting).await?.cluster;
+    run.uses(&cluster);
     if cluster.capabilities().server {
-        return Ok(());
+        return Ok(cluster);
     }
     let message = format!("{} is no API server: nothing there reacts to an experiment", cluster.description());
     Err(CommandError::usage_with_hint(message, "run against a cluster: --cluster kube"))

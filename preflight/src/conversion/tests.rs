@@ -11,7 +11,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Converter, compile, read};
-use crate::source::{Document, InputError, numbered};
+use crate::source::testing::numbered;
+use crate::source::{Document, InputError};
 
 fn yaml(text: &str) -> Value {
     serde_yaml::from_str(text).expect("YAML")

@@ -1,6 +1,7 @@
 //! Readiness by an object's own status, without its pods: the first rule that applies decides. Kinds without a rule are
 //! assessed by their conditions.
 
+use pushback_preflight::object::is_custom_group;
 use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
@@ -33,7 +34,7 @@ pub(super) fn own_state(object: &Value, context: &Context<'_>) -> Status {
         return rules::assess(object, rule, context);
     }
     // A custom resource blocks no dependents unless a wait rule says when it is ready.
-    let unless_custom = if is_builtin_group(group) { State::InProgress } else { State::Unblocked };
+    let unless_custom = if is_custom_group(group) { State::Unblocked } else { State::InProgress };
     if let Some(observed) = observed_generation(object)
         && generation(object).is_some_and(|generation| generation != observed)
     {
@@ -72,31 +73,4 @@ fn generic(object: &Value, context: &Context<'_>, in_progress: State) -> Status 
         return Status::new(in_progress, "no status yet");
     }
     Status::ready("ready")
-}
-
-/// Groups of Kubernetes' own kinds. Groups below `k8s.io` are reserved for it, but its subprojects use them for custom
-/// resources too, hence the list.
-fn is_builtin_group(group: &str) -> bool {
-    !group.contains('.')
-        || matches!(
-            group,
-            "admissionregistration.k8s.io"
-                | "apiextensions.k8s.io"
-                | "apiregistration.k8s.io"
-                | "authentication.k8s.io"
-                | "authorization.k8s.io"
-                | "certificates.k8s.io"
-                | "coordination.k8s.io"
-                | "discovery.k8s.io"
-                | "events.k8s.io"
-                | "flowcontrol.apiserver.k8s.io"
-                | "internal.apiserver.k8s.io"
-                | "networking.k8s.io"
-                | "node.k8s.io"
-                | "rbac.authorization.k8s.io"
-                | "resource.k8s.io"
-                | "scheduling.k8s.io"
-                | "storage.k8s.io"
-                | "storagemigration.k8s.io"
-        )
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use pushback_preflight::experiment::suite::Phase;
 use pushback_preflight::experiment::{Experiment, PREFIX};
 
+use super::connect_server;
 use super::experiments::{self, LoadedExperiments};
 use super::recover::PUT_RIGHT;
-use super::require_server;
 use super::simulate::{Simulate, ready};
 use super::step::Upgrade;
 use crate::app::lease::LockOptions;
@@ -19,7 +19,7 @@ use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::answer::Notes;
-use crate::run::connect::{ClusterOptions, connect};
+use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::signals::until_stopped;
@@ -124,17 +124,12 @@ impl Execute {
         experiments: Vec<Experiment>,
         left_out: Vec<Outcome>,
     ) -> Result<ExecutionResult, CommandError> {
-        let notices = run.notices();
-        let stop = run.stop.clone();
-        let connecting = async { connect(&self.cluster, Some(notices), &|text| run.announce(text)).await };
-        let cluster = until_stopped(stop.clone(), connecting).await?.cluster;
-        run.uses(&cluster);
-        require_server(&*cluster)?;
+        let cluster = connect_server(run, &self.cluster).await?;
         let mut executing = Executing { run, cluster, options: self, unmade: None };
         let phases = match executing.refused_upgrade(&experiments).await? {
             Some(refused) => refused,
             None if self.dry_run => {
-                let outcomes = until_stopped(stop, executing.preview(&experiments)).await?;
+                let outcomes = until_stopped(executing.run.stop.clone(), executing.preview(&experiments)).await?;
                 Phases { outcomes, upgrade: None, is_untouched: true, was_stopped: false }
             }
             None => executing.execute(&experiments).await?,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::require_server;
+use super::connect_server;
 use crate::app::lease::LockOptions;
 use crate::cluster::{Cluster, ErrorKind};
 use crate::environment::Environment;
 use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::run::Run;
-use crate::run::connect::{ClusterOptions, connect};
+use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::signals::until_stopped;
@@ -38,13 +38,8 @@ impl Recover {
     /// # Errors
     /// No cluster, another run in progress, or no consent.
     pub async fn run(&self, run: &mut Run) -> Result<Option<RecoveryReport>, CommandError> {
-        let notices = run.notices();
-        let stop = run.stop.clone();
-        let connecting = async { connect(&self.cluster, Some(notices), &|text| run.announce(text)).await };
-        let cluster = until_stopped(stop.clone(), connecting).await?.cluster;
-        run.uses(&cluster);
-        require_server(&*cluster)?;
-        let left = until_stopped(stop, look(&*cluster, &run.environment, &self.namespaces)).await?;
+        let cluster = connect_server(run, &self.cluster).await?;
+        let left = until_stopped(run.stop.clone(), look(&*cluster, &run.environment, &self.namespaces)).await?;
         if left.is_empty() {
             return Ok(None);
         }

@@ -121,6 +121,12 @@ impl Node {
         text
     }
 
+    fn write_between<'n>(&'n self, before: &str, text: &mut String, names: &mut Names<'n>, after: &str) {
+        text.push_str(before);
+        self.write(text, names);
+        text.push_str(after);
+    }
+
     fn write<'n>(&'n self, text: &mut String, names: &mut Names<'n>) {
         match &self.expression {
             Expression::Null => text.push_str("null"),
@@ -138,22 +144,18 @@ impl Node {
                 None => text.push_str(if name == "self" { names.this } else { name }),
             },
             Expression::Select { operand, field, optional } => {
-                operand.write(text, names);
-                text.push_str(if *optional { ".?" } else { "." });
+                let dot = if *optional { ".?" } else { "." };
+                operand.write_between("", text, names, dot);
                 text.push_str(field);
             }
             Expression::Has { operand, field } => {
-                text.push_str("has(");
-                operand.write(text, names);
-                text.push('.');
+                operand.write_between("has(", text, names, ".");
                 text.push_str(field);
                 text.push(')');
             }
             Expression::Index { operand, index, optional } => {
                 operand.write(text, names);
-                text.push_str(if *optional { "[?" } else { "[" });
-                index.write(text, names);
-                text.push(']');
+                index.write_between(if *optional { "[?" } else { "[" }, text, names, "]");
             }
             Expression::Call { function, target, arguments } => {
                 if let Some(target) = target {
@@ -165,45 +167,31 @@ impl Node {
             }
             Expression::Unary { operator, operand } => {
                 text.push_str(operator);
-                text.push('(');
-                operand.write(text, names);
-                text.push(')');
+                operand.write_between("(", text, names, ")");
             }
             Expression::Binary { operator, left, right } => {
-                text.push('(');
-                left.write(text, names);
-                text.push_str(&format!(" {operator} "));
-                right.write(text, names);
-                text.push(')');
+                left.write_between("(", text, names, &format!(" {operator} "));
+                right.write_between("", text, names, ")");
             }
             Expression::And(operands) => write_all(text, names, "(", " && ", ")", operands),
             Expression::Or(operands) => write_all(text, names, "(", " || ", ")", operands),
             Expression::Conditional { condition, then, otherwise } => {
-                text.push('(');
-                condition.write(text, names);
-                text.push_str(" ? ");
-                then.write(text, names);
-                text.push_str(" : ");
-                otherwise.write(text, names);
-                text.push(')');
+                condition.write_between("(", text, names, " ? ");
+                then.write_between("", text, names, " : ");
+                otherwise.write_between("", text, names, ")");
             }
             Expression::List(items) => {
                 text.push('[');
                 for (optional, item) in items {
-                    text.push_str(if *optional { "?" } else { "" });
-                    item.write(text, names);
-                    text.push(',');
+                    item.write_between(if *optional { "?" } else { "" }, text, names, ",");
                 }
                 text.push(']');
             }
             Expression::Map(entries) => {
                 text.push('{');
                 for (optional, key, value) in entries {
-                    text.push_str(if *optional { "?" } else { "" });
-                    key.write(text, names);
-                    text.push(':');
-                    value.write(text, names);
-                    text.push(',');
+                    key.write_between(if *optional { "?" } else { "" }, text, names, ":");
+                    value.write_between("", text, names, ",");
                 }
                 text.push('}');
             }

@@ -16,69 +16,53 @@ use super::Server;
 use crate::names::{is_dns_label, is_dns_subdomain};
 use crate::schema::pattern::Pattern;
 use digits::{is_base64, is_hex};
+use network::is_mac_without_separators as is_plain_mac;
 
 /// A string format that the server knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StringFormat {
-    BsonObjectId,
-    Uri,
-    Email,
-    Hostname,
-    Ipv4,
-    Ipv6,
-    Cidr,
-    /// `mac` on a server built with Go 1.26 or later, which also accepts digits without separators.
-    MacOrDigits,
-    Mac,
-    Uuid,
-    Uuid3,
-    Uuid4,
-    Uuid5,
-    Isbn,
-    Isbn10,
-    Isbn13,
-    CreditCard,
-    Ssn,
-    HexColor,
-    RgbColor,
-    Byte,
-    Password,
-    Date,
-    Duration,
-    DateTime,
-    ShortName,
-    LongName,
+#[derive(Debug)]
+pub(super) struct StringFormat {
+    /// Its name without hyphens.
+    pub(super) name: &'static str,
+    /// The minor version of the server that introduced it.
+    since: u32,
+    /// Whether a text has this format; `None` if that is unknown.
+    pub(super) is_valid: fn(&str) -> Option<bool>,
 }
 
-/// By name without hyphens, with the minor version of the server that introduced them.
-const FORMATS: [(&str, u32, StringFormat); 27] = [
-    ("bsonobjectid", 0, StringFormat::BsonObjectId),
-    ("uri", 0, StringFormat::Uri),
-    ("email", 0, StringFormat::Email),
-    ("hostname", 0, StringFormat::Hostname),
-    ("ipv4", 0, StringFormat::Ipv4),
-    ("ipv6", 0, StringFormat::Ipv6),
-    ("cidr", 0, StringFormat::Cidr),
-    ("mac", 36, StringFormat::MacOrDigits),
-    ("mac", 0, StringFormat::Mac),
-    ("uuid", 0, StringFormat::Uuid),
-    ("uuid3", 0, StringFormat::Uuid3),
-    ("uuid4", 0, StringFormat::Uuid4),
-    ("uuid5", 0, StringFormat::Uuid5),
-    ("isbn", 0, StringFormat::Isbn),
-    ("isbn10", 0, StringFormat::Isbn10),
-    ("isbn13", 0, StringFormat::Isbn13),
-    ("creditcard", 0, StringFormat::CreditCard),
-    ("ssn", 0, StringFormat::Ssn),
-    ("hexcolor", 0, StringFormat::HexColor),
-    ("rgbcolor", 0, StringFormat::RgbColor),
-    ("byte", 0, StringFormat::Byte),
-    ("password", 0, StringFormat::Password),
-    ("date", 0, StringFormat::Date),
-    ("duration", 0, StringFormat::Duration),
-    ("datetime", 0, StringFormat::DateTime),
-    ("k8sshortname", 34, StringFormat::ShortName),
-    ("k8slongname", 34, StringFormat::LongName),
+const fn format(name: &'static str, is_valid: fn(&str) -> Option<bool>) -> StringFormat {
+    StringFormat { name, since: 0, is_valid }
+}
+
+static FORMATS: [StringFormat; 27] = [
+    format("bsonobjectid", |text| Some(text.len() == 24 && is_hex(text))),
+    format("uri", |text| Some(uri::is_request_uri(text))),
+    format("email", email::is_address),
+    format("hostname", is_hostname),
+    format("ipv4", |text| Some(network::is_ip_sloppy(text) && text.contains('.'))),
+    format("ipv6", |text| Some(text.parse::<std::net::Ipv6Addr>().is_ok())),
+    format("cidr", |text| Some(network::is_cidr_sloppy(text))),
+    StringFormat { since: 36, ..format("mac", |text| Some(network::is_mac(text) || is_plain_mac(text))) },
+    // The version of a server before 1.36 does not tell which Go it was built with: since 1.26 it accepts digits without
+    // separators.
+    format("mac", |text| (!is_plain_mac(text)).then(|| network::is_mac(text))),
+    format("uuid", |text| Some(is_uuid(text, None))),
+    format("uuid3", |text| Some(is_uuid(text, Some(b'3')))),
+    format("uuid4", |text| Some(is_uuid(text, Some(b'4')))),
+    format("uuid5", |text| Some(is_uuid(text, Some(b'5')))),
+    format("isbn", |text| Some(is_isbn10(text) || is_isbn13(text))),
+    format("isbn10", |text| Some(is_isbn10(text))),
+    format("isbn13", |text| Some(is_isbn13(text))),
+    format("creditcard", |text| Some(is_credit_card(text))),
+    format("ssn", |text| Some(is_social_security_number(text))),
+    format("hexcolor", |text| Some(is_hex_color(text))),
+    format("rgbcolor", |text| Some(is_rgb_color(text))),
+    format("byte", |text| Some(is_base64(text))),
+    format("password", |_| Some(true)),
+    format("date", |text| Some(time::is_date(text))),
+    format("duration", |text| Some(time::is_duration(text))),
+    format("datetime", |text| Some(is_date_time(text))),
+    StringFormat { since: 34, ..format("k8sshortname", |text| Some(is_dns_label(text))) },
+    StringFormat { since: 34, ..format("k8slongname", |text| Some(is_dns_subdomain(text))) },
 ];
 
 /// Host names of letters and symbols of any script; if there is a dot, the top-level domain consists of letters.
@@ -87,7 +71,7 @@ const HOSTNAME_PATTERN: &str = r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}
 /// Whether the server accepts `text` in this format; `None` if that is unknown. An unknown format accepts everything.
 #[must_use]
 pub fn format_is_valid(name: &str, text: &str, server: Server) -> Option<bool> {
-    StringFormat::named(name, server).map_or(Some(true), |format| format.is_valid(text))
+    StringFormat::named(name, server).map_or(Some(true), |format| (format.is_valid)(text))
 }
 
 /// Whether the server knows a string format of this name.
@@ -112,52 +96,15 @@ fn is_hostname(text: &str) -> Option<bool> {
 }
 
 impl StringFormat {
-    pub(super) fn named(name: &str, server: Server) -> Option<Self> {
+    pub(super) fn named(name: &str, server: Server) -> Option<&'static Self> {
         let name = name.replace('-', "");
-        FORMATS.iter().find(|(known, since, _)| *known == name && *since <= server.minor).map(|(.., format)| *format)
+        FORMATS.iter().find(|format| format.name == name && format.since <= server.minor)
     }
+}
 
-    pub(super) fn as_str(self) -> &'static str {
-        FORMATS.iter().find(|(.., format)| *format == self).map_or("", |(name, ..)| name)
-    }
-
-    /// Whether the text has this format; `None` if that is unknown.
-    pub(super) fn is_valid(self, text: &str) -> Option<bool> {
-        Some(match self {
-            Self::BsonObjectId => text.len() == 24 && is_hex(text),
-            Self::Uri => uri::is_request_uri(text),
-            Self::Email => return email::is_address(text),
-            Self::Hostname => return is_hostname(text),
-            Self::Ipv4 => network::is_ip_sloppy(text) && text.contains('.'),
-            Self::Ipv6 => text.parse::<std::net::Ipv6Addr>().is_ok(),
-            Self::Cidr => network::is_cidr_sloppy(text),
-            Self::MacOrDigits => network::is_mac(text) || network::is_mac_without_separators(text),
-            // The version of a server before 1.36 does not tell which Go it was built with.
-            Self::Mac if network::is_mac_without_separators(text) => return None,
-            Self::Mac => network::is_mac(text),
-            Self::Uuid => is_uuid(text, None),
-            Self::Uuid3 => is_uuid(text, Some(b'3')),
-            Self::Uuid4 => is_uuid(text, Some(b'4')),
-            Self::Uuid5 => is_uuid(text, Some(b'5')),
-            Self::Isbn => is_isbn10(text) || is_isbn13(text),
-            Self::Isbn10 => is_isbn10(text),
-            Self::Isbn13 => is_isbn13(text),
-            Self::CreditCard => is_credit_card(text),
-            Self::Ssn => is_social_security_number(text),
-            Self::HexColor => {
-                let digits = text.strip_prefix('#').unwrap_or(text);
-                matches!(digits.len(), 3 | 6) && is_hex(digits)
-            }
-            Self::RgbColor => is_rgb_color(text),
-            Self::Byte => is_base64(text),
-            Self::Password => true,
-            Self::Date => time::is_date(text),
-            Self::Duration => time::is_duration(text),
-            Self::DateTime => is_date_time(text),
-            Self::ShortName => is_dns_label(text),
-            Self::LongName => is_dns_subdomain(text),
-        })
-    }
+fn is_hex_color(text: &str) -> bool {
+    let digits = text.strip_prefix('#').unwrap_or(text);
+    matches!(digits.len(), 3 | 6) && is_hex(digits)
 }
 
 /// Each hyphen is optional. Versions 4 and 5 require the variant of RFC 4122, version 3 accepts any.

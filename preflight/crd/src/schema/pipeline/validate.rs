@@ -47,7 +47,7 @@ fn types(schema: &Schema) -> &[Type] {
 /// `format`, if the server knows it for the type.
 enum Format<'a> {
     None,
-    Text(StringFormat),
+    Text(&'static StringFormat),
     Number(&'a str),
 }
 
@@ -172,10 +172,10 @@ impl Validator {
             }
         }
         if let Format::Text(format) = Format::of(schema, self.server) {
-            match format.is_valid(text) {
+            match (format.is_valid)(text) {
                 Some(true) => {}
-                Some(false) => self.error("format", format!("it is no {}", format.as_str())),
-                None => self.unevaluated("format", format!("{} cannot be evaluated", format.as_str())),
+                Some(false) => self.error("format", format!("it is no {}", format.name)),
+                None => self.unevaluated("format", format!("{} cannot be evaluated", format.name)),
             }
         }
     }
