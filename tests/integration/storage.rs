@@ -5,9 +5,10 @@ mod crd;
 mod migrate;
 mod owners;
 mod strimzi;
+mod troubles;
 
 use crate::support::TestCase;
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    [carried::tests(), migrate::tests(), owners::tests(), strimzi::tests()].concat()
+    [carried::tests(), migrate::tests(), owners::tests(), strimzi::tests(), troubles::tests()].concat()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Connected, connected};
-use crate::event::{Counts, RunOutcome};
+use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
@@ -40,15 +40,13 @@ impl Tell for ShownProgress<'_> {
     fn page(&self, definition: &str, pass: u32, count: &PassCount) {
         // The size of a page does not matter: a message after every five thousand objects or so.
         if count.objects >= 500 * PAGES_BETWEEN && (count.objects / 500).is_multiple_of(PAGES_BETWEEN) {
-            self.0.planning(format!(
-                "{definition}: pass {pass}: {} objects, {} rewritten",
-                count.objects, count.rewritten
-            ));
+            let PassCount { objects, rewritten, .. } = count;
+            self.note(&format!("{definition}: pass {pass}: {objects} objects, {rewritten} rewritten"));
         }
     }
 
     fn note(&self, text: &str) {
-        self.0.planning(text);
+        self.0.events.send(Event::Diagnostic { code: DiagnosticCode::Storage, message: text.to_owned() });
     }
 }
 

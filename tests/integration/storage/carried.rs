@@ -18,7 +18,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     ]
 }
 
-const V1_AND_V2: fn() -> Vec<Version> = || vec![("v1", true, true, size()), ("v2", true, false, size())];
+pub(crate) const V1_AND_V2: fn() -> Vec<Version> = || vec![("v1", true, true, size()), ("v2", true, false, size())];
 
 fn apply(crd: &TestCrd, versions: &[Version], arguments: &[&str]) -> Ran {
     apply_manifest(crd, &crd.manifest(versions), arguments)
@@ -30,7 +30,7 @@ fn apply_manifest(crd: &TestCrd, manifest: &Value, arguments: &[&str]) -> Ran {
 }
 
 /// An app with a definition in these versions, and objects stored in v1.
-fn deployed(prefix: &str, versions: &[Version], objects: usize) -> TestCrd {
+pub(crate) fn deployed(prefix: &str, versions: &[Version], objects: usize) -> TestCrd {
     let crd = TestCrd::new(prefix);
     let ran = apply(&crd, versions, &[]);
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);

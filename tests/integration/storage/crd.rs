@@ -14,6 +14,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 pub(crate) struct TestCrd {
     pub(crate) group: String,
     pub(crate) namespace: String,
+    cluster: &'static TestCluster,
 }
 
 /// One version: name, served, storage, properties of `spec`.
@@ -22,12 +23,21 @@ pub(crate) type Version = (&'static str, bool, bool, Value);
 impl TestCrd {
     /// With a namespace of its own on the shared cluster.
     pub(crate) fn new(prefix: &str) -> Self {
-        let namespace = TestCluster::shared().namespace(prefix);
-        Self { group: format!("{namespace}.example.com"), namespace }
+        Self::on(TestCluster::shared(), prefix)
+    }
+
+    /// With a namespace of its own on this cluster.
+    pub(crate) fn on(cluster: &'static TestCluster, prefix: &str) -> Self {
+        let namespace = cluster.namespace(prefix);
+        Self { group: format!("{namespace}.example.com"), namespace, cluster }
+    }
+
+    pub(crate) fn cluster(&self) -> &'static TestCluster {
+        self.cluster
     }
 
     pub(crate) fn api(&self) -> &'static ApiClient {
-        TestCluster::shared().api()
+        self.cluster.api()
     }
 
     pub(crate) fn name(&self) -> String {
@@ -124,13 +134,13 @@ impl TestCrd {
     /// How many objects etcd has in each version, as `v1: 3, v2: 1`.
     #[track_caller]
     pub(crate) fn in_etcd(&self) -> String {
-        let versions = etcd::stored_versions(TestCluster::shared(), &self.group, "cogs");
+        let versions = etcd::stored_versions(self.cluster, &self.group, "cogs");
         versions.iter().map(|(version, count)| format!("{version}: {count}")).collect::<Vec<_>>().join(", ")
     }
 
     /// As the admin, with the namespace of the test.
     pub(crate) fn pushback(&self) -> Pushback {
-        Pushback::on(TestCluster::shared()).with("PUSHBACK_NAMESPACE", &self.namespace)
+        Pushback::on(self.cluster).with("PUSHBACK_NAMESPACE", &self.namespace)
     }
 }
 

@@ -20,12 +20,16 @@ pub(crate) fn tests() -> Vec<TestCase> {
 }
 
 /// Objects stored in v1, and v2 the storage version since.
-fn flipped(prefix: &str, objects: usize) -> TestCrd {
+pub(crate) fn flipped(prefix: &str, objects: usize) -> TestCrd {
     let crd = TestCrd::new(prefix);
+    flip(&crd, objects);
+    crd
+}
+
+pub(crate) fn flip(crd: &TestCrd, objects: usize) {
     crd.put(&[("v1", true, true, size())]);
     crd.create("v1", objects);
     crd.put(&[("v1", true, false, size()), ("v2", true, true, size())]);
-    crd
 }
 
 fn status_names_the_definitions_with_objects_in_old_versions() {
