@@ -2,6 +2,7 @@
 //! findings, JSON) goes to standard output, progress and errors to standard error.
 
 pub mod check;
+pub mod conversion_text;
 pub mod defect;
 pub mod error_text;
 pub mod escape;

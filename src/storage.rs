@@ -2,6 +2,7 @@
 //! none is left in another, and takes old versions off the definition.
 
 pub mod carry_over;
+pub mod conversion;
 pub mod definitions;
 pub mod losses;
 pub mod migrate;

@@ -1,6 +1,8 @@
-//! What the processor does: reading YAML, drawing the change graph, comparing, planning, judging definitions, comparing releases.
+//! What the processor does: reading YAML, drawing the change graph, comparing, planning, judging definitions, comparing releases,
+//! converting objects.
 //! `cargo bench --bench cpu`; what a control plane has a part in is measured by `--bench cluster`.
 
+mod conversion;
 #[path = "../shared/definitions.rs"]
 mod definitions;
 #[path = "../shared/models.rs"]
@@ -80,6 +82,6 @@ fn plan(criterion: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10).warm_up_time(Duration::from_secs(1));
-    targets = yaml, graph, diff, plan, upgrade::upgrade, releases::releases
+    targets = yaml, graph, diff, plan, upgrade::upgrade, releases::releases, conversion::conversion
 }
 criterion_main!(benches);

@@ -9,6 +9,7 @@ mod converter;
 mod derive;
 mod execute;
 mod gaps;
+mod golden;
 pub mod lineage;
 mod operation;
 mod operation_list;
@@ -18,6 +19,7 @@ mod prune;
 mod read;
 mod step;
 pub mod storage_schema;
+mod suggest;
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +29,8 @@ pub use compile::compile;
 pub use converter::{
     ConversionError, Converted, Converter, Lost, NoPrograms, ProgramRequest, Programs, Why, without_bag,
 };
+pub use golden::{Golden, goldens};
 pub use operation_list::{Loss, Operation, OperationKind};
 pub use plan::ConversionPlan;
 pub use read::{API_VERSION, KIND, is_plan, read};
+pub use suggest::{Suggestion, suggestions};

@@ -1,8 +1,12 @@
 //! `pushback storage`: the versions that custom resources are stored in. One file per subcommand.
 
+pub mod convert;
+pub mod golden;
 pub mod migrate;
+pub mod schema;
 pub mod status;
 pub mod step;
+pub mod suggest;
 
 use clap::{Args, Subcommand};
 
@@ -36,6 +40,14 @@ enum StorageCommand {
     Unserve(step::StepArgs),
     /// Remove an old version from a definition: the second step
     Remove(step::StepArgs),
+    /// Convert manifests to another version of their kind, by a conversion plan
+    Convert(convert::ConvertArgs),
+    /// Print the storage schema of a version, with its property bag
+    Schema(schema::SchemaArgs),
+    /// Guess which field became which, as a draft of a conversion plan
+    Suggest(suggest::SuggestArgs),
+    /// Compare conversions of fixed objects with those that files hold
+    Golden(golden::GoldenArgs),
 }
 
 /// Runs the command.
@@ -46,6 +58,10 @@ pub async fn run(global: &GlobalArgs, arguments: StorageArgs) -> ExitCode {
         StorageCommand::Verify(arguments) => migrate::verify(global, arguments).await,
         StorageCommand::Unserve(arguments) => step::unserve(global, arguments).await,
         StorageCommand::Remove(arguments) => step::remove(global, arguments).await,
+        StorageCommand::Convert(arguments) => convert::run(global, &arguments),
+        StorageCommand::Schema(arguments) => schema::run(global, &arguments),
+        StorageCommand::Suggest(arguments) => suggest::run(global, &arguments),
+        StorageCommand::Golden(arguments) => golden::run(global, &arguments),
     }
 }
 

@@ -12,6 +12,7 @@ mod layout;
 mod lock;
 mod present;
 mod read;
+mod rewrite;
 mod selector;
 mod source;
 mod store;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde_json::Value;
+
+pub use self::rewrite::rewrite;
 
 use self::folder::{Folder, SingleFile};
 use self::source::Source;

@@ -1,5 +1,8 @@
 //! Storage versions: what is stored where, moving it, and taking old versions off a definition.
 
+pub mod conversion;
+pub mod convert;
+pub mod golden;
 pub mod migrate;
 pub mod status;
 pub mod step;

@@ -9,6 +9,7 @@ mod budgets;
 mod command_line;
 mod command_reference;
 mod config;
+mod conversion;
 mod crd_pairs;
 mod derived_models;
 mod destructive_change;
@@ -78,6 +79,7 @@ fn all_tests() -> Vec<TestCase> {
         command_line::tests(),
         command_reference::tests(),
         config::tests(),
+        conversion::tests(),
         crd_pairs::tests(),
         derived_models::tests(),
         destructive_change::tests(),

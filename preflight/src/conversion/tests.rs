@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+pub(super) use person::people;
+
 use super::{Converter, compile, read};
 use crate::source::testing::numbered;
 use crate::source::{Document, InputError};
@@ -50,10 +52,10 @@ fn plan(more: Value) -> Value {
     plan
 }
 
-fn converter(versions: &[(&str, Value)], more: Value) -> Converter {
+pub(super) fn converter(versions: &[(&str, Value)], more: Value) -> Converter {
     load(&plan(more), &definition(versions)).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
-fn object(version: &str, spec: Value) -> Value {
+pub(super) fn object(version: &str, spec: Value) -> Value {
     json!({"apiVersion": format!("example.com/{version}"), "kind": "Test", "metadata": {"name": "a"}, "spec": spec})
 }

@@ -48,8 +48,10 @@ impl Deriver<'_> {
         let moves = &self.plan.moves;
         let has_moves =
             moves.iter().any(|entry| entry.path.below(path).is_some() || entry.value.below(new_path).is_some());
+        // `spec` is what a kind is about, whatever is in it.
         let is_undecided = self.errors.len() > errors || has_moves;
-        if pairs.is_empty() && !is_undecided && !path.is_root() && !all_left.is_empty() && !all_right.is_empty() {
+        if pairs.is_empty() && !is_undecided && path.steps().len() > 1 && !all_left.is_empty() && !all_right.is_empty()
+        {
             self.pairs.truncate(position);
             return Err("the two have no field in common".to_owned());
         }

@@ -8,7 +8,7 @@ use crate::conversion::{Converter, NoPrograms, without_bag};
 const DEFINITION: &str = include_str!("../../../../tests/data/conversion/person/definition.yaml");
 const PLAN: &str = include_str!("../../../../tests/data/conversion/person/plan.yaml");
 
-pub(super) fn people() -> Converter {
+pub(in crate::conversion) fn people() -> Converter {
     load(&yaml(PLAN), &yaml(DEFINITION)).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
@@ -100,6 +100,25 @@ fn every_version_comes_back_from_storage() {
         let version = object["apiVersion"].as_str().expect("a version").rsplit('/').next().expect("a version");
         let back = people.from_storage(stored.clone(), version, &NoPrograms).expect("a conversion");
         assert_eq!(back.object, object, "stored as {stored:#}");
+    }
+}
+
+/// Rolling storage is a hub that moves with every release, fixed storage one that never does: steps stay as they are.
+#[test]
+fn every_version_can_be_the_hub() {
+    let full = full();
+    for hub in
+        full.iter().map(|object| object["apiVersion"].as_str().expect("a version").replace("crm.example.com/", ""))
+    {
+        let plan = PLAN.replace("hub: v20190909", &format!("hub: {hub}"));
+        let people = load(&yaml(&plan), &yaml(DEFINITION)).unwrap_or_else(|errors| panic!("{hub}: {errors:#?}"));
+        assert_eq!(people.hub(), hub);
+        for object in &full {
+            let stored = people.to_storage(object.clone(), &NoPrograms).expect("a conversion").object;
+            let version = object["apiVersion"].as_str().expect("a version").replace("crm.example.com/", "");
+            let back = people.from_storage(stored.clone(), &version, &NoPrograms).expect("a conversion");
+            assert_eq!(back.object, *object, "hub {hub}, stored as {stored:#}");
+        }
     }
 }
 

@@ -1,0 +1,77 @@
+//! `pushback storage convert`: manifests in another version of their kind.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::arguments::GlobalArgs;
+use crate::cli::screen::{fail, simple};
+use crate::exit::ExitCode;
+use crate::report::conversion_text;
+use crate::report::output::Output;
+use crate::run::storage::conversion::ConversionFiles;
+use crate::run::storage::convert::Convert;
+
+/// The definition and the plan.
+#[derive(Clone, Debug, Args)]
+pub struct PlanArgs {
+    /// File with the definition of the kind, in all versions
+    #[arg(long, value_name = "FILE")]
+    crd: PathBuf,
+    /// File with the ConversionPlan; without one, conversions are as the schemas give them
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+}
+
+impl PlanArgs {
+    pub(super) fn files(&self) -> ConversionFiles {
+        ConversionFiles { definition: self.crd.clone(), plan: self.plan.clone() }
+    }
+}
+
+/// Convert manifests to another version.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback storage convert --to v2 --plan plan.yaml --crd crd.yaml person.yaml
+  pushback storage convert --to v2 --plan plan.yaml --crd crd.yaml --in-place manifests/
+  kubectl get people -A -o yaml | pushback storage convert --to v2 --plan plan.yaml --crd crd.yaml -
+
+Other documents, and every byte outside the documents that change, stay as they are. Files are
+written only if everything can be converted, and without --allow-loss only if nothing is lost.
+
+Exit codes: 0 converted, 1 wrong input, a wrong plan, or something would be lost; nothing written.")]
+pub struct ConvertArgs {
+    /// Manifests: files, folders (read recursively), or - for standard input
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// The wanted version
+    #[arg(long, value_name = "VERSION")]
+    to: String,
+    #[command(flatten)]
+    plan: PlanArgs,
+    /// Write the files instead of printing them
+    #[arg(long)]
+    in_place: bool,
+    /// Convert although fields are lost; they are named
+    #[arg(long)]
+    allow_loss: bool,
+}
+
+/// Runs the command.
+pub fn run(global: &GlobalArgs, arguments: &ConvertArgs) -> ExitCode {
+    let convert = Convert {
+        files: arguments.plan.files(),
+        paths: arguments.paths.clone(),
+        to: arguments.to.clone(),
+        allow_loss: arguments.allow_loss,
+        in_place: arguments.in_place,
+    };
+    match convert.run() {
+        Err(error) => fail(global, &error),
+        Ok(report) => {
+            Output::standard().progress(&conversion_text::converted(&report, &arguments.to));
+            simple(global, Ok(report.text))
+        }
+    }
+}

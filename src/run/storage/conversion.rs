@@ -1,0 +1,105 @@
+//! Reads a conversion plan and the definition that it is for, and compiles them.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pushback_crd::definition::crd::KIND as DEFINITION;
+use pushback_preflight::conversion::plan::Unassessed;
+use pushback_preflight::conversion::{ConversionPlan, Converter, compile, is_plan, read};
+use pushback_preflight::source::Document;
+use pushback_preflight::{ObjectExt, Position};
+use serde_json::Value;
+
+use crate::environment::reason;
+use crate::manifest::yaml::{Limits, load};
+use crate::manifest::{InputError, files};
+use crate::run::error::CommandError;
+
+/// The files that a conversion needs.
+#[derive(Clone, Debug)]
+pub struct ConversionFiles {
+    /// The file with the definition.
+    pub definition: PathBuf,
+    /// The file with the plan; without one, conversions are as they are derived.
+    pub plan: Option<PathBuf>,
+}
+
+impl ConversionFiles {
+    /// Reads and compiles.
+    ///
+    /// # Errors
+    /// A file cannot be read, or everything that is wrong with the plan.
+    pub fn converter(&self) -> Result<Converter, CommandError> {
+        let (plan, definition) = self.read()?;
+        Ok(compile(&plan, &definition)?)
+    }
+
+    /// The same, with fields that nobody has decided about kept in the bag.
+    ///
+    /// # Errors
+    /// As for [`ConversionFiles::converter`].
+    pub fn draft(&self) -> Result<Converter, CommandError> {
+        let (plan, definition) = self.read()?;
+        Ok(compile(&ConversionPlan { unassessed: Unassessed::Stash, ..plan }, &definition)?)
+    }
+
+    fn read(&self) -> Result<(ConversionPlan, Value), CommandError> {
+        let plan = match &self.plan {
+            None => None,
+            Some(path) => {
+                let plans = documents(path)?.into_iter().filter(|document| is_plan(&document.value));
+                Some(read(&only(plans.collect(), path, "ConversionPlan")?)?)
+            }
+        };
+        let mut definitions = documents(&self.definition)?;
+        let name = |document: &Document| document.value.text("/metadata/name").to_owned();
+        definitions.retain(|document| {
+            document.value.text("/kind") == DEFINITION && plan.as_ref().is_none_or(|plan| plan.name == name(document))
+        });
+        let what = plan.as_ref().map_or_else(|| DEFINITION.to_owned(), |plan| format!("definition {}", plan.name));
+        let definition = only(definitions, &self.definition, &what)?;
+        let plan = plan.unwrap_or_else(|| ConversionPlan {
+            position: definition.positions.start(),
+            ..ConversionPlan::derived(&name(&definition))
+        });
+        Ok((plan, definition.value))
+    }
+}
+
+fn only(mut documents: Vec<Document>, path: &Path, what: &str) -> Result<Document, CommandError> {
+    let count = documents.len();
+    documents.pop().filter(|_| count == 1).ok_or_else(|| {
+        let message = format!("expected one {what}, found {count}");
+        CommandError::from(vec![InputError { message, position: place(path), hints: Vec::new() }])
+    })
+}
+
+fn place(path: &Path) -> Position {
+    Position { file: files::shown(path), ..Position::default() }
+}
+
+fn documents(path: &Path) -> Result<Vec<Document>, CommandError> {
+    let text = text(path)?;
+    let loaded = load(&files::shown(path), text.as_bytes(), &Limits::default()).map_err(|error| vec![error])?;
+    let document = |document: crate::manifest::yaml::Document| Document {
+        value: document.value,
+        positions: Arc::new(document.positions),
+    };
+    Ok(loaded.documents.into_iter().map(document).collect())
+}
+
+/// The text of a file, or of standard input (`-`).
+pub(super) fn text(path: &Path) -> Result<String, CommandError> {
+    let limit = Limits::default().bytes as u64;
+    let open = |path: &Path| -> std::io::Result<Box<dyn Read>> {
+        Ok(if path == Path::new("-") { Box::new(std::io::stdin()) } else { Box::new(std::fs::File::open(path)?) })
+    };
+    let mut bytes = Vec::new();
+    let result = open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
+    let failed =
+        |message: String| CommandError::from(vec![InputError { message, position: place(path), hints: Vec::new() }]);
+    result.map_err(|error| failed(format!("it cannot be read: {}", reason(&error))))?;
+    files::check_size(&files::shown(path), bytes.len() as u64).map_err(CommandError::usage)?;
+    String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text".to_owned()))
+}
