@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use pushback_crd::duration::nanoseconds;
 
+/// What is expected where a text is not a duration.
+pub const EXPECTED: &str = "a duration such as 90s, 5m or 1h30m";
+
 /// One year; no recovery takes longer.
 const LONGEST: u64 = 366 * 24 * 3600;
 

@@ -223,7 +223,7 @@ impl<'a> Node<'a> {
     /// A duration such as `1h30m`.
     #[must_use]
     pub fn duration(&self) -> Option<Duration> {
-        duration::parse(self.text()?).or_else(|| self.malformed("a duration such as 90s, 5m or 1h30m", &[]))
+        duration::parse(self.text()?).or_else(|| self.malformed(duration::EXPECTED, &[]))
     }
 
     /// A duration that is not 0.

@@ -7,7 +7,7 @@ use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 
 use pushback_crd::definition::StoragePolicy;
-use pushback_preflight::Waiver;
+use pushback_preflight::{Waiver, duration};
 
 use super::reports::{HeldDocument, Reports, StandardOutput};
 use crate::app::history;
@@ -444,31 +444,12 @@ impl WriteArgs {
 
 /// Parses a duration such as `1h30m`, `90s`, `1.5s`, `500ms`; a number without a unit is an error.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let expected = || format!("{text:?} is no duration, expected for example 30s, 5m or 1h30m");
-    if text == "0" {
-        return Ok(Duration::ZERO);
+    const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+    match duration::parse(text) {
+        Some(duration) if duration <= LONGEST => Ok(duration),
+        Some(_) => Err("expected at most a year, 8760h".to_owned()),
+        None => Err(format!("expected {}", duration::EXPECTED)),
     }
-    let mut total = 0.0_f64;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(expected)?;
-        let (number, after) = rest.split_at(digits);
-        let unit_end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
-        let (unit, after) = after.split_at(unit_end);
-        let seconds = match unit {
-            "ms" => 0.001,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            _ => return Err(expected()),
-        };
-        total += number.parse::<f64>().map_err(|_| expected())? * seconds;
-        rest = after;
-    }
-    if text.is_empty() || !(0.0..=31_536_000.0).contains(&total) {
-        return Err(expected());
-    }
-    Ok(Duration::from_secs_f64(total))
 }
 
 /// Parses a lease duration; it must be longer than the requests that renew it.
@@ -521,6 +502,9 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("0"), Ok(Duration::ZERO));
+        assert_eq!(duration("1h2m3s4ms5us6ns"), Ok(Duration::new(3723, 4_005_006)));
+        assert_eq!(duration("8760h"), Ok(Duration::from_secs(31_536_000)));
+        assert_eq!(duration("8761h"), Err("expected at most a year, 8760h".to_owned()));
         for wrong in ["", "30", "s", "-1s", "1d", "1s2", "9999999h", "..s"] {
             assert!(duration(wrong).is_err(), "{wrong} is no duration");
         }

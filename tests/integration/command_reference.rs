@@ -167,7 +167,8 @@ fn page() -> String {
 # Commands
 
 Written from the definitions of the command line: `pushback COMMAND --help` says the same. What exit codes mean is said
-[once for all commands](../README.md#exit-codes); durations are written `90s`, `5m`, `1h30m`.
+[once for all commands](../README.md#exit-codes); durations are written `90s`, `5m`,
+`1h30m`, with the units `h`, `m`, `s`, `ms`, `us` and `ns`.
 
 | command | |
 |---|---|

@@ -167,7 +167,7 @@ fn arguments_that_make_no_sense() {
     For more information, try '--help'.
 
     # a time without a unit
-    error: invalid value '30' for '--wait-timeout <DURATION>': "30" is no duration, expected for example 30s, 5m or 1h30m
+    error: invalid value '30' for '--wait-timeout <DURATION>': expected a duration such as 90s, 5m or 1h30m
 
     For more information, try '--help'.
 
