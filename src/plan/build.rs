@@ -13,7 +13,7 @@ use super::absent::Absent;
 use super::aggregated::Aggregated;
 use super::annotations::{self, Strategies};
 use super::body::Stamp;
-use super::compare::{Context, TakeOver, compare};
+use super::compare::{Context, OwnershipOverride, compare};
 use super::compared::Compared;
 use super::desired::Desired;
 use super::live::{self, Live};
@@ -82,10 +82,10 @@ pub struct Request<'a> {
 /// The input cannot be applied, objects belong to another app, or the cluster does not respond.
 pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, PlanError> {
     let Request { cluster, kinds, config, mut observed, label_value, options } = request;
-    let stamps = cluster.capabilities().server;
+    let is_server = cluster.capabilities().server;
     let stamp = Stamp {
         config,
-        label_value: stamps.then_some(label_value.as_str()),
+        label_value: is_server.then_some(label_value.as_str()),
         default_label_scoping: options.default_label_scoping,
         nonce: &options.nonce,
     };
@@ -93,10 +93,10 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let missing_definitions =
         if options.compare_definitions { missing::definitions(cluster, kinds, &desired).await? } else { Vec::new() };
     let live = live::read(cluster, kinds, &observed, &desired).await?;
-    let forgets = forget(&mut observed, &live, &desired, stamps);
+    let forgets = forget(&mut observed, &live, &desired, is_server);
     let (untouched, desired): (Vec<Desired>, Vec<Desired>) =
         desired.into_iter().partition(|wanted| wanted.strategies.noop);
-    let take_over = take_over(cluster, &observed, options).await;
+    let ownership_override = ownership_override(cluster, &observed, options).await;
     let aggregated = Aggregated::new(cluster, kinds, &desired);
     let absent = Absent::find(cluster, &observed.app.namespace, &live, &desired).await?;
     let autoscaled = takeover::targets(desired.iter().map(|wanted| &*wanted.value));
@@ -108,7 +108,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         inventory: &observed.inventory,
         trust_digests: observed.inventory_void.is_none() && !options.recheck,
         claims: &live.claims,
-        take_over: &take_over,
+        ownership_override: &ownership_override,
         aggregated: &aggregated,
         absent: &absent,
         storage: options.storage,
@@ -146,14 +146,14 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         .filter(|wanted| wanted.strategies.noop || wanted.strategies.exists)
         .map(|wanted| wanted.object.key())
         .collect();
-    let Unwanted { mut prunes, left_alone } = unwanted(&live, &pairs, &only_named, kinds, stamps);
+    let Unwanted { mut prunes, left_alone } = unwanted(&live, &pairs, &only_named, kinds, is_server);
     warnings.extend(left_alone.iter().filter_map(|object| left_alone_warning(object, &only_named)));
     let mut retained = Retained { objects: left_alone, unreadable: live.unreadable.keys().cloned().collect() };
     if options.no_prune {
         retained.objects.extend(prunes.drain(..).filter_map(|planned| planned.change.live));
     }
     protect_record_namespace(&observed, &prunes)?;
-    if stamps && let Some(error) = rivals::check(cluster, &observed, &prunes, &pairs, &take_over).await? {
+    if is_server && let Some(error) = rivals::check(cluster, &observed, &prunes, &pairs, &ownership_override).await? {
         let message = format!("whether another record claims what is written is not known: {error}");
         warnings.push(PlanWarning { code: "unreadable-record", message, object: None });
     }
@@ -171,18 +171,18 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         if compared.verification == Verification::Refused {
             refusals.extend(misspelt::further(cluster, &wanted, &compared).await);
         }
-        if stamps && let Verification::NotVerified(reason) = &compared.verification {
+        if is_server && let Verification::NotVerified(reason) = &compared.verification {
             compared.notes.push(format!("not verified by the server: {reason}"));
         }
         for message in &compared.warnings {
             warnings.push(PlanWarning { code: "server", message: message.clone(), object: Some(index) });
         }
-        let asked_again = stamps && is_asked_again(&wanted, &compared);
+        let asked_again = is_server && is_asked_again(&wanted, &compared);
         objects.push(Planned { kind_changes, asked_again, ..planned(wanted, compared) });
     }
     objects.extend(prunes);
     refusal::merge_missing_namespaces(&mut refusals);
-    if stamps {
+    if is_server {
         refusals.extend(quota::check(cluster, kinds, &objects).await);
     }
     let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
@@ -216,7 +216,7 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
     let Unwanted { prunes: objects, left_alone } =
         unwanted(&live, &[], &BTreeSet::new(), kinds, cluster.capabilities().server);
     if cluster.capabilities().server {
-        rivals::check(cluster, &observed, &objects, &[], &TakeOver::None).await?;
+        rivals::check(cluster, &observed, &objects, &[], &OwnershipOverride::None).await?;
     }
     let warnings = left_alone.iter().filter_map(|object| left_alone_warning(object, &BTreeSet::new())).collect();
     let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
@@ -278,14 +278,14 @@ fn protect_record(observed: &Observed, desired: &[Desired]) -> Result<(), PlanEr
 
 /// Removes objects that no longer exist and are not desired from the inventory: a later object of the same name is not
 /// ours. Returns whether there were any.
-fn forget(observed: &mut Observed, live: &Live, desired: &[Desired], server: bool) -> bool {
+fn forget(observed: &mut Observed, live: &Live, desired: &[Desired], is_server: bool) -> bool {
     let wanted: BTreeSet<ObjectKey> = desired.iter().map(|wanted| wanted.object.key()).collect();
     let finished =
         observed.record.as_ref().and_then(|record| record.own.as_ref()).is_some_and(|own| own.phase == Phase::Done);
     let mut forgets = false;
     for key in live.gone.iter().filter(|key| !wanted.contains(*key)) {
         // A create from an interrupted run may still arrive; the next run checks again.
-        let may_come = |entry: &Entry| server && !finished && entry.uid.is_empty();
+        let may_come = |entry: &Entry| is_server && !finished && entry.uid.is_empty();
         if observed.inventory.get(key).is_some_and(|entry| !may_come(entry)) {
             observed.inventory.remove(key);
             forgets = true;
@@ -406,7 +406,7 @@ fn unwanted(
     pairs: &[(Desired, Compared)],
     only_named: &BTreeSet<ObjectKey>,
     kinds: &Kinds,
-    stamps: bool,
+    is_server: bool,
 ) -> Unwanted {
     let wanted: BTreeSet<_> = pairs.iter().map(|(wanted, _)| wanted.object.key()).collect();
     // One object served under two groups counts once.
@@ -437,7 +437,7 @@ fn unwanted(
         }
         let mut notes = Vec::new();
         if strategies.orphan {
-            let label = if stamps { format!(" (label {ORPHANED_LABEL})") } else { String::new() };
+            let label = if is_server { format!(" (label {ORPHANED_LABEL})") } else { String::new() };
             notes.push(format!("stays, and no longer belongs to the app{label}"));
         }
         let orphan = strategies.orphan;
@@ -539,15 +539,15 @@ async fn check_ownership(
     if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors)) }
 }
 
-async fn take_over(cluster: &dyn Cluster, observed: &Observed, options: &Options) -> TakeOver {
+async fn ownership_override(cluster: &dyn Cluster, observed: &Observed, options: &Options) -> OwnershipOverride {
     if !options.override_ownership {
-        return TakeOver::None;
+        return OwnershipOverride::None;
     }
     if options.override_allowed_apps.is_empty() {
-        return TakeOver::Any;
+        return OwnershipOverride::Any;
     }
     let apps = app_names(cluster, &observed.app.namespace).await;
-    TakeOver::Labels(
+    OwnershipOverride::Labels(
         apps.into_iter()
             .filter(|(_, name)| options.override_allowed_apps.contains(name))
             .map(|(label, _)| label)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pushback_preflight::{ObjectExt, Operation, Verification};
 use serde_json::{Value, json};
 
-pub(super) use self::context::{Context, TakeOver};
+pub(super) use self::context::{Context, OwnershipOverride};
 use super::aggregated;
 use super::annotations::UpdateStrategy;
 use super::body::{self, Body};
@@ -159,7 +159,7 @@ async fn with_state(
     compared.live = Some(Arc::clone(&live));
     if let (Some(label_value), Some(other)) = (context.stamp.label_value, live.label(APP_LABEL))
         && other != label_value
-        && !context.take_over.allows(other)
+        && !context.ownership_override.allows(other)
     {
         compared.foreign_app = Some(other.to_owned());
         return Ok(compared);
@@ -171,7 +171,7 @@ async fn with_state(
     }
     // While two records list an object, each app takes it only if told to: neither knows which wrote last.
     if let Some(claim) = context.claims.owners.get(&desired.object.key())
-        && !context.take_over.allows(&claim.label_value)
+        && !context.ownership_override.allows(&claim.label_value)
     {
         compared.foreign_app = Some(claim.label_value.clone());
         return Ok(compared);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_preflight::{ObjectExt, Operation};
 
-use super::compare::TakeOver;
+use super::compare::OwnershipOverride;
 use super::compared::Compared;
 use super::desired::Desired;
 use super::{PlanError, Planned};
@@ -22,14 +22,14 @@ pub(super) async fn check(
     observed: &Observed,
     prunes: &[Planned],
     pairs: &[(Desired, Compared)],
-    take_over: &TakeOver,
+    ownership_override: &OwnershipOverride,
 ) -> Result<Option<ClusterError>, PlanError> {
     let Some(record) = observed.record.as_ref() else { return Ok(None) };
     let is_of_label = |compared: &Compared| {
         let writes = matches!(compared.operation, Operation::Update | Operation::Replace);
         writes && compared.live.as_deref().is_some_and(|live| live.label(APP_LABEL) == Some(record.label_value()))
     };
-    let written: Vec<&(Desired, Compared)> = match take_over.allows(record.label_value()) {
+    let written: Vec<&(Desired, Compared)> = match ownership_override.allows(record.label_value()) {
         true => Vec::new(),
         false => pairs.iter().filter(|(_, compared)| is_of_label(compared)).collect(),
     };

@@ -16,7 +16,7 @@ use crate::plan::body::Stamp;
 
 /// Apps whose objects may be taken over.
 #[derive(Clone, Debug)]
-pub(in crate::plan) enum TakeOver {
+pub(in crate::plan) enum OwnershipOverride {
     /// None.
     None,
     /// Any app.
@@ -25,7 +25,7 @@ pub(in crate::plan) enum TakeOver {
     Labels(BTreeSet<String>),
 }
 
-impl TakeOver {
+impl OwnershipOverride {
     pub(in crate::plan) fn allows(&self, label_value: &str) -> bool {
         match self {
             Self::None => false,
@@ -47,7 +47,7 @@ pub(in crate::plan) struct Context<'a> {
     /// Objects of other apps, if ownership is not recorded in labels.
     pub(in crate::plan) claims: &'a Claims,
     /// The apps whose objects may be taken over.
-    pub(in crate::plan) take_over: &'a TakeOver,
+    pub(in crate::plan) ownership_override: &'a OwnershipOverride,
     /// The kinds that aggregated APIs serve.
     pub(in crate::plan) aggregated: &'a Aggregated,
     /// Namespaces that the set creates and that do not exist yet.
