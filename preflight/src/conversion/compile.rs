@@ -126,6 +126,11 @@ fn schemas(plan: &ConversionPlan, crd: &Crd<'_>, errors: &mut Errors<'_>) -> BTr
     if schemas.is_empty() {
         errors.add(&plan.position, format!("{} has no versions", plan.name), "");
     }
+    let stored = crd.value.pointer("/status/storedVersions").and_then(Value::as_array);
+    for name in stored.into_iter().flatten().filter_map(Value::as_str).filter(|name| !schemas.contains_key(*name)) {
+        let message = format!("objects may be stored in version {name}, and there is no schema of it");
+        errors.add(&plan.position, message, "keep its last schema under `schemas`");
+    }
     schemas
 }
 

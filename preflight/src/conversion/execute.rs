@@ -11,6 +11,9 @@ use super::plan::Keyed;
 use super::step::{Aside, Assignment, Convert, Field, Move, ObjectStep, Pull};
 use crate::source::PathSegment;
 
+/// Objects with up to so many fields are converted in place.
+const SMALL: usize = 32;
+
 /// Why a value cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
@@ -240,7 +243,7 @@ impl ObjectStep {
             Field::Stash { .. } | Field::Drop => Ok(()),
         };
         if self.fields.len() < map.len() {
-            for (key, field) in &self.fields {
+            for (key, field) in self.fields.iter() {
                 if let Some(value) = map.get_mut(key) {
                     convert(key, value, field)?;
                 }
@@ -261,6 +264,9 @@ impl ObjectStep {
         stashed: &mut Map<String, Value>,
         run: &mut Run<'_>,
     ) -> Result<(), Failure> {
+        if self.rest.is_none() && self.fields.is_short() && map.len() <= SMALL {
+            return self.rewrite_few(map, stashed, run);
+        }
         let old = mem::take(map);
         *map = Map::with_capacity(old.len());
         let mut rest = Map::new();
@@ -278,7 +284,7 @@ impl ObjectStep {
                         |run| converted(convert, aside.as_ref(), &mut value, stashed, run),
                     )?;
                     if converted {
-                        map.insert(to.clone(), value);
+                        map.insert(if *to == key { key } else { to.clone() }, value);
                     }
                 }
                 Some(Field::Stash { key, raw }) => {
@@ -293,6 +299,50 @@ impl ObjectStep {
         Ok(())
     }
 
+    /// The same for a few fields of a small object, without making the others anew. Fields keep their places.
+    fn rewrite_few(
+        &self,
+        map: &mut Map<String, Value>,
+        stashed: &mut Map<String, Value>,
+        run: &mut Run<'_>,
+    ) -> Result<(), Failure> {
+        let found = |(place, key): (usize, &String)| Some((place, self.fields.entry(key)?));
+        let places: Vec<(usize, &(String, Field))> = map.keys().enumerate().filter_map(found).collect();
+        // All are taken out before any comes back: names may be swapped.
+        let mut taken: Vec<(usize, &str, Value)> = Vec::with_capacity(places.len());
+        let mut gone = 0;
+        for (place, (key, field)) in places {
+            if let Field::Keep { to, convert, aside: None } = field
+                && to == key
+            {
+                if let Some(value) = map.get_mut(key) {
+                    run.within(|| key.as_str().into(), |run| convert.apply(value, run))?;
+                }
+                continue;
+            }
+            let Some(mut value) = map.shift_remove(key) else { continue };
+            match field {
+                Field::Keep { to, convert, aside } => {
+                    let aside = aside.as_ref();
+                    let converted = |run: &mut Run<'_>| converted(convert, aside, &mut value, stashed, run);
+                    if run.within(|| key.as_str().into(), converted)? {
+                        taken.push((place - gone, to, value));
+                        continue;
+                    }
+                }
+                Field::Stash { key, raw } => {
+                    stashed.insert(key.clone(), encode(value, *raw));
+                }
+                Field::Drop => run.lost.push(vec![key.as_str().into()]),
+            }
+            gone += 1;
+        }
+        for (place, to, value) in taken {
+            map.shift_insert(place.min(map.len()), to.to_owned(), value);
+        }
+        Ok(())
+    }
+
     /// Takes out of the bag what the destination has fields for.
     fn pull(
         &self,
@@ -300,9 +350,9 @@ impl ObjectStep {
         bag: &mut Map<String, Value>,
         run: &mut Run<'_>,
     ) -> Result<(), Failure> {
-        let keys: Vec<&String> = bag.keys().filter_map(|key| Some(self.pulls.get_key_value(key)?.0)).collect();
-        for key in keys {
-            let (Some(pull), Some(Value::String(text))) = (self.pulls.get(key), bag.get(key)) else { continue };
+        let pulls: Vec<&(String, Pull)> = bag.keys().filter_map(|key| self.pulls.entry(key)).collect();
+        for (key, pull) in pulls {
+            let Some(Value::String(text)) = bag.get(key) else { continue };
             match pull {
                 Pull::Field { to, raw, shape } => {
                     let found = decode(text, *raw).filter(|value| shape.fits(value));

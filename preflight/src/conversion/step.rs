@@ -57,15 +57,76 @@ impl Convert {
     }
 }
 
+/// Entries by name. Most objects have few, and comparing a few names takes less time than hashing one.
+#[derive(Clone, Debug)]
+pub(super) struct Table<T> {
+    entries: Vec<(String, T)>,
+    /// Places in the list, where it is long.
+    places: HashMap<String, usize>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), places: HashMap::new() }
+    }
+}
+
+impl<T> Table<T> {
+    /// Up to so many names are compared one by one.
+    const FEW: usize = 8;
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether entries are compared one by one.
+    pub(super) fn is_short(&self) -> bool {
+        self.entries.len() <= Self::FEW
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(String, T)> {
+        self.entries.iter()
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&T> {
+        Some(&self.entry(name)?.1)
+    }
+
+    /// The name as it is kept here, with its value.
+    pub(super) fn entry(&self, name: &str) -> Option<&(String, T)> {
+        let place = if self.is_short() {
+            self.entries.iter().position(|(known, _)| known == name)
+        } else {
+            self.places.get(name).copied()
+        };
+        place.map(|place| &self.entries[place])
+    }
+
+    /// Adds an entry, or replaces the one of this name.
+    pub(super) fn insert(&mut self, name: String, value: T) {
+        match self.places.get(&name) {
+            Some(&place) => self.entries[place].1 = value,
+            None => {
+                self.places.insert(name.clone(), self.entries.len());
+                self.entries.push((name, value));
+            }
+        }
+    }
+}
+
 /// What happens in an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObjectStep {
     /// Fields of the source with which anything happens.
-    pub(super) fields: HashMap<String, Field>,
+    pub(super) fields: Table<Field>,
     /// Whether fields get other names or leave, so that the map is written anew.
     pub(super) rewrites: bool,
     /// Entries of the bag that the destination has a field for, by their keys.
-    pub(super) pulls: HashMap<String, Pull>,
+    pub(super) pulls: Table<Pull>,
     /// Fields that go into other objects.
     pub(super) moves: Vec<Move>,
     /// What is set afterwards.

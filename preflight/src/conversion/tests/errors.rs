@@ -237,6 +237,15 @@ fn the_name_of_the_bag_must_be_free_in_every_version() {
 }
 
 #[test]
+fn a_version_in_which_objects_are_stored_needs_a_schema() {
+    let mut stored = definition(&[("v2", json!({}))]);
+    stored["status"] = json!({"storedVersions": ["v1", "v2"]});
+    let found = load(&plan(json!({})), &stored).expect_err("an error");
+    assert_eq!(found[0].message, "objects may be stored in version v1, and there is no schema of it");
+    assert!(load(&plan(json!({"schemas": {"v1": {"type": "object"}}})), &stored).is_ok());
+}
+
+#[test]
 fn a_plan_is_for_its_definition() {
     let mut other = plan(json!({}));
     other["metadata"]["name"] = json!("others.example.com");
