@@ -265,6 +265,17 @@ pub enum Need {
         /// Maximum number of objects; 0 for all.
         limit: u64,
     },
+    /// Number of stored objects of a kind, answered by [`Answer::Count`].
+    ObjectCount {
+        /// API group.
+        group: String,
+        /// API version to list the objects in.
+        version: String,
+        /// Kind.
+        kind: String,
+        /// Plural resource name.
+        resource: String,
+    },
     /// Operator models in the file or folder named by a setting, answered by [`Answer::Models`]. They are read with the
     /// input, so that an error in them is an input error.
     Models {
@@ -299,7 +310,7 @@ impl Need {
                     && (object.group.as_str(), object.kind.as_str()) == ("", "PersistentVolume")
                     && object.name == text("/spec/volumeName")
             }
-            Self::AccessRules { .. } | Self::Access { .. } | Self::Models { .. } => false,
+            Self::AccessRules { .. } | Self::Access { .. } | Self::ObjectCount { .. } | Self::Models { .. } => false,
         }
     }
 }
@@ -352,6 +363,13 @@ pub enum Answer {
         examined: u64,
         /// Whether the limit ended the stream early.
         cut: bool,
+    },
+    /// The number of objects.
+    Count {
+        /// Number of objects.
+        objects: u64,
+        /// Whether there are more, and the server does not say how many.
+        more: bool,
     },
     /// The operator models, in input order.
     Models {

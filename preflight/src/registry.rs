@@ -4,12 +4,14 @@
 use crate::finding::{Finding, FindingRef};
 use crate::object::ObjectRef;
 use crate::rule::{Rule, RuleMeta};
-use crate::rules::{CrdUpgradeSafety, DestructiveChange, FieldConflicts, PermissionValidation, UpgradeDiff};
+use crate::rules::{
+    CrdUpgradeSafety, DestructiveChange, FieldConflicts, PermissionValidation, StoredVersions, UpgradeDiff,
+};
 use crate::suggest;
 
 /// All rules, in the order in which they run and are listed.
 pub static RULES: &[&dyn Rule] =
-    &[&CrdUpgradeSafety, &PermissionValidation, &FieldConflicts, &DestructiveChange, &UpgradeDiff];
+    &[&CrdUpgradeSafety, &StoredVersions, &PermissionValidation, &FieldConflicts, &DestructiveChange, &UpgradeDiff];
 
 /// Name under which rejections by the API server are reported. Not a rule: it cannot be selected or waived.
 pub const SERVER: &str = "server";
@@ -203,7 +205,7 @@ mod tests {
         );
         assert_eq!(
             find("zzz").map(|_| ()).expect_err("a stranger").to_string(),
-            "unknown preflight rule \"zzz\"; known are CRDUpgradeSafety, PermissionValidation, FieldConflicts, \
+            "unknown preflight rule \"zzz\"; known are CRDUpgradeSafety, StoredVersions, PermissionValidation, FieldConflicts, \
              DestructiveChange, UpgradeDiff"
         );
     }

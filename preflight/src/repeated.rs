@@ -5,35 +5,47 @@ use std::collections::BTreeMap;
 
 use crate::finding::{Finding, FindingRef};
 
+/// Longest chain of findings that repeat each other: the server's, that of one rule, that of another.
+const LONGEST_CHAIN: usize = 4;
+
 /// Omits findings that repeat another one of at least the same severity, and records them there.
 pub(crate) fn told_once(mut findings: Vec<Finding>) -> Vec<Finding> {
     if findings.iter().all(|finding| finding.repeats.is_empty()) {
         return findings;
     }
     let mut index: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (number, finding) in findings.iter().enumerate().filter(|(_, finding)| finding.repeats.is_empty()) {
+    for (number, finding) in findings.iter().enumerate() {
         let Finding { rule, check, version, path, .. } = finding;
         let key = (finding.object.key(), rule.clone(), check.clone(), version.clone(), path.clone());
         index.entry(key).or_default().push(number);
     }
-    let mut is_repeated = vec![false; findings.len()];
+    let repeated: Vec<Option<usize>> = findings
+        .iter()
+        .map(|finding| {
+            let of = |reported: &FindingRef| {
+                let FindingRef { rule, check, version, path } = reported.clone();
+                index.get(&(finding.object.key(), rule, check, version, path)).into_iter().flatten().copied()
+            };
+            // The highest severity sorts first.
+            let as_heavy = |other: &usize| findings[*other].severity <= finding.severity;
+            finding.repeats.iter().flat_map(of).find(as_heavy)
+        })
+        .collect();
     for number in 0..findings.len() {
-        let finding = &findings[number];
-        let of = |reported: &FindingRef| {
-            let FindingRef { rule, check, version, path } = reported.clone();
-            index.get(&(finding.object.key(), rule, check, version, path)).into_iter().flatten().copied()
-        };
-        // The highest severity sorts first.
-        let as_heavy = |other: &usize| findings[*other].severity <= finding.severity;
-        let Some(teller) = finding.repeats.iter().flat_map(of).find(as_heavy) else { continue };
-        is_repeated[number] = true;
-        let also = format!("{}/{}", finding.rule, finding.check);
-        if !findings[teller].also.contains(&also) {
-            findings[teller].also.push(also);
+        let tellers = std::iter::successors(repeated[number], |teller| repeated[*teller]);
+        let Some(teller) = tellers.take(LONGEST_CHAIN).last() else { continue };
+        let omitted = &findings[number];
+        let also = format!("{}/{}", omitted.rule, omitted.check);
+        let counted = omitted.live_objects.clone();
+        let teller = &mut findings[teller];
+        if !teller.also.contains(&also) {
+            teller.also.push(also);
         }
+        // It may be that only the omitted one has counted the objects.
+        teller.live_objects = teller.live_objects.take().or(counted);
     }
-    let mut repeated = is_repeated.into_iter();
-    findings.retain(|_| repeated.next() != Some(true));
+    let mut repeated = repeated.into_iter();
+    findings.retain(|_| repeated.next().flatten().is_none());
     findings
 }
 
@@ -43,7 +55,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::finding::Verdict;
+    use crate::finding::{LiveObjects, Verdict};
     use crate::judge::{Ended, Ending, Outcome, RunReport, judge};
     use crate::object::ObjectRef;
     use crate::registry;
@@ -119,6 +131,44 @@ mod tests {
         for report in [once, alone, warned, waived, off] {
             assert_eq!(report.outcome, Outcome::Refused);
         }
+    }
+
+    #[test]
+    fn a_rule_that_counts_the_objects_gives_its_number_to_the_finding_that_is_kept() {
+        let strict = || Settings { mode: Mode::Error, fail_mode: FailMode::Closed, ..Settings::default() };
+        let settings = strict();
+        let counted = || {
+            let mut finding = finding("StoredVersions", CHECK, "v1");
+            finding.live_objects = Some(LiveObjects { affected: 3, examined: 3, names: Vec::new() });
+            finding.repeats.push(FindingRef::of(&self::finding(RULE, CHECK, "v1")));
+            finding
+        };
+        let mut refused = refusal("v1");
+        refused.repeats.push(FindingRef::of(&counted()));
+        let run = |first: Option<Finding>| {
+            let of = |name, finding: Finding| {
+                let ending = Ending::Judged(Judgement { findings: vec![finding], unable: Vec::new() });
+                Ended { name, settings: &settings, ending }
+            };
+            let ended = first.map(|finding| of(RULE, finding)).into_iter();
+            judge(
+                ended.chain([of("StoredVersions", counted())]).collect(),
+                Judgement { findings: vec![refused.clone()], unable: Vec::new() },
+                &[],
+                &Accepted::new(),
+                "2026-01-01",
+            )
+        };
+        let both = run(Some(finding(RULE, CHECK, "v1")));
+        assert_eq!(
+            reported(&both),
+            [
+                r#"CRDUpgradeSafety/storedVersionRemoval Error also ["StoredVersions/storedVersionRemoval", "server/invalid"]"#
+            ]
+        );
+        assert_eq!(both.findings[0].affected(), 3);
+        let alone = run(None);
+        assert_eq!(reported(&alone), [r#"StoredVersions/storedVersionRemoval Error also ["server/invalid"]"#]);
     }
 
     #[test]

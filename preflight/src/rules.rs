@@ -6,10 +6,12 @@ mod destructive_change;
 mod field_conflicts;
 mod levels;
 mod permission_validation;
+mod stored_versions;
 mod upgrade_diff;
 
 pub(crate) use crd_upgrade_safety::CrdUpgradeSafety;
 pub(crate) use destructive_change::DestructiveChange;
 pub(crate) use field_conflicts::FieldConflicts;
 pub(crate) use permission_validation::PermissionValidation;
+pub(crate) use stored_versions::StoredVersions;
 pub(crate) use upgrade_diff::UpgradeDiff;

@@ -63,6 +63,7 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
         Need::Objects { group, version, kind, limit, .. } => {
             stream(cluster, kinds, session, need, (group, version, kind), *limit).await
         }
+        Need::ObjectCount { group, version, kind, .. } => count(cluster, kinds, (group, version, kind)).await,
         Need::Models { path } => Err(format!("{path} is read with the input, and was not")),
         Need::NamespaceContents { namespace, except } => {
             contents(cluster, kinds, session, need, namespace, except).await
@@ -188,6 +189,24 @@ async fn stream(
         query.continue_token = page.continue_token;
     }
     Ok(Answer::Folded { state, examined, cut: false })
+}
+
+/// The number of objects, from a list of one: the server says how many follow.
+async fn count(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    (group, version, kind): (&str, &str, &str),
+) -> Result<Answer, String> {
+    let Some(served) = kinds.find(group, version, kind).or_else(|| kinds.preferred(group, kind)) else {
+        return Err(match kinds.broken_group(group) {
+            Some(reason) => format!("group {group} could not be read: {reason}"),
+            None => format!("{kind} is not served"),
+        });
+    };
+    let query = ListQuery { limit: 1, metadata_only: true, ..ListQuery::new(Arc::clone(served), None, "") };
+    let page = cluster.list(&query).await.map_err(|error| format!("failed to list {kind}: {error}"))?;
+    let more = !page.continue_token.is_empty() && page.remaining.is_none();
+    Ok(Answer::Count { objects: page.items.len() as u64 + page.remaining.unwrap_or_default(), more })
 }
 
 /// Every object in a namespace, in the order of the kinds, so that the same contents fold to the same state.

@@ -91,7 +91,7 @@ fn rules_are_listed_and_explained_and_slips_are_answered() {
     let pushback = Pushback::new();
     let list = pushback.run(&["rules"]).expect(0).stdout;
     assert!(list.starts_with("NAME "), "{list}");
-    for rule in ["CRDUpgradeSafety", "PermissionValidation"] {
+    for rule in ["CRDUpgradeSafety", "StoredVersions", "PermissionValidation"] {
         assert!(list.contains(rule));
         let page = pushback.run(&["rules", rule]).expect(0).stdout;
         assert!(page.contains(rule) && page.contains("failMode"), "{page}");
@@ -242,7 +242,7 @@ fn what_is_left_empty_or_misspelt_is_answered() {
         let preflight = format!("--preflight={name}");
         pushback.run(&[&check[..], &[&preflight]].concat()).expect(1).complaints().lines().next().map(str::to_owned)
     };
-    let known = "known are CRDUpgradeSafety, PermissionValidation, FieldConflicts, DestructiveChange, UpgradeDiff";
+    let known = "known are CRDUpgradeSafety, StoredVersions, PermissionValidation, FieldConflicts, DestructiveChange, UpgradeDiff";
     for (name, answer) in
         [("Nope", known), ("CRDUpgrade", "did you mean \"CRDUpgradeSafety\"?"), ("None", "did you mean \"none\"?")]
     {

@@ -157,11 +157,11 @@ fn without_a_source_every_loosening_is_told() {
         assert!(!keys.contains("Waivers") || history.contains("trust me"), "{history}");
     }
     insta::assert_snapshot!(table, @"
-    mode: CRDUpgradeSafety mode, PermissionValidation; off: PermissionValidation
-    check: CRDUpgradeSafety checks.maximum, PermissionValidation; off: PermissionValidation
-    profile: CRDUpgradeSafety profile, CRDUpgradeSafety checks.maximum, PermissionValidation; off: PermissionValidation
-    no rule: CRDUpgradeSafety, PermissionValidation; off: CRDUpgradeSafety, PermissionValidation
-    another rule: CRDUpgradeSafety; off: CRDUpgradeSafety
+    mode: CRDUpgradeSafety mode, StoredVersions, PermissionValidation; off: StoredVersions, PermissionValidation
+    check: CRDUpgradeSafety checks.maximum, StoredVersions, PermissionValidation; off: StoredVersions, PermissionValidation
+    profile: CRDUpgradeSafety profile, CRDUpgradeSafety checks.maximum, StoredVersions, PermissionValidation; off: StoredVersions, PermissionValidation
+    no rule: CRDUpgradeSafety, StoredVersions, PermissionValidation; off: CRDUpgradeSafety, StoredVersions, PermissionValidation
+    another rule: CRDUpgradeSafety, StoredVersions; off: CRDUpgradeSafety, StoredVersions
     a waiver of everything: CRDUpgradeSafety; off: 
     ");
 }

@@ -182,7 +182,10 @@ const ROWS: [Check; 59] = [
         ..row("unservedVersionRemoval", "a version is removed that was neither served nor stored")
     },
     row("versionDeprecated", "a version becomes deprecated"),
-    row("storageVersionChange", "objects are stored in another version from now on"),
+    Check {
+        remedy: Remedy::Of(remedy::rewrite),
+        ..row("storageVersionChange", "objects are stored in another version from now on")
+    },
     Check {
         remedy: Remedy::Of(remedy::conversion),
         ..row("conversion", "objects are converted between versions in another way")

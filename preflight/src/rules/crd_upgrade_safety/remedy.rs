@@ -4,6 +4,7 @@ use pushback_crd::definition::{DefinitionChange, Place, Proof, Safety, Upgrade};
 use pushback_crd::schema::contain::SchemaStep;
 
 use crate::finding::Verdict;
+use crate::rules::stored_versions;
 
 /// What to do about a finding of a check.
 #[derive(Clone, Copy, Debug)]
@@ -55,18 +56,12 @@ pub(super) fn perhaps_stored(_: &Upgrade<'_>, change: &DefinitionChange, verdict
 
 /// The remedy for a version that objects are stored in.
 pub(super) fn stay_until_rewritten(upgrade: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> Option<String> {
-    let name = version_of(change);
-    let kept = match upgrade.old.version(name) {
-        Some(version) if version.served && !version.deprecated => {
-            format!("keep serving \"{name}\" and mark it `deprecated: true`")
-        }
-        Some(version) if version.served => format!("keep serving \"{name}\""),
-        _ => format!("keep \"{name}\""),
-    };
-    Some(format!(
-        "{kept}, rewrite all objects in another version, take \"{name}\" out of status.storedVersions, and remove the version \
-         only then"
-    ))
+    Some(stored_versions::of_removal(&upgrade.old, version_of(change)))
+}
+
+/// The remedy for another storage version.
+pub(super) fn rewrite(upgrade: &Upgrade<'_>, _: &DefinitionChange, _: Verdict) -> Option<String> {
+    Some(stored_versions::of_storage_change(&upgrade.old))
 }
 
 /// The remedy for a version that clients can no longer use.

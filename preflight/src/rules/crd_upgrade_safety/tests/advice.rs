@@ -67,7 +67,7 @@ fn advice_is_never_what_is_so_already_nor_what_another_check_refuses() {
         })
     };
     let stored = remedy(&run(update(live(&["v1"]), without(&["v1beta1"]))), "storedVersionRemoval");
-    assert!(stored.starts_with("keep serving \"v1\" and mark it `deprecated: true`, rewrite all objects"), "{stored}");
+    assert!(stored.starts_with("apply with `--storage=bridge`"), "{stored}");
     let mut deprecated = live(&["v1", "v1beta1"]);
     deprecated["spec"]["versions"][1]["deprecated"] = json!(true);
     let mut unserved = deprecated.clone();
