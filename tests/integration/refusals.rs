@@ -367,7 +367,7 @@ fn what_a_rule_and_the_server_refuse_is_told_once() {
     let findings = checked(&[]);
     let once = [
         "CRDUpgradeSafety/scope error [\"server/immutable\"]",
-        "CRDUpgradeSafety/storedVersionRemoval error [\"server/immutable\"]",
+        "CRDUpgradeSafety/storedVersionRemoval error [\"StoredVersions/storedVersionRemoval\",\"server/immutable\"]",
     ];
     assert_eq!(rows(&findings), once, "{findings:#?}");
     let shown = app.pushback.run(&["check", "-a", "shop", "-n", &namespace, "-f", "bad.yaml"]).expect(10).stdout;
@@ -382,7 +382,7 @@ fn what_a_rule_and_the_server_refuse_is_told_once() {
     let both = [
         "CRDUpgradeSafety/scope info null",
         "CRDUpgradeSafety/storedVersionRemoval info null",
-        "server/immutable error null",
+        "StoredVersions/storedVersionRemoval error [\"server/immutable\"]",
         "server/immutable error null",
     ];
     assert_eq!(rows(&waived), both, "{waived:#?}");
