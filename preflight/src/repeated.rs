@@ -137,14 +137,20 @@ mod tests {
     fn a_rule_that_counts_the_objects_gives_its_number_to_the_finding_that_is_kept() {
         let strict = || Settings { mode: Mode::Error, fail_mode: FailMode::Closed, ..Settings::default() };
         let settings = strict();
+        let told_at = |rule: &str| FindingRef {
+            rule: rule.to_owned(),
+            check: CHECK.to_owned(),
+            version: Some("v1".to_owned()),
+            path: None,
+        };
         let counted = || {
             let mut finding = finding("StoredVersions", CHECK, "v1");
             finding.live_objects = Some(LiveObjects { affected: 3, examined: 3, names: Vec::new() });
-            finding.repeats.push(FindingRef::of(&self::finding(RULE, CHECK, "v1")));
+            finding.repeats.push(told_at(RULE));
             finding
         };
         let mut refused = refusal("v1");
-        refused.repeats.push(FindingRef::of(&counted()));
+        refused.repeats.push(told_at("StoredVersions"));
         let run = |first: Option<Finding>| {
             let of = |name, finding: Finding| {
                 let ending = Ending::Judged(Judgement { findings: vec![finding], unable: Vec::new() });

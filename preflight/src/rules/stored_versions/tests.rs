@@ -8,7 +8,7 @@ use crate::judge::{RuleOutcome, RunReport};
 use crate::policy::select;
 use crate::selection::ConfigRule;
 use crate::session::Session;
-use crate::source::numbered;
+use crate::source::testing::numbered;
 use crate::waiver::Waiver;
 
 /// Name, served, storage.
