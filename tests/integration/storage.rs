@@ -4,12 +4,11 @@ mod carried;
 mod crd;
 mod migrate;
 mod owners;
-mod rules;
 mod strimzi;
 mod troubles;
 
 use crate::support::TestCase;
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    [carried::tests(), migrate::tests(), owners::tests(), rules::tests(), strimzi::tests(), troubles::tests()].concat()
+    [carried::tests(), migrate::tests(), owners::tests(), strimzi::tests(), troubles::tests()].concat()
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::crd::{DEADLINE, TestCrd, size};
+use crate::storage::crd::{DEADLINE, TestCrd, size};
 use crate::support::apply::TestApp;
 use crate::support::{TestCase, TestCluster, cases, wait_until};
 
