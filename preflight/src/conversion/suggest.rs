@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::converter::Converter;
 use super::operation_list::{Operation, OperationKind};
-use super::path::FieldPath;
+use super::path::{FieldPath, FieldStep};
 use super::storage_schema::node;
 
 /// From 0 to 1; below this, two names have nothing to do with each other.
@@ -102,10 +102,20 @@ fn likeness(converter: &Converter, gone: &Operation, come: &Operation) -> Option
     }
     // `newer` of a field that goes is the object that it would be in.
     let is_move = gone.newer != parent;
+    if is_move && crosses_items(&gone.older, &come.newer) {
+        return None;
+    }
     let (one, other) = (old_name.to_lowercase(), name.to_lowercase());
     let similarity = strsim::jaro_winkler(&one, &other).max(strsim::normalized_damerau_levenshtein(&one, &other));
     let contains = one.contains(&other) || other.contains(&one);
     Some((if contains { similarity.max(LEAST) } else { similarity }, is_move))
+}
+
+/// Whether a move would lead out of the items of a list, or into them.
+fn crosses_items(older: &FieldPath, newer: &FieldPath) -> bool {
+    let common = older.steps().iter().zip(newer.steps()).take_while(|(one, other)| one == other).count();
+    let mut rest = older.steps().iter().skip(common).chain(newer.steps().iter().skip(common));
+    rest.any(|step| *step == FieldStep::Each)
 }
 
 #[cfg(test)]
@@ -114,6 +124,29 @@ mod tests {
 
     use super::super::tests::converter;
     use super::*;
+
+    #[test]
+    fn a_move_is_guessed_by_its_name_within_one_item() {
+        let string = || json!({"type": "string"});
+        let named = |name: &str| json!({"type": "object", "properties": {name: string(), "kept": string()}});
+        let converter = converter(
+            &[
+                (
+                    "v1",
+                    json!({"host": string(), "items": {"type": "array", "items": named("a")}, "server": named("b")}),
+                ),
+                ("v2", json!({"items": {"type": "array", "items": named("host")}, "server": named("host")})),
+            ],
+            json!({"policy": {"unassessed": "stash"}}),
+        );
+        let found = suggestions(&converter);
+        let moved: Vec<String> = found
+            .iter()
+            .filter(|one| one.is_move)
+            .map(|one| format!("{} {}", one.older, one.newer.clone().unwrap_or_default()))
+            .collect();
+        assert_eq!(moved, ["spec.host spec.server.host"]);
+    }
 
     #[test]
     fn a_rename_is_guessed_by_name_and_shape_and_never_applied() {

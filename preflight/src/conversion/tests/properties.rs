@@ -104,6 +104,29 @@ fn generated_people_come_back_from_storage() {
     hold(&people(), number("PUSHBACK_SEED", 1), rounds(20));
 }
 
+/// Definitions of real releases whose versions differ, and that `PUSHBACK_CRDS` names: one or more files.
+#[test]
+fn objects_of_published_kinds_come_back_from_storage() {
+    let mut texts: Vec<String> = vec![
+        include_str!("../../../../tests/data/crds/karpenter-0.37.7-nodeclaims.json").to_owned(),
+        include_str!("../../../../tests/data/crds/karpenter-1.0.9-nodeclaims.json").to_owned(),
+        include_str!("../../../../tests/data/crds/gateway-api-1.1.1-experimental-referencegrants.json").to_owned(),
+    ];
+    let more = std::env::var("PUSHBACK_CRDS").unwrap_or_default();
+    texts.extend(
+        more.split(':').filter(|path| !path.is_empty()).map(|path| std::fs::read_to_string(path).expect("a file")),
+    );
+    for text in texts {
+        let definition: Value = serde_yaml::from_str(&text).expect("YAML");
+        let mut derived = plan(json!({"policy": {"unassessed": "stash"}}));
+        derived["metadata"]["name"] = definition["metadata"]["name"].clone();
+        let converter =
+            load(&derived, &definition).unwrap_or_else(|errors| panic!("{}: {errors:#?}", derived["metadata"]["name"]));
+        assert!(converter.lineage().versions.len() > 1 || !more.is_empty());
+        hold(&converter, number("PUSHBACK_SEED", 1), rounds(20).min(200));
+    }
+}
+
 /// Random kinds whose versions differ by random edits, without a plan.
 #[test]
 fn generated_kinds_come_back_from_storage() {
