@@ -5,13 +5,21 @@ use crate::finding::{Finding, FindingRef};
 use crate::object::ObjectRef;
 use crate::rule::{Rule, RuleMeta};
 use crate::rules::{
-    CrdUpgradeSafety, DestructiveChange, FieldConflicts, PermissionValidation, StoredVersions, UpgradeDiff,
+    CrdUpgradeSafety, DestructiveChange, ExistingObjects, FieldConflicts, PermissionValidation, StoredVersions,
+    UpgradeDiff,
 };
 use crate::suggest;
 
 /// All rules, in the order in which they run and are listed.
-pub static RULES: &[&dyn Rule] =
-    &[&CrdUpgradeSafety, &StoredVersions, &PermissionValidation, &FieldConflicts, &DestructiveChange, &UpgradeDiff];
+pub static RULES: &[&dyn Rule] = &[
+    &CrdUpgradeSafety,
+    &StoredVersions,
+    &PermissionValidation,
+    &FieldConflicts,
+    &DestructiveChange,
+    &UpgradeDiff,
+    &ExistingObjects,
+];
 
 /// Name under which rejections by the API server are reported. Not a rule: it cannot be selected or waived.
 pub const SERVER: &str = "server";
@@ -206,7 +214,7 @@ mod tests {
         assert_eq!(
             find("zzz").map(|_| ()).expect_err("a stranger").to_string(),
             "unknown preflight rule \"zzz\"; known are CRDUpgradeSafety, StoredVersions, PermissionValidation, FieldConflicts, \
-             DestructiveChange, UpgradeDiff"
+             DestructiveChange, UpgradeDiff, ExistingObjects"
         );
     }
 }

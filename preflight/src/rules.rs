@@ -3,6 +3,7 @@
 
 mod crd_upgrade_safety;
 mod destructive_change;
+mod existing_objects;
 mod field_conflicts;
 mod levels;
 mod permission_validation;
@@ -11,6 +12,7 @@ mod upgrade_diff;
 
 pub(crate) use crd_upgrade_safety::CrdUpgradeSafety;
 pub(crate) use destructive_change::DestructiveChange;
+pub(crate) use existing_objects::ExistingObjects;
 pub(crate) use field_conflicts::FieldConflicts;
 pub(crate) use permission_validation::PermissionValidation;
 pub(crate) use stored_versions::StoredVersions;

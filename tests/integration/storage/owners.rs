@@ -1,5 +1,7 @@
 //! Field owners after a migration: the owner's next server-side apply removes a field that it no longer sets.
 
+#[path = "existing.rs"]
+mod existing;
 #[path = "rules.rs"]
 mod rules;
 
@@ -14,7 +16,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: the_owner_can_remove_a_field_where_the_new_version_adds_a_default,
         ApiServer: an_ordinary_patch_takes_the_owner_its_fields,
     ];
-    [own, rules::tests()].concat()
+    [own, existing::tests(), rules::tests()].concat()
 }
 
 const OWNER: &str = "fieldManager=owner&force=true";

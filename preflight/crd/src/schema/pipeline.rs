@@ -70,6 +70,34 @@ pub fn read(resource: &Resource<'_>, object: &Value) -> Admission {
     shape::shape(resource, object, true)
 }
 
+/// Converts an object to this version as strategy None does: `apiVersion` is rewritten, and what the version does not
+/// name is pruned. Its defaults are not filled in: those of the version that the object was read in have been.
+#[must_use]
+pub fn convert(resource: &Resource<'_>, object: &Value) -> Admission {
+    if is_too_deep(object) {
+        return Admission::unjudged(object);
+    }
+    let mut converted = object.clone();
+    if let Value::Object(fields) = &mut converted {
+        fields.insert("apiVersion".to_owned(), format!("{}/{}", resource.group, resource.version).into());
+    }
+    shape::shape_converted(resource, &converted)
+}
+
+/// Writes an object back as it was read in this version: what an empty patch or a migration does. A default that is
+/// filled in makes it a change, so that errors which were there before may be refused.
+#[must_use]
+pub fn write_back(resource: &Resource<'_>, server: Server, read: &Value) -> Admission {
+    if is_too_deep(read) {
+        return Admission::unjudged(read);
+    }
+    let mut admission = shape::shape(resource, read, false);
+    if admission.errors.is_empty() {
+        validate(resource, server, Some(read), &mut admission);
+    }
+    admission
+}
+
 /// Updates `old`, as stored in etcd, to `new`. Errors of the old object are ratcheted if the server ratchets them.
 #[must_use]
 pub fn update(resource: &Resource<'_>, server: Server, old: &Value, new: &Value) -> Admission {

@@ -15,6 +15,15 @@ const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Decodes `object`. Metadata that cannot be decoded is dropped from an object in etcd and is an error in a request.
 pub(super) fn shape(resource: &Resource<'_>, object: &Value, from_etcd: bool) -> Admission {
+    shape_with(resource, object, from_etcd, true)
+}
+
+/// Decodes an object that was converted to this version: defaults are those of the version that it was read in.
+pub(super) fn shape_converted(resource: &Resource<'_>, object: &Value) -> Admission {
+    shape_with(resource, object, true, false)
+}
+
+fn shape_with(resource: &Resource<'_>, object: &Value, from_etcd: bool, defaults: bool) -> Admission {
     let mut admission = Admission { object: object.clone(), ..Admission::default() };
     let Value::Object(_) = object else {
         let message = "a resource is an object".to_owned();
@@ -32,7 +41,9 @@ pub(super) fn shape(resource: &Resource<'_>, object: &Value, from_etcd: bool) ->
     if let (Some(metadata), Value::Object(map)) = (metadata, &mut object) {
         map.insert("metadata".to_owned(), metadata);
     }
-    shaper.default(&mut object, resource.schema);
+    if defaults {
+        shaper.default(&mut object, resource.schema);
+    }
     shaper.admission.object = object;
     shaper.admission
 }

@@ -1,0 +1,255 @@
+//! The passage of one object through the new definition: read in the version that it is stored in, converted, and
+//! written back unchanged at each version, as a migration or an empty patch would. What it suffers already under the
+//! live definition is left out.
+//!
+//! k8s.io/apiextensions-apiserver: `pkg/apiserver/customresource_handler.go` (defaults are those of the stored version,
+//! and conversion prunes), `pkg/registry/customresource/strategy.go` (only the version of the request validates).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pushback_crd::definition::{StoredState, Strategy, Upgrade};
+use pushback_crd::path::{PathSegment, display_path};
+use pushback_crd::schema::pipeline::{self, Admission, Path, Resource};
+use serde_json::{Map, Value, json};
+
+use crate::finding::Verdict;
+use crate::object::ObjectExt;
+
+/// Maximum number of names kept for each fate.
+const NAMES: usize = 5;
+/// Maximum number of fields counted for each fate: maps with free keys have no end of them.
+const FIELDS: usize = 50;
+/// Where further fields are counted.
+const OTHER_FIELDS: &str = "other fields";
+
+/// What becomes of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fate {
+    Lossy,
+    Blocked,
+    Untyped,
+    Ratcheted,
+    Bumped,
+    Undecided,
+}
+
+impl Fate {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Lossy, Self::Blocked, Self::Untyped, Self::Ratcheted, Self::Bumped, Self::Undecided];
+
+    pub(super) const fn check(self) -> &'static str {
+        match self {
+            Self::Lossy => "lossy",
+            Self::Blocked => "migrationBlocked",
+            Self::Untyped => "applyBroken",
+            Self::Ratcheted => "ratcheted",
+            Self::Bumped => "generation",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    pub(super) fn verdict(self) -> Verdict {
+        match self {
+            Self::Lossy | Self::Blocked | Self::Untyped => Verdict::Breaking,
+            Self::Undecided => Verdict::Unknown,
+            Self::Ratcheted | Self::Bumped => Verdict::Change,
+        }
+    }
+
+    pub(super) fn warns(self) -> bool {
+        self == Self::Ratcheted
+    }
+
+    pub(super) fn says(self, count: u64) -> &'static str {
+        match (self, count) {
+            (Self::Lossy, 1) => "loses fields at its next write",
+            (Self::Lossy, _) => "lose fields at their next write",
+            (Self::Blocked, _) => "cannot be written back unchanged",
+            (Self::Untyped, 1) => "has a value of another type, and cannot be applied",
+            (Self::Untyped, _) => "have a value of another type, and cannot be applied",
+            (Self::Ratcheted, 1) => "is invalid, and tolerated as long as that part does not change",
+            (Self::Ratcheted, _) => "are invalid, and tolerated as long as that part does not change",
+            (Self::Bumped, 1) => "gets another generation at its next write, and is reconciled",
+            (Self::Bumped, _) => "get another generation at their next write, and are reconciled",
+            (Self::Undecided, _) => "cannot be judged",
+        }
+    }
+
+    pub(super) fn effect(self) -> Option<&'static str> {
+        match self {
+            Self::Lossy => Some("pruned"),
+            Self::Blocked | Self::Untyped | Self::Ratcheted => Some("rejected"),
+            Self::Bumped => Some("altered"),
+            Self::Undecided => None,
+        }
+    }
+
+    pub(super) fn remedy(self) -> Option<&'static str> {
+        match self {
+            Self::Lossy => {
+                Some("keep the fields in the schema, move their values to others first, or convert with a webhook")
+            }
+            Self::Blocked => Some("correct the objects first, or leave out the default or the constraint"),
+            Self::Untyped => Some("keep the type, or serve a new version with a conversion webhook"),
+            Self::Ratcheted => Some("correct the objects, or keep the schema as wide as it was"),
+            Self::Bumped | Self::Undecided => None,
+        }
+    }
+}
+
+/// Fields, by what becomes of the object because of them.
+type Fates = BTreeMap<Fate, BTreeSet<String>>;
+
+/// Adds a page: for each version and fate the number of objects, some of their names, and the fields.
+pub(super) fn fold(upgrade: &Upgrade<'_>, live: &StoredState, state: &mut Value, page: &[Value]) {
+    let Some(seen) = live.readable() else { return };
+    for object in page {
+        let name = match (object.namespace(), object.name()) {
+            ("", name) => name.to_owned(),
+            (namespace, name) => format!("{namespace}/{name}"),
+        };
+        for (version, fates) in judge(upgrade, seen, object) {
+            for (fate, fields) in fates {
+                add(entry(entry(state, version), fate.check()), &name, &fields);
+            }
+        }
+    }
+}
+
+/// What becomes of an object, which was read at `seen`, at each version of the new definition.
+fn judge<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTreeMap<&'u str, Fates> {
+    let mut judged = BTreeMap::new();
+    let (old, new) = (&upgrade.old, &upgrade.new);
+    let storage = new.versions.iter().find(|version| version.storage).map(|version| version.name);
+    // The version that the object is stored in; one that goes is carried over to the new storage version.
+    let Some(stored) = upgrade.new_resource(seen).or_else(|| upgrade.new_resource(storage?)) else { return judged };
+    let (Some(before), converts) = (upgrade.old_resource(seen), new.strategy() == Strategy::None) else {
+        return judged;
+    };
+    let was_invalid = keywords(&pipeline::create(&before, upgrade.server, object));
+    let read = relabelled(&stored, object);
+    let hidden = lost(&read).difference(&lost(&pipeline::read(&before, object))).cloned().collect::<BTreeSet<_>>();
+    for version in &new.versions {
+        let is_own = version.name == stored.version;
+        if !(version.served || version.storage) || !(is_own || converts) {
+            continue;
+        }
+        let Some(target) = upgrade.new_resource(version.name) else { continue };
+        let mut fates = Fates::new();
+        let converted = if is_own { read.clone() } else { pipeline::convert(&target, &read.object) };
+        // What the conversion lost before is no news.
+        let lost_before = match old.version(version.name).and_then(|_| upgrade.old_resource(version.name)) {
+            Some(target) if !is_own && old.strategy() == Strategy::None => lost(&pipeline::convert(&target, object)),
+            _ => BTreeSet::new(),
+        };
+        let mut lossy: BTreeSet<String> = lost(&converted).difference(&lost_before).cloned().collect();
+        if is_own {
+            lossy.clone_from(&hidden);
+        }
+        note(&mut fates, Fate::Lossy, lossy);
+        let fresh = pipeline::create(&target, upgrade.server, &converted.object);
+        let written = pipeline::write_back(&target, upgrade.server, &converted.object);
+        let invalid = news(&fresh, &was_invalid);
+        let refused = news(&written, &was_invalid);
+        let untyped = fresh.errors.iter().filter(|error| is_of_a_type(error.keyword)).map(|error| field(&error.path));
+        let untyped: BTreeSet<String> = untyped.filter(|field| invalid.contains(field)).collect();
+        let is_blocked = !refused.is_empty();
+        note(&mut fates, Fate::Blocked, refused);
+        note(&mut fates, Fate::Untyped, untyped);
+        if !is_blocked && !fates.contains_key(&Fate::Untyped) {
+            note(&mut fates, Fate::Ratcheted, invalid);
+        }
+        // Defaults of the stored version have been filled in by the read, so that only those of another one are a change.
+        note(
+            &mut fates,
+            Fate::Bumped,
+            written.defaulted.iter().filter(|_| !is_blocked).map(|path| field(path)).collect(),
+        );
+        if written.errors.is_empty() {
+            let open = written.unevaluated.iter().filter(|it| !was_invalid.contains(&(field(&it.path), it.keyword)));
+            note(&mut fates, Fate::Undecided, open.map(|it| field(&it.path)).collect());
+        }
+        if !fates.is_empty() {
+            judged.insert(target.version, fates);
+        }
+    }
+    judged
+}
+
+/// The object as it is read from etcd in its version, with the defaults of that version.
+fn relabelled(stored: &Resource<'_>, object: &Value) -> Admission {
+    let mut object = object.clone();
+    if let Value::Object(fields) = &mut object {
+        fields.insert("apiVersion".to_owned(), format!("{}/{}", stored.group, stored.version).into());
+    }
+    pipeline::read(stored, &object)
+}
+
+fn note(fates: &mut Fates, fate: Fate, fields: BTreeSet<String>) {
+    if !fields.is_empty() {
+        fates.insert(fate, fields);
+    }
+}
+
+fn is_of_a_type(keyword: &str) -> bool {
+    ["type", "x-kubernetes-int-or-string"].contains(&keyword)
+}
+
+fn lost(admission: &Admission) -> BTreeSet<String> {
+    admission.pruned.iter().chain(&admission.dropped_nulls).map(|path| field(path)).collect()
+}
+
+/// Errors and open questions, by field and keyword.
+fn keywords(admission: &Admission) -> BTreeSet<(String, &'static str)> {
+    let errors = admission.errors.iter().map(|error| (field(&error.path), error.keyword));
+    errors.chain(admission.unevaluated.iter().map(|it| (field(&it.path), it.keyword))).collect()
+}
+
+/// The fields with errors that were not there before.
+fn news(admission: &Admission, before: &BTreeSet<(String, &'static str)>) -> BTreeSet<String> {
+    let errors = admission.errors.iter().map(|error| (field(&error.path), error.keyword));
+    errors.filter(|error| !before.contains(error)).map(|(field, _)| field).collect()
+}
+
+/// The path of a field, without the numbers of items: `spec.ports[*].name`.
+fn field(path: &Path) -> String {
+    let mut text = String::new();
+    for part in path.split_inclusive(|segment| matches!(segment, PathSegment::Index(_))) {
+        let (keys, is_item) = match part.split_last() {
+            Some((PathSegment::Index(_), keys)) => (keys, true),
+            _ => (part, false),
+        };
+        let shown = display_path(keys);
+        if !text.is_empty() && !shown.is_empty() && !shown.starts_with('[') {
+            text.push('.');
+        }
+        text.push_str(&shown);
+        if is_item {
+            text.push_str("[*]");
+        }
+    }
+    if text.is_empty() { "the object".to_owned() } else { text }
+}
+
+fn entry<'s>(state: &'s mut Value, key: &str) -> &'s mut Value {
+    if !state.is_object() {
+        *state = Value::Object(Map::new());
+    }
+    &mut state[key]
+}
+
+fn add(counts: &mut Value, name: &str, fields: &BTreeSet<String>) {
+    if !counts.is_object() {
+        *counts = json!({"objects": 0, "names": [], "fields": {}});
+    }
+    counts["objects"] = json!(counts["objects"].as_u64().unwrap_or_default() + 1);
+    if let Some(names) = counts["names"].as_array_mut().filter(|names| names.len() < NAMES) {
+        names.push(name.into());
+    }
+    for field in fields {
+        let Some(known) = counts["fields"].as_object_mut() else { return };
+        let field = if known.contains_key(field) || known.len() < FIELDS { field.as_str() } else { OTHER_FIELDS };
+        let counted = known.entry(field).or_insert_with(|| json!({"objects": 0, "example": name}));
+        counted["objects"] = json!(counted["objects"].as_u64().unwrap_or_default() + 1);
+    }
+}
