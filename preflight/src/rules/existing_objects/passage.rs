@@ -160,11 +160,7 @@ fn judge<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTreeMap<&
             note(&mut fates, Fate::Ratcheted, invalid);
         }
         // Defaults of the stored version have been filled in by the read, so that only those of another one are a change.
-        note(
-            &mut fates,
-            Fate::Bumped,
-            written.defaulted.iter().filter(|_| !is_blocked).map(|path| field(path)).collect(),
-        );
+        note(&mut fates, Fate::Bumped, written.defaulted.iter().filter(|_| !is_blocked).map(field).collect());
         if written.errors.is_empty() {
             let open = written.unevaluated.iter().filter(|it| !was_invalid.contains(&(field(&it.path), it.keyword)));
             note(&mut fates, Fate::Undecided, open.map(|it| field(&it.path)).collect());
@@ -196,7 +192,7 @@ fn is_of_a_type(keyword: &str) -> bool {
 }
 
 fn lost(admission: &Admission) -> BTreeSet<String> {
-    admission.pruned.iter().chain(&admission.dropped_nulls).map(|path| field(path)).collect()
+    admission.pruned.iter().chain(&admission.dropped_nulls).map(field).collect()
 }
 
 /// Errors and open questions, by field and keyword.
