@@ -10,5 +10,6 @@ pub mod outcome;
 pub mod pass;
 pub mod record;
 pub mod rewrite;
+pub mod rights;
 pub mod status;
 pub mod versions;

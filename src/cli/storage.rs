@@ -3,6 +3,7 @@
 pub mod convert;
 pub mod golden;
 pub mod migrate;
+pub mod role;
 pub mod schema;
 pub mod status;
 pub mod step;
@@ -36,6 +37,8 @@ enum StorageCommand {
     Migrate(migrate::MigrateArgs),
     /// Prove that no object is stored in another version than the storage version; the list of versions stays
     Verify(migrate::VerifyArgs),
+    /// Print the smallest role that is enough to migrate
+    Role(role::RoleArgs),
     /// Stop serving an old version: the first step of taking it off a definition
     Unserve(step::StepArgs),
     /// Remove an old version from a definition: the second step
@@ -56,6 +59,7 @@ pub async fn run(global: &GlobalArgs, arguments: StorageArgs) -> ExitCode {
         StorageCommand::Status(arguments) => status::run(global, arguments).await,
         StorageCommand::Migrate(arguments) => migrate::run(global, arguments).await,
         StorageCommand::Verify(arguments) => migrate::verify(global, arguments).await,
+        StorageCommand::Role(arguments) => role::run(global, arguments).await,
         StorageCommand::Unserve(arguments) => step::unserve(global, arguments).await,
         StorageCommand::Remove(arguments) => step::remove(global, arguments).await,
         StorageCommand::Convert(arguments) => convert::run(global, &arguments),

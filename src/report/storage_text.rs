@@ -5,7 +5,7 @@ use std::fmt::Write;
 use pushback_crd::definition::StoredState;
 use serde::Serialize;
 
-use crate::report::escape::{terminal_safe, terminal_safe_json};
+use crate::report::escape::{terminal_safe, terminal_safe_json, terminal_safe_lines};
 use crate::report::table::Table;
 use crate::storage::migrate::Migration;
 use crate::storage::outcome::MigrationReport;
@@ -128,6 +128,14 @@ pub fn versions(state: &StoredState) -> String {
         table.row(&[name, yes(*served), yes(state.storage.as_deref() == Some(name))]);
     }
     format!("{}\n{}", terminal_safe(&state.definition), table.text())
+}
+
+/// Objects as YAML documents.
+#[must_use]
+pub fn yaml(objects: &[serde_json::Value]) -> String {
+    let documents: Vec<String> =
+        objects.iter().map(|object| serde_yaml::to_string(object).unwrap_or_default()).collect();
+    terminal_safe_lines(&documents.join("---\n")).into_owned()
 }
 
 /// A report as JSON.

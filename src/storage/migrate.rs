@@ -14,6 +14,7 @@ use super::definitions;
 use super::pass::{AfterPage, Pace, Pass, PassCount, Shard};
 use super::record::{Progress, ProgressRecord};
 use super::rewrite::RewriteOptions;
+use super::rights;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Patch};
 
 /// Most passes: the first writes, the second proves it; others that write at the same time can make a third do work.
@@ -126,6 +127,9 @@ impl Migrate<'_> {
         let Some(storage) = state.storage.clone().filter(|_| blockers.is_empty()) else {
             return Err(MigrateError::Blocked { definition: self.name.to_owned(), blockers });
         };
+        if !self.options.dry_run {
+            rights::require(self.cluster, &state).await.map_err(|error| self.failed(error, None))?;
+        }
         let mut done = Migration {
             definition: self.name.to_owned(),
             stored_before: state.stored.clone(),

@@ -2,13 +2,26 @@
 
 mod carried;
 mod crd;
+mod disaster;
+mod existing;
 mod migrate;
 mod owners;
+mod rules;
 mod strimzi;
 mod troubles;
 
 use crate::support::TestCase;
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    [carried::tests(), migrate::tests(), owners::tests(), strimzi::tests(), troubles::tests()].concat()
+    [
+        carried::tests(),
+        disaster::tests(),
+        existing::tests(),
+        migrate::tests(),
+        owners::tests(),
+        rules::tests(),
+        strimzi::tests(),
+        troubles::tests(),
+    ]
+    .concat()
 }

@@ -20,7 +20,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
 
 pub(crate) const V1_AND_V2: fn() -> Vec<Version> = || vec![("v1", true, true, size()), ("v2", true, false, size())];
 
-fn apply(crd: &TestCrd, versions: &[Version], arguments: &[&str]) -> Ran {
+pub(crate) fn apply(crd: &TestCrd, versions: &[Version], arguments: &[&str]) -> Ran {
     apply_manifest(crd, &crd.manifest(versions), arguments)
 }
 

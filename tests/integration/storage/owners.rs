@@ -1,22 +1,16 @@
 //! Field owners after a migration: the owner's next server-side apply removes a field that it no longer sets.
 
-#[path = "existing.rs"]
-mod existing;
-#[path = "rules.rs"]
-mod rules;
-
 use serde_json::{Value, json};
 
 use super::crd::TestCrd;
 use crate::support::{TestCase, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    let own = cases![
+    cases![
         ApiServer: the_owner_can_remove_a_field_where_both_versions_have_one_schema,
         ApiServer: the_owner_can_remove_a_field_where_the_new_version_adds_a_default,
         ApiServer: an_ordinary_patch_takes_the_owner_its_fields,
-    ];
-    [own, existing::tests(), rules::tests()].concat()
+    ]
 }
 
 const OWNER: &str = "fieldManager=owner&force=true";

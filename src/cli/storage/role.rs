@@ -1,0 +1,42 @@
+//! `pushback storage role`: the smallest role that is enough to migrate definitions.
+
+use clap::Args;
+
+use crate::cli::arguments::{GlobalArgs, NamespaceArgs};
+use crate::cli::reports::HeldDocument;
+use crate::cli::screen::{complete, start_for_report};
+use crate::event::{Counts, RunOutcome};
+use crate::exit::ExitCode;
+use crate::report::storage_text;
+use crate::run::outcome::End;
+use crate::run::storage::role::RoleFor;
+
+/// Print the smallest role that is enough.
+#[derive(Debug, Args)]
+#[command(after_help = "\\
+Examples:
+  pushback storage role widgets.example.com
+  pushback storage role widgets.example.com -n migrations
+
+Prints a ClusterRole, and a Role for the record of progress, to be bound to whoever migrates.
+
+Exit codes: 0 printed, 1 no such definition, 13 no cluster.")]
+pub struct RoleArgs {
+    /// Definitions, PLURAL.GROUP
+    #[arg(value_name = "DEFINITION", required = true)]
+    definitions: Vec<String>,
+    #[command(flatten)]
+    namespace: NamespaceArgs,
+}
+
+/// Runs the command.
+pub async fn run(global: &GlobalArgs, arguments: RoleArgs) -> ExitCode {
+    complete(global, start_for_report(global, HeldDocument::default()), async |run| {
+        let RoleArgs { definitions: names, namespace } = arguments;
+        let roles = RoleFor { cluster: global.cluster()?, namespace: namespace.resolve(), names }.run(run).await?;
+        run.settle();
+        super::print(&if global.wants_json() { storage_text::json(&roles) } else { storage_text::yaml(&roles) })?;
+        Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()))
+    })
+    .await
+}
