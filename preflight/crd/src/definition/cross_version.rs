@@ -68,14 +68,14 @@ type Losses = BTreeMap<(Vec<SchemaStep>, &'static str), bool>;
 fn losses(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -> Losses {
     let differences = converted(upgrade, source, target).into_iter();
     differences
-        .filter(|difference| difference.proof != contain::Proof::Safe)
-        .map(|it| ((it.path, it.keyword), matches!(it.proof, contain::Proof::Breaking { .. })))
+        .filter(|difference| difference.proof != contain::SchemaProof::Safe)
+        .map(|it| ((it.path, it.keyword), matches!(it.proof, contain::SchemaProof::Breaking { .. })))
         .collect()
 }
 
 /// A loss that was only possible before is news once it is proved.
 fn is_reported(reported: &Losses, difference: &Difference) -> bool {
-    let is_proved = matches!(difference.proof, contain::Proof::Breaking { .. });
+    let is_proved = matches!(difference.proof, contain::SchemaProof::Breaking { .. });
     reported.get(&(difference.path.clone(), difference.keyword)).is_some_and(|was_proved| *was_proved || !is_proved)
 }
 
@@ -108,11 +108,11 @@ fn loss((from, to): Conversion<'_>, difference: Difference, changes: &mut Change
         return;
     }
     let (proof, witness) = match difference.proof {
-        contain::Proof::Breaking { witness, damage } if damage.effect == Effect::Pruned => {
+        contain::SchemaProof::Breaking { witness, damage } if damage.effect == Effect::Pruned => {
             let (effect, blocks) = (damage.effect, Some(Blocked::Read));
             (Proof::Breaking { effect, blocks, damage: Some(damage) }, Some(witness))
         }
-        contain::Proof::Unknown { keyword, reason } => (Proof::Unknown { keyword, reason }, None),
+        contain::SchemaProof::Unknown { keyword, reason } => (Proof::Unknown { keyword, reason }, None),
         _ => return,
     };
     let values = [Some(from.into()), Some(to.into())];
@@ -137,7 +137,9 @@ impl Change {
     /// them.
     fn harms(self, difference: &Difference) -> bool {
         let (is_refused, is_of_types) = match &difference.proof {
-            contain::Proof::Breaking { damage, .. } => (damage.effect == Effect::Rejected, damage.keyword == "type"),
+            contain::SchemaProof::Breaking { damage, .. } => {
+                (damage.effect == Effect::Rejected, damage.keyword == "type")
+            }
             _ => (true, ["type", "x-kubernetes-int-or-string"].contains(&difference.keyword)),
         };
         self.is_new && is_refused && (self.was_converted || is_of_types)
@@ -148,12 +150,12 @@ impl Change {
 /// rejected, unless the object cannot even be read there. Defaults of the storage version apply on every read.
 fn rejections((from, to): Conversion<'_>, change: Change, differences: &[Difference], changes: &mut Changes) {
     let effect = |difference: &Difference| match &difference.proof {
-        contain::Proof::Breaking { damage, .. } => Some(damage.effect),
+        contain::SchemaProof::Breaking { damage, .. } => Some(damage.effect),
         _ => None,
     };
     let is_harmed = |it: &&Difference| change.is_served && effect(it).is_some_and(|effect| effect != Effect::Pruned);
     let is_altered = |it: &&Difference| change.used == Use::Stored && effect(it) == Some(Effect::Altered);
-    let is_open = |it: &&Difference| change.is_served && matches!(it.proof, contain::Proof::Unknown { .. });
+    let is_open = |it: &&Difference| change.is_served && matches!(it.proof, contain::SchemaProof::Unknown { .. });
     let harmed: Vec<&Difference> = differences.iter().filter(is_harmed).collect();
     let breaking: Vec<&Difference> = harmed.iter().copied().filter(|it| change.harms(it)).collect();
     let (first, count, proof) = if let Some(first) = breaking.first() {
@@ -171,14 +173,14 @@ fn rejections((from, to): Conversion<'_>, change: Change, differences: &[Differe
     let place = Place::Between { from: from.to_owned(), path, keyword, more: count - 1 };
     let values = [Some(from.into()), Some(to.into())];
     let added = changes.push(Some(to), place, "crossVersionRejection", values, proof);
-    if let contain::Proof::Breaking { witness, .. } = &first.proof {
+    if let contain::SchemaProof::Breaking { witness, .. } = &first.proof {
         added.witness = Some(witness.clone());
     }
 }
 
 /// A client that knows only the other version cannot decode a value of another type.
 fn breaking_between(first: &Difference) -> Proof {
-    let contain::Proof::Breaking { damage, .. } = &first.proof else { return Proof::unknown(first.keyword) };
+    let contain::SchemaProof::Breaking { damage, .. } = &first.proof else { return Proof::unknown(first.keyword) };
     let (effect, blocks) = match damage.keyword.as_str() {
         "type" => (Effect::Unreadable, Blocked::Read),
         _ => (damage.effect, Blocked::Create),

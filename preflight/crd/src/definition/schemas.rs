@@ -30,14 +30,16 @@ fn version(upgrade: &Upgrade<'_>, name: &str, changes: &mut Changes) {
         let is_moot = !is_served && only_refuses_writes(&difference);
         let Difference { path, keyword, old, new, proof } = difference;
         let (proof, witness) = match proof {
-            contain::Proof::Safe => (Proof::Safe(Safety::NoObject), None),
-            contain::Proof::Unknown { keyword, reason } => (Proof::Unknown { keyword, reason }, None),
+            contain::SchemaProof::Safe => (Proof::Safe(Safety::NoObject), None),
+            contain::SchemaProof::Unknown { keyword, reason } => (Proof::Unknown { keyword, reason }, None),
             // A change that breaks stored objects is harmless if there are none.
-            contain::Proof::Breaking { .. } if perhaps_stored => {
+            contain::SchemaProof::Breaking { .. } if perhaps_stored => {
                 let reason = "whether objects are stored in this version is not known without a status".to_owned();
                 (Proof::Unknown { keyword: keyword.to_owned(), reason: Some(reason) }, None)
             }
-            contain::Proof::Breaking { witness, damage } => breaking(upgrade, name, (&path, keyword), witness, damage),
+            contain::SchemaProof::Breaking { witness, damage } => {
+                breaking(upgrade, name, (&path, keyword), witness, damage)
+            }
         };
         let change = changes.push(Some(name), Place::Schema(path), keyword, [old, new], proof);
         (change.witness, change.is_moot) = (witness, is_moot);
@@ -47,8 +49,8 @@ fn version(upgrade: &Upgrade<'_>, name: &str, changes: &mut Changes) {
 /// Whether a difference only rejects objects when they are written.
 fn only_refuses_writes(difference: &Difference) -> bool {
     let refuses = match &difference.proof {
-        contain::Proof::Breaking { damage, .. } => damage.effect == Effect::Rejected,
-        contain::Proof::Unknown { .. } | contain::Proof::Safe => true,
+        contain::SchemaProof::Breaking { damage, .. } => damage.effect == Effect::Rejected,
+        contain::SchemaProof::Unknown { .. } | contain::SchemaProof::Safe => true,
     };
     refuses && keywords::find(difference.keyword).is_some_and(|known| known.only_refuses)
 }

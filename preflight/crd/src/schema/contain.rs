@@ -42,5 +42,5 @@ pub(crate) use branches::branches_of;
 pub use compare::count_differences;
 pub use compare::{compare, compare_and_count, harmed_value, object_with};
 pub use confirm::{Damage, Effect, Sufferer, suffering};
-pub use difference::{Difference, Proof, Spent};
+pub use difference::{Difference, SchemaProof, Spent};
 pub use step::SchemaStep;

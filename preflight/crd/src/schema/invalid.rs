@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::pipeline::Path;
 use crate::names::{is_dns_1035_label, is_dns_subdomain};
 pub use problem::Problem;
-use problem::{Found, at, field, items, text};
+use problem::{Collector, at, field, items, text};
 
 /// Why the API server would reject this CustomResourceDefinition on creation, in document order. Only definitions of
 /// `apiextensions.k8s.io/v1` are checked.
@@ -22,13 +22,13 @@ pub fn problems(definition: &Value) -> Vec<Problem> {
     if definition.get("apiVersion").and_then(Value::as_str) != Some("apiextensions.k8s.io/v1") {
         return Vec::new();
     }
-    let mut found = Found { path: Path::new(), problems: Vec::new() };
+    let mut found = Collector { path: Path::new(), problems: Vec::new() };
     definition_name(&mut found, definition);
     found.below("spec", |found| spec(found, definition.get("spec").unwrap_or(&Value::Null)));
     found.problems
 }
 
-fn definition_name(found: &mut Found, definition: &Value) {
+fn definition_name(found: &mut Collector, definition: &Value) {
     let spec = definition.get("spec").unwrap_or(&Value::Null);
     let (plural, group) = (text(&spec["names"], "plural"), text(spec, "group"));
     let metadata = definition.get("metadata").unwrap_or(&Value::Null);
@@ -46,7 +46,7 @@ fn definition_name(found: &mut Found, definition: &Value) {
     });
 }
 
-fn spec(found: &mut Found, spec: &Value) {
+fn spec(found: &mut Collector, spec: &Value) {
     match text(spec, "group") {
         "" => found.at("group", "is required"),
         group if !is_dns_subdomain(group) => found.at("group", "must be a DNS subdomain"),
@@ -67,7 +67,7 @@ fn spec(found: &mut Found, spec: &Value) {
     found.below("conversion", |found| conversion(found, &spec["conversion"]));
 }
 
-fn names(found: &mut Found, names: &Value) {
+fn names(found: &mut Collector, names: &Value) {
     for key in ["plural", "kind"] {
         if text(names, key).is_empty() {
             found.at(key, "is required");
@@ -94,7 +94,7 @@ fn names(found: &mut Found, names: &Value) {
     }
 }
 
-fn versions(found: &mut Found, spec: &Value) {
+fn versions(found: &mut Collector, spec: &Value) {
     let storage = items(spec, "versions").filter(|(_, version)| version["storage"] == true).count();
     if storage != 1 {
         found.here(format!("exactly one version must be stored, here are {storage}"));
@@ -114,7 +114,7 @@ fn versions(found: &mut Found, spec: &Value) {
     }
 }
 
-fn version(found: &mut Found, version: &Value) {
+fn version(found: &mut Collector, version: &Value) {
     let subresources = &version["subresources"];
     match field(&version["schema"], "openAPIV3Schema") {
         None => found.at("schema", "is required"),
@@ -145,7 +145,7 @@ fn version(found: &mut Found, version: &Value) {
     }
 }
 
-fn printer_column(found: &mut Found, column: &Value) {
+fn printer_column(found: &mut Collector, column: &Value) {
     if text(column, "name").is_empty() {
         found.at("name", "is required");
     }
@@ -161,7 +161,7 @@ fn printer_column(found: &mut Found, column: &Value) {
     }
 }
 
-fn scale(found: &mut Found, scale: &Value) {
+fn scale(found: &mut Collector, scale: &Value) {
     for (key, prefixes, is_required) in [
         ("specReplicasPath", &[".spec."][..], true),
         ("statusReplicasPath", &[".status."], true),
@@ -175,7 +175,7 @@ fn scale(found: &mut Found, scale: &Value) {
     }
 }
 
-fn conversion(found: &mut Found, conversion: &Value) {
+fn conversion(found: &mut Collector, conversion: &Value) {
     if conversion.is_null() {
         return;
     }

@@ -3,7 +3,7 @@
 
 use pushback_crd::definition::DefinitionChange;
 use pushback_crd::order::without;
-use pushback_crd::schema::contain::{Difference, Proof};
+use pushback_crd::schema::contain::{Difference, SchemaProof};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -64,5 +64,5 @@ fn bound(old: Option<&Value>, new: Option<&Value>, is_tighter: fn(f64, f64) -> b
 
 /// Whether a reader may see values that were impossible before, by the proof in the opposite direction.
 pub(super) fn concerns_readers(difference: &Difference) -> bool {
-    matches!(difference.proof, Proof::Breaking { .. }) && !checks::of(difference.keyword).readers_pass_over_it
+    matches!(difference.proof, SchemaProof::Breaking { .. }) && !checks::of(difference.keyword).readers_pass_over_it
 }

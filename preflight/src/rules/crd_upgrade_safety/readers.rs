@@ -38,12 +38,12 @@ pub(super) fn surprised(subject: &Subject<'_>, changes: &[DefinitionChange]) -> 
     findings
 }
 
-fn surprise(subject: &Subject<'_>, forward: &DefinitionChange, back: contain::Proof) -> Finding {
+fn surprise(subject: &Subject<'_>, forward: &DefinitionChange, back: contain::SchemaProof) -> Finding {
     let message = format!("{forward}; clients may see values that were impossible before");
     let mut finding = placed(subject, forward, "reader", Verdict::Breaking, message);
     finding.effect = Some("unreadable".to_owned());
     finding.blocks = Some("read".to_owned());
-    if let contain::Proof::Breaking { witness, .. } = back {
+    if let contain::SchemaProof::Breaking { witness, .. } = back {
         finding.witness = Some(Arc::new(witness));
     }
     finding.remedy("make sure that every client accepts the new values, or use profile `data`")

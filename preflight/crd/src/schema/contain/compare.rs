@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::confirm;
 use super::difference::{Difference, Spent};
-use super::formula::{Formula, Place, Role};
+use super::formula::{Formula, Level, Role};
 use super::judge::Judge;
 use super::outcome::Outcome;
 use super::solve::Solver;
@@ -81,9 +81,9 @@ fn rules_of(schema: &Schema) -> u64 {
 /// value that the old one accepts, preferably one with data. `None` if none is found.
 #[must_use]
 pub fn harmed_value(old: &Schema, new: Option<&Schema>) -> Option<Value> {
-    let taken = || vec![Formula::Satisfies(old, Role::Stored(Place::Field)), Formula::Types(Types::NULL.not())];
+    let taken = || vec![Formula::Satisfies(old, Role::Stored(Level::Field)), Formula::Types(Types::NULL.not())];
     let asked = match new {
-        Some(new) => vec![Formula::Damaged(new, Place::Field)],
+        Some(new) => vec![Formula::Damaged(new, Level::Field)],
         None => vec![Formula::HasAtLeast(1), Formula::anything()],
     };
     asked.into_iter().find_map(|constraint| {
@@ -110,7 +110,7 @@ pub fn object_with(resource: &Resource<'_>, field: &str) -> Result<Option<Value>
         Formula::Types(Types::SCALAR),
     ]);
     let outcome = Solver::default().search(vec![
-        Formula::Satisfies(schema, Role::Stored(Place::Root)),
+        Formula::Satisfies(schema, Role::Stored(Level::Root)),
         Formula::Satisfies(&envelope, Role::Branch(None)),
         Formula::has(field, holds),
     ]);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::embedded::is_resource;
-use super::formula::{Formula, Place, Role, Unique, almost_whole, filled_in, flipped, free_values, types_of};
+use super::formula::{Formula, Level, Role, Unique, almost_whole, filled_in, flipped, free_values, types_of};
 use super::listed::Listed;
 use super::number::{Held, Numbers, held, range_of_format};
 use super::range::Range;
@@ -271,7 +271,7 @@ impl<'s> Constraints<'s> {
         };
         if let Some(items) = &schema.items {
             let role = match role {
-                Role::Stored(_) => Role::Stored(Place::Item),
+                Role::Stored(_) => Role::Stored(Level::Item),
                 Role::Branch(node) => Role::Branch(node.and_then(|node| node.items.as_deref())),
             };
             self.list.items.push((items, role));
@@ -348,7 +348,7 @@ impl<'s> Objects<'s> {
                 formulas.push(Formula::Satisfies(field, field_role(schema, *role, name)));
             } else if let Some(additional) = free_values(schema) {
                 let role = match role {
-                    Role::Stored(_) => Role::Stored(Place::Field),
+                    Role::Stored(_) => Role::Stored(Level::Field),
                     Role::Branch(node) => Role::Branch(node.and_then(free_values)),
                 };
                 formulas.push(Formula::Satisfies(additional, role));
@@ -369,22 +369,22 @@ impl<'s> Objects<'s> {
 
 fn field_role<'s>(schema: &'s Schema, role: Role<'s>, name: &str) -> Role<'s> {
     match role {
-        Role::Stored(place) if name == "metadata" && (place == Place::Root || schema.embedded_resource) => {
-            Role::Stored(Place::Metadata)
+        Role::Stored(place) if name == "metadata" && (place == Level::Root || schema.embedded_resource) => {
+            Role::Stored(Level::Metadata)
         }
-        Role::Stored(_) => Role::Stored(Place::Field),
+        Role::Stored(_) => Role::Stored(Level::Field),
         Role::Branch(node) => Role::Branch(node.and_then(|node| node.properties.get(name))),
     }
 }
 
 /// Whether pruning keeps only the fields that the schema names.
 fn is_closed(schema: &Schema, role: Role<'_>) -> bool {
-    matches!(role, Role::Stored(place) if place != Place::Metadata) && !schema.keeps_unknown()
+    matches!(role, Role::Stored(place) if place != Level::Metadata) && !schema.keeps_unknown()
 }
 
 /// Whether the server knows the field without a schema.
 fn is_built_in(schema: &Schema, role: Role<'_>, name: &str) -> bool {
-    let resource = schema.embedded_resource || matches!(role, Role::Stored(Place::Root));
+    let resource = schema.embedded_resource || matches!(role, Role::Stored(Level::Root));
     resource && ["apiVersion", "kind", "metadata"].contains(&name)
 }
 

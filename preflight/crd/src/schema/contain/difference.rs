@@ -7,7 +7,7 @@ use super::step::SchemaStep;
 
 /// What is known about the effect of a difference.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Proof {
+pub enum SchemaProof {
     /// It affects no old object.
     Safe,
     /// An object that was accepted before and is damaged now.
@@ -38,7 +38,7 @@ pub struct Difference {
     /// The new value; `None` if it is absent.
     pub new: Option<Value>,
     /// Its effect on old objects.
-    pub proof: Proof,
+    pub proof: SchemaProof,
 }
 
 /// How much of its budgets a comparison used. The same on every machine.
@@ -52,7 +52,7 @@ pub struct Spent {
     pub values: u64,
 }
 
-impl Proof {
+impl SchemaProof {
     /// Unknown, because this keyword could not be judged.
     pub(super) fn unknown(keyword: &str) -> Self {
         Self::Unknown { keyword: keyword.to_owned(), reason: None }

@@ -15,7 +15,7 @@ use crate::schema::model::{Additional, Limit, ListType, Schema, Window};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role<'s> {
     /// As a node of the skeleton, for an object as stored: pruned, without dropped nulls, defaults filled in.
-    Stored(Place),
+    Stored(Level),
     /// As a branch of a combinator, or without the pipeline around it. The contained schema is the skeleton node of the
     /// same value: its defaults are filled in before the branch is evaluated.
     Branch(Option<&'s Schema>),
@@ -23,7 +23,7 @@ pub(super) enum Role<'s> {
 
 /// The position of a skeleton node; decides the handling of null and which fields are never pruned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Level {
     /// The root of the object.
     Root,
     /// A field or map value: null is dropped unless the schema is nullable.
@@ -67,7 +67,7 @@ pub(super) enum Formula<'s> {
     /// It satisfies the branch at this index and a later one.
     SatisfiesTwo(&'s [Schema], usize, Role<'s>),
     /// It, or something in it, is rejected, pruned or altered under this skeleton node.
-    Damaged(&'s Schema, Place),
+    Damaged(&'s Schema, Level),
     /// It is of one of the types.
     Types(Types),
     /// It is one of the values.
@@ -162,9 +162,9 @@ pub(super) fn types_of(schema: &Schema, role: Role<'_>) -> Types {
     let types = Types::allowed_by(schema);
     let typed = schema.kind.is_some() || schema.int_or_string;
     let null = match role {
-        Role::Stored(Place::Root | Place::Metadata) => false,
-        Role::Stored(Place::Field) => schema.nullable,
-        Role::Stored(Place::Item) | Role::Branch(_) => schema.nullable || !typed,
+        Role::Stored(Level::Root | Level::Metadata) => false,
+        Role::Stored(Level::Field) => schema.nullable,
+        Role::Stored(Level::Item) | Role::Branch(_) => schema.nullable || !typed,
     };
     if null { types.or(Types::NULL) } else { types }
 }

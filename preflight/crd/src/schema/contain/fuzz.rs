@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Proof, compare, suffering};
+use super::{SchemaProof, compare, suffering};
 use crate::schema::invalid::problems;
 use crate::schema::model::Schema;
 use crate::schema::pipeline::agreement::{Oracle, normal};
@@ -63,7 +63,7 @@ fn what_is_called_safe_the_server_lets_through() {
         let Some((old_value, new_value)) = pair(&mut generator) else { continue };
         let (old_schema, new_schema) = (Schema::of(&old_value), Schema::of(&new_value));
         let (old, new) = (resource(&old_schema), resource(&new_schema));
-        let is_safe = |schemas: &[super::Difference]| schemas.iter().all(|it| it.proof == Proof::Safe);
+        let is_safe = |schemas: &[super::Difference]| schemas.iter().all(|it| it.proof == SchemaProof::Safe);
         if !is_safe(&compare(&old, &new, Server::default())) {
             continue;
         }
@@ -106,13 +106,13 @@ fn what_is_called_safe_lets_every_object_through() {
         let (old_schema, new_schema) = (Schema::of(&old_value), Schema::of(&new_value));
         let (old, new) = (resource(&old_schema), resource(&new_schema));
         let differences = compare(&old, &new, Server::default());
-        if differences.iter().any(|it| matches!(it.proof, Proof::Breaking { .. })) {
+        if differences.iter().any(|it| matches!(it.proof, SchemaProof::Breaking { .. })) {
             breaking += 1;
             continue;
         }
-        if let Some(blocked) = differences.iter().find(|it| matches!(it.proof, Proof::Unknown { .. })) {
+        if let Some(blocked) = differences.iter().find(|it| matches!(it.proof, SchemaProof::Unknown { .. })) {
             unknown += 1;
-            if let Proof::Unknown { keyword, reason } = &blocked.proof {
+            if let SchemaProof::Unknown { keyword, reason } = &blocked.proof {
                 let text = format!("{} {keyword} {}", blocked.keyword, reason.as_deref().unwrap_or_default());
                 if std::env::var_os("PUSHBACK_SHOW").is_some() {
                     eprintln!("round {round}: {text}\n  {old_value}\n  => {new_value}");

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::confirm::{Confirmed, confirm};
 use super::defaults;
-use super::difference::{Difference, Proof};
-use super::formula::{Formula, Place, Role};
+use super::difference::{Difference, SchemaProof};
+use super::formula::{Formula, Level, Role};
 use super::minimise::breaking;
 use super::outcome::Outcome;
 use super::solve::Solver;
@@ -34,14 +34,14 @@ pub(super) struct Judge<'s> {
 impl<'s> Judge<'s> {
     pub(super) fn judge(&mut self, suspect: Suspect<'s>) -> Difference {
         let proof = match &suspect.question {
-            Question::Harmless => Proof::Safe,
-            Question::Undecidable => Proof::unknown(suspect.keyword),
+            Question::Harmless => SchemaProof::Safe,
+            Question::Undecidable => SchemaProof::unknown(suspect.keyword),
             Question::Exists(formula) => self.exists(&suspect, &suspect.steps, formula),
             Question::Default(formula) => {
                 // Asked of the parent, as the field is absent.
                 let parent = suspect.steps.len().saturating_sub(1);
                 match self.exists(&suspect, &suspect.steps[..parent], formula) {
-                    Proof::Safe => self.written_without(&suspect),
+                    SchemaProof::Safe => self.written_without(&suspect),
                     proof => proof,
                 }
             }
@@ -58,33 +58,33 @@ impl<'s> Judge<'s> {
     }
 
     /// Whether an old object satisfies the formula at the end of the steps.
-    pub(super) fn exists(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>) -> Proof {
+    pub(super) fn exists(&mut self, suspect: &Suspect<'s>, steps: &[Step<'s>], formula: &Formula<'s>) -> SchemaProof {
         match self.search(lifted(steps, formula.clone())) {
-            Outcome::Empty => Proof::Safe,
-            Outcome::Unknown(keyword) => Proof::unknown(&keyword),
+            Outcome::Empty => SchemaProof::Safe,
+            Outcome::Unknown(keyword) => SchemaProof::unknown(&keyword),
             Outcome::Found(object) => self.confirmed(suspect, steps, formula, object),
         }
     }
 
     /// Whether it affects an object that was written without a field and is stored with its old default: the
     /// constraints of the nodes around it apply to the object including the default.
-    pub(super) fn written_without(&mut self, suspect: &Suspect<'s>) -> Proof {
+    pub(super) fn written_without(&mut self, suspect: &Suspect<'s>) -> SchemaProof {
         let (Some(default), Some(node)) = (&suspect.old, node_at(self.before, &suspect.steps)) else {
-            return Proof::Safe;
+            return SchemaProof::Safe;
         };
         let filled = pipeline::filled_default(node, default);
         let mut object = match self.search(lifted(&suspect.steps, Formula::Is(Rc::new(vec![filled.clone()])))) {
-            Outcome::Empty => return Proof::Safe,
-            Outcome::Unknown(keyword) => return Proof::unknown(&keyword),
+            Outcome::Empty => return SchemaProof::Safe,
+            Outcome::Unknown(keyword) => return SchemaProof::unknown(&keyword),
             Outcome::Found(object) => object,
         };
         if !defaults::leave_out(&mut object, &suspect.steps, &filled) {
-            return Proof::Safe;
+            return SchemaProof::Safe;
         }
         let look = self.opinion(suspect);
         match look(&object) {
             Confirmed::Damaged(damage) => breaking(object, damage, &look),
-            Confirmed::Unharmed => Proof::Safe,
+            Confirmed::Unharmed => SchemaProof::Safe,
             other => disagreed(suspect, &other),
         }
     }
@@ -95,7 +95,7 @@ impl<'s> Judge<'s> {
         's: 'f,
     {
         self.solver.search(vec![
-            Formula::Satisfies(self.before, Role::Stored(Place::Root)),
+            Formula::Satisfies(self.before, Role::Stored(Level::Root)),
             Formula::Satisfies(self.envelope, Role::Branch(None)),
             formula,
         ])
@@ -125,16 +125,16 @@ impl<'s> Judge<'s> {
         steps: &[Step<'s>],
         formula: &Formula<'s>,
         object: Value,
-    ) -> Proof {
+    ) -> SchemaProof {
         let look = self.opinion(suspect);
         match look(&object) {
             Confirmed::Damaged(damage) => breaking(object, damage, &look),
             // With another object, the larger default may violate the constraints of the nodes around it.
             Confirmed::Unharmed if ["default", "defaultOfNewField"].contains(&suspect.keyword) => {
                 if suspect.old.is_some() && suspect.new.is_some() && self.is_asked_around(&suspect.steps) {
-                    Proof::unknown(suspect.keyword)
+                    SchemaProof::unknown(suspect.keyword)
                 } else {
-                    Proof::Safe
+                    SchemaProof::Safe
                 }
             }
             Confirmed::NotAccepted(place, keyword) if keyword == "x-kubernetes-validations" => {
@@ -142,7 +142,7 @@ impl<'s> Judge<'s> {
                 // A difference of defaults concerns objects before defaulting, about which rules say nothing.
                 let told = (suspect.keyword != "default").then(|| self.with_rules(steps, formula)).flatten();
                 match told {
-                    Some(Outcome::Empty) => return Proof::Safe,
+                    Some(Outcome::Empty) => return SchemaProof::Safe,
                     Some(Outcome::Found(object)) => {
                         if let Confirmed::Damaged(damage) = look(&object) {
                             return breaking(object, damage, &look);
@@ -158,8 +158,8 @@ impl<'s> Judge<'s> {
     }
 }
 
-fn disagreed(suspect: &Suspect<'_>, confirmed: &Confirmed) -> Proof {
-    Proof::Unknown { keyword: suspect.keyword.to_owned(), reason: Some(confirmed.reason()) }
+fn disagreed(suspect: &Suspect<'_>, confirmed: &Confirmed) -> SchemaProof {
+    SchemaProof::Unknown { keyword: suspect.keyword.to_owned(), reason: Some(confirmed.reason()) }
 }
 
 /// An object that an old rule rejects, and where.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::constraints::is_excepted;
 use super::constraints::{Constraints, Lists};
 use super::constraints::{holds, repeats};
-use super::formula::{Formula, Place, Role, Unique};
+use super::formula::{Formula, Level, Role, Unique};
 use super::outcome::Outcome;
 use super::solve::{STEPS, Solver, size_of};
 use crate::schema::model::Schema;
@@ -55,7 +55,7 @@ impl Solver {
     pub(super) fn items_apart(&mut self, items: &[&Schema], unique: &Unique<'_>, count: i64) -> Outcome {
         let list = Lists {
             count: super::range::Range { least: count, most: None },
-            items: items.iter().map(|schema| (*schema, Role::Stored(Place::Item))).collect(),
+            items: items.iter().map(|schema| (*schema, Role::Stored(Level::Item))).collect(),
             unique: vec![unique.clone()],
             ..Lists::default()
         };

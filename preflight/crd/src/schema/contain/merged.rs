@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::confirm::Damage;
 use super::confirm::Effect;
-use super::difference::Proof;
+use super::difference::SchemaProof;
 use super::formula::{Formula, Unique};
 use super::judge::Judge;
 use super::outcome::Outcome;
@@ -22,7 +22,7 @@ use crate::schema::pipeline;
 /// The result of applying lists one after the other.
 enum Applied {
     /// It is rejected, with this proof.
-    Rejected(Proof),
+    Rejected(SchemaProof),
     /// Nothing is rejected.
     Nothing,
     /// The lists cannot be tried.
@@ -31,15 +31,15 @@ enum Applied {
 
 impl<'s> Judge<'s> {
     /// Whether an old list is rejected when it is written, when it is applied, or when another one is applied over it.
-    pub(super) fn judge_merged(&mut self, suspect: &Suspect<'s>, unique: &Unique<'s>) -> Proof {
+    pub(super) fn judge_merged(&mut self, suspect: &Suspect<'s>, unique: &Unique<'s>) -> SchemaProof {
         let repeated = self.exists(suspect, &suspect.steps, &Formula::HasRepeated(unique.clone()));
-        if repeated != Proof::Safe {
+        if repeated != SchemaProof::Safe {
             return repeated;
         }
         if *unique == Unique::Items {
             let compound = Formula::HasItem(Box::new(Formula::Types(Types::OBJECT.or(Types::ARRAY))));
             let applied = self.exists(suspect, &suspect.steps, &compound);
-            if applied != Proof::Safe {
+            if applied != SchemaProof::Safe {
                 return applied;
             }
         }
@@ -48,14 +48,14 @@ impl<'s> Judge<'s> {
 
     /// A manager that applied a list owns it in the old way, which names none of the new items: when it applies another
     /// list, omitted items stay, and together there can be too many.
-    fn left_behind(&mut self, suspect: &Suspect<'s>, unique: &Unique<'s>) -> Proof {
+    fn left_behind(&mut self, suspect: &Suspect<'s>, unique: &Unique<'s>) -> SchemaProof {
         let steps = &suspect.steps;
         let (Some(old), Some(new)) = (node_at(self.before, steps), node_at(self.after, steps)) else {
-            return Proof::unknown(suspect.keyword);
+            return SchemaProof::unknown(suspect.keyword);
         };
-        let (Some(before), Some(after)) = (&old.items, &new.items) else { return Proof::Safe };
+        let (Some(before), Some(after)) = (&old.items, &new.items) else { return SchemaProof::Safe };
         if [self.before, self.after].into_iter().any(|root| is_replaced_with_another(root, steps)) {
-            return Proof::Safe;
+            return SchemaProof::Safe;
         }
         let least = old.item_count.least.max(new.item_count.least).unwrap_or(0).max(1);
         // The length of each list: the longest that both schemas accept or, if the new one has no maximum, the
@@ -67,20 +67,20 @@ impl<'s> Judge<'s> {
         };
         let has_most = new.item_count.most.is_some();
         if each < least || total > each.saturating_mul(2) {
-            return Proof::Safe;
+            return SchemaProof::Safe;
         }
         let items = match self.solver.items_apart(&[before, after], unique, total) {
             Outcome::Found(Value::Array(items)) => items,
-            Outcome::Empty => return Proof::Safe,
-            _ if has_most => return Proof::unknown("maxItems"),
-            _ => return Proof::Safe,
+            Outcome::Empty => return SchemaProof::Safe,
+            _ if has_most => return SchemaProof::unknown("maxItems"),
+            _ => return SchemaProof::Safe,
         };
         let each = usize::try_from(each).unwrap_or(usize::MAX).min(items.len());
         let (first, second) = (&items[..each], &items[items.len() - each..]);
         match self.applied(suspect, first, second, &items) {
             Applied::Rejected(proof) => proof,
-            Applied::Untried if has_most => Proof::unknown("maxItems"),
-            Applied::Nothing | Applied::Untried => Proof::Safe,
+            Applied::Untried if has_most => SchemaProof::unknown("maxItems"),
+            Applied::Nothing | Applied::Untried => SchemaProof::Safe,
         }
     }
 
@@ -109,7 +109,7 @@ impl<'s> Judge<'s> {
         let left = pipeline::apply::left_behind(&first, &second);
         let message = format!("{} when {second} is applied, as {left} stays: {}", error.keyword, error.message);
         let damage = Damage { effect: Effect::Rejected, path: error.path, keyword: error.keyword.to_owned(), message };
-        Applied::Rejected(Proof::Breaking { witness: object, damage })
+        Applied::Rejected(SchemaProof::Breaking { witness: object, damage })
     }
 }
 

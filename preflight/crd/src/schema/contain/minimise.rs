@@ -5,7 +5,7 @@ use std::cell::Cell;
 use serde_json::{Map, Value};
 
 use super::confirm::{Confirmed, Damage};
-use super::difference::Proof;
+use super::difference::SchemaProof;
 use super::solve::size_of;
 use crate::path::PathSegment;
 
@@ -17,9 +17,9 @@ const VALUES: u64 = 40_000;
 const FEWEST: u64 = 8;
 
 /// A breaking proof, with the object made as small as the damage allows.
-pub(super) fn breaking(object: Value, damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> Proof {
+pub(super) fn breaking(object: Value, damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> SchemaProof {
     let (witness, damage) = minimise(object, damage, look);
-    Proof::Breaking { witness, damage }
+    SchemaProof::Breaking { witness, damage }
 }
 
 fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Value) -> Confirmed) -> (Value, Damage) {

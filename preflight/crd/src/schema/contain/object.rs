@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::constraints::is_excepted;
 use super::constraints::is_named;
 use super::constraints::{Constraints, Objects};
-use super::formula::{Formula, Place, Role};
+use super::formula::{Formula, Level, Role};
 use super::outcome::Outcome;
 use super::solve::{Solver, size_of};
 use crate::schema::model::Schema;
@@ -110,7 +110,7 @@ impl Solver {
     fn field(&mut self, object: &Objects<'_>, name: &str) -> Outcome {
         let Some(mut formulas) = object.constraints_on(name) else { return Outcome::Empty };
         match formulas.as_slice() {
-            [Formula::Satisfies(schema, Role::Stored(Place::Field))] => {
+            [Formula::Satisfies(schema, Role::Stored(Level::Field))] => {
                 let schema = *schema;
                 self.example_of(schema, formulas.remove(0))
             }

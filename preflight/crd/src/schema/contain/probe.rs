@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::formula::{Formula, Place, Role, free_values, types_of};
+use super::formula::{Formula, Level, Role, free_values, types_of};
 use super::step::Step;
 use super::types::Types;
 use crate::schema::cel::{Hint, Program, Step as HintStep};
@@ -112,7 +112,7 @@ fn of_type<'s>(node: &'s Schema) -> Vec<Formula<'s>> {
     let above = |value: f64| Formula::IsAbove(Limit { value, exclusive: true });
     let mut ways = vec![Formula::anything()];
     ways.extend(node.enumeration.iter().flatten().take(6).cloned().map(is));
-    let types = types_of(node, Role::Stored(Place::Field));
+    let types = types_of(node, Role::Stored(Level::Field));
     if types.has(Types::BOOLEAN) && node.kind == Some(Type::Boolean) {
         ways.extend([is(true.into()), is(false.into())]);
     }

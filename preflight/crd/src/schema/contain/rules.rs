@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::confirm::{self, Confirmed};
-use super::difference::Proof;
+use super::difference::SchemaProof;
 use super::formula::{Formula, free_values};
 use super::judge::{Judge, Refused};
 use super::minimise::breaking;
@@ -30,9 +30,9 @@ const REPAIRED: usize = 3;
 
 impl<'s> Judge<'s> {
     /// Whether an old object violates one of the new rules of a node.
-    pub(super) fn judge_rules(&mut self, suspect: &Suspect<'s>) -> Proof {
+    pub(super) fn judge_rules(&mut self, suspect: &Suspect<'s>) -> SchemaProof {
         let (Some(old), Some(new)) = (node_at(self.before, &suspect.steps), node_at(self.after, &suspect.steps)) else {
-            return Proof::unknown(suspect.keyword);
+            return SchemaProof::unknown(suspect.keyword);
         };
         let before: BTreeSet<(String, bool)> = old.rules.iter().filter_map(identity).collect();
         let is_open = |rule: &&CelRule| {
@@ -41,11 +41,11 @@ impl<'s> Judge<'s> {
         };
         let mut open: Vec<&CelRule> = new.rules.iter().filter(is_open).collect();
         if open.is_empty() {
-            return Proof::Safe;
+            return SchemaProof::Safe;
         }
         // There is never a value that the rules could reject.
         if self.search(lifted(&suspect.steps, Formula::anything())) == Outcome::Empty {
-            return Proof::Safe;
+            return SchemaProof::Safe;
         }
         let look = self.opinion(suspect);
         let mut left = Vec::new();
@@ -64,7 +64,7 @@ impl<'s> Judge<'s> {
         }
         open = left;
         if open.is_empty() {
-            return Proof::Safe;
+            return SchemaProof::Safe;
         }
         let programs: Vec<Program> = open.iter().filter_map(|rule| Program::of(rule).ok()).collect();
         let unconditional: Vec<Program> = programs.iter().filter(|rule| !rule.uses_old_self()).cloned().collect();
@@ -111,7 +111,7 @@ impl<'s> Judge<'s> {
         } else {
             undecided
         };
-        Proof::Unknown { keyword: suspect.keyword.to_owned(), reason }
+        SchemaProof::Unknown { keyword: suspect.keyword.to_owned(), reason }
     }
 
     /// An object like the one found that old rules accept too.
@@ -121,7 +121,7 @@ impl<'s> Judge<'s> {
         steps: &[Step<'s>],
         formula: &Formula<'s>,
         mut refused: Refused,
-    ) -> Option<Proof> {
+    ) -> Option<SchemaProof> {
         let look = self.opinion(suspect);
         let mut fixed = vec![Constraint { steps: steps.to_vec(), formula: formula.clone() }];
         let mut budget = COMBINATIONS;

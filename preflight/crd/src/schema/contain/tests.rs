@@ -6,7 +6,7 @@ mod search;
 
 use serde_json::{Value, json};
 
-use super::{Difference, Proof, compare};
+use super::{Difference, SchemaProof, compare};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{Resource, Server};
 
@@ -36,12 +36,12 @@ fn differences_on(server: Server, old: &Value, new: &Value) -> Vec<Difference> {
 /// The worst difference, with its keyword.
 fn verdict(old: &Value, new: &Value) -> String {
     let found = differences(old, new);
-    let breaking = found.iter().find(|it| matches!(it.proof, Proof::Breaking { .. }));
-    let unknown = found.iter().find(|it| matches!(it.proof, Proof::Unknown { .. }));
+    let breaking = found.iter().find(|it| matches!(it.proof, SchemaProof::Breaking { .. }));
+    let unknown = found.iter().find(|it| matches!(it.proof, SchemaProof::Unknown { .. }));
     match (breaking, unknown) {
         (Some(difference), _) => format!("breaking {}", difference.keyword),
         (None, Some(difference)) => match &difference.proof {
-            Proof::Unknown { keyword, reason } => {
+            SchemaProof::Unknown { keyword, reason } => {
                 format!("unknown {} {keyword} {}", difference.keyword, reason.clone().unwrap_or_default())
             }
             _ => String::new(),
@@ -60,7 +60,7 @@ fn a_format_that_the_server_does_not_know_proves_nothing() {
         schema!("type": "string", "format": "k8s-short-name"),
         schema!("type": "string", "format": "k8s-short-name", "maxLength": 63),
     );
-    let is_safe = |minor| differences_on(Server { minor }, &old, &new).iter().all(|it| it.proof == Proof::Safe);
+    let is_safe = |minor| differences_on(Server { minor }, &old, &new).iter().all(|it| it.proof == SchemaProof::Safe);
     assert!(is_safe(36) && !is_safe(33));
 }
 
@@ -424,7 +424,7 @@ fn what_else_an_object_loses_does_not_hide_a_changed_default() {
     let filled = |value: &str| json!({"type": "string", "default": value});
     let object = |properties: Value| schema!("type": "object", "properties": properties);
     let found = differences(&object(json!({"a": filled("x"), "b": filled("1")})), &object(json!({"b": filled("2")})));
-    let breaking = |it: &&Difference| matches!(it.proof, Proof::Breaking { .. });
+    let breaking = |it: &&Difference| matches!(it.proof, SchemaProof::Breaking { .. });
     let keywords: Vec<&str> = found.iter().filter(breaking).map(|it| it.keyword).collect();
     assert_eq!(keywords, ["existingFieldRemoval", "default"], "{found:?}");
 }
@@ -437,6 +437,6 @@ fn a_witness_is_small_where_the_search_fills_in_a_thousand_fields() {
         schema!("type": "object", "properties": fields)
     };
     let found = differences(&object("a"), &object("b"));
-    let [Difference { proof: Proof::Breaking { witness, .. }, .. }] = &found[..] else { panic!("{found:?}") };
+    let [Difference { proof: SchemaProof::Breaking { witness, .. }, .. }] = &found[..] else { panic!("{found:?}") };
     assert_eq!(witness["spec"], json!({"f": {}}));
 }

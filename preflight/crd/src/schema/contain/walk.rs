@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::branches::{after, digests_of, number_of};
 use super::defaults::{counts_defaults, defaults_of, gains};
 use super::formula::child;
-use super::formula::{Formula, Place, Role, Unique, free_values, types_of};
+use super::formula::{Formula, Level, Role, Unique, free_values, types_of};
 use super::listed::Listed;
 use super::retyped::computes_otherwise;
 use super::step::Step;
@@ -56,7 +56,7 @@ pub(super) enum Question<'s> {
 /// All differences between the old and the new schema. `status` tells whether it is a subresource of the new version.
 pub(super) fn suspects<'s>(old: &'s Schema, new: &'s Schema, status: bool) -> Vec<Suspect<'s>> {
     let mut walk = Walk { found: Vec::new(), steps: Vec::new(), status };
-    walk.nodes(old, new, Place::Root);
+    walk.nodes(old, new, Level::Root);
     walk.found
 }
 
@@ -68,11 +68,11 @@ struct Walk<'s> {
 }
 
 impl<'s> Walk<'s> {
-    fn nodes(&mut self, old: &'s Schema, new: &'s Schema, place: Place) {
+    fn nodes(&mut self, old: &'s Schema, new: &'s Schema, place: Level) {
         if old.digest == new.digest {
             return;
         }
-        let at = Node { old, new, place };
+        let at = Pair { old, new, place };
         let disjoint = Types::meant_by(old).and(Types::meant_by(new)) == Types::NONE;
         self.types(at);
         if disjoint {
@@ -124,8 +124,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn types(&mut self, at: Node<'s>) {
-        let Node { old, new, place } = at;
+    fn types(&mut self, at: Pair<'s>) {
+        let Pair { old, new, place } = at;
         let is_any = |schema: &Schema| schema.kind.is_none() && !schema.int_or_string;
         let word = |schema: &Schema| kind_of(schema).filter(|_| !is_any(schema));
         let null = Types::NULL;
@@ -144,8 +144,8 @@ impl<'s> Walk<'s> {
     }
 
     /// Constraints on null, if no value of another type is still allowed.
-    fn null_alone(&mut self, at: Node<'s>) {
-        let Node { old, new, place } = at;
+    fn null_alone(&mut self, at: Pair<'s>) {
+        let Pair { old, new, place } = at;
         let null = |schema: &Schema| types_of(schema, Role::Stored(place)).has(Types::NULL);
         if !null(old) || !null(new) {
             return;
@@ -158,8 +158,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn scalars(&mut self, at: Node<'s>) {
-        let Node { old, new, .. } = at;
+    fn scalars(&mut self, at: Pair<'s>) {
+        let Pair { old, new, .. } = at;
         if !same_values(old.enumeration.as_deref(), new.enumeration.as_deref()) {
             let list = |values: &Vec<Value>| Value::Array(values.clone());
             let unlisted = |values: &'s Vec<Value>| Formula::IsUnlisted(Listed::of(values));
@@ -208,8 +208,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn sizes(&mut self, at: Node<'s>) {
-        let Node { old, new, .. } = at;
+    fn sizes(&mut self, at: Pair<'s>) {
+        let Pair { old, new, .. } = at;
         let least = |least: i64| Window { least: Some(least), most: None };
         let most = |most: i64| Window { least: None, most: Some(most) };
         let show = |it: &i64| json!(it);
@@ -242,8 +242,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn lists(&mut self, at: Node<'s>) {
-        let Node { old, new, .. } = at;
+    fn lists(&mut self, at: Pair<'s>) {
+        let Pair { old, new, .. } = at;
         let (was, is) = (Unique::of(old), Unique::of(new));
         let word = |schema: &Schema| {
             Some(json!(match Unique::of(schema) {
@@ -281,11 +281,11 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn required(&mut self, at: Node<'s>) {
-        let Node { old, new, .. } = at;
+    fn required(&mut self, at: Pair<'s>) {
+        let Pair { old, new, .. } = at;
         for name in new.required.difference(&old.required) {
             let given = new.properties.get(name).is_some_and(|field| field.default.is_some());
-            let dropped = self.status && at.place == Place::Root && name == "status";
+            let dropped = self.status && at.place == Level::Root && name == "status";
             let question = if dropped {
                 // Every object is created without it.
                 Question::Exists(Formula::anything())
@@ -301,8 +301,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn combinators(&mut self, at: Node<'s>) {
-        let Node { old, new, .. } = at;
+    fn combinators(&mut self, at: Pair<'s>) {
+        let Pair { old, new, .. } = at;
         let ways = combinator_ways(new, Some(new));
         // A combinator sees the defaults of all descendants.
         let filled = !ways.is_empty() && gains(Some(old), new);
@@ -319,8 +319,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn rules(&mut self, at: Node<'s>) {
-        let Node { old, new, .. } = at;
+    fn rules(&mut self, at: Pair<'s>) {
+        let Pair { old, new, .. } = at;
         fn identity(rule: &CelRule) -> (&str, bool) {
             (&rule.rule, rule.optional_old_self)
         }
@@ -343,9 +343,9 @@ impl<'s> Walk<'s> {
     }
 
     /// What happens to fields that the schema does not name.
-    fn openness(&mut self, at: Node<'s>) {
-        let Node { old, new, place } = at;
-        if place == Place::Metadata {
+    fn openness(&mut self, at: Pair<'s>) {
+        let Pair { old, new, place } = at;
+        if place == Level::Metadata {
             return;
         }
         if old.embedded_resource != new.embedded_resource {
@@ -354,7 +354,7 @@ impl<'s> Walk<'s> {
             } else {
                 // A field that the server knew in a resource is now like any other.
                 let lost = BUILT_IN.iter().filter_map(|name| match child(new, name) {
-                    Some(after) => Some(Formula::has(name, Formula::Damaged(after, Place::Field))),
+                    Some(after) => Some(Formula::has(name, Formula::Damaged(after, Level::Field))),
                     None if new.keeps_unknown() => None,
                     None => Some(Formula::has(name, Formula::anything())),
                 });
@@ -375,20 +375,20 @@ impl<'s> Walk<'s> {
     }
 
     /// The schemas whose declared names do not count as other fields.
-    fn named(&self, at: Node<'s>) -> Vec<&'s Schema> {
+    fn named(&self, at: Pair<'s>) -> Vec<&'s Schema> {
         static RESOURCE: LazyLock<Schema> =
             LazyLock::new(|| Schema::of(&json!({"properties": {"apiVersion": {}, "kind": {}, "metadata": {}}})));
         let mut named = vec![at.old, at.new];
-        if at.place == Place::Root || at.new.embedded_resource {
+        if at.place == Level::Root || at.new.embedded_resource {
             named.push(&RESOURCE);
         }
         named
     }
 
-    fn fields(&mut self, at: Node<'s>) {
-        let Node { old, new, place } = at;
+    fn fields(&mut self, at: Pair<'s>) {
+        let Pair { old, new, place } = at;
         for (name, before) in &old.properties {
-            let built_in = place == Place::Root && BUILT_IN.contains(&name.as_str());
+            let built_in = place == Level::Root && BUILT_IN.contains(&name.as_str());
             match child(new, name) {
                 Some(after) => {
                     if before.digest == after.digest && !new.properties.contains_key(name) {
@@ -399,7 +399,7 @@ impl<'s> Walk<'s> {
                 }
                 None if new.keeps_unknown()
                     || built_in
-                    || place == Place::Metadata
+                    || place == Level::Metadata
                     || (new.embedded_resource && BUILT_IN.contains(&name.as_str())) =>
                 {
                     self.lose_defaults(vec![Step::Field(name)], before);
@@ -411,14 +411,14 @@ impl<'s> Walk<'s> {
             }
         }
         for (name, after) in new.properties.iter().filter(|(name, _)| !old.properties.contains_key(*name)) {
-            let built_in = (place == Place::Root || old.embedded_resource) && BUILT_IN.contains(&name.as_str());
+            let built_in = (place == Level::Root || old.embedded_resource) && BUILT_IN.contains(&name.as_str());
             if let Some(before) = free_values(old) {
                 if before.digest == after.digest {
                     // A default below `additionalProperties` did not create a key; this one does.
                     self.default(name, None, after.default.as_ref());
                 }
                 self.field(at, name, before, after);
-            } else if built_in || place == Place::Metadata {
+            } else if built_in || place == Level::Metadata {
                 self.field(at, name, &ANYTHING, after);
             } else {
                 let keeps_unknown = old.keeps_unknown();
@@ -430,7 +430,7 @@ impl<'s> Walk<'s> {
     /// A field that only the new schema names; whether the old one kept it nevertheless.
     fn new_field(&mut self, was_kept: bool, field: &'s Schema) {
         if was_kept {
-            let damaged = Question::Exists(Formula::Damaged(field, Place::Field));
+            let damaged = Question::Exists(Formula::Damaged(field, Level::Field));
             return self.note("fieldDeclared", None, kind_of(field), damaged);
         }
         self.note("fieldAdded", None, kind_of(field), Question::Harmless);
@@ -442,12 +442,12 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn field(&mut self, at: Node<'s>, name: &'s str, before: &'s Schema, after: &'s Schema) {
+    fn field(&mut self, at: Pair<'s>, name: &'s str, before: &'s Schema, after: &'s Schema) {
         if before.digest == after.digest {
             return;
         }
-        let metadata = name == "metadata" && (at.place == Place::Root || at.old.embedded_resource);
-        let place = if metadata { Place::Metadata } else { Place::Field };
+        let metadata = name == "metadata" && (at.place == Level::Root || at.old.embedded_resource);
+        let place = if metadata { Level::Metadata } else { Level::Field };
         self.default(name, before.default.as_ref(), after.default.as_ref());
         self.below(Step::Field(name), |walk| walk.nodes(before, after, place));
     }
@@ -472,8 +472,8 @@ impl<'s> Walk<'s> {
     }
 
     /// Fields with names that neither schema declares.
-    fn other_fields(&mut self, at: Node<'s>) {
-        let Node { old, new, .. } = at;
+    fn other_fields(&mut self, at: Pair<'s>) {
+        let Pair { old, new, .. } = at;
         let named = self.named(at);
         let shown = |schema: &Schema| match &schema.additional {
             Some(Additional::Schema(values)) => kind_of(values),
@@ -482,10 +482,10 @@ impl<'s> Walk<'s> {
         };
         match (free_values(old), free_values(new)) {
             (Some(before), Some(after)) => {
-                self.below(Step::Other(named), |walk| walk.nodes(before, after, Place::Field));
+                self.below(Step::Other(named), |walk| walk.nodes(before, after, Level::Field));
             }
             (None, Some(after)) if old.preserve_unknown => {
-                let damaged = Question::Exists(Formula::Damaged(after, Place::Field));
+                let damaged = Question::Exists(Formula::Damaged(after, Level::Field));
                 let (was, is) = (Some(true.into()), shown(new));
                 self.below(Step::Other(named), |walk| walk.note("additionalProperties", was, is, damaged));
             }
@@ -503,13 +503,13 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn items(&mut self, at: Node<'s>) {
+    fn items(&mut self, at: Pair<'s>) {
         match (&at.old.items, &at.new.items) {
             (Some(before), Some(after)) => {
-                self.below(Step::Item, |walk| walk.nodes(before, after, Place::Item));
+                self.below(Step::Item, |walk| walk.nodes(before, after, Level::Item));
             }
             (None, Some(after)) => {
-                let damaged = Formula::HasItem(Box::new(Formula::Damaged(after, Place::Item)));
+                let damaged = Formula::HasItem(Box::new(Formula::Damaged(after, Level::Item)));
                 self.note("items", None, kind_of(after), Question::Exists(damaged));
             }
             (Some(before), None) => {
@@ -525,13 +525,13 @@ impl<'s> Walk<'s> {
 }
 
 #[derive(Clone, Copy)]
-struct Node<'s> {
+struct Pair<'s> {
     old: &'s Schema,
     new: &'s Schema,
-    place: Place,
+    place: Level,
 }
 
-impl<'s> Node<'s> {
+impl<'s> Pair<'s> {
     /// Fields that get a default and had none.
     fn filled(self) -> Vec<&'s str> {
         let had = |name: &str| child(self.old, name).is_some_and(|field| field.default.is_some());

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::embedded::ways_to_be_none;
-use super::formula::{Formula, Place, Role, Unique, almost_whole, filled_in, flipped, free_values, types_of};
+use super::formula::{Formula, Level, Role, Unique, almost_whole, filled_in, flipped, free_values, types_of};
 use super::listed::Listed;
 use super::number::{Held, held};
 use super::types::Types;
@@ -28,7 +28,7 @@ pub(super) fn ways_to_violate<'s>(
     ways.extend(schema.required.iter().filter(|name| default_of(name).is_none()).map(|name| Formula::lacks(name)));
     for (name, field) in &schema.properties {
         let node = skeleton.and_then(|node| node.properties.get(name));
-        let role = inner_role(role, node, Place::Field);
+        let role = inner_role(role, node, Level::Field);
         ways.push(Formula::has(name, Formula::Violates(field, role)));
         // If the field is absent, its default is judged instead.
         if let (Some(default), Role::Branch(_)) = (default_of(name), role) {
@@ -40,18 +40,18 @@ pub(super) fn ways_to_violate<'s>(
     }
     if let Some(additional) = free_values(schema) {
         let node = skeleton.and_then(free_values);
-        let inner = Formula::Violates(additional, inner_role(role, node, Place::Field));
+        let inner = Formula::Violates(additional, inner_role(role, node, Level::Field));
         ways.push(Formula::HasOther(vec![schema], Box::new(inner)));
     }
     if let Some(items) = &schema.items {
         let node = skeleton.and_then(|node| node.items.as_deref());
-        ways.push(Formula::HasItem(Box::new(Formula::Violates(items, inner_role(role, node, Place::Item)))));
+        ways.push(Formula::HasItem(Box::new(Formula::Violates(items, inner_role(role, node, Level::Item)))));
     }
     ways.extend(combinator_ways(schema, skeleton).into_iter().map(|(_, way)| way));
     ways
 }
 
-fn inner_role<'s>(role: Role<'s>, node: Option<&'s Schema>, place: Place) -> Role<'s> {
+fn inner_role<'s>(role: Role<'s>, node: Option<&'s Schema>, place: Level) -> Role<'s> {
     match role {
         Role::Stored(_) => Role::Stored(place),
         Role::Branch(_) => Role::Branch(node),
@@ -154,24 +154,24 @@ pub(super) fn combinator_ways<'s>(
 }
 
 /// All ways in which a value is rejected, pruned or altered at a skeleton node or below.
-pub(super) fn ways_to_damage(schema: &Schema, place: Place) -> Vec<Formula<'_>> {
+pub(super) fn ways_to_damage(schema: &Schema, place: Level) -> Vec<Formula<'_>> {
     let role = Role::Stored(place);
     let mut ways = vec![violates_type(schema, role)];
     ways.extend(scalar_ways(schema, 0));
     let given = |name: &String| schema.properties.get(name).is_none_or(|field| field.default.is_none());
     ways.extend(schema.required.iter().filter(|name| given(name)).map(|name| Formula::lacks(name)));
     ways.extend(combinator_ways(schema, Some(schema)).into_iter().map(|(_, way)| way));
-    if !schema.keeps_unknown() && place != Place::Metadata {
+    if !schema.keeps_unknown() && place != Level::Metadata {
         ways.push(Formula::HasOther(vec![schema], Box::new(Formula::anything())));
     }
     for (name, field) in &schema.properties {
-        ways.push(Formula::has(name, Formula::Damaged(field, Place::Field)));
+        ways.push(Formula::has(name, Formula::Damaged(field, Level::Field)));
     }
     if let Some(additional) = free_values(schema) {
-        ways.push(Formula::HasOther(vec![schema], Box::new(Formula::Damaged(additional, Place::Field))));
+        ways.push(Formula::HasOther(vec![schema], Box::new(Formula::Damaged(additional, Level::Field))));
     }
     if let Some(items) = &schema.items {
-        ways.push(Formula::HasItem(Box::new(Formula::Damaged(items, Place::Item))));
+        ways.push(Formula::HasItem(Box::new(Formula::Damaged(items, Level::Item))));
     }
     if schema.embedded_resource {
         ways.extend(ways_to_be_none());

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Found, at, field, items, text};
+use super::{Collector, at, field, items, text};
 
 /// Why a path cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(super) fn resolve<'s>(
 }
 
 /// Checks `selectableFields` of a version.
-pub(super) fn selectable_fields(found: &mut Found, version: &Value, schema: &Value) {
+pub(super) fn selectable_fields(found: &mut Collector, version: &Value, schema: &Value) {
     let mut seen: Vec<Vec<String>> = Vec::new();
     found.below("selectableFields", |found| {
         for (index, selected) in items(version, "selectableFields") {

@@ -30,12 +30,12 @@ impl fmt::Display for Problem {
 
 /// Collects problems, with the current path.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Collector {
     pub(super) path: Path,
     pub(super) problems: Vec<Problem>,
 }
 
-impl Found {
+impl Collector {
     pub(super) fn below(&mut self, segment: impl Into<PathSegment>, look: impl FnOnce(&mut Self)) {
         self.path.push(segment.into());
         look(self);

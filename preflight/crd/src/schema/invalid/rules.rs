@@ -8,7 +8,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::path::{FieldPath, resolve};
-use super::{Found, at, field, items, text};
+use super::{Collector, at, field, items, text};
 use crate::schema::cel::{Declaration, Gives, Objection, cost_of};
 
 /// Maximum cost of a rule, and of all rules of a version together.
@@ -19,7 +19,7 @@ const MOST_TOGETHER: u64 = 100_000_000;
 const MAX_DEPTH: usize = 100;
 
 /// Checks the rules of a schema that is valid otherwise.
-pub(super) fn check(found: &mut Found, schema: &Value) {
+pub(super) fn check(found: &mut Collector, schema: &Value) {
     let mut rules = Rules { found, together: 0, is_known: true };
     rules.node(schema, Node { declaration: None, is_resource: true, count: Some(1), depth: 0 });
     let Rules { together, is_known, .. } = rules;
@@ -31,7 +31,7 @@ pub(super) fn check(found: &mut Found, schema: &Value) {
 }
 
 struct Rules<'f> {
-    found: &'f mut Found,
+    found: &'f mut Collector,
     together: u64,
     /// Whether the cost of every rule is known so far.
     is_known: bool,

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Found, at, field, items, rules, text};
+use super::{Collector, at, field, items, rules, text};
 use crate::schema::cel::Program;
 use crate::schema::keywords::{self, KEYWORDS};
 use crate::schema::model::Schema;
@@ -19,7 +19,7 @@ const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// The context of a node.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct Context {
     depth: usize,
     is_root: bool,
     /// Inside `allOf`, `anyOf`, `oneOf` or `not`.
@@ -32,14 +32,14 @@ struct Place {
     is_uncorrelated: bool,
 }
 
-impl Place {
+impl Context {
     fn deeper(self) -> Self {
         Self { depth: self.depth + 1, is_root: false, ..self }
     }
 }
 
 /// Checks the schema of a version.
-pub(super) fn root(found: &mut Found, schema: &Value, has_status: bool) {
+pub(super) fn root(found: &mut Collector, schema: &Value, has_status: bool) {
     let before = found.problems.len();
     if at(schema, "nullable") == true {
         found.at("nullable", "the root cannot be null");
@@ -56,7 +56,7 @@ pub(super) fn root(found: &mut Found, schema: &Value, has_status: bool) {
     if has_status && let Some((key, _)) = schema.as_object().into_iter().flatten().find(is_misplaced) {
         found.at(key, "must not stand at the root where the version has a status subresource");
     }
-    node(found, schema, Place { is_root: true, ..Place::default() });
+    node(found, schema, Context { is_root: true, ..Context::default() });
     let no_skeleton = Map::new();
     complete(found, schema, schema.as_object().unwrap_or(&no_skeleton), 0);
     // Defaults are checked only against valid schemas.
@@ -79,7 +79,7 @@ fn is_set(value: &Value) -> bool {
     }
 }
 
-fn node(found: &mut Found, schema: &Value, place: Place) {
+fn node(found: &mut Collector, schema: &Value, place: Context) {
     let Some(map) = schema.as_object() else { return found.here("must be a schema") };
     if place.depth > MAX_DEPTH {
         return;
@@ -109,7 +109,7 @@ fn node(found: &mut Found, schema: &Value, place: Place) {
     children(found, schema, place);
 }
 
-fn keywords(found: &mut Found, schema: &Value, place: Place) {
+fn keywords(found: &mut Collector, schema: &Value, place: Context) {
     if !["", "string", "number", "integer", "boolean", "array", "object"].contains(&text(schema, "type")) {
         found.at("type", "is no type");
     }
@@ -151,7 +151,7 @@ fn keywords(found: &mut Found, schema: &Value, place: Place) {
     }
 }
 
-fn lists_and_maps(found: &mut Found, schema: &Value) {
+fn lists_and_maps(found: &mut Collector, schema: &Value) {
     let list_type = field(schema, "x-kubernetes-list-type").and_then(Value::as_str);
     let map_type = field(schema, "x-kubernetes-map-type").and_then(Value::as_str);
     if map_type.is_some_and(|kind| !["atomic", "granular"].contains(&kind)) {
@@ -189,7 +189,7 @@ fn lists_and_maps(found: &mut Found, schema: &Value) {
     }
 }
 
-fn list_map(found: &mut Found, item: &Value, keys: &[&str]) {
+fn list_map(found: &mut Collector, item: &Value, keys: &[&str]) {
     if keys.is_empty() {
         found.at("x-kubernetes-list-map-keys", "is required where x-kubernetes-list-type is map");
     }
@@ -224,7 +224,7 @@ fn list_map(found: &mut Found, item: &Value, keys: &[&str]) {
 }
 
 /// Checks rules except their compilation.
-fn form_of_rules(found: &mut Found, schema: &Value, place: Place) {
+fn form_of_rules(found: &mut Collector, schema: &Value, place: Context) {
     if field(schema, "x-kubernetes-validations").is_none() {
         return;
     }
@@ -269,7 +269,7 @@ fn form_of_rules(found: &mut Found, schema: &Value, place: Place) {
 }
 
 /// Checks what a schema must not contain inside `allOf`, `anyOf`, `oneOf` and `not`.
-fn nested(found: &mut Found, schema: &Value) {
+fn nested(found: &mut Collector, schema: &Value) {
     const FORBIDDEN: [&str; 12] = [
         "type",
         "default",
@@ -301,7 +301,7 @@ fn nested(found: &mut Found, schema: &Value) {
     }
 }
 
-fn skeleton(found: &mut Found, schema: &Value, place: Place) {
+fn skeleton(found: &mut Collector, schema: &Value, place: Context) {
     let kind = text(schema, "type");
     let is_true = |keyword: &str| schema[keyword] == true;
     let is_embedded = is_true("x-kubernetes-embedded-resource");
@@ -383,14 +383,14 @@ fn is_int_or_string(branches: &Value) -> bool {
     })
 }
 
-fn children(found: &mut Found, schema: &Value, place: Place) {
+fn children(found: &mut Collector, schema: &Value, place: Context) {
     let deeper = place.deeper();
     let is_resource = place.is_root || at(schema, "x-kubernetes-embedded-resource") == true;
     if let Value::Object(properties) = at(schema, "properties") {
         found.below("properties", |found| {
             for (name, property) in properties {
                 let is_metadata = is_resource && METADATA.contains(&name.as_str());
-                let place = Place {
+                let place = Context {
                     in_metadata: place.in_metadata || is_metadata,
                     without_defaults: place.without_defaults || is_metadata && place.is_root,
                     ..deeper
@@ -402,14 +402,14 @@ fn children(found: &mut Found, schema: &Value, place: Place) {
     if let Some(additional @ Value::Object(_)) = field(schema, "additionalProperties") {
         let without_defaults = place.without_defaults || place.in_metadata;
         found.below("additionalProperties", |found| {
-            node(found, additional, Place { without_defaults, ..deeper });
+            node(found, additional, Context { without_defaults, ..deeper });
         });
     }
     if let Some(item @ Value::Object(_)) = field(schema, "items") {
         let is_uncorrelated = place.is_uncorrelated || text(schema, "x-kubernetes-list-type") != "map";
-        found.below("items", |found| node(found, item, Place { is_uncorrelated, ..deeper }));
+        found.below("items", |found| node(found, item, Context { is_uncorrelated, ..deeper }));
     }
-    let branch = Place { is_nested: true, ..deeper };
+    let branch = Context { is_nested: true, ..deeper };
     let first_of_all = at(schema, "allOf").get(0).map_or(&Value::Null, |first| at(first, "anyOf"));
     for keyword in ["allOf", "anyOf", "oneOf"] {
         let is_absent = field(schema, keyword).is_none();
@@ -439,7 +439,7 @@ fn children(found: &mut Found, schema: &Value, place: Place) {
 }
 
 /// Fields in the combinators of the root must be declared outside them too.
-fn complete(found: &mut Found, branch: &Value, skeleton: &Map<String, Value>, depth: usize) {
+fn complete(found: &mut Collector, branch: &Value, skeleton: &Map<String, Value>, depth: usize) {
     if depth > MAX_DEPTH {
         return;
     }
@@ -455,7 +455,7 @@ fn complete(found: &mut Found, branch: &Value, skeleton: &Map<String, Value>, de
     }
 }
 
-fn named(found: &mut Found, schema: &Value, skeleton: &Map<String, Value>, depth: usize) {
+fn named(found: &mut Collector, schema: &Value, skeleton: &Map<String, Value>, depth: usize) {
     complete(found, schema, skeleton, depth);
     if let Some(item @ Value::Object(_)) = field(schema, "items") {
         found.below("items", |found| match skeleton.get("items").and_then(Value::as_object) {
@@ -477,7 +477,7 @@ fn named(found: &mut Found, schema: &Value, skeleton: &Map<String, Value>, depth
 
 /// Defaults must be valid as written, without further defaults in them, and must not be pruned. The schema is parsed
 /// from the first default down; `model` is the part that is parsed already.
-fn defaults(found: &mut Found, schema: &Value, model: Option<&Schema>, depth: usize) {
+fn defaults(found: &mut Collector, schema: &Value, model: Option<&Schema>, depth: usize) {
     let is_resource = depth == 0 || at(schema, "x-kubernetes-embedded-resource") == true;
     if depth > MAX_DEPTH {
         return;

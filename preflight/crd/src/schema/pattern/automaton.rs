@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Budget;
-use super::program::{Kind, Place, Program, Runner};
+use super::program::{Kind, Program, Progress, Runner};
 
 /// The budget is exhausted.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ const UNKNOWN: StateId = StateId::MAX;
 
 #[derive(Debug)]
 struct State {
-    place: Place,
+    place: Progress,
     /// Whether a string that ends here matches.
     ends: bool,
     next: Vec<StateId>,
@@ -134,7 +134,7 @@ pub(super) struct Automaton<'p> {
     holds: Vec<Vec<bool>>,
     kinds: Vec<Kind>,
     states: Vec<State>,
-    ids: HashMap<Place, StateId>,
+    ids: HashMap<Progress, StateId>,
     /// Whether a match may begin after the start of the string.
     begins_later: bool,
 }
@@ -158,7 +158,7 @@ impl<'p> Automaton<'p> {
         Ok(automaton)
     }
 
-    fn state(&mut self, place: Place, budget: &mut Budget) -> Result<StateId, Exhausted> {
+    fn state(&mut self, place: Progress, budget: &mut Budget) -> Result<StateId, Exhausted> {
         if let Some(id) = self.ids.get(&place) {
             return Ok(*id);
         }
@@ -177,13 +177,13 @@ impl<'p> Automaton<'p> {
 
     /// Whether every continuation from this state matches.
     pub(super) fn is_found(&self, state: StateId) -> bool {
-        self.states[state as usize].place == Place::Found
+        self.states[state as usize].place == Progress::Found
     }
 
     /// Whether no continuation from this state matches.
     pub(super) fn is_hopeless(&self, state: StateId) -> bool {
         !self.begins_later
-            && matches!(&self.states[state as usize].place, Place::Waiting(waiting, _) if waiting.is_empty())
+            && matches!(&self.states[state as usize].place, Progress::Waiting(waiting, _) if waiting.is_empty())
     }
 
     pub(super) fn step(&mut self, state: StateId, block: usize, budget: &mut Budget) -> Result<StateId, Exhausted> {

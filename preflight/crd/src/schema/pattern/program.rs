@@ -136,7 +136,7 @@ impl Compiler<'_> {
 
 /// The state of a search between two code points.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum Progress {
     /// The pattern has matched, whatever follows.
     Found,
     /// The instructions waiting for the next code point, sorted, and the kind of the previous one.
@@ -172,7 +172,7 @@ impl<'p> Runner<'p> {
     }
 
     /// The state at the start of a text.
-    pub(super) fn start(&mut self) -> Place {
+    pub(super) fn start(&mut self) -> Progress {
         self.stack.push(self.program.start);
         self.settle(Kind::Edge)
     }
@@ -181,15 +181,15 @@ impl<'p> Runner<'p> {
     pub(super) fn begins_later(&mut self) -> bool {
         [Kind::Newline, Kind::Word, Kind::Other].into_iter().any(|before| {
             self.stack.push(self.program.start);
-            !matches!(self.settle(before), Place::Waiting(waiting, _) if waiting.is_empty())
+            !matches!(self.settle(before), Progress::Waiting(waiting, _) if waiting.is_empty())
         })
     }
 
     /// Whether a text that ends here matches.
-    pub(super) fn ends(&mut self, place: &Place) -> bool {
+    pub(super) fn ends(&mut self, place: &Progress) -> bool {
         match place {
-            Place::Found => true,
-            Place::Waiting(addresses, before) => {
+            Progress::Found => true,
+            Progress::Waiting(addresses, before) => {
                 self.stack.extend(addresses);
                 self.walk(*before, Ahead::Known(Kind::Edge)).1
             }
@@ -197,12 +197,12 @@ impl<'p> Runner<'p> {
     }
 
     /// The state after one more code point; `holds` tells which classes contain it.
-    pub(super) fn step(&mut self, place: &Place, next: Kind, mut holds: impl FnMut(ClassId) -> bool) -> Place {
-        let Place::Waiting(addresses, before) = place else { return Place::Found };
+    pub(super) fn step(&mut self, place: &Progress, next: Kind, mut holds: impl FnMut(ClassId) -> bool) -> Progress {
+        let Progress::Waiting(addresses, before) = place else { return Progress::Found };
         self.stack.extend(addresses);
         let (waiting, found) = self.walk(*before, Ahead::Known(next));
         if found {
-            return Place::Found;
+            return Progress::Found;
         }
         for address in waiting {
             if let Instruction::Class { class, next } = self.program.instructions[address as usize]
@@ -217,16 +217,16 @@ impl<'p> Runner<'p> {
     }
 
     /// Follows the instructions on the stack as far as possible without knowing the next code point.
-    fn settle(&mut self, before: Kind) -> Place {
+    fn settle(&mut self, before: Kind) -> Progress {
         let (mut waiting, found) = self.walk(before, Ahead::Unknown);
         if found {
-            return Place::Found;
+            return Progress::Found;
         }
         waiting.sort_unstable();
         let pending = waiting
             .iter()
             .any(|address| matches!(self.program.instructions[*address as usize], Instruction::Look { .. }));
-        Place::Waiting(waiting, if pending { self.matters(before) } else { Kind::Other })
+        Progress::Waiting(waiting, if pending { self.matters(before) } else { Kind::Other })
     }
 
     /// The kind, or a neutral one if it does not matter to this pattern.
@@ -277,7 +277,7 @@ impl<'p> Runner<'p> {
         // For each class, the number of the last code point tested, and the result.
         let mut known = vec![(usize::MAX, false); classes.len()];
         for (number, character) in text.chars().enumerate() {
-            if place == Place::Found {
+            if place == Progress::Found {
                 return Some(true);
             }
             if !budget.spend(1 + self.take_work()) {

@@ -1,7 +1,7 @@
 //! Hostile definitions: deep, wide, exponential. Each ends within its budgets, without a panic, and nothing unproved
 //! passes as safe. The same input always gives the same bytes.
 
-use pushback_crd::schema::contain::{Proof, Spent, compare_and_count};
+use pushback_crd::schema::contain::{SchemaProof, Spent, compare_and_count};
 use pushback_crd::schema::model::MAX_DEPTH;
 use serde_json::{Map, Value, json};
 
@@ -41,9 +41,9 @@ fn counted(old: Value, new: Value) -> ([usize; 3], Spent) {
         let (differences, spent) = compare_and_count(&resources.0, &resources.1, upgrade.server);
         for difference in differences {
             counts[match difference.proof {
-                Proof::Safe => 0,
-                Proof::Breaking { .. } => 1,
-                Proof::Unknown { .. } => 2,
+                SchemaProof::Safe => 0,
+                SchemaProof::Breaking { .. } => 1,
+                SchemaProof::Unknown { .. } => 2,
             }] += 1;
         }
         (counts, spent)

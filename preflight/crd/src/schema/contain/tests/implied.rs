@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::contain::{Proof, compare, suffering};
+use crate::schema::contain::{SchemaProof, compare, suffering};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{Server, create};
 use crate::schema::testing::edit::number;
@@ -172,11 +172,11 @@ fn rules_that_are_called_implied_are() {
         let (old_schema, new_schema) = (Schema::of(&old_value), Schema::of(&new_value));
         let (old, new) = (resource(&old_schema), resource(&new_schema));
         let differences = compare(&old, &new, Server::default());
-        if differences.iter().any(|it| matches!(it.proof, Proof::Breaking { .. })) {
+        if differences.iter().any(|it| matches!(it.proof, SchemaProof::Breaking { .. })) {
             breaking += 1;
             continue;
         }
-        if differences.iter().any(|it| matches!(it.proof, Proof::Unknown { .. })) {
+        if differences.iter().any(|it| matches!(it.proof, SchemaProof::Unknown { .. })) {
             if std::env::var_os("PUSHBACK_SHOW").is_some() {
                 eprintln!("round {round}: {old_value}\n  => {new_value}");
             }

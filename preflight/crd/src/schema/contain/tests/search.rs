@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{differences, verdict};
-use crate::schema::contain::Proof;
+use crate::schema::contain::SchemaProof;
 
 /// A reference that needs a port unless it names another kind of target.
 fn backend(more: Value) -> Value {
@@ -75,7 +75,7 @@ fn a_witness_satisfies_old_rules_on_every_level_around_the_difference() {
     new.pointer_mut(headers).expect("headers")["maxItems"] = json!(2);
     let found = differences(&old, &new);
     let [difference] = found.as_slice() else { panic!("one difference: {found:?}") };
-    let Proof::Breaking { witness, .. } = &difference.proof else { panic!("a witness: {difference:?}") };
+    let SchemaProof::Breaking { witness, .. } = &difference.proof else { panic!("a witness: {difference:?}") };
     let item = &witness["spec"]["f"]["filters"][0];
     assert_eq!((&item["type"], &item["auth"]["protocol"]), (&json!("Auth"), &json!("GRPC")));
 }
@@ -115,5 +115,5 @@ fn rules_leave_enough_of_the_budget_for_the_proofs() {
     let found = differences(&old, &new);
     let last = found.last().expect("differences");
     assert_eq!(last.keyword, "maximum", "the order is that of the schema");
-    assert!(matches!(last.proof, Proof::Breaking { .. }), "{last:?}");
+    assert!(matches!(last.proof, SchemaProof::Breaking { .. }), "{last:?}");
 }
