@@ -6,6 +6,8 @@ mod debug;
 pub mod directory;
 pub mod kinds;
 pub mod kube;
+pub mod pages;
+pub mod reviews;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use serde_json::Value;
 
 pub use kinds::{Kind, Kinds};
 pub use kube::{Announce, ConnectOptions, KubeCluster};
+pub use pages::{Pages, Turn, list_all};
 
 use crate::manifest::Manifest;
 
@@ -215,104 +218,6 @@ pub struct Page {
     pub remaining: Option<u64>,
     /// Length of the server's answer in bytes.
     pub bytes: u64,
-}
-
-/// Maximum pages of one list: at 500 objects each, more than any cluster holds. A longer list has no end.
-pub const MAX_PAGES: u32 = 10_000;
-
-/// Maximum consecutive empty pages: a server fills each page but the last.
-const MAX_EMPTY_PAGES: u32 = 20;
-
-/// Maximum objects of one list that are kept in memory.
-const MAX_OBJECTS: usize = 1_000_000;
-
-/// Maximum bytes of the answers to one list whose objects are processed one by one: the design limit of etcd.
-const MAX_BYTES: u64 = 8 << 30;
-
-/// The same if the objects are kept, which takes several times as much memory.
-const MAX_KEPT_BYTES: u64 = 2 << 30;
-
-/// Counts the pages of a list, including restarts, to ensure that it ends.
-#[derive(Debug)]
-pub struct Paging {
-    pages: u32,
-    empty: u32,
-    bytes: u64,
-    most_bytes: u64,
-}
-
-impl Paging {
-    /// For a list whose objects are not kept.
-    #[must_use]
-    pub fn passing() -> Self {
-        Self { pages: 0, empty: 0, bytes: 0, most_bytes: MAX_BYTES }
-    }
-
-    fn kept() -> Self {
-        Self { most_bytes: MAX_KEPT_BYTES, ..Self::passing() }
-    }
-
-    /// Counts a page that is followed by another.
-    ///
-    /// # Errors
-    /// `Protocol` if the list does not end, or exceeds the size limit.
-    pub fn next(&mut self, page: &Page) -> Result<(), ClusterError> {
-        self.pages += 1;
-        self.empty = if page.items.is_empty() { self.empty + 1 } else { 0 };
-        self.bytes = self.bytes.saturating_add(page.bytes);
-        if self.bytes > self.most_bytes {
-            return Err(endless(&format!("it has more than {} MiB", self.most_bytes >> 20)));
-        }
-        if self.pages >= MAX_PAGES {
-            return Err(endless(&format!("it has more than {MAX_PAGES} pages")));
-        }
-        if self.empty >= MAX_EMPTY_PAGES {
-            return Err(endless(&format!("{MAX_EMPTY_PAGES} pages in a row are empty")));
-        }
-        Ok(())
-    }
-}
-
-fn endless(how: &str) -> ClusterError {
-    ClusterError::new(ErrorKind::Protocol, format!("the list does not end: {how}"))
-}
-
-/// Lists all pages. An expired continue token restarts the list, at most three times.
-///
-/// # Errors
-/// The error of the page that failed; `Protocol` if there is no last page.
-pub async fn list_all(cluster: &dyn Cluster, query: &ListQuery) -> Result<Page, ClusterError> {
-    list_within(cluster, query, Paging::kept()).await
-}
-
-async fn list_within(cluster: &dyn Cluster, query: &ListQuery, mut paging: Paging) -> Result<Page, ClusterError> {
-    let mut restarts = 0;
-    'restart: loop {
-        let mut all = Page::default();
-        let mut query = query.clone();
-        loop {
-            match cluster.list(&query).await {
-                Ok(page) if page.continue_token.is_empty() => {
-                    all.items.extend(page.items);
-                    all.resource_version = page.resource_version;
-                    return Ok(all);
-                }
-                Ok(page) => {
-                    paging.next(&page)?;
-                    all.items.extend(page.items);
-                    if all.items.len() > MAX_OBJECTS {
-                        return Err(endless(&format!("it has more than {MAX_OBJECTS} objects")));
-                    }
-                    query.continue_token = page.continue_token;
-                }
-                Err(error) if error.kind == ErrorKind::Expired && restarts < 3 => {
-                    restarts += 1;
-                    continue 'restart;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
 }
 
 /// Options of an apply.

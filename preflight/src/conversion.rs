@@ -18,19 +18,16 @@ pub mod plan;
 mod prune;
 mod read;
 mod step;
-pub mod storage_schema;
+mod storage_schema;
 mod suggest;
 
 #[cfg(test)]
 mod tests;
 
-pub use bag::ANNOTATION;
 pub use compile::compile;
-pub use converter::{
-    ConversionError, Converted, Converter, Lost, NoPrograms, ProgramRequest, Programs, Why, without_bag,
-};
+pub use converter::{ConversionError, Converted, Converter, Lost, NoPrograms, ProgramRequest, Programs, Why};
 pub use golden::{Golden, goldens};
 pub use operation_list::{Loss, Operation, OperationKind};
 pub use plan::ConversionPlan;
-pub use read::{API_VERSION, KIND, is_plan, read};
+pub use read::{is_plan, read};
 pub use suggest::{Suggestion, suggestions};

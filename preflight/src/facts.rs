@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pushback_crd::definition::StoredState;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -292,6 +293,31 @@ pub enum Need {
 }
 
 impl Need {
+    /// All objects of a live definition; `None` if no version is served.
+    #[must_use]
+    pub fn objects_of(state: &StoredState) -> Option<Self> {
+        let StoredState { group, kind, plural, .. } = state;
+        Some(Self::Objects {
+            group: group.clone(),
+            version: state.readable()?.to_owned(),
+            kind: kind.clone(),
+            resource: plural.clone(),
+            limit: 0,
+        })
+    }
+
+    /// The number of objects of a live definition; `None` if no version is served.
+    #[must_use]
+    pub fn count_of(state: &StoredState) -> Option<Self> {
+        let StoredState { group, kind, plural, .. } = state;
+        Some(Self::ObjectCount {
+            group: group.clone(),
+            version: state.readable()?.to_owned(),
+            kind: kind.clone(),
+            resource: plural.clone(),
+        })
+    }
+
     /// Whether the fact describes what is lost with the object of a change: the objects of a definition's kind, the
     /// contents of a namespace, the volume of a claim. It may be outdated when the change is made.
     #[must_use]
@@ -301,7 +327,7 @@ impl Need {
         let is = |group: &str, kind: &str| change.object.group == group && change.object.kind == kind;
         match self {
             Self::Objects { group, kind, .. } => {
-                is("apiextensions.k8s.io", "CustomResourceDefinition")
+                change.object.is_definition()
                     && (group.as_str(), kind.as_str()) == (text("/spec/group"), text("/spec/names/kind"))
             }
             Self::NamespaceContents { namespace, .. } => is("", "Namespace") && *namespace == change.object.name,

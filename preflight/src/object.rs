@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use pushback_crd::definition::crd;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -82,6 +83,12 @@ impl ObjectRef {
         join_api_version(&self.group, &self.version)
     }
 
+    /// Whether it is a CustomResourceDefinition.
+    #[must_use]
+    pub fn is_definition(&self) -> bool {
+        self.group == crd::GROUP && self.kind == crd::KIND
+    }
+
     /// The identity, without the API version.
     #[must_use]
     pub fn key(&self) -> ObjectKey {
@@ -159,6 +166,8 @@ pub trait ObjectExt {
     fn name(&self) -> &str;
     /// `metadata.namespace`, or the empty string.
     fn namespace(&self) -> &str;
+    /// `namespace/name`, or the name alone.
+    fn full_name(&self) -> String;
     /// `metadata.uid`, or the empty string.
     fn uid(&self) -> &str;
     /// `metadata.resourceVersion`, or the empty string.
@@ -203,6 +212,13 @@ impl ObjectExt for Value {
 
     fn namespace(&self) -> &str {
         self.text("/metadata/namespace")
+    }
+
+    fn full_name(&self) -> String {
+        match (self.namespace(), self.name()) {
+            ("", name) => name.to_owned(),
+            (namespace, name) => format!("{namespace}/{name}"),
+        }
     }
 
     fn uid(&self) -> &str {

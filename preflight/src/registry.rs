@@ -79,6 +79,11 @@ pub fn published_line(finding: &Finding) -> Option<String> {
     RULES.iter().find(|rule| rule.meta().name == finding.rule)?.published_line(finding)
 }
 
+/// Rule and check of findings about a version that goes, which are answered once no object is left in it.
+pub fn answered_by_moving_objects() -> impl Iterator<Item = (&'static str, &'static str)> {
+    RULES.iter().flat_map(|rule| rule.answered_by_moving_objects().iter().map(|check| (rule.meta().name, *check)))
+}
+
 /// The rules' findings for a rejection by the API server, identified by the field that the server names and the value
 /// that it quotes.
 pub fn findings_for_refusal(object: &ObjectRef, field: &str, value: Option<&str>) -> impl Iterator<Item = FindingRef> {

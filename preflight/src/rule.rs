@@ -242,6 +242,11 @@ pub trait Rule: Debug + Sync {
         None
     }
 
+    /// Checks about a version that goes, which are answered once no object is left in it.
+    fn answered_by_moving_objects(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The rule's finding for a rejection by the API server, identified by the field that the server names and the
     /// value that it quotes. It says what to do, so it is kept if both are reported.
     fn finding_for_refusal(&self, _object: &ObjectRef, _field: &str, _value: Option<&str>) -> Option<FindingRef> {

@@ -7,6 +7,7 @@ mod existing_objects;
 mod field_conflicts;
 mod levels;
 mod permission_validation;
+mod stored_remedy;
 mod stored_versions;
 mod upgrade_diff;
 

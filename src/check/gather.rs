@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SelfSubjectRulesReview,
-    SelfSubjectRulesReviewSpec,
-};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
 use pushback_preflight::facts::AccessRule;
 use pushback_preflight::session::Session;
 use pushback_preflight::{Answer, Need, Needs, ObjectRef};
 use serde_json::Value;
 
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Paging, list_all};
+use crate::cluster::{
+    Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Pages, Turn, list_all, pages, reviews,
+};
 
 /// Most needs answered concurrently; the cluster limits its requests itself.
 const CONCURRENCY: usize = 32;
@@ -93,7 +92,7 @@ async fn access_rules(cluster: &dyn Cluster, namespace: &str) -> Result<Answer, 
         spec: SelfSubjectRulesReviewSpec { namespace: Some(namespace.to_owned()) },
         ..SelfSubjectRulesReview::default()
     };
-    let answered = post(cluster, "SelfSubjectRulesReview", "selfsubjectrulesreviews", &review).await?;
+    let answered = reviews::post(cluster, "SelfSubjectRulesReview", "selfsubjectrulesreviews", &review).await?;
     let review: SelfSubjectRulesReview =
         serde_json::from_value(answered).map_err(|error| format!("the server's answer is no rules review: {error}"))?;
     let status = review.status.ok_or("the server's answer has no status")?;
@@ -111,33 +110,8 @@ async fn access_rules(cluster: &dyn Cluster, namespace: &str) -> Result<Answer, 
 }
 
 async fn access(cluster: &dyn Cluster, attributes: ResourceAttributes) -> Result<Answer, String> {
-    let review = SelfSubjectAccessReview {
-        spec: SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(attributes),
-            ..SelfSubjectAccessReviewSpec::default()
-        },
-        ..SelfSubjectAccessReview::default()
-    };
-    let answered = post(cluster, "SelfSubjectAccessReview", "selfsubjectaccessreviews", &review).await?;
-    let review: SelfSubjectAccessReview = serde_json::from_value(answered)
-        .map_err(|error| format!("the server's answer is no access review: {error}"))?;
-    let status = review.status.ok_or("the server's answer has no status")?;
-    Ok(Answer::Allowed { allowed: status.allowed, reason: status.reason.unwrap_or_default() })
-}
-
-async fn post<T: serde::Serialize>(cluster: &dyn Cluster, kind: &str, plural: &str, body: &T) -> Result<Value, String> {
-    let review = Kind {
-        group: "authorization.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-        ..Kind::default()
-    };
-    let body = serde_json::to_value(body).map_err(|error| error.to_string())?;
-    let address = Address::new(Arc::new(review), "", "");
-    let written =
-        cluster.create(&address, &body, false).await.map_err(|error| format!("failed to ask for access: {error}"))?;
-    Ok((*written.object).clone())
+    let (allowed, reason) = reviews::access(cluster, attributes).await?;
+    Ok(Answer::Allowed { allowed, reason })
 }
 
 async fn stream(
@@ -151,7 +125,6 @@ async fn stream(
     let fail = |error: ClusterError| format!("failed to list {kind}: {error}");
     let mut state = Value::Null;
     let mut examined = 0_u64;
-    let mut restarts = 0;
     let served = kinds.find(group, version, kind).or_else(|| kinds.preferred(group, kind));
     let Some(served) = served else {
         return match kinds.broken_group(group) {
@@ -159,34 +132,26 @@ async fn stream(
             None => Ok(Answer::Folded { state, examined, cut: false }),
         };
     };
-    let mut query = ListQuery::new(Arc::clone(served), None, "");
-    query.limit = PAGE;
-    let mut paging = Paging::passing();
+    let query = ListQuery { limit: PAGE, ..ListQuery::new(Arc::clone(served), None, "") };
+    let mut pages = Pages::of(cluster, query);
     loop {
-        let page = match cluster.list(&query).await {
-            Ok(page) => page,
+        let page = match pages.next().await {
+            Ok(Some(Turn::Page(page))) => page,
             // A fold cannot be undone: after a list has expired it starts with a fresh state.
-            Err(error) if error.kind == ErrorKind::Expired && restarts < 3 => {
-                restarts += 1;
-                state = Value::Null;
-                examined = 0;
-                query.continue_token.clear();
+            Ok(Some(Turn::Restart)) => {
+                (state, examined) = (Value::Null, 0);
                 continue;
             }
+            Ok(None) => break,
             Err(error) if matches!(error.kind, ErrorKind::UnknownKind) => break,
             Err(error) => return Err(fail(error)),
         };
         let items: Vec<Value> = page.items.iter().map(|item| (**item).clone()).collect();
         examined += items.len() as u64;
         session.fold(need, &mut state, &items);
-        if page.continue_token.is_empty() {
-            break;
-        }
-        if limit > 0 && examined >= limit {
+        if limit > 0 && examined >= limit && !page.continue_token.is_empty() {
             return Ok(Answer::Folded { state, examined, cut: true });
         }
-        paging.next(&page).map_err(fail)?;
-        query.continue_token = page.continue_token;
     }
     Ok(Answer::Folded { state, examined, cut: false })
 }
@@ -203,10 +168,8 @@ async fn count(
             None => format!("{kind} is not served"),
         });
     };
-    let query = ListQuery { limit: 1, metadata_only: true, ..ListQuery::new(Arc::clone(served), None, "") };
-    let page = cluster.list(&query).await.map_err(|error| format!("failed to list {kind}: {error}"))?;
-    let more = !page.continue_token.is_empty() && page.remaining.is_none();
-    Ok(Answer::Count { objects: page.items.len() as u64 + page.remaining.unwrap_or_default(), more })
+    let counted = pages::count(cluster, served).await.map_err(|error| format!("failed to list {kind}: {error}"))?;
+    Ok(Answer::Count { objects: counted.objects, more: counted.more })
 }
 
 /// Every object in a namespace, in the order of the kinds, so that the same contents fold to the same state.

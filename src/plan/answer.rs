@@ -9,17 +9,11 @@ use super::diff::{self, DiffOptions, DiffSegment};
 use super::digest::own_entry;
 use super::fields;
 
-/// Whether an object is a CustomResourceDefinition.
-#[must_use]
-pub fn is_definition(object: &ObjectRef) -> bool {
-    object.group == "apiextensions.k8s.io" && object.kind == "CustomResourceDefinition"
-}
-
 /// Where an answer differs from an earlier one: anywhere in what a CRD defines, and in the applied fields of any other
 /// object. Fields of other managers and per-request server values do not count. Returns only paths: no mask applies.
 #[must_use]
 pub fn differences(object: &ObjectRef, before: &Value, after: &Value) -> Vec<String> {
-    let (before, after) = if is_definition(object) {
+    let (before, after) = if object.is_definition() {
         let part = |value: &Value| value.get("spec").cloned().unwrap_or_default();
         if before.get("spec") == after.get("spec") {
             return Vec::new();

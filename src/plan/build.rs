@@ -19,8 +19,7 @@ use super::desired::Desired;
 use super::live::{self, Live};
 use super::providers::Providers;
 use super::{
-    Plan, PlanError, PlanWarning, Planned, Retained, answer, missing, misspelt, ordering, quota, refusal, rivals,
-    takeover,
+    Plan, PlanError, PlanWarning, Planned, Retained, missing, misspelt, ordering, quota, refusal, rivals, takeover,
 };
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
 use crate::app::inventory::Entry;
@@ -299,7 +298,7 @@ fn forget(observed: &mut Observed, live: &Live, desired: &[Desired], is_server: 
 fn is_asked_again(wanted: &Desired, compared: &Compared) -> bool {
     let writes = matches!(compared.operation, Operation::Create | Operation::Update | Operation::Replace);
     let is_unknown = matches!(compared.verification, Verification::NotVerified(_));
-    let may_lose = answer::is_definition(&wanted.object) || (is_unknown && compared.operation == Operation::Update);
+    let may_lose = wanted.object.is_definition() || (is_unknown && compared.operation == Operation::Update);
     writes && may_lose && !compared.no_dry_run
 }
 

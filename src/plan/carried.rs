@@ -7,7 +7,6 @@ use pushback_crd::schema::pipeline::Server;
 use pushback_preflight::{ObjectExt, ObjectRef, Operation, Verification};
 use serde_json::Value;
 
-use super::answer::is_definition;
 use super::compare::Context;
 use super::compared::Compared;
 use super::diff::{self, DiffOptions};
@@ -76,7 +75,7 @@ pub(super) fn after(context: Context<'_>, live: &Value, body: &Value, compared: 
 }
 
 fn way(context: Context<'_>, live: &Value, body: &Value) -> Option<CarryOver> {
-    if !(context.cluster.capabilities().server && is_definition(&ObjectRef::of(body))) {
+    if !(context.cluster.capabilities().server && ObjectRef::of(body).is_definition()) {
         return None;
     }
     // What a manifest says of itself can only be stricter.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pushback_crd::definition::CarryOver;
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::rule::Artefact;
-use pushback_preflight::{Answer, Facts, Finding, Waiver};
+use pushback_preflight::{Answer, Facts, Finding, Waiver, registry};
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -22,13 +22,6 @@ use crate::event::{Counts, DiagnosticCode, Event, RuleLine};
 use crate::plan::Plan;
 use crate::text::written_experiments;
 use crate::upgrade::suite_folder;
-
-/// Findings about a version that goes, which `--storage` answers.
-const COVERED: [(&str, &str); 3] = [
-    ("CRDUpgradeSafety", "storedVersionRemoval"),
-    ("CRDUpgradeSafety", "servedVersionRemoval"),
-    ("StoredVersions", "*"),
-];
 
 /// Result of preflight.
 #[derive(Debug)]
@@ -100,7 +93,7 @@ fn carried_over(plan: &Plan) -> impl Iterator<Item = Waiver> {
     });
     definitions.flat_map(|planned| {
         let object = format!("{} {}", planned.change.object.kind, planned.change.object.name);
-        COVERED.map(|(rule, check)| Waiver {
+        registry::answered_by_moving_objects().map(move |(rule, check)| Waiver {
             rule: Some(rule.to_owned()),
             check: Some(check.to_owned()),
             object: Some(object.clone()),

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pushback_crd::definition::{CarryOver, StoredState};
+use pushback_crd::schema::pipeline::Server;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::definitions;
 use super::losses;
-use super::migrate::{Migrate, MigrateError, MigrateOptions, Tell};
+use super::migrate::{Migrate, MigrateError, MigrateOptions, note};
 use super::pass::Pace;
 use crate::app::lease::Lease;
 use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, ListQuery};
-use pushback_crd::schema::pipeline::Server;
+use crate::event::Events;
 
 /// How long the API server may take to serve the versions of a changed definition.
 const SERVING: Duration = Duration::from_secs(60);
@@ -45,11 +46,11 @@ impl CarryingOver<'_> {
         &self,
         carry_over: &CarryOver,
         lease: Option<&Lease>,
-        tell: &dyn Tell,
+        events: &Events,
     ) -> Result<(), ClusterError> {
         match carry_over {
             CarryOver::After | CarryOver::Done => Ok(()),
-            CarryOver::Before => self.migrate(tell).await,
+            CarryOver::Before => self.migrate(events).await,
             CarryOver::Bridge(bridge) => {
                 let live = definitions::one(self.cluster, &self.definitions, self.name).await?;
                 if StoredState::of(&live).storage != StoredState::of(bridge).storage {
@@ -59,7 +60,7 @@ impl CarryingOver<'_> {
                     }
                     self.cluster.apply(&self.address(), &guarded(bridge, &live), self.options()).await?;
                 }
-                self.migrate(tell).await
+                self.migrate(events).await
             }
         }
     }
@@ -68,8 +69,8 @@ impl CarryingOver<'_> {
     ///
     /// # Errors
     /// As [`Self::before`].
-    pub async fn after(&self, carry_over: &CarryOver, tell: &dyn Tell) -> Result<(), ClusterError> {
-        if *carry_over == CarryOver::After { self.migrate(tell).await } else { Ok(()) }
+    pub async fn after(&self, carry_over: &CarryOver, events: &Events) -> Result<(), ClusterError> {
+        if *carry_over == CarryOver::After { self.migrate(events).await } else { Ok(()) }
     }
 
     /// Refuses if an object would lose a field: without a conversion only `apiVersion` changes.
@@ -80,7 +81,7 @@ impl CarryingOver<'_> {
         }
     }
 
-    async fn migrate(&self, tell: &dyn Tell) -> Result<(), ClusterError> {
+    async fn migrate(&self, events: &Events) -> Result<(), ClusterError> {
         self.await_served().await?;
         let options = MigrateOptions {
             pace: Pace::default(),
@@ -97,7 +98,7 @@ impl CarryingOver<'_> {
             name: self.name,
             options: &options,
         };
-        let done = match migrate.run(tell).await {
+        let done = match migrate.run(events).await {
             Ok(done) => done,
             Err(MigrateError::Cluster { error, .. }) => return Err(error),
             Err(error) => return Err(ClusterError::new(ErrorKind::Denied, error.to_string())),
@@ -112,7 +113,7 @@ impl CarryingOver<'_> {
             let message = "others keep writing objects in another version, so that nothing could be proved";
             return Err(ClusterError::new(ErrorKind::Conflict, message));
         }
-        tell.note(&format!("{}: {rewritten} objects moved to {}, and proved", self.name, done.storage));
+        note(events, format!("{}: {rewritten} objects moved to {}, and proved", self.name, done.storage));
         Ok(())
     }
 

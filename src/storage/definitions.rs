@@ -6,13 +6,10 @@ use pushback_crd::definition::StoredState;
 use pushback_crd::definition::crd::{GROUP, KIND};
 use serde_json::Value;
 
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Paging};
+use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Pages, Turn};
 
 /// Definitions per page: one can be over a megabyte.
 const PAGE: u32 = 100;
-
-/// Most restarts of a list whose continue token has expired.
-const RESTARTS: u32 = 3;
 
 /// The kind of definitions, as this cluster serves it.
 ///
@@ -28,26 +25,16 @@ pub fn kind(kinds: &Kinds) -> Result<Arc<Kind>, ClusterError> {
 /// # Errors
 /// The cluster's error.
 pub async fn all(cluster: &dyn Cluster, kind: Arc<Kind>) -> Result<Vec<StoredState>, ClusterError> {
-    let mut query = ListQuery { limit: PAGE, ..ListQuery::new(kind, None, "") };
-    let (mut states, mut restarts, mut paging) = (Vec::new(), 0, Paging::passing());
-    loop {
-        let page = match cluster.list(&query).await {
-            Err(error) if error.kind == ErrorKind::Expired && restarts < RESTARTS => {
-                restarts += 1;
-                states.clear();
-                query.continue_token.clear();
-                continue;
-            }
-            answer => answer?,
-        };
-        states.extend(page.items.iter().map(|definition| StoredState::of(definition)));
-        if page.continue_token.is_empty() {
-            states.sort_by(|one: &StoredState, other| one.definition.cmp(&other.definition));
-            return Ok(states);
+    let query = ListQuery { limit: PAGE, ..ListQuery::new(kind, None, "") };
+    let (mut pages, mut states) = (Pages::of(cluster, query), Vec::new());
+    while let Some(turn) = pages.next().await? {
+        match turn {
+            Turn::Restart => states.clear(),
+            Turn::Page(page) => states.extend(page.items.iter().map(|definition| StoredState::of(definition))),
         }
-        paging.next(&page)?;
-        query.continue_token = page.continue_token;
     }
+    states.sort_by(|one: &StoredState, other| one.definition.cmp(&other.definition));
+    Ok(states)
 }
 
 /// Address of a definition.

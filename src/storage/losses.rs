@@ -2,23 +2,24 @@
 //! that it is stored in and pruned by the schema of the other.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use pushback_crd::definition::Upgrade;
+use pushback_crd::definition::{StoredState, Upgrade};
 use pushback_crd::path::display_path;
-use pushback_crd::schema::pipeline::{self, Server};
+use pushback_crd::schema::pipeline::{self, Resource, Server};
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
 use super::definitions::object_kind;
-use crate::cluster::{Cluster, ClusterError, ErrorKind, ListQuery, Paging};
-use pushback_crd::definition::StoredState;
+use crate::cluster::{Cluster, ClusterError, ListQuery, Pages, Turn};
 
 /// Objects a page: whole ones are read.
 const PAGE: u32 = 100;
 
-/// Most restarts of a list whose continue token has expired.
-const RESTARTS: u32 = 3;
+/// Most fields that are counted: maps with free keys have no end of them.
+const FIELDS: usize = 50;
+
+/// Where further fields are counted.
+const OTHER_FIELDS: &str = "other fields";
 
 /// Most paths that a message names.
 const SHOWN: usize = 3;
@@ -35,6 +36,26 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// Adds what an object loses in this version.
+    fn add(&mut self, object: &Value, target: &Resource<'_>) {
+        let converted = pipeline::convert(target, object);
+        // What cannot be judged may be lost.
+        let undecided: Vec<_> = converted.unevaluated.into_iter().map(|it| it.path).collect();
+        let lost: Vec<_> = [converted.pruned, converted.dropped_nulls, undecided].concat();
+        self.objects += 1;
+        self.affected += u64::from(!lost.is_empty());
+        for path in lost {
+            let mut field = match display_path(&path) {
+                root if root.is_empty() => "the object as a whole".to_owned(),
+                field => field,
+            };
+            if self.fields.len() >= FIELDS && !self.fields.contains_key(&field) {
+                field = OTHER_FIELDS.to_owned();
+            }
+            self.fields.entry(field).or_insert_with(|| (0, object.full_name())).0 += 1;
+        }
+    }
+
     /// `3 of 20 objects would lose fields: spec.size (2, such as shop/a), spec.color (1, such as shop/b)`.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -62,35 +83,58 @@ pub async fn find(cluster: &dyn Cluster, live: &Value, wanted: &Value, server: S
     let mut losses = Losses::default();
     let (Some(readable), Some(storage)) = (old.readable(), new.storage.as_deref()) else { return Ok(losses) };
     let Some(target) = upgrade.new_resource(storage) else { return Ok(losses) };
-    let kind = object_kind(&old, readable, false);
-    let mut query = ListQuery { limit: PAGE, ..ListQuery::new(Arc::clone(&kind), None, "") };
-    let (mut restarts, mut paging) = (0, Paging::passing());
-    loop {
-        let page = match cluster.list(&query).await {
-            Err(error) if error.kind == ErrorKind::Expired && restarts < RESTARTS => {
-                restarts += 1;
-                losses = Losses::default();
-                query.continue_token.clear();
-                continue;
-            }
-            answer => answer?,
-        };
-        for object in &page.items {
-            let mut converted = Value::clone(object);
-            converted["apiVersion"] = format!("{}/{storage}", old.group).into();
-            let read = pipeline::read(&target, &converted);
-            losses.objects += 1;
-            losses.affected += u64::from(read.loses());
-            for path in read.pruned.iter().chain(&read.dropped_nulls) {
-                let (namespace, name) = (object.namespace(), object.name());
-                let object = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
-                losses.fields.entry(display_path(path)).or_insert((0, object)).0 += 1;
-            }
+    let query = ListQuery { limit: PAGE, ..ListQuery::new(object_kind(&old, readable, false), None, "") };
+    let mut pages = Pages::of(cluster, query);
+    while let Some(turn) = pages.next().await? {
+        match turn {
+            Turn::Restart => losses = Losses::default(),
+            Turn::Page(page) => page.items.iter().for_each(|object| losses.add(object, &target)),
         }
-        if page.continue_token.is_empty() {
-            return Ok(losses);
-        }
-        paging.next(&page)?;
-        query.continue_token = page.continue_token;
+    }
+    Ok(losses)
+}
+
+#[cfg(test)]
+mod tests {
+    use pushback_crd::schema::Schema;
+    use serde_json::json;
+
+    use super::*;
+
+    fn losses(objects: &[Value]) -> Losses {
+        let schema = Schema::of(&json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+        }}));
+        let (group, version, kind) = ("ex.com", "v2", "Cog");
+        let target = Resource { schema: &schema, group, version, kind, status: false, preserve_unknown_fields: false };
+        let mut losses = Losses::default();
+        objects.iter().for_each(|object| losses.add(object, &target));
+        losses
+    }
+
+    fn cog(name: &str, spec: &Value) -> Value {
+        json!({"apiVersion": "ex.com/v1", "kind": "Cog", "metadata": {"name": name, "namespace": "shop"}, "spec": spec})
+    }
+
+    #[test]
+    fn fields_that_the_other_version_lacks_are_counted_with_an_example() {
+        let found =
+            losses(&[cog("a", &json!({"size": 1})), cog("b", &json!({"colour": 1})), cog("c", &json!({"colour": 2}))]);
+        assert_eq!(found.sentence(), "2 of 3 objects would lose fields: spec.colour (2, such as shop/b)");
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_judged_is_not_taken_for_one_that_loses_nothing() {
+        let deep = (0..1_000).fold(json!(1), |inner, _| Value::Array(vec![inner]));
+        let found = losses(&[cog("deep", &json!({"size": deep}))]);
+        assert_eq!(found.affected, 1, "{found:?}");
+    }
+
+    #[test]
+    fn maps_with_free_keys_do_not_fill_the_memory() {
+        let many = (0..5_000).map(|number| (format!("key-{number}"), json!(1))).collect();
+        let found = losses(&[cog("a", &Value::Object(many))]);
+        assert!(found.fields.len() <= FIELDS + 1, "{}", found.fields.len());
+        assert!(found.fields.contains_key(OTHER_FIELDS));
     }
 }

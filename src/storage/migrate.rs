@@ -16,6 +16,10 @@ use super::record::{Progress, ProgressRecord};
 use super::rewrite::RewriteOptions;
 use super::rights;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Patch};
+use crate::event::{DiagnosticCode, Event, Events};
+
+/// Objects between two messages about progress.
+const BETWEEN_MESSAGES: u64 = 5_000;
 
 /// Most passes: the first writes, the second proves it; others that write at the same time can make a third do work.
 const PASSES: u32 = 4;
@@ -95,12 +99,9 @@ pub enum MigrateError {
     },
 }
 
-/// Is told how a migration goes.
-pub trait Tell: Send + Sync {
-    /// A page of a pass is done.
-    fn page(&self, definition: &str, pass: u32, count: &PassCount);
-    /// Something worth knowing.
-    fn note(&self, text: &str);
+/// Tells something worth knowing about stored objects.
+pub(super) fn note(events: &Events, message: String) {
+    events.send(Event::Diagnostic { code: DiagnosticCode::Storage, message });
 }
 
 /// A migration of one definition.
@@ -121,7 +122,7 @@ impl Migrate<'_> {
     ///
     /// # Errors
     /// See [`MigrateError`].
-    pub async fn run(&self, tell: &dyn Tell) -> Result<Migration, MigrateError> {
+    pub async fn run(&self, events: &Events) -> Result<Migration, MigrateError> {
         let (state, has_status) = self.state().await?;
         let blockers = state.blockers();
         let Some(storage) = state.storage.clone().filter(|_| blockers.is_empty()) else {
@@ -140,12 +141,12 @@ impl Migrate<'_> {
             storage: storage.clone(),
         };
         let kind = definitions::object_kind(&state, &storage, has_status);
-        match self.passes(&state, kind, &mut done, tell).await {
+        match self.passes(&state, kind, &mut done, events).await {
             Ok(()) if done.proved && !self.options.verify_only => {}
             Ok(()) => return Ok(done),
             Err(error) => return Err(self.failed(error, Some(done))),
         }
-        self.settle(tell).await;
+        self.settle(events).await;
         let stored = match self.prune(&state).await {
             Ok(stored) => stored.ok_or_else(|| MigrateError::Changed { definition: self.name.to_owned() })?,
             Err(error) => return Err(self.failed(error, Some(done))),
@@ -170,7 +171,7 @@ impl Migrate<'_> {
         state: &StoredState,
         kind: Arc<Kind>,
         done: &mut Migration,
-        tell: &dyn Tell,
+        events: &Events,
     ) -> Result<(), ClusterError> {
         let options = self.options;
         let rewrite = RewriteOptions { keep_owners: options.keep_owners, dry_run: options.dry_run };
@@ -182,17 +183,17 @@ impl Migrate<'_> {
             false => Progress::fresh(state),
         };
         if !progress.next.is_empty() {
-            tell.note(&format!("{}: goes on where an earlier run stopped, as {} says", self.name, record.name()));
+            note(events, format!("{}: goes on where an earlier run stopped, as {} says", self.name, record.name()));
         }
         if writes {
-            self.settle(tell).await;
+            self.settle(events).await;
         }
         let mut number = 0;
         if !progress.written {
             number = 1;
             let from = progress.next.clone();
             let keep = writes.then_some((&record, &mut progress));
-            let mut page = Paged { migrate: self, tell, pass: number, keep, is_recorded: true };
+            let mut page = Paged { migrate: self, events, pass: number, keep, is_recorded: true, reported: 0 };
             let count = pass.run(&from, &mut page).await?;
             let is_proof = count.proves() && from.is_empty() && !options.dry_run;
             let has_failed = count.failed > 0;
@@ -204,7 +205,7 @@ impl Migrate<'_> {
             progress.next.clear();
             // Records of one run are only of use to other shards.
             if writes && options.shard.is_some() {
-                self.record(&record, &progress, tell).await;
+                self.record(&record, &progress, events).await;
             }
             done.proved = is_proof && options.shard.is_none();
         }
@@ -218,7 +219,7 @@ impl Migrate<'_> {
         }
         while !done.proved && number < PASSES {
             number += 1;
-            let mut page = Paged { migrate: self, tell, pass: number, keep: None, is_recorded: true };
+            let mut page = Paged { migrate: self, events, pass: number, keep: None, is_recorded: true, reported: 0 };
             let count = pass.run("", &mut page).await?;
             done.proved = count.proves();
             let has_failed = count.failed > 0;
@@ -254,18 +255,18 @@ impl Migrate<'_> {
     }
 
     /// Records progress. Without the permission the migration goes on: it can then not be resumed.
-    async fn record(&self, record: &ProgressRecord, progress: &Progress, tell: &dyn Tell) -> bool {
+    async fn record(&self, record: &ProgressRecord, progress: &Progress, events: &Events) -> bool {
         match record.write(self.cluster, progress).await {
             Ok(()) => true,
             Err(error) => {
-                tell.note(&format!("progress is not recorded in {}: {error}", record.name()));
+                note(events, format!("progress is not recorded in {}: {error}", record.name()));
                 false
             }
         }
     }
 
     /// Waits until all API servers know the storage version. A single one knows it at once.
-    async fn settle(&self, tell: &dyn Tell) {
+    async fn settle(&self, events: &Events) {
         if self.options.dry_run {
             return;
         }
@@ -275,7 +276,7 @@ impl Migrate<'_> {
             None => SETTLE,
         };
         if !wait.is_zero() {
-            tell.note(&format!("waiting {} s until every API server knows the definition", wait.as_secs()));
+            note(events, format!("waiting {} s until every API server knows the definition", wait.as_secs()));
             tokio::time::sleep(wait).await;
         }
     }
@@ -324,22 +325,28 @@ async fn servers(cluster: &dyn Cluster) -> Option<usize> {
 /// Tells of each page, and records it.
 struct Paged<'a> {
     migrate: &'a Migrate<'a>,
-    tell: &'a dyn Tell,
+    events: &'a Events,
     pass: u32,
     keep: Option<(&'a ProgressRecord, &'a mut Progress)>,
     is_recorded: bool,
+    /// Objects at the last message.
+    reported: u64,
 }
 
 #[async_trait]
 impl AfterPage for Paged<'_> {
     async fn page(&mut self, count: &PassCount, next: &str) {
-        self.tell.page(self.migrate.name, self.pass, count);
+        if count.objects >= self.reported + BETWEEN_MESSAGES {
+            self.reported = count.objects;
+            let (definition, pass, PassCount { objects, rewritten, .. }) = (self.migrate.name, self.pass, count);
+            note(self.events, format!("{definition}: pass {pass}: {objects} objects, {rewritten} rewritten"));
+        }
         let Some((record, progress)) = &mut self.keep else { return };
         // After a failure the record stays: the next run comes to that object again.
         if next.is_empty() || !self.is_recorded || count.failed > 0 {
             return;
         }
         next.clone_into(&mut progress.next);
-        self.is_recorded = self.migrate.record(record, progress, self.tell).await;
+        self.is_recorded = self.migrate.record(record, progress, self.events).await;
     }
 }

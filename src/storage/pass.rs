@@ -13,13 +13,10 @@ use tokio::sync::Mutex;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::rewrite::{Effects, Rewrite, RewriteOptions, rewrite};
-use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Paging};
+use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Pages, Turn};
 
 /// Most failures that are kept with their messages.
 const KEPT_FAILURES: usize = 20;
-
-/// Most restarts of a list whose continue token has expired, if the server gives no token to go on with.
-const RESTARTS: u32 = 3;
 
 /// Which objects a process rewrites, if several share the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,9 +112,7 @@ impl PassCount {
             Err(error) => {
                 self.failed += 1;
                 if self.failures.len() < KEPT_FAILURES {
-                    let (namespace, name) = (object.namespace(), object.name());
-                    let object = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
-                    self.failures.push(RewriteFailure { object, message: error.message });
+                    self.failures.push(RewriteFailure { object: object.full_name(), message: error.message });
                 }
             }
         }
@@ -162,24 +157,17 @@ impl Pass<'_> {
     /// An error that concerns all objects; what failed for one object is counted.
     pub async fn run(&self, from: &str, after_page: &mut dyn AfterPage) -> Result<PassCount, ClusterError> {
         let mut count = PassCount::default();
-        let mut query = ListQuery {
+        let query = ListQuery {
             limit: self.pace.page,
             continue_token: from.to_owned(),
             metadata_only: true,
             ..ListQuery::new(Arc::clone(&self.kind), None, "")
         };
         let clock = self.pace.per_second.map(paced);
-        let (mut restarts, mut paging) = (0, Paging::passing());
-        loop {
-            let page = match self.cluster.list(&query).await {
-                Err(error) if error.kind == ErrorKind::Expired && restarts < RESTARTS => {
-                    // The server's token goes on behind the last page; what was added before it is new.
-                    restarts += u32::from(error.continue_token.is_none());
-                    query.continue_token = error.continue_token.map(String::from).unwrap_or_default();
-                    continue;
-                }
-                answer => answer?,
-            };
+        // What is added while the list goes on is new, and stored as the definition says.
+        let mut pages = Pages::of(self.cluster, query).going_on();
+        while let Some(turn) = pages.next().await? {
+            let Turn::Page(page) = turn else { continue };
             let mine =
                 |object: &&Arc<Value>| self.shard.is_none_or(|shard| shard.holds(object.namespace(), object.name()));
             // Boxed one by one: the compiler cannot see that a stream of closures is `Send`.
@@ -191,17 +179,11 @@ impl Pass<'_> {
             }
             drop(writes);
             after_page.page(&count, &page.continue_token).await;
-            if page.continue_token.is_empty() {
-                count.failures.sort_by(|one, other| one.object.cmp(&other.object));
-                return Ok(count);
-            }
-            paging.next(&page)?;
-            query.continue_token = page.continue_token;
         }
+        count.failures.sort_by(|one, other| one.object.cmp(&other.object));
+        Ok(count)
     }
-}
 
-impl Pass<'_> {
     async fn rewrite_one<'o>(
         &self,
         object: &'o Value,

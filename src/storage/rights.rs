@@ -1,13 +1,11 @@
 //! What a migration needs to be allowed: asked before its first write, and printed as the smallest role that is enough.
 
-use std::sync::Arc;
-
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use pushback_crd::definition::StoredState;
 use pushback_crd::definition::crd::GROUP;
-use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
 
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind};
+use crate::cluster::{Cluster, ClusterError, ErrorKind, reviews};
 
 /// Resource name of definitions.
 const DEFINITIONS: &str = "customresourcedefinitions";
@@ -48,43 +46,28 @@ pub fn roles(states: &[StoredState], namespace: &str) -> Vec<Value> {
 /// Asks whether this user may rewrite the objects and prune the list of stored versions.
 ///
 /// # Errors
-/// `Forbidden` with what is not allowed; the cluster's error.
+/// `Forbidden` with what is not allowed.
 pub async fn require(cluster: &dyn Cluster, state: &StoredState) -> Result<(), ClusterError> {
     let needed = [
         (state.group.as_str(), state.plural.as_str(), "", ""),
         (GROUP, DEFINITIONS, "status", state.definition.as_str()),
     ];
     for (group, resource, subresource, name) in needed {
-        if !may_patch(cluster, group, resource, subresource, name).await? {
-            let subresource = if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let attributes = ResourceAttributes {
+            verb: Some("patch".to_owned()),
+            group: Some(group.to_owned()),
+            resource: Some(resource.to_owned()),
+            subresource: some(subresource),
+            name: some(name),
+            ..ResourceAttributes::default()
+        };
+        // Where that is not known, the write itself shows it.
+        if let Ok((false, _)) = reviews::access(cluster, attributes).await {
+            let subresource = some(subresource).map(|name| format!("/{name}")).unwrap_or_default();
             let message = format!("this user may not patch {resource}.{group}{subresource}; nothing was written");
             return Err(ClusterError::new(ErrorKind::Forbidden, message));
         }
     }
     Ok(())
-}
-
-async fn may_patch(
-    cluster: &dyn Cluster,
-    group: &str,
-    resource: &str,
-    subresource: &str,
-    name: &str,
-) -> Result<bool, ClusterError> {
-    let kind = Kind {
-        group: "authorization.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        kind: "SelfSubjectAccessReview".to_owned(),
-        plural: "selfsubjectaccessreviews".to_owned(),
-        ..Kind::default()
-    };
-    let review = json!({
-        "apiVersion": kind.api_version(), "kind": kind.kind,
-        "spec": {"resourceAttributes": {
-            "verb": "patch", "group": group, "resource": resource, "subresource": subresource, "name": name,
-        }},
-    });
-    let answer = cluster.create(&Address::new(Arc::new(kind), "", ""), &review, false).await?.object;
-    Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or_default()
-        || !answer.text("/status/evaluationError").is_empty())
 }

@@ -7,7 +7,7 @@ use pushback_crd::definition::StoredState;
 use serde::Serialize;
 
 use super::definitions;
-use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery};
+use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, pages};
 
 /// Requests for numbers of objects at the same time.
 const COUNTS_AT_ONCE: usize = 8;
@@ -114,9 +114,8 @@ async fn counted(cluster: &dyn Cluster, mut definition: DefinitionStatus) -> Def
 async fn count(cluster: &dyn Cluster, state: &StoredState) -> Result<Option<u64>, ClusterError> {
     let Some(version) = state.readable() else { return Ok(None) };
     let kind = definitions::object_kind(state, version, false);
-    let query = ListQuery { limit: 1, metadata_only: true, ..ListQuery::new(kind, None, "") };
-    match cluster.list(&query).await {
-        Ok(page) => Ok(Some(page.items.len() as u64 + page.remaining.unwrap_or_default())),
+    match pages::count(cluster, &kind).await {
+        Ok(counted) => Ok(Some(counted.objects)),
         Err(error) if error.kind == ErrorKind::UnknownKind => Ok(None),
         Err(error) => Err(error),
     }

@@ -70,7 +70,7 @@ impl Side {
     pub fn definitions(&self) -> Vec<Definition> {
         self.manifests
             .iter()
-            .filter(|manifest| is_definition(manifest))
+            .filter(|manifest| manifest.object.is_definition())
             .map(|manifest| Definition {
                 name: manifest.object.name.clone(),
                 value: Arc::new(manifest.value.clone()),
@@ -105,7 +105,7 @@ impl Side {
     /// Whether it contains only hand-written models. Definitions, alone or next to a model, do not count as a
     /// component.
     fn is_written(&self) -> bool {
-        self.manifests.iter().all(is_definition)
+        self.manifests.iter().all(|manifest| manifest.object.is_definition())
     }
 
     /// The same, but an empty side counts as written like the other.
@@ -225,7 +225,7 @@ pub fn versioned(directory: &str) -> Result<(Folder, Vec<InputWarning>), Vec<Inp
         let in_crds = |manifest: &&Manifest| {
             let file = manifest.positions.file();
             let below = file.strip_prefix(directory).unwrap_or(file);
-            is_definition(manifest) && below.split(['/', '\\']).any(|folder| folder == "crds")
+            manifest.object.is_definition() && below.split(['/', '\\']).any(|folder| folder == "crds")
         };
         let definitions = manifests.iter().filter(in_crds).count();
         return Ok((Folder { name, position, models, definitions }, warnings));
@@ -242,12 +242,6 @@ pub fn versioned(directory: &str) -> Result<(Folder, Vec<InputWarning>), Vec<Inp
 fn real_name(directory: &str) -> String {
     let real = std::fs::canonicalize(directory).unwrap_or_default();
     real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// Whether a manifest is a CustomResourceDefinition.
-#[must_use]
-pub fn is_definition(manifest: &Manifest) -> bool {
-    manifest.object.group == "apiextensions.k8s.io" && manifest.object.kind == "CustomResourceDefinition"
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::hex;
 use crate::source::PathSegment;
 
 /// The annotation that carries bags.
-pub const ANNOTATION: &str = "pushback.dev/property-bag";
+pub(super) const ANNOTATION: &str = "pushback.dev/property-bag";
 
 /// The API server accepts this many bytes of annotations for an object.
 const LONGEST_ANNOTATION: usize = 256 * 1024;
@@ -122,7 +122,7 @@ fn take_below(value: &mut Value, levels: &Levels, name: &str, path: &mut Vec<Pla
                 take_below(item, inner, name, path, taken);
                 path.pop();
                 if taken.len() > before {
-                    let found = digest(&item.to_string());
+                    let found = digest(item);
                     for bag in &mut taken[before..] {
                         if let Some(Place::Item { digest, .. }) = bag.path.get_mut(path.len()) {
                             digest.clone_from(&found);
@@ -135,10 +135,8 @@ fn take_below(value: &mut Value, levels: &Levels, name: &str, path: &mut Vec<Pla
     }
 }
 
-fn digest(text: &str) -> String {
-    let mut text = hex::encode(&Sha256::digest(text.as_bytes()));
-    text.truncate(16);
-    text
+fn digest(value: &Value) -> String {
+    hex::encode(&Sha256::digest(value.to_string().as_bytes())[..8])
 }
 
 /// What an annotation says.
@@ -167,7 +165,7 @@ pub(super) fn take_annotation(object: &mut Value) -> Carried {
 fn read(value: Option<&Value>) -> Option<Carried> {
     let value = value?;
     let bags = value.get("bags")?;
-    let is_edited = value.get("digest")?.as_str()? != digest(&bags.to_string());
+    let is_edited = value.get("digest")?.as_str()? != digest(bags);
     let taken = bags.as_array()?.iter().map(|bag| {
         let place = |step: &Value| match step {
             Value::String(name) => Some(Place::Field(name.clone())),
@@ -197,25 +195,23 @@ pub(super) fn put_annotation(object: &mut Value, taken: Vec<Taken>) -> Result<()
         json!({"at": at, "entries": taken.entries})
     };
     let bags: Value = taken.into_iter().map(bag).collect::<Vec<_>>().into();
-    let text = json!({"digest": digest(&bags.to_string()), "bags": bags}).to_string();
+    let text = json!({"digest": digest(&bags), "bags": bags}).to_string();
     if text.len() > LONGEST_ANNOTATION {
         return Err(format!(
             "what this version has no fields for takes {} bytes, and an annotation holds {LONGEST_ANNOTATION}",
             text.len()
         ));
     }
-    let entry = |value: &mut Value, key: &str| -> Option<()> {
-        value.as_object_mut()?.entry(key).or_insert_with(|| json!({}));
-        Some(())
-    };
-    let _ = entry(object, "metadata");
-    if let Some(metadata) = object.get_mut("metadata") {
-        let _ = entry(metadata, "annotations");
-        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-            annotations.insert(ANNOTATION.to_owned(), Value::String(text));
-        }
+    let annotations = map_in(object, "metadata").and_then(|metadata| map_in(metadata, "annotations"));
+    if let Some(Value::Object(annotations)) = annotations {
+        annotations.insert(ANNOTATION.to_owned(), Value::String(text));
     }
     Ok(())
+}
+
+/// A map in a map, which is made where it is missing.
+fn map_in<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Value> {
+    Some(value.as_object_mut()?.entry(key).or_insert_with(|| json!({})))
 }
 
 /// Puts bags back where they were; returns those for which there is no place any more.
@@ -246,7 +242,7 @@ fn place_of(object: &Value, path: &[Place]) -> Option<Vec<PathSegment>> {
             }
             Place::Item { index, of, digest: wanted } => {
                 let items = node.as_array()?;
-                let is_it = |item: &Value| digest(&item.to_string()) == *wanted;
+                let is_it = |item: &Value| digest(item) == *wanted;
                 let found = if items.get(*index).is_some_and(is_it) {
                     *index
                 } else {

@@ -180,9 +180,9 @@ fn order(plan: &ConversionPlan, schemas: &BTreeMap<String, Value>, errors: &mut 
         Some(previews) => previews.iter().any(|placed| placed.value == *name),
         None => lineage::is_preview(name),
     };
-    let previews = versions.iter().map(is_preview).collect();
+    let previews: Vec<bool> = versions.iter().map(is_preview).collect();
     let hub = plan.hub.as_ref().and_then(|hub| versions.iter().position(|name| *name == hub.value));
-    Some(Lineage::new(versions, previews, hub))
+    Some(Lineage::new(versions, &previews, hub))
 }
 
 fn form(name: &str, schema: &Value, bag: &str) -> (Form, BTreeSet<FieldPath>) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pushback_crd::display_path;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::bag::{self, Carried, Levels};
 use super::derive::Form;
@@ -13,7 +13,7 @@ use super::operation_list::Operation;
 use super::plan::BagPlace;
 use super::prune::Pruned;
 use super::step::Convert;
-use crate::object::split_api_version;
+use crate::object::{ObjectExt, join_api_version, split_api_version};
 use crate::source::PathSegment;
 
 /// Runs the programs that a plan names. Only a policy source says which programs these are.
@@ -167,9 +167,24 @@ impl Edge {
     }
 }
 
+/// One conversion.
 struct State<'r> {
     run: Run<'r>,
     programs: &'r dyn Programs,
+    /// What is lost beside what the plan drops.
+    lost: Vec<Lost>,
+}
+
+impl<'r> State<'r> {
+    fn new(bag: &'r str, programs: &'r dyn Programs) -> Self {
+        Self { run: Run { bag, lost: Vec::new() }, programs, lost: Vec::new() }
+    }
+
+    fn finished(mut self, object: Value) -> Converted {
+        let dropped = self.run.lost.into_iter().map(|path| Lost { path: shown(path), why: Why::Dropped });
+        self.lost.extend(dropped);
+        Converted { object, lost: self.lost }
+    }
 }
 
 /// The conversions of one kind.
@@ -224,12 +239,6 @@ impl Converter {
         self.bag
     }
 
-    /// Where the bag is.
-    #[must_use]
-    pub fn bag_place(&self) -> BagPlace {
-        self.place
-    }
-
     /// What happens between the versions.
     #[must_use]
     pub fn operations(&self) -> &[Operation] {
@@ -245,72 +254,63 @@ impl Converter {
     /// Whether it converts objects of a group and kind.
     #[must_use]
     pub fn is_for(&self, object: &Value) -> bool {
-        let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
-        text("kind") == self.kind && split_api_version(text("apiVersion")).0 == self.group
+        object.text("/kind") == self.kind && split_api_version(object.text("/apiVersion")).0 == self.group
     }
 
     /// Converts an object to another version, through the hub.
     ///
     /// # Errors
     /// If it is of another kind or of an unknown version, or an expression or program of the plan fails.
-    pub fn convert(&self, object: Value, to: &str, programs: &dyn Programs) -> Result<Converted, ConversionError> {
+    pub fn convert(&self, mut object: Value, to: &str, programs: &dyn Programs) -> Result<Converted, ConversionError> {
         let (from, to) = (self.version_of(&object)?, self.version(to)?);
         if from == to {
             return Ok(Converted { object, lost: Vec::new() });
         }
-        let mut state = State { run: Run { bag: self.bag, lost: Vec::new() }, programs };
-        let mut lost = Vec::new();
-        let mut object = object;
-        self.up(&mut object, from, &mut state, &mut lost)?;
-        self.down(&mut object, to, &mut state, &mut lost)?;
-        Ok(self.finished(object, state, lost))
+        let mut state = State::new(self.bag, programs);
+        self.up(&mut object, from, &mut state)?;
+        self.down(&mut object, to, &mut state)?;
+        Ok(state.finished(object))
     }
 
     /// Converts an object to the storage schema of the hub, with its bags.
     ///
     /// # Errors
     /// As for [`Converter::convert`].
-    pub fn to_storage(&self, object: Value, programs: &dyn Programs) -> Result<Converted, ConversionError> {
+    pub fn to_storage(&self, mut object: Value, programs: &dyn Programs) -> Result<Converted, ConversionError> {
         let from = self.version_of(&object)?;
-        let mut state = State { run: Run { bag: self.bag, lost: Vec::new() }, programs };
-        let (mut object, mut lost) = (object, Vec::new());
-        self.up(&mut object, from, &mut state, &mut lost)?;
+        let mut state = State::new(self.bag, programs);
+        self.up(&mut object, from, &mut state)?;
         self.set_version(&mut object, self.lineage.hub);
-        Ok(self.finished(object, state, lost))
+        Ok(state.finished(object))
     }
 
     /// Converts an object in the storage schema of the hub, with its bags, to a version.
     ///
     /// # Errors
     /// As for [`Converter::convert`].
-    pub fn from_storage(&self, object: Value, to: &str, programs: &dyn Programs) -> Result<Converted, ConversionError> {
+    pub fn from_storage(
+        &self,
+        mut object: Value,
+        to: &str,
+        programs: &dyn Programs,
+    ) -> Result<Converted, ConversionError> {
         let (from, to) = (self.version_of(&object)?, self.version(to)?);
         if from != self.lineage.hub {
             let message = format!("expected an object of the hub, {}, found one of {}", self.hub(), self.name_of(from));
             return Err(ConversionError::of_object(message));
         }
-        let mut state = State { run: Run { bag: self.bag, lost: Vec::new() }, programs };
-        let (mut object, mut lost) = (object, Vec::new());
-        self.down(&mut object, to, &mut state, &mut lost)?;
-        Ok(self.finished(object, state, lost))
-    }
-
-    fn finished(&self, object: Value, state: State<'_>, mut lost: Vec<Lost>) -> Converted {
-        let dropped = state.run.lost.into_iter().map(|path| Lost { path: shown(path), why: Why::Dropped });
-        lost.extend(dropped);
-        Converted { object, lost }
+        let mut state = State::new(self.bag, programs);
+        self.down(&mut object, to, &mut state)?;
+        Ok(state.finished(object))
     }
 
     /// Whether anything but derived conversions happens on the way from one version to another.
     #[must_use]
     pub fn has_hooks(&self, from: &str, to: &str) -> bool {
         let (Some(from), Some(to)) = (self.lineage.index(from), self.lineage.index(to)) else { return false };
-        let up = self
-            .way(from)
-            .windows(2)
-            .any(|pair| self.edges.get(&(pair[0], pair[1])).is_some_and(|edge| edge.has_hooks));
-        let down =
-            self.way(to).windows(2).any(|pair| self.edges.get(&(pair[1], pair[0])).is_some_and(|edge| edge.has_hooks));
+        let has_hooks = |from, to| self.edges.get(&(from, to)).is_some_and(|edge| edge.has_hooks);
+        let up = self.way(from).windows(2).any(|pair| has_hooks(pair[0], pair[1]));
+        let down = self.way(to).windows(2).any(|pair| has_hooks(pair[1], pair[0]));
         up || down || self.versions[from].assign_to.has_hooks || self.versions[to].assign_from.has_hooks
     }
 
@@ -332,43 +332,34 @@ impl Converter {
 
     fn version_of(&self, object: &Value) -> Result<usize, ConversionError> {
         if !self.is_for(object) {
-            let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let message = format!(
                 "expected an object of kind {} in {}, found kind {:?} in {:?}",
                 self.kind,
                 self.group,
-                text("kind"),
-                text("apiVersion")
+                object.text("/kind"),
+                object.text("/apiVersion")
             );
             return Err(ConversionError::of_object(message));
         }
-        let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-        self.version(split_api_version(version).1)
+        self.version(split_api_version(object.text("/apiVersion")).1)
     }
 
     fn set_version(&self, object: &mut Value, version: usize) {
         if let Some(place) = object.get_mut("apiVersion") {
-            *place = format!("{}/{}", self.group, self.name_of(version)).into();
+            *place = join_api_version(&self.group, self.name_of(version)).into();
         }
     }
 
     /// To the hub.
-    fn up(
-        &self,
-        object: &mut Value,
-        from: usize,
-        state: &mut State<'_>,
-        lost: &mut Vec<Lost>,
-    ) -> Result<(), ConversionError> {
+    fn up(&self, object: &mut Value, from: usize, state: &mut State<'_>) -> Result<(), ConversionError> {
         let version = &self.versions[from];
         let mut pruned = Pruned { bag: self.bag, keeps_bags: version.has_bags, lost: Vec::new() };
         pruned.prune(object, &version.form.schema, true);
-        lost.extend(pruned.lost.into_iter().map(|path| Lost { path: shown(path), why: Why::Unknown }));
+        state.lost.extend(pruned.lost.into_iter().map(|path| Lost { path: shown(path), why: Why::Unknown }));
         if self.place == BagPlace::Annotation {
-            self.unpack(object, lost);
+            self.unpack(object, &mut state.lost);
         }
-        let hub = self.name_of(self.lineage.hub);
-        version.assign_to.apply(object, self.name_of(from), hub, state)?;
+        version.assign_to.apply(object, self.name_of(from), self.hub(), state)?;
         for pair in self.way(from).windows(2) {
             self.step(object, pair[0], pair[1], state)?;
         }
@@ -376,15 +367,8 @@ impl Converter {
     }
 
     /// From the hub.
-    fn down(
-        &self,
-        object: &mut Value,
-        to: usize,
-        state: &mut State<'_>,
-        lost: &mut Vec<Lost>,
-    ) -> Result<(), ConversionError> {
-        let way = self.way(to);
-        for pair in way.windows(2).rev() {
+    fn down(&self, object: &mut Value, to: usize, state: &mut State<'_>) -> Result<(), ConversionError> {
+        for pair in self.way(to).windows(2).rev() {
             self.step(object, pair[1], pair[0], state)?;
         }
         let version = &self.versions[to];
@@ -395,7 +379,7 @@ impl Converter {
                 BagPlace::Annotation => bag::put_annotation(object, taken).map_err(ConversionError::of_object)?,
                 BagPlace::Property | BagPlace::Nowhere => {
                     let paths = taken.iter().flat_map(bag::Taken::paths);
-                    lost.extend(paths.map(|path| Lost { path: display_path(&path), why: Why::NotKept }));
+                    state.lost.extend(paths.map(|path| Lost { path: display_path(&path), why: Why::NotKept }));
                 }
             }
         }
@@ -427,18 +411,5 @@ impl Converter {
                 }
             }
         }
-    }
-}
-
-/// An object without its bags, for comparison.
-#[must_use]
-pub fn without_bag(value: &Value, bag: &str) -> Value {
-    match value {
-        Value::Object(map) => {
-            let kept = map.iter().filter(|(key, _)| *key != bag);
-            Value::Object(kept.map(|(key, value)| (key.clone(), without_bag(value, bag))).collect::<Map<_, _>>())
-        }
-        Value::Array(items) => items.iter().map(|item| without_bag(item, bag)).collect(),
-        other => other.clone(),
     }
 }

@@ -3,9 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use pushback_crd::schema::{Additional, Schema, Type};
+use pushback_crd::schema::{Schema, Type};
 
 use super::converter::{ConversionError, Converter, Programs};
+use crate::object::join_api_version;
 
 /// A conversion of a fixed object.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +43,7 @@ impl Converter {
     #[must_use]
     pub fn exemplar(&self, version: &str) -> Value {
         let mut object = json!({
-            "apiVersion": format!("{}/{version}", self.group), "kind": self.kind, "metadata": {"name": "exemplar"},
+            "apiVersion": join_api_version(&self.group, version), "kind": self.kind, "metadata": {"name": "exemplar"},
         });
         let schema = self.lineage.index(version).map(|index| &self.versions[index].form.schema);
         if let (Some(schema), Value::Object(object)) = (schema, &mut object) {
@@ -70,7 +71,7 @@ fn value(name: &str, schema: &Schema) -> Value {
         Some(Type::Object) => {
             let mut map: Map<String, Value> =
                 schema.properties.iter().map(|(name, field)| (name.clone(), value(name, field))).collect();
-            if let Some(Additional::Schema(values)) = &schema.additional {
+            if let Some(values) = schema.additional_schema() {
                 map.insert("key".to_owned(), value(name, values));
             }
             Value::Object(map)

@@ -60,8 +60,7 @@ impl Name {
 }
 
 /// Whether the name of a version says that it is a preview: `v1beta2`, `v20140404preview`.
-#[must_use]
-pub fn is_preview(name: &str) -> bool {
+pub(super) fn is_preview(name: &str) -> bool {
     Name::of(name).is_some_and(|name| name.label.is_some())
 }
 
@@ -69,7 +68,7 @@ pub fn is_preview(name: &str) -> bool {
 ///
 /// # Errors
 /// Two names of which nothing says which one is older.
-pub fn sort(names: &[String]) -> Result<Vec<String>, (String, String)> {
+pub(super) fn sort(names: &[String]) -> Result<Vec<String>, (String, String)> {
     let parsed: Vec<(Option<Name>, &String)> = names.iter().map(|name| (Name::of(name), name)).collect();
     for (index, (one, name)) in parsed.iter().enumerate() {
         for (other, other_name) in &parsed[..index] {
@@ -91,8 +90,6 @@ pub fn sort(names: &[String]) -> Result<Vec<String>, (String, String)> {
 pub struct Lineage {
     /// Names, the oldest first.
     pub versions: Vec<String>,
-    /// Which of them are previews.
-    pub previews: Vec<bool>,
     /// The version in which all conversions meet.
     pub hub: usize,
     /// Steps from an older version to a newer one.
@@ -101,8 +98,7 @@ pub struct Lineage {
 
 impl Lineage {
     /// Draws the steps between versions in their order.
-    #[must_use]
-    pub fn new(versions: Vec<String>, previews: Vec<bool>, hub: Option<usize>) -> Self {
+    pub(super) fn new(versions: Vec<String>, previews: &[bool], hub: Option<usize>) -> Self {
         let newest = versions.len().saturating_sub(1);
         let hub = hub.or_else(|| previews.iter().rposition(|preview| !preview)).unwrap_or(newest);
         let mut steps = Vec::new();
@@ -119,7 +115,7 @@ impl Lineage {
                 release = Some(newer);
             }
         }
-        Self { versions, previews, hub, steps }
+        Self { versions, hub, steps }
     }
 
     /// The index of a version.
@@ -129,8 +125,7 @@ impl Lineage {
     }
 
     /// For every version, the next one on its way to the hub. The hub has none.
-    #[must_use]
-    pub fn towards_hub(&self) -> BTreeMap<usize, usize> {
+    pub(super) fn towards_hub(&self) -> BTreeMap<usize, usize> {
         let mut next = BTreeMap::new();
         let mut queue = VecDeque::from([self.hub]);
         while let Some(here) = queue.pop_front() {
@@ -164,8 +159,8 @@ mod tests {
 
     fn lineage(list: &[&str]) -> Lineage {
         let versions = sorted(list);
-        let previews = versions.iter().map(|name| is_preview(name)).collect();
-        Lineage::new(versions, previews, None)
+        let previews: Vec<bool> = versions.iter().map(|name| is_preview(name)).collect();
+        Lineage::new(versions, &previews, None)
     }
 
     #[test]
@@ -215,7 +210,7 @@ mod tests {
         let versions = sorted(&["v1", "v2alpha1", "v2beta1", "v2", "v3"]);
         let previews: Vec<bool> = versions.iter().map(|name| is_preview(name)).collect();
         for hub in 0..versions.len() {
-            let lineage = Lineage::new(versions.clone(), previews.clone(), Some(hub));
+            let lineage = Lineage::new(versions.clone(), &previews, Some(hub));
             assert_eq!(lineage.towards_hub().len(), versions.len() - 1, "{hub}");
         }
     }

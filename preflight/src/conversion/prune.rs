@@ -7,6 +7,9 @@ use pushback_crd::schema::{Additional, Schema};
 
 use crate::source::PathSegment;
 
+/// Fields of a resource that conversions leave alone.
+pub(super) const OF_EVERY_RESOURCE: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
 /// What is found in one object.
 #[derive(Debug)]
 pub(super) struct Pruned<'p> {
@@ -44,7 +47,7 @@ impl Pruned<'_> {
     fn object(&mut self, map: &mut Map<String, Value>, schema: &Schema, is_resource: bool) {
         let mut unknown: Vec<String> = Vec::new();
         for (key, value) in map.iter_mut() {
-            if is_resource && ["apiVersion", "kind", "metadata"].contains(&key.as_str()) {
+            if is_resource && OF_EVERY_RESOURCE.contains(&key.as_str()) {
                 continue;
             }
             let below = match (schema.properties.get(key), &schema.additional) {

@@ -14,10 +14,10 @@ use crate::reader::{Fields, Node, Reader};
 use crate::source::{Document, InputError, Position};
 
 /// `apiVersion` of plans.
-pub const API_VERSION: &str = "pushback.dev/v1alpha1";
+const API_VERSION: &str = "pushback.dev/v1alpha1";
 
 /// `kind` of plans.
-pub const KIND: &str = "ConversionPlan";
+const KIND: &str = "ConversionPlan";
 
 const STEP_KEYS: [&str; 13] = [
     "from",

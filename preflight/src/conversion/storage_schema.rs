@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use super::path::{FieldPath, FieldStep};
 
 /// Names of the bag, in order of preference.
-pub const BAG_NAMES: [&str; 4] = ["$propertyBag", "$propertyStash", "$pushbackPropertyBag", "$pushbackPropertyStash"];
+pub(super) const BAG_NAMES: [&str; 4] =
+    ["$propertyBag", "$propertyStash", "$pushbackPropertyBag", "$pushbackPropertyStash"];
 
 /// Keywords that decide which fields there are and of which types.
 const SHAPE: [&str; 5] = [
@@ -23,8 +24,7 @@ const SHAPE: [&str; 5] = [
 const MAX_DEPTH: usize = pushback_crd::schema::model::MAX_DEPTH;
 
 /// What is left of a schema without constraints, defaults and texts.
-#[must_use]
-pub fn skeleton(schema: &Value) -> Value {
+pub(super) fn skeleton(schema: &Value) -> Value {
     reduced(schema, &SHAPE, 0)
 }
 

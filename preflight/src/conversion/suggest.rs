@@ -1,8 +1,6 @@
 //! Guesses which field became which: names and shapes that resemble each other in fields that only one version of a step
 //! has. They are for people to read; nothing applies them.
 
-use serde_json::Value;
-
 use super::converter::Converter;
 use super::operation_list::{Operation, OperationKind};
 use super::path::{FieldPath, FieldStep};
@@ -93,9 +91,8 @@ fn likeness(converter: &Converter, gone: &Operation, come: &Operation) -> Option
     if name.len() > LONGEST || old_name.len() > LONGEST {
         return None;
     }
-    let shape = |version: &str, path: &FieldPath| -> Option<Value> {
-        let schema = node(converter.storage_schema(version)?, path.steps())?;
-        Some(super::without_bag(schema, converter.bag()))
+    let shape = |version: &str, path: &FieldPath| {
+        node(&converter.versions[converter.lineage.index(version)?].form.skeleton, path.steps())
     };
     if shape(&gone.from, &gone.older)? != shape(&come.to, &come.newer)? {
         return None;

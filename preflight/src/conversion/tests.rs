@@ -8,7 +8,7 @@ mod properties;
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub(super) use person::people;
 
@@ -58,4 +58,16 @@ pub(super) fn converter(versions: &[(&str, Value)], more: Value) -> Converter {
 
 pub(super) fn object(version: &str, spec: Value) -> Value {
     json!({"apiVersion": format!("example.com/{version}"), "kind": "Test", "metadata": {"name": "a"}, "spec": spec})
+}
+
+/// An object without its bags, for comparison.
+fn without_bag(value: &Value, bag: &str) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(key, _)| *key != bag);
+            Value::Object(kept.map(|(key, value)| (key.clone(), without_bag(value, bag))).collect::<Map<_, _>>())
+        }
+        Value::Array(items) => items.iter().map(|item| without_bag(item, bag)).collect(),
+        other => other.clone(),
+    }
 }

@@ -29,7 +29,7 @@ use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, Se
 use checks::{Check, Refused, Versions};
 use profile::Profile;
 pub(super) use subject::NAME;
-use subject::{Subject, is_crd, is_definition, sides};
+use subject::{Subject, is_crd, sides};
 
 use super::levels::{Level, Levels};
 
@@ -136,7 +136,7 @@ impl Rule for CrdUpgradeSafety {
     }
 
     fn finding_for_refusal(&self, object: &ObjectRef, field: &str, value: Option<&str>) -> Option<FindingRef> {
-        if !is_definition(object) {
+        if !object.is_definition() {
             return None;
         }
         let refuses = |check: &&Check| match check.refused {
@@ -155,6 +155,10 @@ impl Rule for CrdUpgradeSafety {
             version: version.map(str::to_owned),
             path: path.map(str::to_owned),
         })
+    }
+
+    fn answered_by_moving_objects(&self) -> &'static [&'static str] {
+        &["storedVersionRemoval", "servedVersionRemoval"]
     }
 }
 

@@ -5,7 +5,6 @@ mod passage;
 
 use std::sync::{Arc, OnceLock};
 
-use pushback_crd::definition::crd::{GROUP, KIND};
 use pushback_crd::definition::{Crd, Schemas, StoredState, Strategy, Upgrade};
 use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
@@ -62,7 +61,7 @@ impl Rule for ExistingObjects {
         // The schemas are read when the first page comes, and kept for all others.
         memory.keep(|| AllSchemas(changes.iter().map(|_| OnceLock::new()).collect()));
         let subjects: Vec<Subject<'_>> = changes.iter().filter_map(Subject::of).collect();
-        let needs: Needs = subjects.iter().filter_map(Subject::need).collect();
+        let needs: Needs = subjects.iter().filter_map(|it| Need::objects_of(&it.live)).collect();
         if needs.iter().any(|need| !facts.answers.contains_key(need)) {
             return Checked::More(needs);
         }
@@ -76,7 +75,8 @@ impl Rule for ExistingObjects {
     fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
         let changes = facts.changes.changes.iter().enumerate();
         let subject = changes.filter_map(|(index, change)| Some((index, Subject::of(change)?)));
-        let Some((index, subject)) = subject.into_iter().find(|(_, subject)| subject.need().as_ref() == Some(need))
+        let Some((index, subject)) =
+            subject.into_iter().find(|(_, subject)| Need::objects_of(&subject.live).as_ref() == Some(need))
         else {
             return;
         };
@@ -104,8 +104,7 @@ struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     fn of(change: &'a Change) -> Option<Self> {
-        let is_definition = change.object.group == GROUP && change.object.kind == KIND;
-        if !is_definition || change.operation != Operation::Update {
+        if !change.object.is_definition() || change.operation != Operation::Update {
             return None;
         }
         let (old, new) = (change.live.as_deref()?, change.after()?);
@@ -114,20 +113,9 @@ impl<'a> Subject<'a> {
         matters.into_iter().any(differs).then(|| Self { change, old, new, live: StoredState::of(old) })
     }
 
-    fn need(&self) -> Option<Need> {
-        let StoredState { group, kind, plural, .. } = &self.live;
-        Some(Need::Objects {
-            group: group.clone(),
-            version: self.live.readable()?.to_owned(),
-            kind: kind.clone(),
-            resource: plural.clone(),
-            limit: 0,
-        })
-    }
-
     fn check(&self, facts: &Facts, judgement: &mut Judgement) {
         let object = &self.change.object;
-        let folded = self.need().and_then(|need| match facts.folded(NAME, &need)? {
+        let folded = Need::objects_of(&self.live).and_then(|need| match facts.folded(NAME, &need)? {
             Folded::State { state, examined, .. } => Some(Ok((state, examined))),
             Folded::Unable(reason) => Some(Err(reason.to_owned())),
         });

@@ -2,18 +2,15 @@
 //! versions is named with the command that moves it.
 
 mod owners;
-mod remedy;
 
-use pushback_crd::definition::crd::{GROUP, KIND};
-use pushback_crd::definition::{Crd, StoredState};
+use pushback_crd::definition::{Crd, StoredState, dropped_versions};
 use serde_json::{Value, json};
 
 use crate::facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, FindingRef, LiveObjects, Severity, Verdict};
 use crate::object::ObjectRef;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
-use crate::rules::crd_upgrade_safety;
-pub(super) use remedy::{of_removal, of_storage_change};
+use crate::rules::{crd_upgrade_safety, stored_remedy};
 
 const NAME: &str = "StoredVersions";
 const REMOVAL: &str = "storedVersionRemoval";
@@ -59,7 +56,7 @@ impl Rule for StoredVersions {
             .iter()
             .filter_map(Subject::of)
             .filter(Subject::concerns_objects)
-            .filter_map(|it| it.count())
+            .filter_map(|it| Need::count_of(&it.live))
             .collect()
     }
 
@@ -67,7 +64,10 @@ impl Rule for StoredVersions {
         let subjects: Vec<Subject<'_>> = facts.changes.changes.iter().filter_map(Subject::of).collect();
         let has_objects = |it: &&Subject<'_>| it.objects(facts) != Ok(Counted { objects: 0, more: false });
         let owned = subjects.iter().filter(|it| !it.gone().is_empty()).filter(has_objects);
-        let needs: Needs = owned.filter_map(Subject::stream).filter(|need| !facts.answers.contains_key(need)).collect();
+        let needs: Needs = owned
+            .filter_map(|it| Need::objects_of(&it.live))
+            .filter(|need| !facts.answers.contains_key(need))
+            .collect();
         if !needs.is_empty() {
             return Checked::More(needs);
         }
@@ -75,7 +75,7 @@ impl Rule for StoredVersions {
         for subject in &subjects {
             subject.check(facts, &mut judgement.findings);
         }
-        let unknown = facts.changes.changes.iter().filter(|change| is_definition(&change.object));
+        let unknown = facts.changes.changes.iter().filter(|change| change.object.is_definition());
         let unknown = unknown.filter(|change| change.operation == Operation::Update && change.live.is_none());
         judgement.unable.extend(unknown.map(|change| format!("{}: the live definition is not known", change.object)));
         Checked::Done(judgement)
@@ -88,13 +88,13 @@ impl Rule for StoredVersions {
     }
 
     fn finding_for_refusal(&self, object: &ObjectRef, field: &str, value: Option<&str>) -> Option<FindingRef> {
-        let is_about_the_list = is_definition(object) && field.starts_with("status.storedVersions");
+        let is_about_the_list = object.is_definition() && field.starts_with("status.storedVersions");
         is_about_the_list.then(|| told_at(NAME, REMOVAL, value, None))
     }
-}
 
-fn is_definition(object: &ObjectRef) -> bool {
-    object.group == GROUP && object.kind == KIND
+    fn answered_by_moving_objects(&self) -> &'static [&'static str] {
+        &[REMOVAL, STORAGE_CHANGE, DEBT, OWNERS]
+    }
 }
 
 fn told_at(rule: &str, check: &str, version: Option<&str>, path: Option<&str>) -> FindingRef {
@@ -125,7 +125,7 @@ impl<'a> Subject<'a> {
     /// `None` if the change is about something else, or leaves no definition whose objects stay.
     fn of(change: &'a Change) -> Option<Self> {
         let stays = matches!(change.operation, Operation::Create | Operation::Update | Operation::Noop);
-        if !is_definition(&change.object) || !stays {
+        if !change.object.is_definition() || !stays {
             return None;
         }
         let new = change.after()?;
@@ -146,7 +146,7 @@ impl<'a> Subject<'a> {
         if !self.is_update() {
             return Vec::new();
         }
-        self.old.stored_versions().into_iter().filter(|name| self.new.version(name).is_none()).collect()
+        dropped_versions(self.old.value, self.new.value)
     }
 
     /// Versions that are removed and that no object is stored in.
@@ -177,32 +177,9 @@ impl<'a> Subject<'a> {
         !(self.stranding().is_empty() && self.gone().is_empty() && self.moved().is_none() && self.debt().is_empty())
     }
 
-    /// The need for the number of objects; `None` if no version is served, so that they cannot be listed.
-    fn count(&self) -> Option<Need> {
-        let StoredState { group, kind, plural, .. } = &self.live;
-        Some(Need::ObjectCount {
-            group: group.clone(),
-            version: self.live.readable()?.to_owned(),
-            kind: kind.clone(),
-            resource: plural.clone(),
-        })
-    }
-
-    /// The need for all objects.
-    fn stream(&self) -> Option<Need> {
-        let StoredState { group, kind, plural, .. } = &self.live;
-        Some(Need::Objects {
-            group: group.clone(),
-            version: self.live.readable()?.to_owned(),
-            kind: kind.clone(),
-            resource: plural.clone(),
-            limit: 0,
-        })
-    }
-
     /// The number of objects, or why it is not known.
     fn objects(&self, facts: &Facts) -> Result<Counted, String> {
-        let need = self.count().ok_or_else(|| "no version is served".to_owned())?;
+        let need = Need::count_of(&self.live).ok_or_else(|| "no version is served".to_owned())?;
         match facts.answer(&need) {
             Answer::Count { objects, more } => Ok(Counted { objects, more }),
             Answer::Unable { reason } => Err(reason),
@@ -263,7 +240,7 @@ impl<'a> Subject<'a> {
             .finding(REMOVAL, Verdict::Breaking, version, message)
             .values(Some(version.into()), None)
             .bound_to(&json!([self.live.stored, self.live.storage, self.storage]))
-            .remedy(of_removal(&self.old, version));
+            .remedy(stored_remedy::of_removal(&self.old, version));
         finding.effect = Some("unreadable".to_owned());
         finding.live_objects =
             objects.map(|objects| LiveObjects { affected: objects, examined: objects, names: Vec::new() });
@@ -279,7 +256,7 @@ impl<'a> Subject<'a> {
             .finding(STORAGE_CHANGE, Verdict::Change, after, message)
             .values(Some(before.into()), Some(after.into()))
             .bound_to(&json!([before, after]))
-            .remedy(of_storage_change(&self.old));
+            .remedy(stored_remedy::of_storage_change(&self.old));
         finding.repeats.push(told_at(crd_upgrade_safety::NAME, STORAGE_CHANGE, Some(after), Some("storage")));
         finding
     }
@@ -300,7 +277,7 @@ impl<'a> Subject<'a> {
             .finding(DEBT, Verdict::Change, storage, message)
             .values(Some(json!(self.live.stored)), None)
             .bound_to(&json!([debt, storage]))
-            .remedy(remedy::of_debt(&self.live));
+            .remedy(stored_remedy::of_debt(&self.live));
         // A run that writes nothing to the definition does not make it worse.
         finding.severity = if self.is_update() { Severity::Warning } else { Severity::Info };
         finding

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Failure, Writer};
 use crate::cluster::{ClusterError, ListQuery, WatchEvent, list_all};
-use crate::plan::{Planned, answer, desired};
+use crate::plan::{Planned, desired};
 
 /// How long to wait for reports of earlier objects. The server ends the watch when the definition is gone.
 const LATE_NEWS: Duration = Duration::from_secs(3);
@@ -33,7 +33,7 @@ impl Writer {
     pub(super) async fn arrivals(&self, planned: &Planned) -> Option<Arrivals> {
         let change = &planned.change;
         let is_relied_on = self.second_look.as_ref().is_some_and(|it| it.rests_on_what_goes_with(change));
-        if !is_relied_on || !answer::is_definition(&change.object) {
+        if !is_relied_on || !change.object.is_definition() {
             return None;
         }
         let kind = desired::kinds_of_crd(change.live.as_deref()?).into_iter().next()?;
@@ -53,7 +53,7 @@ impl Arrivals {
         while let Ok(Some(Ok(event))) = timeout_at(end, self.events.next()).await {
             match event {
                 WatchEvent::Applied(object) if !self.known.contains(object.uid()) => {
-                    lost.insert(format!("{}/{}", object.namespace(), object.name()).trim_start_matches('/').to_owned());
+                    lost.insert(object.full_name());
                 }
                 _ => {}
             }

@@ -6,28 +6,8 @@ use serde_json::Value;
 
 use super::{Done, Failure, Writer};
 use crate::cluster::Address;
-use crate::event::{DiagnosticCode, Event, Events};
 use crate::plan::Planned;
 use crate::storage::carry_over::CarryingOver;
-use crate::storage::migrate::Tell;
-use crate::storage::pass::PassCount;
-
-/// Objects between two messages about progress.
-const BETWEEN_MESSAGES: u64 = 5_000;
-
-struct Told<'a>(&'a Events);
-
-impl Tell for Told<'_> {
-    fn page(&self, definition: &str, pass: u32, count: &PassCount) {
-        if count.objects >= BETWEEN_MESSAGES && count.objects.is_multiple_of(BETWEEN_MESSAGES) {
-            self.note(&format!("{definition}: pass {pass}: {} objects, {} rewritten", count.objects, count.rewritten));
-        }
-    }
-
-    fn note(&self, text: &str) {
-        self.0.send(Event::Diagnostic { code: DiagnosticCode::Storage, message: text.to_owned() });
-    }
-}
 
 impl Writer {
     /// Before a definition is written: moves its stored objects, and returns what the definition is then.
@@ -36,14 +16,14 @@ impl Writer {
         self.allowed()?;
         let lease = self.session.as_ref().map(|session| session.lease());
         let carrying = self.carrying(address);
-        carrying.before(carry_over, lease, &Told(&self.events)).await.map_err(Failure::Cluster)?;
+        carrying.before(carry_over, lease, &self.events).await.map_err(Failure::Cluster)?;
         self.cluster.get(address).await.map_err(Failure::Cluster)
     }
 
     /// After a definition was written: moves its stored objects to the new storage version.
     pub(super) async fn carried_over(&self, planned: &Planned, address: &Address, done: Done) -> Result<Done, Failure> {
         let Some(carry_over) = &planned.carry_over else { return Ok(done) };
-        let moved = self.carrying(address).after(carry_over, &Told(&self.events)).await;
+        let moved = self.carrying(address).after(carry_over, &self.events).await;
         moved.map_err(|mut error| {
             error.message = format!("it was written, but its objects are not moved yet: {}", error.message);
             Failure::Cluster(error)

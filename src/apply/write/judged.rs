@@ -128,7 +128,7 @@ impl Writer {
             Some(places) if planned.asked_again => return Err(differs(JUDGED, &places)),
             // Some webhooks write a different value each time.
             Some(_) => {}
-            None if answer::is_definition(&change.object) => {}
+            None if change.object.is_definition() => {}
             // There was no dry-run: the object in the response is all there is to judge.
             None => {
                 let set = change.desired.as_deref().map(|desired| answer::set_otherwise(desired, written));

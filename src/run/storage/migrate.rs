@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Connected, connected};
-use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
+use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
@@ -12,12 +12,8 @@ use crate::run::options::NamespaceOptions;
 use crate::run::outcome::End;
 use crate::run::signals::{until_dismissed, until_stopped};
 use crate::storage::definitions;
-use crate::storage::migrate::{Migrate, MigrateOptions, Migration, Tell};
+use crate::storage::migrate::{Migrate, MigrateOptions, Migration};
 use crate::storage::outcome::{MigrationProblem, MigrationReport};
-use crate::storage::pass::PassCount;
-
-/// Pages between two messages about progress.
-const PAGES_BETWEEN: u64 = 10;
 
 /// Options of a command that migrates.
 #[derive(Clone, Debug)]
@@ -34,22 +30,6 @@ pub struct MigrateRun {
     pub options: MigrateOptions,
 }
 
-struct ShownProgress<'a>(&'a Run);
-
-impl Tell for ShownProgress<'_> {
-    fn page(&self, definition: &str, pass: u32, count: &PassCount) {
-        // The size of a page does not matter: a message after every five thousand objects or so.
-        if count.objects >= 500 * PAGES_BETWEEN && (count.objects / 500).is_multiple_of(PAGES_BETWEEN) {
-            let PassCount { objects, rewritten, .. } = count;
-            self.note(&format!("{definition}: pass {pass}: {objects} objects, {rewritten} rewritten"));
-        }
-    }
-
-    fn note(&self, text: &str) {
-        self.0.events.send(Event::Diagnostic { code: DiagnosticCode::Storage, message: text.to_owned() });
-    }
-}
-
 impl MigrateRun {
     /// Migrates.
     ///
@@ -64,8 +44,7 @@ impl MigrateRun {
             let Connected { cluster, definitions, .. } = &connected;
             let migrate = Migrate { cluster: &**cluster, definitions: definitions.clone(), name, options: &options };
             // Every write stands on its own, and the next run goes on behind the last recorded page.
-            let shown = ShownProgress(run);
-            match until_dismissed(run.stop.clone(), Duration::ZERO, migrate.run(&shown)).await {
+            match until_dismissed(run.stop.clone(), Duration::ZERO, migrate.run(&run.events)).await {
                 Err(code) => {
                     let hint = Some("run the same command again: it goes on where this run stopped".to_owned());
                     report.errors.push(MigrationProblem { message: format!("{name}: interrupted"), hint, code });

@@ -7,7 +7,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::crd::{Crd, Strategy};
+use super::crd::Crd;
 
 /// What a live definition says about the versions of its stored objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,9 +39,6 @@ pub struct StoredState {
     pub versions: Vec<(String, bool)>,
     /// `status.storedVersions` as listed.
     pub stored: Vec<String>,
-    /// How objects are converted.
-    #[serde(skip)]
-    pub strategy: Strategy,
     /// Conditions that are `True`.
     #[serde(skip)]
     conditions: Vec<String>,
@@ -84,7 +81,6 @@ impl StoredState {
             storage: storage.next().filter(|_| storage.next().is_none()).map(|version| version.name.to_owned()),
             versions: crd.versions.iter().map(|version| (version.name.to_owned(), version.served)).collect(),
             stored: list("/status/storedVersions").filter_map(Value::as_str).map(str::to_owned).collect(),
-            strategy: crd.strategy(),
             conditions: list("/status/conditions")
                 .filter(is_true)
                 .filter_map(|condition| condition.get("type").and_then(Value::as_str))

@@ -31,9 +31,9 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
-pub use self::check::{Declaration, Gives, Objection, cost_of};
+pub use self::check::{Declaration, Given, Gives, Objection, cost_of, given_by};
 pub use self::claims::{Claim, FieldPath, Order, Term};
-pub use self::compute::{Computed, Given, given_by};
+pub use self::compute::Computed;
 use self::evaluator::Evaluator;
 pub use self::hints::{Hint, Hints, Step};
 pub use self::partial::Known;

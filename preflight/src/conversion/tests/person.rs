@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{load, yaml};
-use crate::conversion::{Converter, NoPrograms, without_bag};
+use super::{load, without_bag, yaml};
+use crate::conversion::{Converter, NoPrograms};
 
 const DEFINITION: &str = include_str!("../../../../tests/data/conversion/person/definition.yaml");
 const PLAN: &str = include_str!("../../../../tests/data/conversion/person/plan.yaml");

@@ -7,8 +7,8 @@ use pushback_crd::schema::testing::edit::number;
 use serde_json::{Map, Value, json};
 
 use super::person::people;
-use super::{definition, load, plan};
-use crate::conversion::{Converter, NoPrograms, without_bag};
+use super::{definition, load, plan, without_bag};
+use crate::conversion::{Converter, NoPrograms};
 
 fn rounds(otherwise: u64) -> u64 {
     match std::env::var("PUSHBACK_ROUNDS") {

@@ -90,8 +90,7 @@ fn bump(counter: &mut Value, object: &Value) {
     }
     counter["count"] = json!(counter["count"].as_u64().unwrap_or(0) + 1);
     if let Some(names) = counter["names"].as_array_mut().filter(|names| names.len() < SHOWN) {
-        let (namespace, name) = (object.namespace(), object.name());
-        names.push(if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() });
+        names.push(object.full_name().into());
     }
 }
 

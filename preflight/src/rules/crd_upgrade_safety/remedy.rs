@@ -4,7 +4,7 @@ use pushback_crd::definition::{DefinitionChange, Place, Proof, Safety, Upgrade};
 use pushback_crd::schema::contain::SchemaStep;
 
 use crate::finding::Verdict;
-use crate::rules::stored_versions;
+use crate::rules::stored_remedy;
 
 /// What to do about a finding of a check.
 #[derive(Clone, Copy, Debug)]
@@ -56,12 +56,12 @@ pub(super) fn perhaps_stored(_: &Upgrade<'_>, change: &DefinitionChange, verdict
 
 /// The remedy for a version that objects are stored in.
 pub(super) fn stay_until_rewritten(upgrade: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> Option<String> {
-    Some(stored_versions::of_removal(&upgrade.old, version_of(change)))
+    Some(stored_remedy::of_removal(&upgrade.old, version_of(change)))
 }
 
 /// The remedy for another storage version.
 pub(super) fn rewrite(upgrade: &Upgrade<'_>, _: &DefinitionChange, _: Verdict) -> Option<String> {
-    Some(stored_versions::of_storage_change(&upgrade.old))
+    Some(stored_remedy::of_storage_change(&upgrade.old))
 }
 
 /// The remedy for a version that clients can no longer use.

@@ -1,11 +1,9 @@
 //! The subject of the rule: a definition that changes in place, together with its change.
 
-use pushback_crd::definition::crd::{GROUP, KIND};
 use pushback_crd::definition::{Crd, Upgrade};
 use serde_json::Value;
 
 use crate::facts::Change;
-use crate::object::ObjectRef;
 use crate::source::PathSegment;
 
 /// Name of the rule in its findings.
@@ -13,11 +11,7 @@ pub(in crate::rules) const NAME: &str = "CRDUpgradeSafety";
 
 /// Whether a change is about a CustomResourceDefinition.
 pub(super) fn is_crd(change: &Change) -> bool {
-    is_definition(&change.object)
-}
-
-pub(super) fn is_definition(object: &ObjectRef) -> bool {
-    object.group == GROUP && object.kind == KIND
+    change.object.is_definition()
 }
 
 /// The definition before and after; `None` if one of them is unknown.

@@ -104,10 +104,7 @@ type Fates = BTreeMap<Fate, BTreeSet<String>>;
 pub(super) fn fold(upgrade: &Upgrade<'_>, live: &StoredState, state: &mut Value, page: &[Value]) {
     let Some(seen) = live.readable() else { return };
     for object in page {
-        let name = match (object.namespace(), object.name()) {
-            ("", name) => name.to_owned(),
-            (namespace, name) => format!("{namespace}/{name}"),
-        };
+        let name = object.full_name();
         for (version, fates) in judge(upgrade, seen, object) {
             for (fate, fields) in fates {
                 add(entry(entry(state, version), fate.check()), &name, &fields);

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{NAME, OWNERS, Subject, remedy};
-use crate::facts::{Facts, Folded};
+use super::{NAME, OWNERS, Subject};
+use crate::facts::{Facts, Folded, Need};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
+use crate::rules::stored_remedy;
 
 /// Maximum number of managers, and of objects, kept by name.
 const SHOWN: usize = 5;
@@ -33,9 +34,7 @@ pub(super) fn fold(group: &str, state: &mut Value, page: &[Value]) {
                 *counts = json!({"objects": 0, "names": [], "managers": []});
             }
             counts["objects"] = json!(counts["objects"].as_u64().unwrap_or_default() + 1);
-            let (namespace, name) = (object.namespace(), object.name());
-            let name = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
-            add(&mut counts["names"], &name);
+            add(&mut counts["names"], &object.full_name());
             managers.into_iter().for_each(|manager| add(&mut counts["managers"], manager));
         }
     }
@@ -52,7 +51,7 @@ fn add(list: &mut Value, text: &str) {
 /// Migrating the objects moves them, so there is nothing to add where a stored version is removed.
 pub(super) fn check(subject: &Subject<'_>, facts: &Facts) -> Vec<Finding> {
     let gone = subject.gone();
-    let need = subject.stream().filter(|_| !gone.is_empty());
+    let need = Need::objects_of(&subject.live).filter(|_| !gone.is_empty());
     let Some(folded) = need.as_ref().and_then(|need| facts.folded(NAME, need)) else { return Vec::new() };
     let mut findings = Vec::new();
     for version in gone {
@@ -81,7 +80,7 @@ pub(super) fn check(subject: &Subject<'_>, facts: &Facts) -> Vec<Finding> {
             .finding(OWNERS, Verdict::Change, version, message)
             .values(Some(version.into()), None)
             .bound_to(&json!(version))
-            .remedy(remedy::of_owners(&subject.live));
+            .remedy(stored_remedy::of_owners(&subject.live));
         finding.severity = Severity::Warning;
         finding.live_objects = objects;
         findings.push(finding);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::cluster::{MAX_PAGES, Paging, list_within};
+use crate::cluster::pages::{MAX_PAGES, Paging, list_within};
 
 fn query() -> ListQuery {
     ListQuery::new(config_map(), Some("shop"), "")
@@ -67,7 +67,8 @@ async fn a_list_of_full_pages_is_given_up_after_so_many_bytes() {
     let full = |count: usize| json!({"kind": "ConfigMapList", "metadata": {"continue": format!("{count:09}")}, "items": [object()]});
     let length = full(0).to_string().len() as u64;
     let fake = Fake::function(move |_| Reply::json(200, &full(counter.fetch_add(1, Ordering::Relaxed))));
-    let paging = Paging { most_bytes: 3 * length, ..Paging::kept() };
+    let mut paging = Paging::kept();
+    paging.most_bytes = 3 * length;
     let error = list_within(&fake.cluster, &query(), paging).await.unwrap_err();
     assert_eq!((error.kind, number.load(Ordering::Relaxed)), (ErrorKind::Protocol, 4));
     assert!(error.message.starts_with("the list does not end: it has more than "), "{error}");

@@ -6,6 +6,7 @@ mod cost;
 mod declare;
 mod expand;
 mod functions;
+mod given;
 mod types;
 
 use std::rc::Rc;
@@ -14,8 +15,8 @@ use self::checker::{Checker, Fault};
 use self::cost::Estimate;
 pub use self::declare::Declaration;
 use self::expand::{Id, Literal, Term, Terms};
+pub use self::given::Given;
 use self::types::Type;
-use super::compute::Given;
 use super::evaluator::Evaluator;
 use super::parser;
 use super::stop::Stop;
@@ -88,25 +89,14 @@ fn objection(fault: Fault) -> Objection {
 }
 
 /// Type-checks an expression of a node and returns the type of what it gives.
-pub(super) fn given_by(expression: &str, this: &Rc<Declaration>) -> Result<Given, Objection> {
+///
+/// # Errors
+/// If the expression is not valid for the declaration.
+pub fn given_by(expression: &str, this: &Rc<Declaration>) -> Result<Given, Objection> {
     let (terms, root) = expanded(expression)?;
     let types = Checker::new(&terms, this, this.kind.clone()).check(root).map_err(objection)?;
     literals(&terms)?;
-    Ok(types.types[root].as_ref().map_or(Given::Any, given))
-}
-
-fn given(kind: &Type) -> Given {
-    match kind {
-        Type::Bool => Given::Boolean,
-        Type::Int | Type::Uint => Given::Integer,
-        Type::Double => Given::Number,
-        Type::String => Given::String,
-        Type::List(_) => Given::List,
-        Type::Map(..) | Type::Struct(_) => Given::Map,
-        Type::Optional(of) => given(of),
-        Type::Dyn | Type::Variable(_) => Given::Any,
-        other => Given::Other(other.shown()),
-    }
+    Ok(types.types[root].as_ref().map_or(Given::Any, Given::of))
 }
 
 /// Checks constants that functions parse when the rule is compiled.

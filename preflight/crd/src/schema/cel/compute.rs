@@ -1,10 +1,7 @@
-//! Expressions that compute a value rather than decide: what they give, and of which type that is.
-
-use std::rc::Rc;
+//! Expressions that compute a value rather than decide: what they give for one value.
 
 use serde_json::Value as Json;
 
-use super::check::{self, Declaration, Objection};
 use super::evaluator::Evaluator;
 use super::stop::Stop;
 use super::{CelError, Program, parser};
@@ -19,27 +16,6 @@ pub enum Computed {
     Nothing,
     /// An error, with the reason.
     Failed(String),
-}
-
-/// The type of what an expression gives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
-    /// A boolean.
-    Boolean,
-    /// An integer.
-    Integer,
-    /// A number that may have a fraction.
-    Number,
-    /// A string.
-    String,
-    /// A list.
-    List,
-    /// A map or an object.
-    Map,
-    /// It is not known before the evaluation.
-    Any,
-    /// A type that JSON has no form for, by its name.
-    Other(String),
 }
 
 impl Program {
@@ -64,12 +40,4 @@ impl Program {
             Err(Stop::Budget) => Computed::Failed("the expression takes too many steps".to_owned()),
         }
     }
-}
-
-/// Type-checks an expression of a node and returns the type of what it gives.
-///
-/// # Errors
-/// If the expression is not valid for the declaration.
-pub fn given_by(expression: &str, this: &Rc<Declaration>) -> Result<Given, Objection> {
-    check::given_by(expression, this)
 }

@@ -4,7 +4,7 @@
 use pushback_crd::definition::{Blocker, Crd, StoredState};
 
 /// The remedy for a version that is removed and that objects may be stored in.
-pub(in crate::rules) fn of_removal(old: &Crd<'_>, version: &str) -> String {
+pub(super) fn of_removal(old: &Crd<'_>, version: &str) -> String {
     let state = StoredState::of(old.value);
     let definition = &state.definition;
     let migrate = migrate(definition);
@@ -47,7 +47,7 @@ pub(in crate::rules) fn of_removal(old: &Crd<'_>, version: &str) -> String {
 }
 
 /// The remedy for another storage version.
-pub(in crate::rules) fn of_storage_change(old: &Crd<'_>) -> String {
+pub(super) fn of_storage_change(old: &Crd<'_>) -> String {
     let state = StoredState::of(old.value);
     format!("apply with `--storage=migrate`, or run `{}` afterwards", migrate(&state.definition))
 }
