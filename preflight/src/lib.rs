@@ -12,6 +12,7 @@ pub mod judge;
 pub mod loosened;
 pub mod object;
 pub mod operator;
+pub mod operator_workloads;
 pub mod parallel;
 pub mod policy;
 pub mod reader;

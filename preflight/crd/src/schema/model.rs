@@ -282,11 +282,21 @@ impl Schema {
     /// Parts that equal `source` stay unchanged.
     #[must_use]
     pub fn without_constraints(&self, source: &Self) -> Self {
+        self.relaxed(source, true)
+    }
+
+    /// What is left of [`Self::without_constraints`] if no default is filled in, as in a conversion alone.
+    #[must_use]
+    pub fn pruning(&self, source: &Self) -> Self {
+        self.relaxed(source, false)
+    }
+
+    fn relaxed(&self, source: &Self, fills_in: bool) -> Self {
         static NOTHING: LazyLock<Schema> = LazyLock::new(Schema::default);
         if self.digest == source.digest {
             return self.clone();
         }
-        let below = |schema: &Self, source: Option<&Self>| schema.without_constraints(source.unwrap_or(&NOTHING));
+        let below = |schema: &Self, source: Option<&Self>| schema.relaxed(source.unwrap_or(&NOTHING), fills_in);
         let field = |name: &str| source.properties.get(name).or_else(|| source.additional_schema());
         let is_typed = (self.kind, self.int_or_string) == (source.kind, source.int_or_string);
         let mut schema = Self {
@@ -300,11 +310,12 @@ impl Schema {
                 other => other.clone(),
             }),
             items: self.items.as_deref().map(|items| Box::new(below(items, source.items.as_deref()))),
-            nullable: self.nullable,
-            default: self.default.clone(),
+            // A null is kept where a default stands by to replace it.
+            nullable: self.nullable || (!fills_in && self.default.is_some()),
+            default: self.default.clone().filter(|_| fills_in),
             preserve_unknown: self.preserve_unknown,
             embedded_resource: self.embedded_resource,
-            defaulted: self.defaulted.clone(),
+            defaulted: if fills_in { self.defaulted.clone() } else { Vec::new() },
             list_type: source.list_type,
             list_map_keys: source.list_map_keys.clone(),
             map_type: source.map_type,

@@ -514,8 +514,8 @@ impl<'s> Walk<'s> {
             }
             (Some(before), None) => {
                 // Values without a schema are emptied, item by item.
-                let emptied = Formula::HasItem(Box::new(Formula::HasAtLeast(1)));
-                let question = if at.new.keeps_unknown() { Question::Harmless } else { Question::Exists(emptied) };
+                let emptied = Formula::HasItem(Box::new(has_data(before)));
+                let question = if at.new.preserve_unknown { Question::Harmless } else { Question::Exists(emptied) };
                 self.note("items", kind_of(before), None, question);
                 self.lose_defaults(vec![Step::Item], before);
             }
@@ -550,6 +550,15 @@ fn same_values(one: Option<&[Value]>, other: Option<&[Value]>) -> bool {
             within(one, other) && within(other, one)
         }
         (one, other) => one.is_some() == other.is_some(),
+    }
+}
+
+/// Values that are emptied where nothing describes them, at any depth of lists.
+fn has_data(node: &Schema) -> Formula<'_> {
+    let fields = Formula::HasAtLeast(1);
+    match &node.items {
+        Some(items) => Formula::Any(vec![fields, Formula::HasItem(Box::new(has_data(items)))]),
+        None => fields,
     }
 }
 

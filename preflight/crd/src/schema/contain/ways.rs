@@ -172,6 +172,9 @@ pub(super) fn ways_to_damage(schema: &Schema, place: Level) -> Vec<Formula<'_>> 
     }
     if let Some(items) = &schema.items {
         ways.push(Formula::HasItem(Box::new(Formula::Damaged(items, Level::Item))));
+    } else if schema.kind.is_none() && !schema.int_or_string && !schema.preserve_unknown {
+        // Nothing says that it is no list, and nothing describes what is in it.
+        ways.push(Formula::HasItem(Box::new(Formula::HasAtLeast(1))));
     }
     if schema.embedded_resource {
         ways.extend(ways_to_be_none());
