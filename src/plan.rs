@@ -21,6 +21,7 @@ pub mod guard;
 pub mod live;
 mod missing;
 mod misspelt;
+mod operators;
 pub mod ordering;
 pub mod providers;
 pub mod quota;
@@ -40,7 +41,7 @@ use pushback_preflight::{Change, ChangeSet, Finding, ObjectKey, Operation};
 
 use crate::app::inventory::{Entry, Inventory};
 use crate::app::record::{Observed, Record};
-use crate::cluster::{ClusterError, Kind};
+use crate::cluster::{Address, ClusterError, Kind};
 use crate::manifest::InputError;
 pub use annotations::{Strategies, UpdateStrategy};
 pub use build::{Options, Request, build, build_delete};
@@ -77,6 +78,21 @@ pub struct Planned {
     pub wait: bool,
     /// What is done to the stored objects of a definition when it is written.
     pub carry_over: Option<CarryOver>,
+    /// The operators of a definition whose objects are carried over.
+    pub operators: Vec<PlannedOperator>,
+    /// Whether a workload is paused, or will be by then, and goes on when this object's turn comes.
+    pub resumes: bool,
+}
+
+/// An operator of a definition whose objects are carried over. Its own change comes after the definition's.
+#[derive(Clone, Debug)]
+pub struct PlannedOperator {
+    /// Its index in the plan.
+    pub index: usize,
+    /// Its address.
+    pub address: Address,
+    /// Whether it is paused while objects are moved.
+    pub pauses: bool,
 }
 
 impl Planned {

@@ -6,6 +6,7 @@ pub mod conversion;
 pub mod definitions;
 pub mod losses;
 pub mod migrate;
+pub mod operators;
 pub mod outcome;
 pub mod pass;
 pub mod record;

@@ -27,6 +27,8 @@ fn create(object: &Value) -> Planned {
         kind_from_set: false,
         kind_changes: false,
         carry_over: None,
+        operators: Vec::new(),
+        resumes: false,
         asked_again: false,
         strategies: Default::default(),
         takeover: None,

@@ -1,6 +1,7 @@
 //! The scheduler: writes each object once its dependencies are done, watches it until it is ready, and stops in order
 //! on a failure, a timeout or a signal.
 
+mod operators;
 mod progress;
 mod view;
 mod waiting;
@@ -260,7 +261,8 @@ impl<'a> Engine<'a> {
         }
         // No request may be in flight when the record is closed.
         self.writes.tasks.shutdown().await;
-        self.finish(*stop.borrow())
+        let paused = self.resume_operators().await;
+        self.finish(*stop.borrow(), paused)
     }
 
     /// Makes the run start and retry nothing more.
@@ -280,7 +282,7 @@ impl<'a> Engine<'a> {
                 continue;
             }
             let planned = &self.plan.objects[node];
-            if planned.change.operation == Operation::Noop {
+            if planned.change.operation == Operation::Noop && !planned.resumes {
                 self.wait_for(node, 0);
                 self.update_readiness(node);
                 continue;
@@ -399,14 +401,15 @@ impl<'a> Engine<'a> {
         });
     }
 
-    fn finish(self, stop: Stop) -> Outcome {
+    fn finish(self, stop: Stop, paused: Vec<UnfinishedLine>) -> Outcome {
         for (node, state) in self.nodes.iter().enumerate() {
             if let Some(waiting) = state.waiting() {
                 let explanation = waiting.explanation().cloned().unwrap_or_default();
                 self.tell_done(node, waiting.since, WaitOutcome::Interrupted, explanation);
             }
         }
-        let unfinished = self.unfinished();
+        let mut unfinished = self.unfinished();
+        unfinished.extend(paused);
         let (progress, objects) = self.nodes.into_iter().map(|node| (node.progress, node.object)).unzip();
         Outcome {
             progress,

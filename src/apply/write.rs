@@ -5,6 +5,7 @@ mod carried;
 mod failure;
 mod intent;
 mod judged;
+mod operators;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -215,6 +216,7 @@ impl Writer {
             Operation::Delete if planned.strategies.orphan => self.orphan(planned, address).await,
             Operation::Delete => self.delete(planned, address).await,
             Operation::Exists => self.exists(address).await,
+            Operation::Noop if planned.resumes => self.resumed(planned, address).await,
             Operation::Noop => Ok(unchanged(planned.change.live.clone())),
         }
     }
@@ -305,7 +307,8 @@ impl Writer {
         let guarded = state.live.as_deref().map_or_else(|| body.clone(), |live| guard::guard(body, live));
         let expected = self.expected(planned, address, &guarded, state.live.as_ref()).await?;
         self.allowed()?;
-        let written = self.cluster.apply(address, &guarded, options(planned)).await.map_err(Failure::Cluster)?;
+        let mut written = self.cluster.apply(address, &guarded, options(planned)).await.map_err(Failure::Cluster)?;
+        written.object = self.go_on(address, written.object).await?;
         self.done(planned, expected.as_deref(), written).await
     }
 

@@ -19,7 +19,8 @@ use super::desired::Desired;
 use super::live::{self, Live};
 use super::providers::Providers;
 use super::{
-    Plan, PlanError, PlanWarning, Planned, Retained, missing, misspelt, ordering, quota, refusal, rivals, takeover,
+    Plan, PlanError, PlanWarning, Planned, Retained, missing, misspelt, operators, ordering, quota, refusal, rivals,
+    takeover,
 };
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
 use crate::app::inventory::Entry;
@@ -180,6 +181,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         objects.push(Planned { kind_changes, asked_again, ..planned(wanted, compared) });
     }
     objects.extend(prunes);
+    operators::assign(&mut objects);
     refusal::merge_missing_namespaces(&mut refusals);
     if is_server {
         refusals.extend(quota::check(cluster, kinds, &objects).await);
@@ -339,6 +341,8 @@ fn planned(wanted: Desired, compared: Compared) -> Planned {
         fields: compared.fields,
         notes: compared.notes,
         carry_over: compared.carry_over,
+        operators: Vec::new(),
+        resumes: false,
         manifest_digest: compared.manifest_digest,
     }
 }
@@ -459,6 +463,8 @@ fn unwanted(
             kind_changes: false,
             asked_again: false,
             carry_over: None,
+            operators: Vec::new(),
+            resumes: false,
             strategies,
             takeover: None,
             after: Vec::new(),

@@ -13,7 +13,7 @@ use super::diff::{self, DiffOptions};
 use super::estimate;
 use super::guard::guard;
 use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind};
-use crate::storage::losses;
+use crate::storage::losses::{self, Losses};
 
 /// The annotation of a definition that allows less than `--storage`.
 const ANNOTATION: &str = "pushback.dev/storage";
@@ -43,10 +43,7 @@ pub(super) async fn before(
                 compared.refused = Some(prefixed(error, "a definition with the old and the new versions is refused"));
             } else {
                 let found = losses::find(context.cluster, live, bridge, Server::default()).await?;
-                if found.affected > 0 {
-                    let message = format!("stored objects cannot be carried over to {storage}: {}", found.sentence());
-                    compared.refused = Some(ClusterError::new(ErrorKind::Invalid, message));
-                }
+                compared.refused = refusal(&found, &storage);
             }
             compared.notes.push(format!(
                 "objects that are stored in {dropped} are carried over to {storage} first: by a definition with both, \
@@ -62,16 +59,41 @@ pub(super) async fn before(
 }
 
 /// Decides about a definition that the server accepts: its objects may be stored in another version afterwards.
-pub(super) fn after(context: Context<'_>, live: &Value, body: &Value, compared: &mut Compared) {
-    if !compared.operation.writes() {
-        return;
-    }
+///
+/// # Errors
+/// The cluster cannot be reached.
+pub(super) async fn after(
+    context: Context<'_>,
+    live: &Value,
+    body: &Value,
+    compared: &mut Compared,
+) -> Result<(), ClusterError> {
     let way = way(context, live, body);
     if way == Some(CarryOver::After) {
+        // Also if an earlier run has written the definition, and left its objects where they were.
+        compared.operation = Operation::Update;
+        compared.verification = Verification::Server;
         let storage = StoredState::of(body).storage.unwrap_or_default();
         compared.notes.push(format!("its objects are moved to {storage} once it is written, and that is proved"));
+        let found = losses::find(context.cluster, live, body, Server::default()).await?;
+        compared.refused = refusal(&found, &storage);
     }
-    compared.carry_over = way.filter(|way| matches!(way, CarryOver::After | CarryOver::Done));
+    compared.carry_over =
+        way.filter(|way| matches!(way, CarryOver::After | CarryOver::Done) && compared.operation.writes());
+    Ok(())
+}
+
+/// Why objects cannot be moved: without a conversion, only their version changes.
+fn refusal(found: &Losses, storage: &str) -> Option<ClusterError> {
+    (found.affected > 0).then(|| {
+        let message = format!("stored objects cannot be carried over to {storage}: {}", found.sentence());
+        ClusterError::new(ErrorKind::Invalid, message)
+    })
+}
+
+/// Whether objects of a definition are to be moved, even if nothing of it changes.
+pub(super) fn moves_objects(context: Context<'_>, live: &Value, body: &Value) -> bool {
+    way(context, live, body) == Some(CarryOver::After)
 }
 
 fn way(context: Context<'_>, live: &Value, body: &Value) -> Option<CarryOver> {

@@ -24,6 +24,7 @@ use super::guard::{guard, refusal_as_new};
 use super::takeover;
 use crate::app::identity::APP_LABEL;
 use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER};
+use crate::storage::operators;
 
 /// How often an object that changes during the comparison is read again.
 const CONFLICTS: u32 = 5;
@@ -184,7 +185,9 @@ async fn with_state(
     }
     let skipped = desired.strategies.update == UpdateStrategy::Skip
         || (desired.strategies.keep_existing && !is_known(context, desired, &live));
-    if skipped || (context.trust_digests && is_unchanged(context, desired, &body, &live, &compared.manifest_digest)) {
+    let is_paused = context.cluster.capabilities().server && operators::paused_replicas(&live).is_some();
+    let is_trusted = context.trust_digests && !is_paused && !carried::moves_objects(context, &live, &body);
+    if skipped || (is_trusted && is_unchanged(context, desired, &body, &live, &compared.manifest_digest)) {
         compared.body = Some(body);
         return Ok(compared);
     }
@@ -213,15 +216,19 @@ async fn with_state(
         return Ok(compared);
     }
     match answer {
-        Ok(written) => {
+        Ok(mut written) => {
             compared.warnings = written.warnings;
+            if let Some(resumed) = operators::resumed(&written.object).filter(|_| is_paused) {
+                compared.notes.push("an earlier run has paused it; it goes on".to_owned());
+                written.object = Arc::new(resumed);
+            }
             compared.fields = diff::diff(&live, &written.object, &DiffOptions::default());
             if !compared.fields.is_empty() || own_fields_differ(&live, &written.object) {
                 compared.operation = desired.strategies.update.operation();
                 compared.verification = Verification::Server;
             }
             compared.result = Some(written.object);
-            carried::after(context, &live, &body, &mut compared);
+            carried::after(context, &live, &body, &mut compared).await?;
         }
         Err(error)
             if error.kind == ErrorKind::Invalid

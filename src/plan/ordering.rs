@@ -48,6 +48,7 @@ pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Res
         }
     }
     wait_for(&mut nodes, &new_backends(objects), true);
+    wait_for(&mut nodes, &operators(objects), true);
     let missed = missed(objects);
     if !missed.is_empty() {
         let mut waiting = nodes.clone();
@@ -104,6 +105,16 @@ fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
         .filter(|(_, planned)| planned.change.object.group == "admissionregistration.k8s.io")
         .flat_map(|(index, planned)| calls(planned).into_iter().map(move |service| (index, service)))
         .collect()
+}
+
+/// Pairs of indexes: (operator, a definition of it whose objects are carried over). The new operator starts once that is
+/// done.
+fn operators(objects: &[Planned]) -> Vec<(usize, usize)> {
+    let pairs = objects
+        .iter()
+        .enumerate()
+        .flat_map(|(definition, planned)| planned.operators.iter().map(move |operator| (operator.index, definition)));
+    pairs.collect()
 }
 
 /// A required rule overrides the default order, which would delay a Service until all Secrets exist.

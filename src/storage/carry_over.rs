@@ -16,6 +16,7 @@ use super::pass::Pace;
 use crate::app::lease::Lease;
 use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, ListQuery};
 use crate::event::Events;
+use crate::text::counted;
 
 /// How long the API server may take to serve the versions of a changed definition.
 const SERVING: Duration = Duration::from_secs(60);
@@ -106,7 +107,8 @@ impl CarryingOver<'_> {
         let rewritten: u64 = done.passes.iter().map(|pass| pass.rewritten).sum();
         if let Some(failure) = done.passes.iter().flat_map(|pass| &pass.failures).next() {
             let failed: u64 = done.passes.iter().map(|pass| pass.failed).sum();
-            let message = format!("{failed} objects cannot be moved, such as {}: {}", failure.object, failure.message);
+            let objects = counted(usize::try_from(failed).unwrap_or(usize::MAX), "object");
+            let message = format!("{objects} cannot be moved, such as {}: {}", failure.object, failure.message);
             return Err(ClusterError::new(ErrorKind::Denied, message));
         }
         if !done.proved {

@@ -9,6 +9,7 @@ mod owners;
 mod rules;
 mod strimzi;
 mod troubles;
+mod waves;
 
 use crate::support::TestCase;
 
@@ -22,6 +23,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         rules::tests(),
         strimzi::tests(),
         troubles::tests(),
+        waves::tests(),
     ]
     .concat()
 }

@@ -14,6 +14,7 @@ impl Writer {
     pub(super) async fn carry_over(&self, planned: &Planned, address: &Address) -> Result<Option<Arc<Value>>, Failure> {
         let Some(carry_over) = &planned.carry_over else { return Ok(None) };
         self.allowed()?;
+        self.pause_operators(planned).await?;
         let lease = self.session.as_ref().map(|session| session.lease());
         let carrying = self.carrying(address);
         carrying.before(carry_over, lease, &self.events).await.map_err(Failure::Cluster)?;

@@ -12,6 +12,7 @@ use crate::app::identity::APP_LABEL;
 use crate::cluster::{Address, ApplyOptions, ErrorKind};
 use crate::plan::takeover::{self, Takeover};
 use crate::plan::{FieldChange, Planned, diff, guard};
+use crate::storage::operators;
 
 /// When two changes count as the same.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +70,9 @@ impl Writer {
             Some(continued) => (continued.fields, Some(continued.takeover)),
             None => {
                 let answer = answer.map_err(Failure::Cluster)?;
-                (diff::diff(seen, &answer.object, &diff::DiffOptions::default()), None)
+                // That this run has paused it is no change of somebody else's.
+                let (before, after) = (operators::unpaused(seen), operators::unpaused(&answer.object));
+                (diff::diff(&before, &after, &diff::DiffOptions::default()), None)
             }
         };
         let was_planned = |change: &FieldChange| match compare {

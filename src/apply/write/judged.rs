@@ -11,6 +11,7 @@ use super::{Failure, Writer};
 use crate::check::second_look;
 use crate::cluster::{Address, ApplyOptions, ErrorKind, Patch};
 use crate::plan::{Planned, answer, conflicts, guard};
+use crate::storage::operators;
 
 /// Most fields that a message names.
 const SHOWN: usize = 3;
@@ -34,6 +35,7 @@ impl Writer {
         };
         let dry_run = ApplyOptions::DRY_RUN;
         let now = self.cluster.apply(address, body, dry_run).await.map_err(Failure::Cluster)?.object;
+        let now = operators::resumed(&now).map_or(now, Arc::new);
         let change = &planned.change;
         let stands = is_same_upgrade(change, live, &now) && !second_look.rests_on_what_goes_with(change);
         if !stands {

@@ -40,6 +40,8 @@ fn create(object: &Value) -> Planned {
         kind_changes: false,
         asked_again: false,
         carry_over: None,
+        operators: Vec::new(),
+        resumes: false,
         strategies: Default::default(),
         takeover: None,
         after: Vec::new(),

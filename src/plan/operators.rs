@@ -1,0 +1,100 @@
+//! Operators of definitions whose objects are carried over: they pause where a field could be lost between the versions
+//! that the old and the new release write, and run on elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pushback_crd::definition::{CarryOver, StoredState, dropped_versions, pair_losses, path::field_path};
+use pushback_crd::stack;
+use pushback_preflight::operator_workloads::{DefinedResource, operator_workloads};
+use pushback_preflight::{ObjectKey, Operation};
+use serde_json::Value;
+
+use super::{Planned, PlannedOperator};
+use crate::cluster::Address;
+
+/// Writes down which operators pause for which definition, and who goes on.
+pub(super) fn assign(objects: &mut [Planned]) {
+    let carried: Vec<usize> = (0..objects.len()).filter(|&index| is_carried_over(&objects[index])).collect();
+    if carried.is_empty() {
+        return;
+    }
+    let indexes: BTreeMap<ObjectKey, usize> =
+        objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
+    let mut paused: BTreeSet<usize> = BTreeSet::new();
+    for index in carried {
+        let operators = operators(objects, &indexes, index);
+        if operators.is_empty() {
+            continue;
+        }
+        let names: Vec<String> =
+            operators.iter().map(|&operator| objects[operator].change.object.to_string()).collect();
+        let names = names.join(" and ");
+        let reason = reason(&objects[index]);
+        objects[index].notes.push(match &reason {
+            None => format!("{names}: runs on, because nothing is lost between the old and the new version"),
+            Some(reason) => format!("{names}: paused first, because {reason}; goes on once the objects are moved"),
+        });
+        if reason.is_some() {
+            paused.extend(&operators);
+        }
+        let operators = operators.into_iter().map(|operator| PlannedOperator {
+            index: operator,
+            address: address(&objects[operator]),
+            pauses: reason.is_some(),
+        });
+        objects[index].operators = operators.collect();
+    }
+    for index in paused {
+        objects[index].resumes = true;
+        objects[index].notes.push("paused while objects of its definitions are moved".to_owned());
+    }
+}
+
+fn is_carried_over(planned: &Planned) -> bool {
+    matches!(planned.carry_over, Some(CarryOver::Before | CarryOver::Bridge(_) | CarryOver::After))
+}
+
+fn address(planned: &Planned) -> Address {
+    let object = &planned.change.object;
+    Address::new(Arc::clone(&planned.kind), &object.namespace, &object.name)
+}
+
+/// The workloads of the old release that write objects of a definition.
+fn operators(objects: &[Planned], indexes: &BTreeMap<ObjectKey, usize>, definition: usize) -> Vec<usize> {
+    let Some(live) = objects[definition].change.live.as_deref() else { return Vec::new() };
+    let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let resource = DefinedResource { group: text("/spec/group"), plural: text("/spec/names/plural") };
+    // The manifest may say for the first time whose operator it is.
+    let known =
+        objects.iter().filter_map(|planned| planned.change.desired.as_deref().or(planned.change.live.as_deref()));
+    let found = operator_workloads(known, resource);
+    let found = found.iter().filter_map(|workload| indexes.get(&workload.object.key()).copied());
+    // A DaemonSet has no replicas.
+    found
+        .filter(|&index| objects[index].change.live.is_some() && objects[index].kind.kind != "DaemonSet")
+        .filter(|&index| objects[index].change.operation != Operation::Exists)
+        .collect()
+}
+
+/// Why operators of both releases must not write at the same time: what one of them writes is lost by the other one.
+fn reason(planned: &Planned) -> Option<String> {
+    let (live, wanted) = (planned.change.live.as_deref()?, planned.change.desired.as_deref()?);
+    // A conversion webhook converts instead, and may be served by the operator itself.
+    if live.pointer("/spec/conversion/strategy").and_then(Value::as_str) == Some("Webhook") {
+        return None;
+    }
+    let new = StoredState::of(wanted).storage?;
+    let mut old: Vec<String> = dropped_versions(live, wanted).into_iter().map(str::to_owned).collect();
+    old.extend(StoredState::of(live).storage);
+    old.retain(|version| *version != new);
+    stack::with_room(|| {
+        old.iter().find_map(|old| {
+            let lost = |from: (&Value, &str), to: (&Value, &str)| {
+                let losses = pair_losses(from, to)?;
+                Some(format!("{} of {} is lost in {}", field_path(&losses.first()?.path), from.1, to.1))
+            };
+            lost((wanted, &new), (live, old)).or_else(|| lost((live, old), (wanted, &new)))
+        })
+    })
+}
