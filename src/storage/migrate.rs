@@ -87,6 +87,12 @@ pub enum MigrateError {
         /// Name of the definition.
         definition: String,
     },
+    /// The definition was deleted meanwhile.
+    #[error("{definition} was deleted during the migration, and its objects with it")]
+    Deleted {
+        /// Name of the definition.
+        definition: String,
+    },
     /// The cluster's error, which concerns all objects.
     #[error("{definition}: {error}")]
     Cluster {
@@ -144,18 +150,33 @@ impl Migrate<'_> {
         match self.passes(&state, kind, &mut done, events).await {
             Ok(()) if done.proved && !self.options.verify_only => {}
             Ok(()) => return Ok(done),
-            Err(error) => return Err(self.failed(error, Some(done))),
+            Err(error) => return Err(self.ended(error, done).await),
         }
         self.settle(events).await;
         let stored = match self.prune(&state).await {
             Ok(stored) => stored.ok_or_else(|| MigrateError::Changed { definition: self.name.to_owned() })?,
-            Err(error) => return Err(self.failed(error, Some(done))),
+            Err(error) => return Err(self.ended(error, done).await),
         };
         Ok(Migration { stored, ..done })
     }
 
     fn failed(&self, error: ClusterError, done: Option<Migration>) -> MigrateError {
         MigrateError::Cluster { definition: self.name.to_owned(), error, done: Box::new(done) }
+    }
+
+    /// An error on the way, which may be that there is nothing to migrate any more.
+    async fn ended(&self, error: ClusterError, done: Migration) -> MigrateError {
+        if matches!(error.kind, ErrorKind::UnknownKind | ErrorKind::NotFound) {
+            let definition = definitions::one(self.cluster, &self.definitions, self.name).await;
+            if definition.is_err_and(|error| error.kind == ErrorKind::NotFound) {
+                for record in self.records() {
+                    // Without the permission it stays; a definition of this name has another uid, and starts anew.
+                    let _ = record.remove(self.cluster).await;
+                }
+                return MigrateError::Deleted { definition: self.name.to_owned() };
+            }
+        }
+        self.failed(error, Some(done))
     }
 
     async fn state(&self) -> Result<(StoredState, bool), MigrateError> {
@@ -194,10 +215,10 @@ impl Migrate<'_> {
             let from = progress.next.clone();
             let keep = writes.then_some((&record, &mut progress));
             let mut page = Paged { migrate: self, events, pass: number, keep, is_recorded: true, reported: 0 };
-            let count = pass.run(&from, &mut page).await?;
+            let count = pass_of(done);
+            pass.run(&from, count, &mut page).await?;
             let is_proof = count.proves() && from.is_empty() && !options.dry_run;
             let has_failed = count.failed > 0;
-            done.passes.push(count);
             if options.dry_run || has_failed {
                 return Ok(());
             }
@@ -220,10 +241,10 @@ impl Migrate<'_> {
         while !done.proved && number < PASSES {
             number += 1;
             let mut page = Paged { migrate: self, events, pass: number, keep: None, is_recorded: true, reported: 0 };
-            let count = pass.run("", &mut page).await?;
-            done.proved = count.proves();
-            let has_failed = count.failed > 0;
-            done.passes.push(count);
+            let count = pass_of(done);
+            pass.run("", count, &mut page).await?;
+            let (proves, has_failed) = (count.proves(), count.failed > 0);
+            done.proved = proves;
             if has_failed {
                 return Ok(());
             }
@@ -305,6 +326,11 @@ impl Migrate<'_> {
         }
         Ok(None)
     }
+}
+
+/// The count of the pass that begins.
+fn pass_of(done: &mut Migration) -> &mut PassCount {
+    done.passes.push_mut(PassCount::default())
 }
 
 /// Whether a version has the status subresource.

@@ -46,6 +46,7 @@ impl MigrationReport {
                 let hint = "run the same command again: it proves the new definition".to_owned();
                 MigrationProblem { message, hint: Some(hint), code: ExitCode::Partial }
             }
+            MigrateError::Deleted { .. } => MigrationProblem { message, hint: None, code: ExitCode::Partial },
             MigrateError::Cluster { error, done, .. } => {
                 self.migrations.extend(*done);
                 let (code, hint) = match error.kind {

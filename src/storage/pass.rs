@@ -150,13 +150,17 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Walks all objects from a continue token, or from the first. `after_page` is told after each page what was done so
-    /// far and where the next page starts.
+    /// Walks all objects from a continue token, or from the first, and counts what it does. `after_page` is told after
+    /// each page what was done so far and where the next page starts.
     ///
     /// # Errors
     /// An error that concerns all objects; what failed for one object is counted.
-    pub async fn run(&self, from: &str, after_page: &mut dyn AfterPage) -> Result<PassCount, ClusterError> {
-        let mut count = PassCount::default();
+    pub async fn run(
+        &self,
+        from: &str,
+        count: &mut PassCount,
+        after_page: &mut dyn AfterPage,
+    ) -> Result<(), ClusterError> {
         let query = ListQuery {
             limit: self.pace.page,
             continue_token: from.to_owned(),
@@ -178,10 +182,10 @@ impl Pass<'_> {
                 count.add(object, outcome)?;
             }
             drop(writes);
-            after_page.page(&count, &page.continue_token).await;
+            after_page.page(count, &page.continue_token).await;
         }
         count.failures.sort_by(|one, other| one.object.cmp(&other.object));
-        Ok(count)
+        Ok(())
     }
 
     async fn rewrite_one<'o>(

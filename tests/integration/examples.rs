@@ -15,8 +15,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
     ]
 }
 
-const EXAMPLES: [&str; 5] =
-    ["operator", "operator-upgrade-bad", "operator-upgrade-fixed", "release-pipeline", "web-app"];
+const EXAMPLES: [&str; 6] =
+    ["operator", "operator-upgrade-bad", "operator-upgrade-fixed", "release-pipeline", "storage-migration", "web-app"];
 
 fn directory(example: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).join(example)
@@ -78,7 +78,7 @@ fn every_example_is_tested_and_has_a_readme() {
 fn a_server_takes_every_example() {
     let cluster = TestCluster::start(&Options::default());
     // The bad upgrade is valid by itself, and this leaves nothing behind.
-    for example in ["web-app", "operator-upgrade-bad"] {
+    for example in ["web-app", "operator-upgrade-bad", "storage-migration"] {
         let refused = refusals(&cluster, objects(example));
         assert!(refused.is_empty(), "{example}: {refused:#?}");
     }

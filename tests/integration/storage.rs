@@ -4,6 +4,9 @@ mod carried;
 mod crd;
 mod disaster;
 mod existing;
+mod garbage;
+mod interrupted;
+mod job;
 mod migrate;
 mod owners;
 mod rules;
@@ -18,6 +21,9 @@ pub(crate) fn tests() -> Vec<TestCase> {
         carried::tests(),
         disaster::tests(),
         existing::tests(),
+        garbage::tests(),
+        interrupted::tests(),
+        job::tests(),
         migrate::tests(),
         owners::tests(),
         rules::tests(),

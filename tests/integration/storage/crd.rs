@@ -44,7 +44,7 @@ impl TestCrd {
         format!("cogs.{}", self.group)
     }
 
-    fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", self.name())
     }
 
@@ -72,16 +72,21 @@ impl TestCrd {
     /// Creates or updates the definition, and waits until the server works with its versions.
     #[track_caller]
     pub(crate) fn put(&self, versions: &[Version]) {
-        let mut manifest = self.manifest(versions);
+        self.put_manifest(self.manifest(versions));
+        for (version, served, _, _) in versions {
+            self.await_version(version, *served);
+        }
+    }
+
+    /// Creates or updates the definition.
+    #[track_caller]
+    pub(crate) fn put_manifest(&self, mut manifest: Value) {
         let live = self.api().get(&self.path());
         if live.status == 404 {
             self.api().post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &manifest).ok();
         } else {
             manifest["metadata"]["resourceVersion"] = live.ok()["metadata"]["resourceVersion"].clone();
             self.api().put(&self.path(), &manifest).ok();
-        }
-        for (version, served, _, _) in versions {
-            self.await_version(version, *served);
         }
     }
 

@@ -1,20 +1,17 @@
-//! What happens without the tool when a version that objects are stored in goes, and what the tool makes of it; and that
-//! references to an old version are no disaster at all.
-
-use std::time::Duration;
+//! What happens without the tool when a version that objects are stored in goes, and what the tool makes of it; and which
+//! rights it needs for that.
 
 use serde_json::{Value, json};
 
 use super::carried::{V1_AND_V2, apply, deployed};
 use super::crd::{DEADLINE, TestCrd, size};
-use super::migrate::{flip, flipped};
-use crate::support::{Options, Pushback, TestCase, TestCluster, cases, wait_until};
+use super::migrate::flipped;
+use crate::support::{Pushback, TestCase, TestCluster, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: a_version_that_is_removed_by_hand_strands_its_objects_until_it_is_back,
         ApiServer: a_no_op_update_through_an_old_version_keeps_what_the_new_one_holds,
-        Controllers: an_owner_reference_at_an_old_version_costs_no_object_and_is_never_rewritten,
         ApiServer: rights_are_checked_before_the_first_write_and_the_role_is_printed,
     ]
 }
@@ -75,47 +72,6 @@ fn a_no_op_update_through_an_old_version_keeps_what_the_new_one_holds() {
     let lossy = TestCrd::new("three-steps");
     lossy.put(&[("v1", true, false, size()), ("v2", true, true, wide())]);
     assert!(!passes(&lossy), "the server drops what v1 lacks");
-}
-
-fn an_owner_reference_at_an_old_version_costs_no_object_and_is_never_rewritten() {
-    // Of its own: the garbage collector stops where any kind of a cluster cannot be listed, and other tests see to that.
-    let cluster = TestCluster::start(&Options::whole());
-    let crd = TestCrd::on(Box::leak(Box::new(cluster)), "owner-reference");
-    flip(&crd, 1);
-    let api = crd.api();
-    let owner = api.get(&crd.object_path("v1", "cog-0")).ok();
-    let config_maps = format!("/api/v1/namespaces/{}/configmaps", crd.namespace);
-    let reference = json!({
-        "apiVersion": format!("{}/v1", crd.group), "kind": "Cog", "name": "cog-0", "uid": owner["metadata"]["uid"],
-    });
-    api.post(
-        &config_maps,
-        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owned", "ownerReferences": [reference]}}),
-    )
-    .ok();
-    let pushback = crd.pushback();
-    for step in [&["migrate"][..], &["unserve", "v1"], &["remove", "v1"]] {
-        let mut arguments = vec!["storage", step[0], crd.name().leak()];
-        arguments.extend(&step[1..]);
-        arguments.push("--yes");
-        let ran = pushback.run(&arguments);
-        assert_eq!(ran.code, 0, "{arguments:?}: {}{}", ran.stdout, ran.stderr);
-    }
-    let owned = format!("{config_maps}/owned");
-    // The garbage collector has looked at its owner: another one, which does not exist, is collected.
-    let missing = json!({
-        "apiVersion": format!("{}/v2", crd.group), "kind": "Cog", "name": "never", "uid": "00000000-0000-0000-0000-000000000000",
-    });
-    api.post(
-        &config_maps,
-        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "orphan", "ownerReferences": [missing]}}),
-    )
-    .ok();
-    wait_until("the garbage collector is at work", Duration::from_secs(180), || {
-        (api.get(&format!("{config_maps}/orphan")).status == 404).then_some(())
-    });
-    let references: Value = api.get(&owned).ok()["metadata"]["ownerReferences"].clone();
-    assert_eq!(references[0]["apiVersion"], format!("{}/v1", crd.group), "never rewritten");
 }
 
 fn rights_are_checked_before_the_first_write_and_the_role_is_printed() {

@@ -153,9 +153,7 @@ fn an_object_that_its_schema_refuses_is_moved_all_the_same() {
         ("v2", true, true, json!({"size": {"type": "integer"}, "mode": {"type": "string", "default": "slow"}})),
     ]);
     strict["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] = json!(["colour"]);
-    strict["metadata"]["resourceVersion"] = crd.live()["metadata"]["resourceVersion"].clone();
-    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", crd.name());
-    crd.api().put(&path, &strict).ok();
+    crd.put_manifest(strict);
     crd.await_version("v2", true);
     let ran = crd.pushback().run(&["storage", "migrate", &crd.name()]);
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::storage::crd::{DEADLINE, TestCrd, size};
+use crate::storage::crd::{DEADLINE, TestCrd, Version, size};
 use crate::support::apply::TestApp;
 use crate::support::{TestCase, TestCluster, cases, wait_until};
 
@@ -12,6 +12,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_removed_version_is_told_once_and_its_commands_lead_to_a_passing_check,
         ApiServer: a_version_that_the_status_invents_goes_with_the_command,
         ApiServer: what_is_left_in_an_old_version_is_told_until_it_is_moved,
+        ApiServer: the_policy_that_a_remedy_names_leads_to_a_passing_check,
         ApiServer: field_owners_at_a_version_that_goes_are_moved_by_the_command,
         ApiServer: a_real_release_without_its_stored_version_passes_with_the_remedy,
     ]
@@ -141,6 +142,36 @@ fn what_is_left_in_an_old_version_is_told_until_it_is_moved() {
     carry_out(&app, &judged.commands("debt"));
     let judged = check(&app, &new, &both());
     assert_eq!((judged.code, judged.lines()), (0, Vec::new()));
+}
+
+/// The other way of a remedy: the flag, copied out of the text.
+fn the_policy_that_a_remedy_names_leads_to_a_passing_check() {
+    let old = || vec![("v1", true, true, size()), ("v2", true, false, size())];
+    let both_versions = || vec![("v1", true, false, size()), ("v2", true, true, size())];
+    let only_new = || vec![("v2", true, true, size())];
+    for (prefix, before, then, code, policy) in [
+        ("policy-flip", old(), both_versions(), 0, "--storage=migrate"),
+        ("policy-removed", both_versions(), only_new(), 10, "--storage=migrate"),
+        ("policy-storage", old(), only_new(), 10, "--storage=bridge"),
+    ] {
+        let crd = TestCrd::new(prefix);
+        let app = app(&crd);
+        let apply =
+            |versions: &[Version], arguments: &[&str]| app.apply(&crd.manifest(versions).to_string(), arguments);
+        apply(&[("v1", true, true, size())], &[]).expect(0);
+        crd.await_version("v1", true);
+        crd.create("v1", 3);
+        apply(&before, &[]).expect(0);
+        let judged = check(&app, &crd.manifest(&then), &both());
+        assert_eq!(judged.code, code, "{prefix}: {:?}", judged.lines());
+        let remedies: Vec<&str> = judged.findings.iter().filter_map(|finding| finding["remedy"].as_str()).collect();
+        let flag = remedies.iter().flat_map(|remedy| remedy.split('`')).find(|word| word.starts_with("--storage="));
+        assert_eq!(flag, Some(policy), "{prefix}: {remedies:?}");
+        apply(&then, &[policy]).expect(0);
+        let judged = check(&app, &crd.manifest(&then), &both());
+        assert_eq!((judged.code, judged.lines()), (0, Vec::new()), "{prefix}");
+        assert_eq!((crd.in_etcd().as_str(), crd.stored_versions()), ("v2: 3", json!(["v2"])), "{prefix}");
+    }
 }
 
 fn field_owners_at_a_version_that_goes_are_moved_by_the_command() {

@@ -26,26 +26,31 @@ pub(crate) fn tests() -> Vec<TestCase> {
     ]
 }
 
-fn proxied(proxy: &FaultProxy, crd: &TestCrd) -> Pushback {
+pub(super) fn proxied(proxy: &FaultProxy, crd: &TestCrd) -> Pushback {
     Pushback::with_kubeconfig(&proxy.kubeconfig()).with("PUSHBACK_NAMESPACE", &crd.namespace)
 }
 
-fn migrate(proxy: &FaultProxy, crd: &TestCrd, arguments: &[&str]) -> Ran {
+pub(super) fn migrate(proxy: &FaultProxy, crd: &TestCrd, arguments: &[&str]) -> Ran {
     let name = crd.name();
     proxied(proxy, crd).run(&[&["storage", "migrate", &name], arguments].concat())
 }
 
-fn proxy() -> FaultProxy {
+pub(super) fn proxy() -> FaultProxy {
     FaultProxy::start(TestCluster::shared().kubeconfig_path())
 }
 
 /// The rewrite of one object.
-fn rewrite_of(name: &str) -> Matching {
+pub(super) fn rewrite_of(name: &str) -> Matching {
     matching(Verb::Patch, "cogs").named(name)
 }
 
+/// Patches of objects that the server was sent.
+pub(super) fn written(proxy: &FaultProxy) -> usize {
+    proxy.count(&matching(Verb::Patch, "cogs"))
+}
+
 #[track_caller]
-fn assert_proved(crd: &TestCrd, ran: &Ran, objects: usize) {
+pub(super) fn assert_proved(crd: &TestCrd, ran: &Ran, objects: usize) {
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("proved: "), "{}", ran.stdout);
     assert_eq!((crd.in_etcd(), crd.stored_versions()), (format!("v2: {objects}"), json!(["v2"])));
@@ -64,8 +69,7 @@ fn an_object_that_somebody_else_writes_meanwhile_is_moved_with_what_was_written(
     let size = crd.api().get(&crd.object_path("v2", "cog-2")).ok()["spec"]["size"].as_u64();
     assert!(size.is_some_and(|size| size >= 100), "{size:?}");
     // One write an object and pass, and one for each conflict.
-    let written = proxy.count(&matching(Verb::Patch, "cogs"));
-    assert!(written <= 3 * 4 + 2, "{written} writes");
+    assert!(written(&proxy) <= 3 * 4 + 2, "{} writes", written(&proxy));
 }
 
 fn an_object_that_is_deleted_meanwhile_stays_deleted() {
@@ -76,6 +80,7 @@ fn an_object_that_is_deleted_meanwhile_stays_deleted() {
     let ran = migrate(&proxy, &crd, &[]);
     assert_proved(&crd, &ran, 2);
     assert!(ran.stdout.contains("1 were deleted meanwhile"), "{}", ran.stdout);
+    assert_eq!(written(&proxy), 3 + 2, "each object once, and once more for the proof");
     assert_eq!(crd.api().get(&crd.object_path("v2", "cog-1")).status, 404);
 }
 
@@ -85,8 +90,10 @@ fn a_busy_server_and_an_expired_list_cost_a_retry_each() {
     proxy.on(rewrite_of("cog-3").first(2), Fault::status(429).retry_after(1));
     proxy.on(later_pages("cogs").first(1), Fault::status(410));
     proxy.on(rewrite_of("cog-5").first(1), Fault::close());
+    proxy.on(rewrite_of("cog-7").first(1), Fault::status(503));
     let ran = migrate(&proxy, &crd, &["--page", "4"]);
     assert_proved(&crd, &ran, 9);
+    assert_eq!(written(&proxy), 9 + 4 + 9 + 4, "each object, the first page again, the proof, and each failure");
 }
 
 fn a_definition_that_changes_meanwhile_keeps_its_list() {
@@ -95,7 +102,7 @@ fn a_definition_that_changes_meanwhile_keeps_its_list() {
     let (api, manifest, path) = (
         crd.api(),
         crd.manifest(&[("v1", true, false, size()), ("v2", true, true, size()), ("v3", true, false, size())]),
-        format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", crd.name()),
+        crd.path(),
     );
     proxy.after(rewrite_of("cog-0").nth(2), move |_| {
         let patch = json!({"spec": {"versions": manifest["spec"]["versions"]}});
@@ -104,6 +111,7 @@ fn a_definition_that_changes_meanwhile_keeps_its_list() {
     let ran = migrate(&proxy, &crd, &[]);
     assert_eq!(ran.code, 20, "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("was changed during the migration"), "{}", ran.stderr);
+    assert_eq!(written(&proxy), 2 + 2);
     assert_eq!(crd.stored_versions(), json!(["v1", "v2"]));
     assert_proved(&crd, &crd.pushback().run(&["storage", "migrate", &crd.name()]), 2);
 }
@@ -120,6 +128,7 @@ fn an_object_that_the_server_cannot_write_is_named_and_the_list_stays() {
     assert_eq!(ran.code, 20, "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains(&format!("failed: {}/cog-1: ", crd.namespace)), "{}", ran.stdout);
     assert_eq!((crd.in_etcd().as_str(), crd.stored_versions()), ("v1: 1, v2: 2", json!(["v1", "v2"])));
+    assert_eq!(written(&proxy), 3, "what is refused once as a patch is not sent again as one");
     assert_proved(&crd, &crd.pushback().run(&["storage", "migrate", &crd.name()]), 3);
 }
 
@@ -137,8 +146,7 @@ fn a_killed_migration_goes_on_behind_its_last_page() {
     assert!(ran.stderr.contains("goes on where an earlier run stopped"), "{}", ran.stderr);
     // Two pages need no first pass again. Later pages show objects as they were when the list began, so that each of the
     // two that the killed run had written on its third page is a conflict.
-    let written = proxy.count(&matching(Verb::Patch, "cogs"));
-    assert_eq!(written, (12 - 6) + 2 + 12, "the rest, and the proof");
+    assert_eq!(written(&proxy), (12 - 6) + 2 + 12, "the rest, and the proof");
 }
 
 /// All requests that write in a usual run; every request in a full one.
