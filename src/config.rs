@@ -14,6 +14,7 @@ mod version;
 use std::time::Duration;
 
 use pushback_preflight::Position;
+use pushback_preflight::conversion::GivenPlan;
 use pushback_preflight::loosened::Loosening;
 use pushback_preflight::source::Document;
 
@@ -30,6 +31,8 @@ pub struct Config {
     pub policy_loosening: Option<(Loosening, Position)>,
     /// `preflightWaivers`.
     pub preflight_waivers: Vec<PreflightWaiver>,
+    /// `conversionPlans`.
+    pub conversion_plans: Vec<GivenPlan>,
     /// `changeGroupBindings`.
     pub change_group_bindings: Vec<ChangeGroupBinding>,
     /// `changeRuleBindings`.
@@ -70,6 +73,7 @@ impl Config {
             self.policy_loosening = Some(loosening);
         }
         self.preflight_waivers.extend(later.preflight_waivers);
+        self.conversion_plans.extend(later.conversion_plans);
         self.change_group_bindings.extend(later.change_group_bindings);
         self.change_rule_bindings.extend(later.change_rule_bindings);
         self.rebase_rules.extend(later.rebase_rules);

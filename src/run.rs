@@ -4,6 +4,7 @@ pub mod answer;
 pub mod apply;
 pub mod compare;
 pub mod connect;
+mod conversion_plans;
 pub mod delete;
 pub mod error;
 pub mod input;

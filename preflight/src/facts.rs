@@ -8,6 +8,7 @@ use pushback_crd::definition::StoredState;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::conversion::GivenPlan;
 use crate::object::{ObjectExt, ObjectKey, ObjectRef};
 use crate::source::{Document, PathSegment, Position, Positions};
 use crate::words;
@@ -283,6 +284,9 @@ pub enum Need {
         /// File, folder, URL or git ref, like the value of `-f`.
         path: String,
     },
+    /// The conversion plans of the run, answered by [`Answer::ConversionPlans`]. They are read with the input, and known
+    /// without being asked for.
+    ConversionPlans,
     /// All objects of all kinds in a namespace, streamed like `Objects`, answered by [`Answer::Folded`].
     NamespaceContents {
         /// Namespace to list.
@@ -336,7 +340,8 @@ impl Need {
                     && (object.group.as_str(), object.kind.as_str()) == ("", "PersistentVolume")
                     && object.name == text("/spec/volumeName")
             }
-            Self::AccessRules { .. } | Self::Access { .. } | Self::ObjectCount { .. } | Self::Models { .. } => false,
+            Self::AccessRules { .. } | Self::Access { .. } | Self::ObjectCount { .. } => false,
+            Self::Models { .. } | Self::ConversionPlans => false,
         }
     }
 }
@@ -402,6 +407,11 @@ pub enum Answer {
         /// One document per model.
         documents: Vec<Document>,
     },
+    /// The conversion plans, one for each definition that has one.
+    ConversionPlans {
+        /// The plans.
+        plans: Vec<GivenPlan>,
+    },
     /// The fact is not available.
     Unable {
         /// Why it is not available.
@@ -448,6 +458,15 @@ impl Facts {
             .get(need)
             .cloned()
             .unwrap_or_else(|| Answer::Unable { reason: "the fact was not asked for".to_owned() })
+    }
+
+    /// The conversion plan for a definition, if the run has one.
+    #[must_use]
+    pub fn conversion_plan(&self, definition: &str) -> Option<&GivenPlan> {
+        match self.answers.get(&Need::ConversionPlans)? {
+            Answer::ConversionPlans { plans } => plans.iter().find(|plan| plan.definition == definition),
+            _ => None,
+        }
     }
 
     /// A rule's share of a streamed answer; `None` if the need has not been answered yet.

@@ -313,6 +313,12 @@ impl<'a> Fields<'a> {
         self.required(key).map(|node| node.filled_list(element)).unwrap_or_default()
     }
 
+    /// Positions of the map, as those of a document of its own.
+    #[must_use]
+    pub fn own_positions(&self) -> Arc<Positions> {
+        Arc::new(self.node.reader.positions.below(&self.node.path))
+    }
+
     /// Positions below a key, as those of a document of its own; that of the map if the key is absent.
     #[must_use]
     pub fn positions(&self, key: &str) -> Arc<Positions> {

@@ -64,6 +64,7 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
         }
         Need::ObjectCount { group, version, kind, .. } => count(cluster, kinds, (group, version, kind)).await,
         Need::Models { path } => Err(format!("{path} is read with the input, and was not")),
+        Need::ConversionPlans => Ok(Answer::ConversionPlans { plans: Vec::new() }),
         Need::NamespaceContents { namespace, except } => {
             contents(cluster, kinds, session, need, namespace, except).await
         }

@@ -9,6 +9,7 @@ mod shapes;
 
 use std::collections::BTreeMap;
 
+use pushback_preflight::conversion::{GivenPlan, PlanSource};
 use pushback_preflight::loosened::Loosening;
 use pushback_preflight::object::ObjectExt;
 use pushback_preflight::reader::{Fields, Node, Reader, quote};
@@ -116,6 +117,7 @@ fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
     let mut config = Config {
         minimum_required_version: minimum_required_version(&fields, group, tool_version),
         preflight_waivers: entries(&fields, "preflightWaivers", rules::preflight_waiver),
+        conversion_plans: entries(&fields, "conversionPlans", |node| GivenPlan::of_entry(node, PlanSource::Manifests)),
         change_group_bindings: entries(&fields, "changeGroupBindings", rules::change_group_binding),
         change_rule_bindings: entries(&fields, "changeRuleBindings", rules::change_rule_binding),
         rebase_rules: fields.list("rebaseRules").iter().filter_map(rules::rebase_rule).collect(),

@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pushback_preflight::conversion;
 use pushback_preflight::operator::model_file;
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions, parallel};
 use serde_json::Value;
@@ -61,17 +62,16 @@ pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, Vec<Input
     collector.finish()
 }
 
-/// Reads the files of `--config`, which hold nothing but Config documents.
+/// Reads the files of `--config`, which hold nothing but Config documents and conversion plans.
 ///
 /// # Errors
 /// Every problem, sorted by file and line.
-pub fn load_config_files(paths: &[String]) -> Result<(Vec<Manifest>, Vec<InputWarning>), Vec<InputError>> {
+pub fn load_config_files(paths: &[String]) -> Result<Input, Vec<InputError>> {
     let mut collector = Collector { only_configs: true, ..Collector::default() };
     for directory in collector.read(paths, &LoadOptions::default()) {
         collector.errors.push(no_manifest_files(&directory));
     }
-    let input = collector.finish()?;
-    Ok((input.configs, input.warnings))
+    collector.finish()
 }
 
 /// The Config documents, and ConfigMaps that carry one, in these (name, text) files. Other documents are ignored.
@@ -229,6 +229,10 @@ impl Collector {
             self.input.configs.push(Manifest { object, value, positions: Arc::new(positions) });
             return;
         }
+        if conversion::is_plan(&value) && !self.configs_among {
+            self.input.plans.push(pushback_preflight::source::Document { value, positions: Arc::new(positions) });
+            return;
+        }
         if self.configs_among {
             if carries_config(&value) {
                 let object = ObjectRef::of(&value);
@@ -241,7 +245,7 @@ impl Collector {
         }
         if self.only_configs {
             self.errors.push(InputError {
-                message: "expected a Config document".to_owned(),
+                message: "expected a Config document or a ConversionPlan".to_owned(),
                 position: positions.start(),
                 hints: vec![
                     "It starts with `apiVersion: pushback.dev/v1alpha1` (or kapp.k14s.io/v1alpha1) and `kind: Config`."

@@ -47,6 +47,8 @@ pub struct Input {
     pub manifests: Vec<Manifest>,
     /// Config documents, and ConfigMaps that carry one (these are in `manifests` too).
     pub configs: Vec<Manifest>,
+    /// Conversion plans, in input order: they are read, and never applied.
+    pub plans: Vec<Document>,
     /// Operator models, if [`LoadOptions::models`](super::LoadOptions::models) is set, in input order.
     pub models: Vec<Document>,
     /// Warnings, in input order.

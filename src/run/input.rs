@@ -28,7 +28,8 @@ pub struct LoadedInput {
 pub fn read(options: &InputOptions) -> Result<LoadedInput, CommandError> {
     let mut input = collect::load(&options.files, &options.load)?;
     let documents = std::mem::take(&mut input.configs);
-    let config = Configured::read(&documents, &options.config, &mut input.warnings)?;
+    let mut config = Configured::read(&documents, &options.config, &mut input.warnings)?;
+    config.add_plans(std::mem::take(&mut input.plans))?;
     Ok(LoadedInput { input, config })
 }
 

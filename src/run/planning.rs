@@ -1,5 +1,6 @@
 //! Plans from manifests and the app's current state, and shows the plan.
 
+use super::conversion_plans;
 use super::error::CommandError;
 use super::look::label_value;
 use super::options::PlanOptions;
@@ -60,7 +61,9 @@ pub async fn plan_apply(
         label_value,
         options: &how,
     };
-    Ok((plan::build(request, wanted).await?, warnings))
+    let plan = plan::build(request, wanted).await?;
+    conversion_plans::check(setup, &plan, &mut warnings).await?;
+    Ok((plan, warnings))
 }
 
 /// Whether the manifest's kind is unknown because its API group does not answer.

@@ -2,9 +2,11 @@
 //! else in a Config (order, waits, labels, rebase rules) counts from manifests and `--config` alike.
 
 use pushback_preflight::Position;
+use pushback_preflight::conversion::{ConversionPlans, GivenPlan, PlanSource};
 use pushback_preflight::loosened::{Loosened, LoosenedKind};
 use pushback_preflight::policy::{self, Policy, PolicyError, Side};
 use pushback_preflight::selection::{ConfigRule, SelectionError};
+use pushback_preflight::source::Document;
 use pushback_preflight::waiver::Waiver;
 
 use super::error::CommandError;
@@ -20,6 +22,8 @@ pub struct Configured {
     /// The Config among the manifests.
     among: Config,
     source: Option<Source>,
+    /// `ConversionPlan` documents, of manifests and `--config`.
+    plans: Vec<GivenPlan>,
 }
 
 /// A policy source.
@@ -44,9 +48,9 @@ impl Configured {
         let among = parse(documents);
         let of_files = match files {
             [] => Ok(None),
-            files => collect::load_config_files(files).and_then(|(documents, of_files)| {
-                warnings.extend(of_files);
-                parse(&documents).map(Some)
+            files => collect::load_config_files(files).and_then(|of_files| {
+                warnings.extend(of_files.warnings);
+                Ok(Some((parse(&of_files.configs)?, plans_of(of_files.plans, PlanSource::Policy)?)))
             }),
         };
         let (among, of_files) = match (among, of_files) {
@@ -57,12 +61,34 @@ impl Configured {
             }
         };
         let mut config = Config::merge(config::defaults::defaults(), among.clone());
-        let source = of_files.map(|of_files| {
+        let mut plans = Vec::new();
+        let source = of_files.map(|(of_files, given)| {
+            plans = given;
             config = Config::merge(std::mem::take(&mut config), of_files.clone());
             let shown: Vec<String> = files.iter().map(|file| shown_input(file)).collect();
             Source { name: shown.join(", "), config: of_files, is_old_side: false }
         });
-        Ok(Self { config, among, source })
+        Ok(Self { config, among, source, plans })
+    }
+
+    /// Adds the `ConversionPlan` documents among the manifests.
+    ///
+    /// # Errors
+    /// All errors in them at once.
+    pub fn add_plans(&mut self, documents: Vec<Document>) -> Result<(), CommandError> {
+        self.plans.extend(plans_of(documents, PlanSource::Manifests)?);
+        Ok(())
+    }
+
+    /// The conversion plans of the run.
+    ///
+    /// # Errors
+    /// Two different plans for one definition.
+    pub fn conversion_plans(&self) -> Result<ConversionPlans, CommandError> {
+        let of_source = self.source.iter().flat_map(|source| &source.config.conversion_plans);
+        let of_source = of_source.map(|plan| GivenPlan { source: PlanSource::Policy, ..plan.clone() });
+        let given = of_source.chain(self.among.conversion_plans.iter().chain(&self.plans).cloned());
+        Ok(ConversionPlans::of(given)?)
     }
 
     /// Whether `--config` was given, which takes precedence over the old side.
@@ -191,6 +217,17 @@ fn waiver(waiver: &PreflightWaiver) -> Waiver {
         position: Some(waiver.position.clone()),
         may_be_unused: false,
     }
+}
+
+fn plans_of(documents: Vec<Document>, source: PlanSource) -> Result<Vec<GivenPlan>, Vec<InputError>> {
+    let (mut plans, mut errors) = (Vec::new(), Vec::new());
+    for document in documents {
+        match GivenPlan::of_document(document, source) {
+            Ok(plan) => plans.push(plan),
+            Err(wrong) => errors.extend(wrong),
+        }
+    }
+    if errors.is_empty() { Ok(plans) } else { Err(errors) }
 }
 
 fn parse(documents: &[Manifest]) -> Result<Config, Vec<InputError>> {

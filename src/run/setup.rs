@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pushback_preflight::conversion::ConversionPlans;
 use pushback_preflight::policy::Policy;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::waiver::{Accepted, Waiver};
@@ -42,6 +43,8 @@ pub struct Setup {
     pub selection: Selection,
     /// Name of the policy's source; `None` if the manifests decide.
     pub policy_source: Option<String>,
+    /// Plans for conversions between versions of definitions.
+    pub conversion_plans: Arc<ConversionPlans>,
     /// Facts from the input.
     pub answers: BTreeMap<Need, Answer>,
     /// Waivers given for this run.
@@ -78,6 +81,11 @@ pub async fn set_up(
         answers = input::documents(&policy.selection)?;
     }
     let policy_source = config.source_name(preflight);
+    let conversion_plans = Arc::new(config.conversion_plans()?);
+    let plans: Vec<_> = conversion_plans.iter().cloned().collect();
+    if !plans.is_empty() {
+        answers.insert(Need::ConversionPlans, Answer::ConversionPlans { plans });
+    }
     let Policy { selection, waivers } = policy;
     run.events.send(Event::RunStart {
         command: command.as_str().to_owned(),
@@ -99,6 +107,7 @@ pub async fn set_up(
         namespaces,
         selection,
         policy_source,
+        conversion_plans,
         answers,
         waivers,
         reports: preflight.reports.clone(),

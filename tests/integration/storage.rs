@@ -9,6 +9,7 @@ mod interrupted;
 mod job;
 mod migrate;
 mod owners;
+mod plans;
 mod rules;
 mod strimzi;
 mod troubles;
@@ -26,6 +27,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         job::tests(),
         migrate::tests(),
         owners::tests(),
+        plans::tests(),
         rules::tests(),
         strimzi::tests(),
         troubles::tests(),

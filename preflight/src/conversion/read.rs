@@ -48,12 +48,18 @@ pub fn is_plan(value: &Value) -> bool {
 /// Everything that is wrong with it, in the order of the text.
 pub fn read(document: &Document) -> Result<ConversionPlan, Vec<InputError>> {
     let reader = Reader::new(&document.positions);
-    let plan = plan(&reader.root(&document.value));
+    let plan = plan(&reader.root(&document.value), true);
     let errors = reader.into_errors();
     if errors.is_empty() { Ok(plan) } else { Err(errors) }
 }
 
-fn plan(root: &Node<'_>) -> ConversionPlan {
+/// Reads a plan inside another document, where it needs no `apiVersion` and `kind`. Errors go to the node's reader.
+#[must_use]
+pub fn read_entry(node: &Node<'_>) -> ConversionPlan {
+    plan(node, false)
+}
+
+fn plan(root: &Node<'_>, is_document: bool) -> ConversionPlan {
     let fields = root.fields(&[
         "apiVersion",
         "kind",
@@ -68,11 +74,9 @@ fn plan(root: &Node<'_>) -> ConversionPlan {
         "hooks",
     ]);
     let mut plan = ConversionPlan { position: root.position(), ..ConversionPlan::default() };
-    if let Some(node) = fields.required("apiVersion") {
-        let _ = node.choice(&[(API_VERSION, ())]);
-    }
-    if let Some(node) = fields.required("kind") {
-        let _ = node.choice(&[(KIND, ())]);
+    for (key, word) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+        let node = if is_document { fields.required(key) } else { fields.optional(key) };
+        let _ = node.and_then(|node| node.choice(&[(word, ())]));
     }
     if let Some(node) = fields.required("metadata") {
         let fields = node.fields(&["name", "labels", "annotations"]);

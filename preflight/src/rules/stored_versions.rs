@@ -2,6 +2,7 @@
 //! versions is named with the command that moves it.
 
 mod owners;
+mod planned;
 
 use pushback_crd::definition::{Crd, StoredState, dropped_versions};
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ const STORAGE_CHANGE: &str = "storageVersionChange";
 const DEBT: &str = "debt";
 const UNSERVED: &str = "unservedStorageVersion";
 const OWNERS: &str = "managedFields";
+const PLANNED: &str = "plannedLoss";
 
 /// The rule itself.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,7 @@ static META: RuleMeta = RuleMeta {
         (DEBT, "`status.storedVersions` lists more than the storage version"),
         (UNSERVED, "the storage version is not served, so that objects cannot be rewritten"),
         (OWNERS, "field owners are recorded at a version that is removed"),
+        (PLANNED, "a conversion plan that comes with the manifests loses fields of stored objects"),
     ],
     settings: &[],
     needs: "the live definition with its status; the number of its objects where a finding is about them; the objects where \
@@ -202,6 +205,7 @@ impl<'a> Subject<'a> {
         );
         findings.extend(self.unserved());
         findings.extend(owners::check(self, facts));
+        findings.extend(planned::check(self, facts));
     }
 
     /// A finding at a version, or at the list of versions if the manifest does not have it.

@@ -13,6 +13,7 @@ pub(super) const CONFIG: Keys = &[
     "preflightRules",
     "preflightWaivers",
     "policyLoosening",
+    "conversionPlans",
     "changeGroupBindings",
     "changeRuleBindings",
     "rebaseRules",

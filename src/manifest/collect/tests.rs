@@ -155,9 +155,9 @@ fn config_files_hold_config_documents_only() {
     let directory = tempfile::tempdir().unwrap();
     let good = write(directory.path(), "c.yaml", "apiVersion: pushback.dev/v1alpha1\nkind: Config\non: 1\n");
     let bad = write(directory.path(), "d.yaml", &format!("{CONFIG_MAP}a\n"));
-    let (configs, warnings) = load_config_files(std::slice::from_ref(&good)).unwrap();
+    let Input { configs, warnings, .. } = load_config_files(std::slice::from_ref(&good)).unwrap();
     assert_eq!(configs[0].value["true"], json!(1));
     assert_eq!(warnings.len(), 1);
     let errors = load_config_files(&[good, bad.clone()]).unwrap_err();
-    assert_eq!(errors[0].to_string(), format!("{bad}:1:1: expected a Config document"));
+    assert_eq!(errors[0].to_string(), format!("{bad}:1:1: expected a Config document or a ConversionPlan"));
 }

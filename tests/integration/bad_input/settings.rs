@@ -88,7 +88,7 @@ fn config_that_is_wrong() {
     hint: Add the closing bracket.
 
     # a Config file that is none
-    error: in.yaml:1:1: expected a Config document
+    error: in.yaml:1:1: expected a Config document or a ConversionPlan
     hint: It starts with `apiVersion: pushback.dev/v1alpha1` (or kapp.k14s.io/v1alpha1) and `kind: Config`.
     hint: Objects to apply are given with `-f`.
     "#);

@@ -73,9 +73,11 @@ impl Cluster {
                 let role = self.roles.iter().find(|role| ObjectRef::of(role).key() == object.key());
                 Answer::Object { object: role.cloned().map(Arc::new) }
             }
-            Need::Objects { .. } | Need::ObjectCount { .. } | Need::NamespaceContents { .. } | Need::Models { .. } => {
-                panic!("neither lists nor models")
-            }
+            Need::Objects { .. }
+            | Need::ObjectCount { .. }
+            | Need::NamespaceContents { .. }
+            | Need::Models { .. }
+            | Need::ConversionPlans => panic!("neither lists nor documents"),
         }
     }
 }

@@ -316,3 +316,48 @@ fn without_a_server_the_rule_is_skipped_with_the_reason() {
     let (report, _) = session.finish(Judgement::default(), &[], "2026-01-01");
     assert_eq!(report.rules[0].skipped.as_deref(), Some("needs an API server, and dir:old is none"));
 }
+
+#[test]
+fn what_a_plan_of_the_manifests_loses_is_found_until_a_policy_accepts_it() {
+    use crate::conversion::{GivenPlan, PlanSource};
+    use crate::source::Document;
+
+    let fields = |version: &mut Value, names: &[&str]| {
+        let named = names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"})));
+        version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = named.collect();
+    };
+    let judged_with = |source: Option<PlanSource>, stored: &[&str]| {
+        let mut change = update(live(&[("v1", true, true)], stored), &[("v1", true, false), ("v2", true, true)]);
+        for definition in [&mut change.live, &mut change.desired].into_iter().flatten() {
+            let definition = Arc::make_mut(definition);
+            fields(&mut definition["spec"]["versions"][0], &["size", "old"]);
+            if !definition["spec"]["versions"][1].is_null() {
+                fields(&mut definition["spec"]["versions"][1], &["size"]);
+            }
+        }
+        let plan = json!({
+            "apiVersion": "pushback.dev/v1alpha1", "kind": "ConversionPlan", "metadata": {"name": "foos.ex.com"},
+            "steps": [{"from": "v1", "to": "v2", "removed": {"spec.old": {"reason": "nobody reads it", "drop": true}},
+                "acknowledge": {"spec.old": "nobody reads it"}}],
+        });
+        let document = Document { positions: Arc::new(numbered(&plan, "plan.yaml")), value: plan };
+        let plans = source.into_iter().map(|source| GivenPlan::of_document(document.clone(), source).expect("a plan"));
+        let plans = Answer::ConversionPlans { plans: plans.collect() };
+        let facts = Facts {
+            changes: ChangeSet { changes: vec![change], ..ChangeSet::default() },
+            answers: [(Need::ConversionPlans, plans)].into(),
+            ..Facts::default()
+        };
+        let subject = Subject::of(&facts.changes.changes[0]).expect("a definition");
+        planned::check(&subject, &facts)
+    };
+    let found = judged_with(Some(PlanSource::Manifests), &["v1"]);
+    let told: Vec<String> = found.iter().map(|finding| format!("{} {}", finding.check, finding.message)).collect();
+    assert_eq!(
+        told,
+        ["plannedLoss objects stored in \"v1\" lose spec.old when they are converted to \"v2\": nobody reads it"]
+    );
+    assert_eq!(found[0].position.as_ref().map(|position| position.file.as_str()), Some("plan.yaml"));
+    assert_eq!(judged_with(Some(PlanSource::Policy), &["v1"]), []);
+    assert_eq!(judged_with(None, &["v1"]), []);
+}

@@ -1,0 +1,73 @@
+//! Whether the conversion plans of a run fit the definitions that they are for.
+
+use std::sync::Arc;
+
+use pushback_crd::stack;
+use pushback_preflight::conversion::{GivenPlan, PlanSource};
+use pushback_preflight::suggest;
+use serde_json::Value;
+
+use super::error::CommandError;
+use super::setup::Setup;
+use crate::cluster::ClusterError;
+use crate::manifest::{InputError, InputWarning};
+use crate::plan::{Plan, Planned};
+use crate::storage::definitions;
+
+/// Compiles each plan for the definition as it will be, with the versions that it has on the cluster. A plan for a
+/// definition that does not exist is a warning if it comes with the manifests; a policy may be shared by many apps.
+///
+/// # Errors
+/// Everything in the plans that does not fit.
+pub(super) async fn check(setup: &Setup, plan: &Plan, warnings: &mut Vec<InputWarning>) -> Result<(), CommandError> {
+    let mut errors = Vec::new();
+    let definitions: Vec<&Planned> =
+        plan.objects.iter().filter(|planned| planned.change.object.is_definition()).collect();
+    for given in setup.conversion_plans.iter() {
+        let name = given.definition.as_str();
+        match definitions.iter().find(|planned| planned.change.object.name == name).map(|planned| &planned.change) {
+            Some(change) => {
+                let live = change.live.as_deref();
+                if let Some(wanted) = change.desired.as_deref().or(live) {
+                    errors.extend(misfits(given, live, wanted));
+                }
+            }
+            None => match live(setup, name).await {
+                Ok(Some(live)) => errors.extend(misfits(given, None, &live)),
+                Ok(None) if given.source == PlanSource::Manifests => {
+                    let known = definitions.iter().map(|planned| planned.change.object.name.as_str());
+                    let nearest = suggest::nearest(name, known);
+                    let hint = nearest.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                    let message =
+                        format!("there is no definition {name}, neither in the manifests nor in the cluster{hint}");
+                    warnings.push(warning(given, message));
+                }
+                // What cannot be read is not converted either.
+                Ok(None) | Err(_) => {}
+            },
+        }
+    }
+    for given in setup.conversion_plans.not_followed() {
+        let of_policy = setup.conversion_plans.for_definition(&given.definition);
+        let place = of_policy.map(|plan| plan.document.positions.start().to_string()).unwrap_or_default();
+        warnings.push(warning(
+            given,
+            format!("not followed: {place}, from a source of policy, has a plan for {}", given.definition),
+        ));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
+}
+
+async fn live(setup: &Setup, name: &str) -> Result<Option<Arc<Value>>, ClusterError> {
+    let kind = definitions::kind(&setup.kinds)?;
+    setup.cluster.get(&definitions::address(&kind, name)).await
+}
+
+/// Everything in a plan that does not fit a definition.
+fn misfits(given: &GivenPlan, live: Option<&Value>, wanted: &Value) -> Vec<InputError> {
+    stack::with_room(|| given.converter(live, wanted).err().unwrap_or_default())
+}
+
+fn warning(given: &GivenPlan, message: String) -> InputWarning {
+    InputWarning { code: "conversion-plan", message, position: given.document.positions.start() }
+}
