@@ -23,8 +23,6 @@ pub mod apply;
 
 pub mod upgrade;
 
-pub mod serve;
-
 pub mod report;
 
 pub mod run;

@@ -33,10 +33,14 @@ pub(crate) struct App<'a> {
 
 impl App<'_> {
     pub(crate) fn apply(&self, objects: &[Value]) -> Run {
+        self.apply_with(objects, &[])
+    }
+
+    pub(crate) fn apply_with(&self, objects: &[Value], arguments: &[&str]) -> Run {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let file = folder.path().join("app.yaml");
         std::fs::write(&file, objects::yaml(objects)).expect("manifests are written");
-        self.run(&["apply", "-f", file.to_str().expect("a path")])
+        self.run(&[&["apply", "-f", file.to_str().expect("a path")], arguments].concat())
     }
 
     pub(crate) fn delete(&self) -> Run {

@@ -1,6 +1,6 @@
 //! What runs cost on a real control plane of their own, each beside what plain requests cost in the same run.
 //! `cargo bench --bench cluster -- [PART…] [--rounds N] [--quick]`; parts: `processor`, `releases` (the definitions
-//! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `mix`, `custom`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the
+//! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `mix`, `custom`, `storage`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the
 //! tables into the README and the drawing into `docs/`.
 
 mod app;
@@ -45,7 +45,7 @@ use std::process::ExitCode;
 use self::parts::Bench;
 
 /// Everything that can be measured by itself, in the order in which it is.
-const PARTS: [&str; 7] = ["processor", "releases", "apps", "mix", "custom", "round-trips", "curve"];
+const PARTS: [&str; 8] = ["processor", "releases", "apps", "mix", "custom", "storage", "round-trips", "curve"];
 
 /// Where the README has the tables.
 const MARKS: (&str, &str) = ("<!-- cargo bench --bench cluster -->\n", "<!-- until here -->");
@@ -82,6 +82,7 @@ fn main() -> ExitCode {
             "apps" => bench.apps(),
             "mix" => bench.mix(),
             "custom" => bench.custom(),
+            "storage" => bench.storage(),
             "round-trips" => bench.round_trips(),
             _ => bench.curve(),
         };

@@ -1,6 +1,7 @@
 //! The parts of the benchmark: what each measures, how often, and against which target.
 
 mod custom;
+mod storage;
 
 use std::io::Read as _;
 use std::net::TcpListener;

@@ -46,7 +46,29 @@ impl Raw<'_> {
             };
             bodies.iter().map(apply).collect()
         };
-        self.timed(vec![requests("&dryRun=All"), requests("")])
+        self.timed(vec![requests("&dryRun=All"), requests("")], WORKERS)
+    }
+
+    /// A write of every object, and no dry-run.
+    pub(crate) fn write(&self, objects: &[Value]) {
+        let apply = |object: &Value| {
+            let mut body = object.clone();
+            body["metadata"]["namespace"] = self.namespace.into();
+            let path = format!("{}?fieldManager=raw&force=true", path_of(&body));
+            Plain { method: Method::PATCH, path, content_type: "application/apply-patch+yaml", body: body.to_string() }
+        };
+        self.timed(vec![objects.iter().map(apply).collect()], WORKERS);
+    }
+
+    /// A patch of nothing for every object, by so many workers.
+    pub(crate) fn patch(&self, objects: &[Value], workers: usize) -> Duration {
+        let patch = |object: &Value| {
+            let mut named = object.clone();
+            named["metadata"]["namespace"] = self.namespace.into();
+            let body = "{}".to_owned();
+            Plain { method: Method::PATCH, path: path_of(&named), content_type: "application/merge-patch+json", body }
+        };
+        self.timed(vec![objects.iter().map(patch).collect()], workers)
     }
 
     /// The list of all ConfigMaps, page by page.
@@ -92,7 +114,7 @@ impl Raw<'_> {
             let page: Value = serde_json::from_slice(page).expect("a list");
             page["items"].as_array().expect("items").iter().map(delete).collect::<Vec<_>>()
         });
-        self.timed(vec![requests.collect()])
+        self.timed(vec![requests.collect()], WORKERS)
     }
 
     /// Where the first page of all ConfigMaps is.
@@ -102,13 +124,13 @@ impl Raw<'_> {
     }
 
     /// Sends each batch, one after the other, over connections of its own.
-    fn timed(&self, batches: Vec<Vec<Plain>>) -> Duration {
+    fn timed(&self, batches: Vec<Vec<Plain>>, workers: usize) -> Duration {
         self.runtime.block_on(async {
             let client = self.client().await;
             let began = Instant::now();
             for batch in batches {
                 let (batch, next) = (Arc::new(batch), Arc::new(AtomicUsize::new(0)));
-                let workers = (0..WORKERS).map(|_| {
+                let workers = (0..workers).map(|_| {
                     let (client, batch, next) = (client.clone(), Arc::clone(&batch), Arc::clone(&next));
                     tokio::spawn(async move {
                         while let Some(plain) = batch.get(next.fetch_add(1, Ordering::Relaxed)) {

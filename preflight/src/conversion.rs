@@ -19,7 +19,6 @@ pub mod path;
 pub mod plan;
 mod prune;
 mod read;
-pub mod review;
 mod step;
 mod storage_schema;
 mod suggest;

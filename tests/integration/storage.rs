@@ -1,7 +1,7 @@
 //! Storage versions on a real API server: what is shown, what is moved, and what is really in etcd afterwards.
 
 mod carried;
-pub(crate) mod crd;
+mod crd;
 mod disaster;
 mod existing;
 mod garbage;
@@ -11,6 +11,7 @@ mod migrate;
 mod owners;
 mod plans;
 mod rules;
+mod statements;
 mod strimzi;
 mod troubles;
 mod waves;
@@ -29,6 +30,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         owners::tests(),
         plans::tests(),
         rules::tests(),
+        statements::tests(),
         strimzi::tests(),
         troubles::tests(),
         waves::tests(),

@@ -5,7 +5,6 @@ mod hostile;
 mod operations;
 mod person;
 mod properties;
-mod review;
 
 use std::sync::Arc;
 
