@@ -12,6 +12,7 @@ mod not_parsed;
 pub mod reports;
 pub mod rules;
 pub mod screen;
+pub mod serve_conversion;
 pub mod storage;
 pub mod upgrade;
 pub mod version;
@@ -54,6 +55,8 @@ enum Command {
     Upgrade(upgrade::UpgradeArgs),
     /// Look after the versions that custom resources are stored in: status, migrate, verify, unserve, remove
     Storage(storage::StorageArgs),
+    /// Answer the API server as a conversion webhook, by conversion plans
+    ServeConversion(serve_conversion::ServeConversionArgs),
     /// The same as `upgrade simulate`
     #[command(hide = true)]
     SimulateUpgrade(upgrade::simulate::SimulateArgs),
@@ -78,6 +81,7 @@ impl Command {
         let has_json = match self {
             Self::Completion(_) => false,
             Self::Upgrade(arguments) => arguments.prints_events_or_json(),
+            Self::ServeConversion(arguments) => arguments.has_json(),
             _ => true,
         };
         if has_json || !global.wants_json() {
@@ -116,6 +120,7 @@ pub fn main() -> ExitCode {
             Command::Rules(arguments) => screen::simple(&global, rules::run(&global, &arguments)),
             Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
             Command::Storage(arguments) => storage::run(&global, arguments).await,
+            Command::ServeConversion(arguments) => serve_conversion::run(&global, arguments).await,
             Command::SimulateUpgrade(arguments) => upgrade::simulate::run(&global, arguments).await,
             Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments).await,
             Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),

@@ -23,6 +23,8 @@ pub mod apply;
 
 pub mod upgrade;
 
+pub mod serve;
+
 pub mod report;
 
 pub mod run;

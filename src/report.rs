@@ -15,6 +15,7 @@ pub mod live;
 pub mod markdown;
 pub mod output;
 pub mod release;
+pub mod serve_text;
 pub mod storage_text;
 pub mod table;
 pub mod theme;

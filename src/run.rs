@@ -18,6 +18,7 @@ pub mod planning;
 pub mod policy;
 pub mod round;
 pub mod running;
+pub mod serve_conversion;
 pub mod setup;
 pub mod signals;
 pub mod storage;

@@ -19,6 +19,7 @@ pub mod path;
 pub mod plan;
 mod prune;
 mod read;
+pub mod review;
 mod step;
 mod storage_schema;
 mod suggest;

@@ -54,16 +54,15 @@ fn whole() -> Command {
     command
 }
 
-/// Every command without subcommands, in the order of the help; `hidden` ones are other spellings.
+/// Every command that does something by itself, in the order of the help; `hidden` ones are other spellings.
 fn leaves(command: &Command, words: &[String], hidden: bool) -> Vec<Leaf> {
     let mut found = Vec::new();
     for subcommand in command.get_subcommands().filter(|subcommand| subcommand.is_hide_set() == hidden) {
         let words: Vec<String> = words.iter().cloned().chain([subcommand.get_name().to_owned()]).collect();
-        if subcommand.has_subcommands() {
-            found.extend(leaves(subcommand, &words, hidden));
-        } else {
-            found.push(Leaf { words, command: subcommand.clone() });
+        if !subcommand.is_subcommand_required_set() {
+            found.push(Leaf { words: words.clone(), command: subcommand.clone() });
         }
+        found.extend(leaves(subcommand, &words, hidden));
     }
     found
 }

@@ -6,17 +6,20 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{Options, TestCase, TestCluster, cases, poll, wait_until};
+use crate::support::pushback::example;
+use crate::support::{Options, Pushback, TestCase, TestCluster, cases, poll, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: every_example_is_tested_and_has_a_readme,
+        Nothing: the_server_of_the_webhook_reads_the_files_beside_it,
         ApiServer: a_server_takes_every_example,
     ]
 }
 
-const EXAMPLES: [&str; 7] = [
+const EXAMPLES: [&str; 8] = [
     "conversion",
+    "conversion-webhook",
     "operator",
     "operator-upgrade-bad",
     "operator-upgrade-fixed",
@@ -82,8 +85,33 @@ fn every_example_is_tested_and_has_a_readme() {
     }
 }
 
+/// The ConfigMap of the example holds its definition and its plan.
+fn the_server_of_the_webhook_reads_the_files_beside_it() {
+    let objects = objects("conversion-webhook");
+    let plans = objects.iter().find(|object| object["kind"] == "ConfigMap").expect("a ConfigMap");
+    for name in ["crd.yaml", "plan.yaml"] {
+        let text = std::fs::read_to_string(directory("conversion-webhook").join(name)).expect("a file");
+        assert_eq!(plans["data"][name], text.as_str(), "{name}");
+    }
+    let pushback = Pushback::new();
+    let [crd, plan] = ["crd.yaml", "plan.yaml"].map(|name| example(&format!("conversion-webhook/{name}")));
+    let gadget = r#"{"apiVersion": "shop.example.com/v1", "kind": "Gadget", "metadata": {"name": "a"},
+        "spec": {"host": "h", "port": "80", "comment": "c"}}"#;
+    let arguments = ["storage", "convert", "--crd", &crd, "--plan", &plan, "--to", "v2", "-"];
+    let converted = pushback.run_with_input(&arguments, gadget.as_bytes()).expect(0).stdout;
+    let converted: Value = serde_yaml::from_str(&converted).expect("YAML");
+    assert_eq!(converted["spec"], serde_json::json!({"server": {"host": "h", "port": 80}}));
+}
+
 fn a_server_takes_every_example() {
     let cluster = TestCluster::start(&Options::default());
+    // What cert-manager and pushback itself read is not for this server.
+    let is_its = |object: &Value| {
+        let group = object["apiVersion"].as_str().unwrap_or_default();
+        !group.starts_with("cert-manager.io/") && !group.starts_with("pushback.dev/")
+    };
+    let refused = refusals(&cluster, objects("conversion-webhook").into_iter().filter(is_its).collect());
+    assert!(refused.is_empty(), "conversion-webhook: {refused:#?}");
     // The bad upgrade is valid by itself, and this leaves nothing behind.
     for example in ["web-app", "operator-upgrade-bad", "storage-migration"] {
         let refused = refusals(&cluster, objects(example));

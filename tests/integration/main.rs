@@ -48,6 +48,7 @@ mod safety;
 mod schemas;
 mod secrets;
 mod security;
+mod serve_conversion;
 mod sides;
 mod simulate;
 mod smoke;
@@ -115,6 +116,7 @@ fn all_tests() -> Vec<TestCase> {
         schemas::tests(),
         secrets::tests(),
         security::tests(),
+        serve_conversion::tests(),
         sides::tests(),
         simulate::tests(),
         smoke::tests(),

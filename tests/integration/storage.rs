@@ -1,7 +1,7 @@
 //! Storage versions on a real API server: what is shown, what is moved, and what is really in etcd afterwards.
 
 mod carried;
-mod crd;
+pub(crate) mod crd;
 mod disaster;
 mod existing;
 mod garbage;

@@ -203,15 +203,22 @@ pub(super) fn put_annotation(object: &mut Value, taken: Vec<Taken>) -> Result<()
         ));
     }
     let annotations = map_in(object, "metadata").and_then(|metadata| map_in(metadata, "annotations"));
-    if let Some(Value::Object(annotations)) = annotations {
-        annotations.insert(ANNOTATION.to_owned(), Value::String(text));
-    }
+    let Some(Value::Object(annotations)) = annotations else {
+        return Err(
+            "metadata.annotations is not a map, and has to carry what this version has no fields for".to_owned()
+        );
+    };
+    annotations.insert(ANNOTATION.to_owned(), Value::String(text));
     Ok(())
 }
 
-/// A map in a map, which is made where it is missing.
+/// A map in a map, which is made where it is missing or null.
 fn map_in<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Value> {
-    Some(value.as_object_mut()?.entry(key).or_insert_with(|| json!({})))
+    let found = value.as_object_mut()?.entry(key).or_insert(Value::Null);
+    if found.is_null() {
+        *found = json!({});
+    }
+    Some(found)
 }
 
 /// Puts bags back where they were; returns those for which there is no place any more.

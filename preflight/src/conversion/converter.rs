@@ -245,6 +245,12 @@ impl Converter {
         &self.operations
     }
 
+    /// Names of the programs that the plan hands objects to.
+    pub fn programs(&self) -> impl Iterator<Item = &str> {
+        let of_versions = self.versions.iter().flat_map(|version| [&version.assign_to, &version.assign_from]);
+        self.edges.values().chain(of_versions).flat_map(|edge| &edge.programs).map(String::as_str)
+    }
+
     /// The storage schema of a version.
     #[must_use]
     pub fn storage_schema(&self, version: &str) -> Option<&Value> {

@@ -5,6 +5,7 @@ mod hostile;
 mod operations;
 mod person;
 mod properties;
+mod review;
 
 use std::sync::Arc;
 

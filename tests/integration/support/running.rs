@@ -47,6 +47,11 @@ impl Running {
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
+    /// Standard error so far.
+    pub(crate) fn stderr(&self) -> String {
+        self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Waits for an event; fails the test when the run ends without it.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, what: &str, matches: impl Fn(&Value) -> bool) -> Value {
