@@ -5,8 +5,8 @@ use crate::finding::{Finding, FindingRef};
 use crate::object::ObjectRef;
 use crate::rule::{Rule, RuleMeta};
 use crate::rules::{
-    CrdUpgradeSafety, DestructiveChange, ExistingObjects, FieldConflicts, PermissionValidation, StoredVersions,
-    UpgradeDiff,
+    ConversionRoundTrip, CrdUpgradeSafety, DestructiveChange, ExistingObjects, FieldConflicts, PermissionValidation,
+    StoredVersions, UpgradeDiff,
 };
 use crate::suggest;
 
@@ -19,6 +19,7 @@ pub static RULES: &[&dyn Rule] = &[
     &DestructiveChange,
     &UpgradeDiff,
     &ExistingObjects,
+    &ConversionRoundTrip,
 ];
 
 /// Name under which rejections by the API server are reported. Not a rule: it cannot be selected or waived.
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(
             find("zzz").map(|_| ()).expect_err("a stranger").to_string(),
             "unknown preflight rule \"zzz\"; known are CRDUpgradeSafety, StoredVersions, PermissionValidation, FieldConflicts, \
-             DestructiveChange, UpgradeDiff, ExistingObjects"
+             DestructiveChange, UpgradeDiff, ExistingObjects, ConversionRoundTrip"
         );
     }
 }

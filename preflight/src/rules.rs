@@ -1,6 +1,7 @@
 //! The rules, one file each; a large rule has a folder as well.
 //! [`crate::registry`] lists them.
 
+mod conversion_round_trip;
 mod crd_upgrade_safety;
 mod destructive_change;
 mod existing_objects;
@@ -11,6 +12,7 @@ mod stored_remedy;
 mod stored_versions;
 mod upgrade_diff;
 
+pub(crate) use conversion_round_trip::ConversionRoundTrip;
 pub(crate) use crd_upgrade_safety::CrdUpgradeSafety;
 pub(crate) use destructive_change::DestructiveChange;
 pub(crate) use existing_objects::ExistingObjects;

@@ -10,6 +10,7 @@ mod job;
 mod migrate;
 mod owners;
 mod plans;
+mod roundtrip;
 mod rules;
 mod statements;
 mod strimzi;
@@ -29,6 +30,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         migrate::tests(),
         owners::tests(),
         plans::tests(),
+        roundtrip::tests(),
         rules::tests(),
         statements::tests(),
         strimzi::tests(),

@@ -14,6 +14,7 @@ mod nodes;
 mod offers;
 mod pair;
 pub mod path;
+mod round_trip;
 mod schemas;
 mod stored;
 mod structure;
@@ -29,6 +30,7 @@ pub use change::{Blocked, CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Sa
 pub use compare::{compare, refusals};
 pub use crd::{Crd, Strategy, Version};
 pub use pair::{LossKind, PairLoss, converted_losses, pair_losses};
+pub use round_trip::{RoundTrip, not_kept, round_trip};
 pub use stored::{Blocker, StoredState};
 pub use structure::{Direction, Kind, Node, NodeChange, StructuralChange, What};
 pub use upgrade::{Schemas, Upgrade};

@@ -197,3 +197,32 @@ fn the_storage_schema_has_no_constraints_and_a_bag_where_one_is_needed() {
     let older = people.storage_schema("v20160606").expect("a schema");
     assert!(older["properties"]["spec"].get("required").is_none());
 }
+
+/// Every release moves the hub to its own version, and converts what the release before has stored, bags included.
+#[test]
+fn an_object_carried_from_release_to_release_equals_one_that_was_stored_by_the_last() {
+    let releases =
+        ["v20110101", "v20120202", "v20130303", "v20140404", "v20150505", "v20160606", "v20170707", "v20180808"];
+    let with_hub = |definition: &Value, hub: &str| {
+        let plan = PLAN.replace("hub: v20190909", &format!("hub: {hub}"));
+        load(&yaml(&plan), definition).unwrap_or_else(|errors| panic!("{hub}: {errors:#?}"))
+    };
+    // Each version was the storage version of its release, with the bags of that time.
+    let mut definition = yaml(DEFINITION);
+    for version in definition["spec"]["versions"].as_array_mut().expect("versions") {
+        let name = version["name"].as_str().expect("a name").to_owned();
+        let people = with_hub(&yaml(DEFINITION), &name);
+        version["schema"]["openAPIV3Schema"] = people.storage_schema(&name).expect("a schema").clone();
+    }
+    let with_hub = |hub: &str| with_hub(&definition, hub);
+    let last = with_hub("v20190909");
+    for object in full() {
+        let version = object["apiVersion"].as_str().expect("a version").replace("crm.example.com/", "");
+        let created = last.to_storage(object.clone(), &NoPrograms).expect("a conversion").object;
+        let first = releases.iter().position(|release| *release >= version.as_str()).unwrap_or(releases.len());
+        let stored =
+            |people: &Converter, object: Value| people.to_storage(object, &NoPrograms).expect("a conversion").object;
+        let carried = releases[first..].iter().fold(object.clone(), |object, hub| stored(&with_hub(hub), object));
+        assert_eq!(stored(&last, carried), created, "{version}");
+    }
+}

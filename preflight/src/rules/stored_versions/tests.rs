@@ -361,3 +361,36 @@ fn what_a_plan_of_the_manifests_loses_is_found_until_a_policy_accepts_it() {
     assert_eq!(judged_with(Some(PlanSource::Policy), &["v1"]), []);
     assert_eq!(judged_with(None, &["v1"]), []);
 }
+
+/// Consecutive releases of published definitions, whose objects are all stored in the storage version: only a removal of
+/// that very version is told.
+#[test]
+fn real_releases_are_told_of_only_where_their_stored_version_goes() {
+    let read = |name: &str| -> Value {
+        let path = format!("{}/../tests/data/crds/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        serde_json::from_str(&std::fs::read_to_string(path).expect("test data")).expect("JSON")
+    };
+    for (old, new, expected) in [
+        ("gateway-api-1.1.1-experimental-gatewayclasses", "gateway-api-1.4.1-experimental-gatewayclasses", ""),
+        ("karpenter-0.37.7-nodeclaims", "karpenter-1.0.9-nodeclaims", "storageVersionChange info"),
+        ("karpenter-1.0.9-nodeclaims", "karpenter-1.10.1-nodeclaims", ""),
+        ("strimzi-0.48.0-kafkatopics", "strimzi-1.0.0-kafkatopics", "storedVersionRemoval error"),
+    ] {
+        let (old_value, new_value) = (read(old), read(new));
+        let mut live = old_value.clone();
+        let storage = StoredState::of(&live).storage.expect("a storage version");
+        let is_true = |name: &str| json!({"type": name, "status": "True"});
+        live["status"] =
+            json!({"storedVersions": [storage], "conditions": [is_true("Established"), is_true("NamesAccepted")]});
+        let mut change = update(definition(&[]), &[]);
+        (change.object, change.operation) = (ObjectRef::of(&new_value), Operation::Update);
+        (change.live, change.desired) = (Some(Arc::new(live.clone())), Some(Arc::new(new_value)));
+        let object = json!({"metadata": {"name": "a", "managedFields": [
+            {"manager": "op", "apiVersion": format!("{}/{storage}", StoredState::of(&live).group)},
+        ]}});
+        let report = judged(change, &[object], &[(NAME, json!({}))], &[]);
+        let told: Vec<String> =
+            report.findings.iter().map(|it| format!("{} {:?}", it.check, it.severity).to_lowercase()).collect();
+        assert_eq!(told.join(", "), expected.to_lowercase(), "{old} to {new}");
+    }
+}

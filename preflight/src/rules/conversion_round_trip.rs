@@ -1,0 +1,315 @@
+//! Rule ConversionRoundTrip: an object that a client writes back unchanged at another version stays what it was. Under
+//! strategy None every pair of versions is judged by its schemas; a webhook is judged by its conversion plan.
+
+mod operators;
+mod planned;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pushback_crd::definition::path::field_path;
+use pushback_crd::definition::{
+    Crd, LossKind, PairLoss, Schemas, StoredState, Strategy, Upgrade, Version, converted_losses, round_trip,
+};
+use pushback_crd::schema::pipeline::{self, Server};
+use pushback_crd::stack;
+use serde_json::{Map, Value, json};
+
+use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Needs, Operation};
+use crate::finding::{Finding, LiveObjects, Severity, Verdict};
+use crate::object::ObjectExt;
+use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
+use operators::Risk;
+
+const NAME: &str = "ConversionRoundTrip";
+const STORED: &str = "lostWhenStored";
+const WRITTEN_BACK: &str = "lostWhenWrittenBack";
+const PLANNED: &str = "lostByPlan";
+const WEBHOOK: &str = "notJudged";
+
+/// Maximum number of fields that a message names.
+const SHOWN: usize = 4;
+/// Maximum number of affected objects kept by name.
+const NAMES: usize = 5;
+
+/// The rule itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConversionRoundTrip;
+
+static META: RuleMeta = RuleMeta {
+    name: NAME,
+    summary: "an object that is written back unchanged at another version stays what it was",
+    docs: include_str!("conversion_round_trip/docs.md"),
+    checks: &[
+        (STORED, "what is written at a version is lost, because the storage version does not have it"),
+        (
+            WRITTEN_BACK,
+            "a client that writes an object back unchanged at a version drops what this version does not have",
+        ),
+        (PLANNED, "by its conversion plan, an object does not come back from another version as it was"),
+        (WEBHOOK, "a webhook converts objects and there is no conversion plan, so that nothing is claimed"),
+    ],
+    settings: &[],
+    needs: "the definition; where a pair of versions loses fields, the objects that are there",
+    default: false,
+    on_directory: true,
+};
+
+impl Rule for ConversionRoundTrip {
+    fn meta(&self) -> &'static RuleMeta {
+        &META
+    }
+
+    fn plan(&self, _changes: &ChangeSet, _settings: &Settings) -> Needs {
+        Needs::new()
+    }
+
+    /// Which workloads are operators depends on all roles.
+    fn compares_the_whole(&self) -> bool {
+        true
+    }
+
+    fn check(&self, facts: &Facts, _settings: &Settings, memory: &mut Memory) -> Checked {
+        let changes = &facts.changes.changes;
+        // Worked out once, for all rounds and every page.
+        memory.keep(|| stack::with_room(|| AllLosses(changes.iter().map(Losses::of).collect())));
+        let pairs: Vec<Pairs<'_>> = (0..changes.len()).filter_map(|index| Pairs::of(changes, index, memory)).collect();
+        let lossy = pairs.iter().filter(|pairs| !pairs.losses.written_back.is_empty());
+        let needs: Needs = lossy.filter_map(|pairs| pairs.objects()).collect();
+        if needs.iter().any(|need| !facts.answers.contains_key(need)) {
+            return Checked::More(needs);
+        }
+        let mut judgement = Judgement::default();
+        for pairs in &pairs {
+            let found = stack::with_room(|| pairs.check(facts));
+            judgement.findings.extend(found.findings);
+            judgement.unable.extend(found.unable);
+        }
+        Checked::Done(judgement)
+    }
+
+    fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
+        let changes = &facts.changes.changes;
+        let mut pairs = (0..changes.len()).filter_map(|index| Pairs::of(changes, index, memory));
+        if let Some(pairs) = pairs.find(|pairs| pairs.objects().as_ref() == Some(need)) {
+            stack::with_room(|| pairs.fold(state, page));
+        }
+    }
+}
+
+/// What the pairs of versions of each definition lose, by the index of its change.
+struct AllLosses(Vec<Option<Losses>>);
+
+/// What the pairs of versions of a definition lose.
+struct Losses {
+    storage: String,
+    schemas: Arc<Schemas>,
+    /// By the version of the write: what the storage version does not have.
+    stored: BTreeMap<String, Vec<PairLoss>>,
+    /// By the version of a client that writes objects back: what it drops.
+    written_back: BTreeMap<String, Vec<PairLoss>>,
+}
+
+impl Losses {
+    /// `None` if the change leaves no definition with several versions.
+    fn of(change: &Change) -> Option<Self> {
+        let stays = matches!(change.operation, Operation::Create | Operation::Update | Operation::Noop);
+        if !change.object.is_definition() || !stays {
+            return None;
+        }
+        let new = change.after()?;
+        let crd = Crd::of(new);
+        let storage = crd.versions.iter().find(|version| version.storage)?.name;
+        let others: Vec<&Version<'_>> =
+            crd.versions.iter().filter(|version| version.served && version.name != storage).collect();
+        if others.is_empty() {
+            return None;
+        }
+        let upgrade = Upgrade::of(new, new, Server::default());
+        let (mut stored, mut written_back) = (BTreeMap::new(), BTreeMap::new());
+        if crd.strategy() == Strategy::None {
+            let lost = |from: &str, to: &str| -> Option<Vec<PairLoss>> {
+                Some(converted_losses(&upgrade.new_resource(from)?, &upgrade.new_resource(to)?, upgrade.server))
+            };
+            for version in &others {
+                stored.insert(version.name.to_owned(), lost(version.name, storage)?);
+            }
+            for through in &others {
+                let mut all = lost(storage, through.name)?;
+                // What is stored was valid where it was written, which need not be the storage version.
+                for from in others.iter().filter(|from| from.name != through.name) {
+                    let gone_before = &stored[from.name];
+                    let more = lost(from.name, through.name)?.into_iter();
+                    let more: Vec<PairLoss> =
+                        more.filter(|loss| !all.iter().chain(gone_before).any(|known| contains(known, loss))).collect();
+                    all.extend(more);
+                }
+                written_back.insert(through.name.to_owned(), all);
+            }
+            stored.retain(|_, losses: &mut Vec<PairLoss>| !losses.is_empty());
+            written_back.retain(|_, losses: &mut Vec<PairLoss>| !losses.is_empty());
+        }
+        Some(Self { storage: storage.to_owned(), schemas: Arc::clone(&upgrade.schemas), stored, written_back })
+    }
+}
+
+/// Whether what is lost for the one reason includes what is lost for the other.
+fn contains(known: &PairLoss, loss: &PairLoss) -> bool {
+    match known.kind {
+        LossKind::Field => loss.path.starts_with(&known.path),
+        kind => kind == loss.kind && loss.path == known.path,
+    }
+}
+
+/// The pairs of versions of a definition.
+struct Pairs<'a> {
+    change: &'a Change,
+    upgrade: Upgrade<'a>,
+    losses: &'a Losses,
+}
+
+impl<'a> Pairs<'a> {
+    fn of(changes: &'a [Change], index: usize, memory: &'a Memory) -> Option<Self> {
+        let AllLosses(all) = memory.get()?;
+        let (losses, change) = (all.get(index)?.as_ref()?, &changes[index]);
+        let new = change.after()?;
+        let upgrade = Upgrade::with_schemas(new, new, Server::default(), Arc::clone(&losses.schemas));
+        Some(Self { change, upgrade, losses })
+    }
+
+    /// The objects that are there.
+    fn objects(&self) -> Option<Need> {
+        let is_there = self.change.operation != Operation::Create;
+        Need::objects_of(&StoredState::of(self.change.live.as_deref().filter(|_| is_there)?))
+    }
+
+    /// Counts the objects that a client of each version would take something from.
+    fn fold(&self, state: &mut Value, page: &[Value]) {
+        if !state.is_object() {
+            *state = Value::Object(Map::new());
+        }
+        for version in self.losses.written_back.keys() {
+            let Some(there) = self.upgrade.new_resource(version) else { continue };
+            for object in page {
+                let converted = pipeline::convert(&there, object);
+                if !converted.loses() && converted.unevaluated.is_empty() {
+                    continue;
+                }
+                let counts = &mut state[version];
+                if !counts.is_object() {
+                    *counts = json!({"objects": 0, "names": []});
+                }
+                counts["objects"] = json!(counts["objects"].as_u64().unwrap_or_default() + 1);
+                if let Some(names) = counts["names"].as_array_mut().filter(|names| names.len() < NAMES) {
+                    names.push(object.full_name().into());
+                }
+            }
+        }
+    }
+
+    fn check(&self, facts: &Facts) -> Judgement {
+        let (mut judgement, losses) = (Judgement::default(), self.losses);
+        let storage = losses.storage.as_str();
+        let risk = Risk::of(&facts.changes, &self.upgrade.new);
+        let crd = &self.upgrade.new;
+        if crd.strategy() == Strategy::Webhook {
+            let findings = planned::check(self, facts.conversion_plan(&self.change.object.name), &risk);
+            return Judgement { findings, unable: Vec::new() };
+        }
+        for (version, lost) in &losses.stored {
+            let message = format!(
+                "what is written at \"{version}\" loses {}: it is stored as \"{}\"{}",
+                fields(lost),
+                storage,
+                risk.sentence()
+            );
+            judgement.findings.push(self.finding(STORED, version, lost, &risk, message));
+        }
+        let folded = self.objects().and_then(|need| match facts.folded(NAME, &need)? {
+            Folded::State { state, examined, .. } => Some(Ok((state.clone(), examined))),
+            Folded::Unable(reason) => Some(Err(reason.to_owned())),
+        });
+        if let Some(Err(reason)) = &folded {
+            judgement.unable.push(format!("{}: its objects could not be listed: {reason}", self.change.object));
+        }
+        for (version, lost) in &losses.written_back {
+            let message = format!(
+                "an object that is written back unchanged at \"{version}\" loses {}{}",
+                fields(lost),
+                risk.sentence()
+            );
+            let mut finding = self.finding(WRITTEN_BACK, version, lost, &risk, message);
+            if let Some(Ok((state, examined))) = &folded {
+                let names = state[version]["names"].as_array().into_iter().flatten();
+                finding.live_objects = Some(LiveObjects {
+                    affected: state[version]["objects"].as_u64().unwrap_or_default(),
+                    examined: *examined,
+                    names: names.filter_map(Value::as_str).map(str::to_owned).collect(),
+                });
+            }
+            judgement.findings.push(finding);
+        }
+        judgement
+    }
+
+    fn finding(&self, check: &str, version: &str, losses: &[PairLoss], risk: &Risk, message: String) -> Finding {
+        let witness = losses.iter().find_map(|loss| loss.witness.clone());
+        let paths: Vec<String> = losses.iter().map(|loss| shown(&field_path(&loss.path))).collect();
+        let mut finding = self.concerning(check, risk, witness.is_some(), version, message);
+        finding.witness = witness.filter(|witness| self.is_lost(check, version, witness)).map(Arc::new);
+        let content = json!([self.losses.storage, version, paths]);
+        finding.values(Some(json!(paths)), None).bound_to(&content)
+    }
+
+    /// A finding at a version, as serious as the risk.
+    fn concerning(&self, check: &str, risk: &Risk, is_certain: bool, version: &str, message: String) -> Finding {
+        let verdict = match risk {
+            Risk::Overlap { .. } if is_certain => Verdict::Breaking,
+            Risk::Overlap { .. } => Verdict::Unknown,
+            Risk::Apart { .. } | Risk::Open => Verdict::Change,
+        };
+        let position = self.change.desired.as_deref().map(|manifest| Crd::of(manifest).path_of_schema(version));
+        let position = position.and_then(|path| self.change.locate(&path));
+        let mut finding = Finding::new(NAME, check, verdict, self.change.object.clone(), message).at(position);
+        finding.version = Some(version.to_owned());
+        finding.effect = Some("pruned".to_owned());
+        finding.severity = if matches!(risk, Risk::Open) { Severity::Warning } else { Severity::Info };
+        finding.remedy(risk.remedy())
+    }
+
+    /// Whether the pipeline loses something of an object that is written at its own version: when it is stored, or when
+    /// it is written back at the other version.
+    fn is_lost(&self, check: &str, version: &str, object: &Value) -> bool {
+        let resource = |name: &str| self.upgrade.new_resource(name);
+        let own = object.text("/apiVersion").rsplit('/').next().unwrap_or_default();
+        let (Some(own), Some(through), Some(storage)) =
+            (resource(own), resource(version), resource(&self.losses.storage))
+        else {
+            return false;
+        };
+        let server = self.upgrade.server;
+        let to = if check == STORED { &storage } else { &through };
+        match round_trip([&own, &through, &storage], server, object) {
+            Some(trip) if check == WRITTEN_BACK => !trip.lost().is_empty(),
+            // The write back is refused: nothing is lost until the object is made valid there.
+            _ => pipeline::convert(to, &pipeline::create(&own, server, object).object).loses(),
+        }
+    }
+}
+
+/// The first of the fields, and how many more there are.
+fn fields(losses: &[PairLoss]) -> String {
+    let all: Vec<String> = losses.iter().map(|loss| shown(&field_path(&loss.path))).collect();
+    let more = match all.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", all.into_iter().take(SHOWN).collect::<Vec<_>>().join(", "))
+}
+
+fn shown(path: &str) -> String {
+    if path.is_empty() { "the object as a whole".to_owned() } else { path.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;
