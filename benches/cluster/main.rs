@@ -1,10 +1,13 @@
 //! What runs cost on a real control plane of their own, each beside what plain requests cost in the same run.
 //! `cargo bench --bench cluster -- [PART…] [--rounds N] [--quick]`; parts: `processor`, `releases` (the definitions
-//! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `mix`, `custom`, `storage`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the
-//! tables into the README and the drawing into `docs/`.
+//! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `mix`, `custom`, `storage`, `conversions`, `round-trips`, `curve`; none means all.
+//! `UPDATE_DOCS=1` writes the tables into the README and the drawing into `docs/`.
 
 mod app;
+#[path = "../shared/chain.rs"]
+mod chain;
 mod chart;
+mod conversions;
 #[path = "../shared/definitions.rs"]
 mod definitions;
 mod delay;
@@ -27,6 +30,7 @@ mod support {
     pub(crate) mod certificates;
     pub(crate) mod cluster;
     pub(crate) mod go_toolchain;
+    pub(crate) mod https_client;
     pub(crate) mod poll;
     pub(crate) mod supervisor;
 
@@ -45,7 +49,8 @@ use std::process::ExitCode;
 use self::parts::Bench;
 
 /// Everything that can be measured by itself, in the order in which it is.
-const PARTS: [&str; 8] = ["processor", "releases", "apps", "mix", "custom", "storage", "round-trips", "curve"];
+const PARTS: [&str; 9] =
+    ["processor", "releases", "apps", "mix", "custom", "storage", "conversions", "round-trips", "curve"];
 
 /// Where the README has the tables.
 const MARKS: (&str, &str) = ("<!-- cargo bench --bench cluster -->\n", "<!-- until here -->");
@@ -83,6 +88,7 @@ fn main() -> ExitCode {
             "mix" => bench.mix(),
             "custom" => bench.custom(),
             "storage" => bench.storage(),
+            "conversions" => conversions::table(if bench.quick { 200 } else { 2_000 }),
             "round-trips" => bench.round_trips(),
             _ => bench.curve(),
         };

@@ -2,6 +2,8 @@
 //! converting objects.
 //! `cargo bench --bench cpu`; what a control plane has a part in is measured by `--bench cluster`.
 
+#[path = "../shared/chain.rs"]
+mod chain;
 mod conversion;
 #[path = "../shared/definitions.rs"]
 mod definitions;

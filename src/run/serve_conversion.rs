@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pushback_crd::definition::crd::KIND as DEFINITION;
+use pushback_crd::stack;
 use pushback_preflight::conversion::review::Reviewer;
 use pushback_preflight::conversion::{ConversionPlan, Converter, compile, is_plan, read};
 use pushback_preflight::source::Document;
@@ -24,7 +25,9 @@ pub mod patch;
 /// A file cannot be used, or a port cannot be opened.
 pub async fn run(settings: Settings, journal: Arc<dyn Journal>) -> Result<(), CommandError> {
     let stop = signals::listen();
-    serve(settings, Arc::new(reviewer), journal, stop).await.map_err(|error| match error {
+    // Schemas may be nested deeply.
+    let compile = |files: &[SourceFile]| stack::with_room(|| reviewer(files));
+    serve(settings, Arc::new(compile), journal, stop).await.map_err(|error| match error {
         StartError::Plans(errors) => errors.into(),
         StartError::Other(message) => CommandError::usage(message),
     })
