@@ -27,6 +27,7 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 
+pub use bag::is_bag_edited;
 pub use compile::compile;
 pub use converter::{ConversionError, Converted, Converter, Lost, NoPrograms, ProgramRequest, Programs, Why};
 pub use given::{ConversionPlans, GivenPlan, PlanSource};

@@ -150,6 +150,15 @@ pub(super) enum Carried {
     Unreadable,
 }
 
+/// Whether somebody edited the annotation in which an object carries values of other versions, or made it unreadable.
+#[must_use]
+pub fn is_bag_edited(object: &Value) -> bool {
+    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    let Some(text) = annotations.and_then(|annotations| annotations.get(ANNOTATION)) else { return false };
+    let parsed = text.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    !matches!(read(parsed.as_ref()), Some(Carried::Bags(_, false)))
+}
+
 /// Takes the annotation off an object.
 pub(super) fn take_annotation(object: &mut Value) -> Carried {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return Carried::Nothing };

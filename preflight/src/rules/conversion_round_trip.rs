@@ -1,6 +1,7 @@
 //! Rule ConversionRoundTrip: an object that a client writes back unchanged at another version stays what it was. Under
 //! strategy None every pair of versions is judged by its schemas; a webhook is judged by its conversion plan.
 
+mod edited_bags;
 mod operators;
 mod planned;
 
@@ -26,6 +27,7 @@ const STORED: &str = "lostWhenStored";
 const WRITTEN_BACK: &str = "lostWhenWrittenBack";
 const PLANNED: &str = "lostByPlan";
 const WEBHOOK: &str = "notJudged";
+const EDITED: &str = "bagEdited";
 
 /// Maximum number of fields that a message names.
 const SHOWN: usize = 4;
@@ -47,10 +49,12 @@ static META: RuleMeta = RuleMeta {
             "a client that writes an object back unchanged at a version drops what this version does not have",
         ),
         (PLANNED, "by its conversion plan, an object does not come back from another version as it was"),
+        (EDITED, "somebody edited the annotation in which objects carry values of other versions"),
         (WEBHOOK, "a webhook converts objects and there is no conversion plan, so that nothing is claimed"),
     ],
     settings: &[],
-    needs: "the definition; where a pair of versions loses fields, the objects that are there",
+    needs: "the definition; where a pair of versions loses fields, or a plan keeps them in an annotation, the objects that \
+            are there",
     default: false,
     on_directory: true,
 };
@@ -74,7 +78,8 @@ impl Rule for ConversionRoundTrip {
         // Worked out once, for all rounds and every page.
         memory.keep(|| stack::with_room(|| AllLosses(changes.iter().map(Losses::of).collect())));
         let pairs: Vec<Pairs<'_>> = (0..changes.len()).filter_map(|index| Pairs::of(changes, index, memory)).collect();
-        let lossy = pairs.iter().filter(|pairs| !pairs.losses.written_back.is_empty());
+        let carries = |pairs: &&Pairs<'_>| edited_bags::are_possible(facts.conversion_plan(&pairs.change.object.name));
+        let lossy = pairs.iter().filter(|pairs| !pairs.losses.written_back.is_empty() || carries(pairs));
         let needs: Needs = lossy.filter_map(|pairs| pairs.objects()).collect();
         if needs.iter().any(|need| !facts.answers.contains_key(need)) {
             return Checked::More(needs);
@@ -188,6 +193,7 @@ impl<'a> Pairs<'a> {
         if !state.is_object() {
             *state = Value::Object(Map::new());
         }
+        edited_bags::fold(state, page);
         for version in self.losses.written_back.keys() {
             let Some(there) = self.upgrade.new_resource(version) else { continue };
             for object in page {
@@ -195,14 +201,7 @@ impl<'a> Pairs<'a> {
                 if !converted.loses() && converted.unevaluated.is_empty() {
                     continue;
                 }
-                let counts = &mut state[version];
-                if !counts.is_object() {
-                    *counts = json!({"objects": 0, "names": []});
-                }
-                counts["objects"] = json!(counts["objects"].as_u64().unwrap_or_default() + 1);
-                if let Some(names) = counts["names"].as_array_mut().filter(|names| names.len() < NAMES) {
-                    names.push(object.full_name().into());
-                }
+                count(&mut state[version], object);
             }
         }
     }
@@ -212,9 +211,20 @@ impl<'a> Pairs<'a> {
         let storage = losses.storage.as_str();
         let risk = Risk::of(&facts.changes, &self.upgrade.new);
         let crd = &self.upgrade.new;
+        let folded = self.objects().and_then(|need| match facts.folded(NAME, &need)? {
+            Folded::State { state, examined, .. } => Some(Ok((state.clone(), examined))),
+            Folded::Unable(reason) => Some(Err(reason.to_owned())),
+        });
+        if let Some(Err(reason)) = &folded {
+            judgement.unable.push(format!("{}: its objects could not be listed: {reason}", self.change.object));
+        }
+        if let Some(Ok((state, examined))) = &folded {
+            judgement.findings.extend(edited_bags::check(self, state, *examined));
+        }
         if crd.strategy() == Strategy::Webhook {
-            let findings = planned::check(self, facts.conversion_plan(&self.change.object.name), &risk);
-            return Judgement { findings, unable: Vec::new() };
+            let plan = facts.conversion_plan(&self.change.object.name);
+            judgement.findings.extend(planned::check(self, plan, &risk));
+            return judgement;
         }
         for (version, lost) in &losses.stored {
             let message = format!(
@@ -225,13 +235,6 @@ impl<'a> Pairs<'a> {
             );
             judgement.findings.push(self.finding(STORED, version, lost, &risk, message));
         }
-        let folded = self.objects().and_then(|need| match facts.folded(NAME, &need)? {
-            Folded::State { state, examined, .. } => Some(Ok((state.clone(), examined))),
-            Folded::Unable(reason) => Some(Err(reason.to_owned())),
-        });
-        if let Some(Err(reason)) = &folded {
-            judgement.unable.push(format!("{}: its objects could not be listed: {reason}", self.change.object));
-        }
         for (version, lost) in &losses.written_back {
             let message = format!(
                 "an object that is written back unchanged at \"{version}\" loses {}{}",
@@ -240,12 +243,7 @@ impl<'a> Pairs<'a> {
             );
             let mut finding = self.finding(WRITTEN_BACK, version, lost, &risk, message);
             if let Some(Ok((state, examined))) = &folded {
-                let names = state[version]["names"].as_array().into_iter().flatten();
-                finding.live_objects = Some(LiveObjects {
-                    affected: state[version]["objects"].as_u64().unwrap_or_default(),
-                    examined: *examined,
-                    names: names.filter_map(Value::as_str).map(str::to_owned).collect(),
-                });
+                finding.live_objects = Some(counted(&state[version], *examined));
             }
             judgement.findings.push(finding);
         }
@@ -294,6 +292,26 @@ impl<'a> Pairs<'a> {
             // The write back is refused: nothing is lost until the object is made valid there.
             _ => pipeline::convert(to, &pipeline::create(&own, server, object).object).loses(),
         }
+    }
+}
+
+/// Counts an object, and keeps the names of the first.
+fn count(counts: &mut Value, object: &Value) {
+    if !counts.is_object() {
+        *counts = json!({"objects": 0, "names": []});
+    }
+    counts["objects"] = json!(counts["objects"].as_u64().unwrap_or_default() + 1);
+    if let Some(names) = counts["names"].as_array_mut().filter(|names| names.len() < NAMES) {
+        names.push(object.full_name().into());
+    }
+}
+
+fn counted(counts: &Value, examined: u64) -> LiveObjects {
+    let names = counts["names"].as_array().into_iter().flatten();
+    LiveObjects {
+        affected: counts["objects"].as_u64().unwrap_or_default(),
+        examined,
+        names: names.filter_map(Value::as_str).map(str::to_owned).collect(),
     }
 }
 

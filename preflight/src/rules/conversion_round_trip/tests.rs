@@ -142,6 +142,34 @@ fn a_webhook_is_judged_by_its_plan_or_not_at_all() {
     assert_eq!(judge(Some(plan(json!({"removed": {"spec.old": {"reason": "kept in the bag"}}})))), [""; 0]);
 }
 
+#[test]
+fn an_edited_annotation_is_told_with_its_object() {
+    let converter = |bag: &str| {
+        let versions = [version("v1", false, &["size", "old"]), version("v2", true, &["size"])];
+        let plan = json!({
+            "apiVersion": "pushback.dev/v1alpha1", "kind": "ConversionPlan", "metadata": {"name": "foos.ex.com"},
+            "policy": {"bag": bag}, "steps": [{"from": "v1", "to": "v2", "removed": {"spec.old": {"reason": "kept"}}}],
+        });
+        let document = Document { positions: Arc::new(numbered(&plan, "plan.yaml")), value: plan };
+        let given = GivenPlan::of_document(document, PlanSource::Policy).expect("a plan");
+        (given.converter(None, &definition(&versions)).expect("a converter"), given)
+    };
+    let (converter, given) = converter("annotation");
+    let object = json!({
+        "apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "a", "namespace": "shop"},
+        "spec": {"size": "1", "old": "x"},
+    });
+    let kept = converter.convert(object, "v2", &crate::conversion::NoPrograms).expect("a conversion").object;
+    let mut edited = kept.clone();
+    let text =
+        edited["metadata"]["annotations"]["pushback.dev/property-bag"].as_str().expect("a bag").replace('x', "y");
+    edited["metadata"]["annotations"]["pushback.dev/property-bag"] = json!(text);
+    let mut state = json!({});
+    edited_bags::fold(&mut state, &[kept, edited, json!({"metadata": {"name": "plain"}})]);
+    assert_eq!(state, json!({"bagEdited": {"objects": 1, "names": ["shop/a"]}}));
+    assert!(edited_bags::are_possible(Some(&given)) && !edited_bags::are_possible(None));
+}
+
 /// All definitions of published releases in the test data, by their file.
 fn published() -> Vec<(String, Value)> {
     let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data"))];
