@@ -15,7 +15,6 @@ pub mod desired;
 pub mod diff;
 pub mod digest;
 mod estimate;
-pub mod fields;
 pub mod graph;
 pub mod guard;
 pub mod live;
@@ -43,8 +42,9 @@ use crate::app::inventory::{Entry, Inventory};
 use crate::app::record::{Observed, Record};
 use crate::cluster::{Address, ClusterError, Kind};
 use crate::manifest::InputError;
+use crate::storage::converting::Conversion;
 pub use annotations::{Strategies, UpdateStrategy};
-pub use build::{Options, Request, build, build_delete};
+pub use build::{Options, Request, StorageOptions, build, build_delete};
 pub use diff::FieldChange;
 pub use graph::Graph;
 pub use view::{View, planned_lines};
@@ -78,6 +78,8 @@ pub struct Planned {
     pub wait: bool,
     /// What is done to the stored objects of a definition when it is written.
     pub carry_over: Option<CarryOver>,
+    /// How its stored objects are converted, if their fields differ.
+    pub conversion: Option<Conversion>,
     /// The operators of a definition whose objects are carried over.
     pub operators: Vec<PlannedOperator>,
     /// Whether a workload is paused, or will be by then, and goes on when this object's turn comes.

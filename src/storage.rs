@@ -3,6 +3,7 @@
 
 pub mod carry_over;
 pub mod conversion;
+pub mod converting;
 pub mod definitions;
 pub mod losses;
 pub mod migrate;

@@ -27,6 +27,7 @@ fn create(object: &Value) -> Planned {
         kind_from_set: false,
         kind_changes: false,
         carry_over: None,
+        conversion: None,
         operators: Vec::new(),
         resumes: false,
         asked_again: false,

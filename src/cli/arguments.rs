@@ -258,6 +258,7 @@ impl InputArgs {
                 || !plan.ownership_override_allowed_apps.is_empty(),
             override_allowed_apps: plan.ownership_override_allowed_apps,
             storage: StoragePolicy::named(&plan.storage).unwrap_or_default(),
+            storage_backup: plan.storage_backup,
         };
         (input, plan)
     }
@@ -294,6 +295,9 @@ pub struct PlanArgs {
     /// them over as well where the storage version itself goes
     #[arg(long, default_value = "refuse", value_name = "POLICY", value_parser = StoragePolicy::NAMES)]
     pub storage: String,
+    /// Folder for custom resources as they were before a conversion plan converts them: one file for each
+    #[arg(long, value_name = "FOLDER", hide_short_help = true)]
+    pub storage_backup: Option<PathBuf>,
 }
 
 /// How changes are shown.

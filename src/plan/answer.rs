@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::diff::{self, DiffOptions, DiffSegment};
 use super::digest::own_entry;
-use super::fields;
+use crate::managed_fields as fields;
 
 /// Where an answer differs from an earlier one: anywhere in what a CRD defines, and in the applied fields of any other
 /// object. Fields of other managers and per-request server values do not count. Returns only paths: no mask applies.

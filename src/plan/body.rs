@@ -7,10 +7,11 @@ use pushback_preflight::{ObjectExt, ObjectRef, PathSegment};
 use serde_json::{Map, Value};
 
 use super::desired::Desired;
-use super::{fields, takeover};
+use super::takeover;
 use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
 use crate::config::rebase::{self, RebasedFrom};
 use crate::config::{Config, Path, PathPart, PathRule, RebaseSource, matcher, path};
+use crate::managed_fields as fields;
 
 /// What is needed to label an app's objects.
 #[derive(Clone, Debug)]

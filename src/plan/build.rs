@@ -2,10 +2,12 @@
 //! finds objects that are gone from the input, and orders all changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt;
 use pushback_crd::definition::StoragePolicy;
+use pushback_preflight::conversion::ConversionPlans;
 use pushback_preflight::{Change, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
 use serde_json::Value;
 
@@ -36,6 +38,17 @@ const CONCURRENCY: usize = 64;
 /// Namespaces that every cluster needs; they are never deleted.
 const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
+/// What may be done about stored objects, and how.
+#[derive(Clone, Debug, Default)]
+pub struct StorageOptions {
+    /// What may be done.
+    pub policy: StoragePolicy,
+    /// How objects are converted whose fields differ between versions.
+    pub plans: Arc<ConversionPlans>,
+    /// Folder for objects as they were before they are converted.
+    pub backup: Option<PathBuf>,
+}
+
 /// The user's options for planning.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -54,7 +67,7 @@ pub struct Options {
     /// Look for definitions on the cluster that the input lacks: without an app, nothing is pruned.
     pub compare_definitions: bool,
     /// What may be done about stored objects.
-    pub storage: StoragePolicy,
+    pub storage: StorageOptions,
     /// Report a refusal by authorization without failing the set (`diff` and `check`).
     pub tolerate_forbidden: bool,
 }
@@ -111,7 +124,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         ownership_override: &ownership_override,
         aggregated: &aggregated,
         absent: &absent,
-        storage: options.storage,
+        storage: &options.storage,
         autoscaled: &autoscaled,
     };
     let comparisons = desired.iter().enumerate().map(|(index, wanted)| {
@@ -341,6 +354,7 @@ fn planned(wanted: Desired, compared: Compared) -> Planned {
         fields: compared.fields,
         notes: compared.notes,
         carry_over: compared.carry_over,
+        conversion: compared.conversion,
         operators: Vec::new(),
         resumes: false,
         manifest_digest: compared.manifest_digest,
@@ -463,6 +477,7 @@ fn unwanted(
             kind_changes: false,
             asked_again: false,
             carry_over: None,
+            conversion: None,
             operators: Vec::new(),
             resumes: false,
             strategies,

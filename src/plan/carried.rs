@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use pushback_crd::definition::{CarryOver, StoragePolicy, StoredState, carry_over, dropped_versions};
+use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, carry_over, dropped_versions};
 use pushback_crd::schema::pipeline::Server;
+use pushback_crd::stack;
 use pushback_preflight::{ObjectExt, ObjectRef, Operation, Verification};
 use serde_json::Value;
 
@@ -13,6 +14,7 @@ use super::diff::{self, DiffOptions};
 use super::estimate;
 use super::guard::guard;
 use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind};
+use crate::storage::converting::Conversion;
 use crate::storage::losses::{self, Losses};
 
 /// The annotation of a definition that allows less than `--storage`.
@@ -29,6 +31,10 @@ pub(super) async fn before(
     body: &Arc<Value>,
     compared: &mut Compared,
 ) -> Result<bool, ClusterError> {
+    if let Some(refused) = half_converted(context, live, body) {
+        compared.refused = Some(refused);
+        return Ok(true);
+    }
     let Some(way) = way(context, live, body) else { return Ok(false) };
     let dropped = dropped_versions(live, body).join(" and ");
     let storage = StoredState::of(body).storage.unwrap_or_default();
@@ -38,17 +44,16 @@ pub(super) async fn before(
             "objects that are stored in {dropped} are moved to the storage version first, and that is proved"
         )),
         CarryOver::Bridge(bridge) => {
-            let asked = context.cluster.apply(address, &guard(bridge, live), ApplyOptions::DRY_RUN).await;
-            if let Err(error) = asked {
-                compared.refused = Some(prefixed(error, "a definition with the old and the new versions is refused"));
-            } else {
-                let found = losses::find(context.cluster, live, bridge, Server::default()).await?;
-                compared.refused = refusal(&found, &storage);
-            }
+            compared.conversion = conversion(context, live, body)?;
+            let how = match &compared.conversion {
+                None => "carried over",
+                Some(_) => "converted by the plan and carried over",
+            };
             compared.notes.push(format!(
-                "objects that are stored in {dropped} are carried over to {storage} first: by a definition with both, \
-                 which this one replaces once no object is left in {dropped}"
+                "objects that are stored in {dropped} are {how} to {storage} first: by a definition with both, which this \
+                 one replaces once no object is left in {dropped}"
             ));
+            compared.refused = bridge_refusal(context, address, live, bridge, compared.conversion.as_ref()).await?;
         }
     }
     compared.operation = Operation::Update;
@@ -56,6 +61,63 @@ pub(super) async fn before(
     compared.verification = Verification::NotVerified("its stored objects are moved first".to_owned());
     compared.carry_over = Some(way);
     Ok(true)
+}
+
+/// Why objects cannot be carried over by a definition with the old and the new versions.
+async fn bridge_refusal(
+    context: Context<'_>,
+    address: &Address,
+    live: &Value,
+    bridge: &Value,
+    conversion: Option<&Conversion>,
+) -> Result<Option<ClusterError>, ClusterError> {
+    let has_begun = live.annotation(CONVERTING).is_some();
+    let converting = conversion.and_then(|conversion| conversion.bridge(live));
+    let bridge = converting.as_ref().unwrap_or(bridge);
+    if !has_begun && let Err(error) = context.cluster.apply(address, &guard(bridge, live), ApplyOptions::DRY_RUN).await
+    {
+        return Ok(Some(prefixed(error, "a definition with the old and the new versions is refused")));
+    }
+    match conversion {
+        Some(conversion) => {
+            let message = conversion.check(context.cluster, live).await?.sentence();
+            Ok(message.map(|message| ClusterError::new(ErrorKind::Invalid, message)))
+        }
+        None => {
+            let found = losses::find(context.cluster, live, bridge, Server::default()).await?;
+            Ok(refusal(&found, &StoredState::of(bridge).storage.unwrap_or_default()))
+        }
+    }
+}
+
+/// How the objects of a definition are converted, if there is a plan for it.
+///
+/// # Errors
+/// The plan does not fit the definition.
+fn conversion(context: Context<'_>, live: &Value, body: &Arc<Value>) -> Result<Option<Conversion>, ClusterError> {
+    let Some(given) = context.storage.plans.for_definition(body.name()) else { return Ok(None) };
+    let converter = stack::with_room(|| given.converter(Some(live), body)).map_err(|errors| {
+        let message = errors.first().map(ToString::to_string).unwrap_or_default();
+        ClusterError::new(ErrorKind::Configuration, format!("the conversion plan does not fit: {message}"))
+    })?;
+    Ok(Conversion::new(converter, live, body, context.storage.backup.clone()))
+}
+
+/// Why an update does not go on with a conversion that an earlier run has begun.
+fn half_converted(context: Context<'_>, live: &Value, body: &Value) -> Option<ClusterError> {
+    let from = live.annotation(CONVERTING)?;
+    let (target, storage) = (StoredState::of(live).storage?, StoredState::of(body).storage?);
+    let begun = format!("an earlier run has begun to convert its objects from {from} to {target}");
+    let message = if target != storage {
+        format!("{begun}, and this definition stores {storage}: apply the one that stores {target} first")
+    } else if policy(context, body) != StoragePolicy::Bridge {
+        format!("{begun}: apply with --storage=bridge, so that this run goes on")
+    } else if context.storage.plans.for_definition(body.name()).is_none() {
+        format!("{begun}: apply with the same conversion plan, so that this run goes on")
+    } else {
+        return None;
+    };
+    Some(ClusterError::new(ErrorKind::Invalid, message))
 }
 
 /// Decides about a definition that the server accepts: its objects may be stored in another version afterwards.
@@ -100,9 +162,18 @@ fn way(context: Context<'_>, live: &Value, body: &Value) -> Option<CarryOver> {
     if !(context.cluster.capabilities().server && ObjectRef::of(body).is_definition()) {
         return None;
     }
-    // What a manifest says of itself can only be stricter.
+    let way = carry_over(live, body, policy(context, body));
+    // The storage version has changed already, but not all objects have come along.
+    match way {
+        Some(CarryOver::Before) if live.annotation(CONVERTING).is_some() => Some(CarryOver::Bridge(live.clone())),
+        way => way,
+    }
+}
+
+/// What a manifest says of itself can only be stricter.
+fn policy(context: Context<'_>, body: &Value) -> StoragePolicy {
     let own = body.annotation(ANNOTATION).map(|name| StoragePolicy::named(name).unwrap_or_default());
-    carry_over(live, body, own.map_or(context.storage, |own| own.min(context.storage)))
+    own.map_or(context.storage.policy, |own| own.min(context.storage.policy))
 }
 
 fn prefixed(error: ClusterError, prefix: &str) -> ClusterError {

@@ -19,11 +19,11 @@ use super::desired::Desired;
 use super::diff::{self, DiffOptions};
 use super::digest::{BodyDigest, digest, is_secret, own_entry};
 use super::estimate;
-use super::fields;
 use super::guard::{guard, refusal_as_new};
 use super::takeover;
 use crate::app::identity::APP_LABEL;
 use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER};
+use crate::managed_fields as fields;
 use crate::storage::operators;
 
 /// How often an object that changes during the comparison is read again.

@@ -11,6 +11,7 @@ use super::diff::FieldChange;
 use super::digest::BodyDigest;
 use super::takeover::Takeover;
 use crate::cluster::{Address, ClusterError};
+use crate::storage::converting::Conversion;
 
 /// The result of comparing one object, before the rest of the set is taken into account.
 #[derive(Debug, Default)]
@@ -39,6 +40,8 @@ pub(super) struct Compared {
     pub(super) elsewhere: Option<Address>,
     /// What is done to the stored objects of a definition.
     pub(super) carry_over: Option<CarryOver>,
+    /// How they are converted, if their fields differ.
+    pub(super) conversion: Option<Conversion>,
     /// Label value of the app that owns the live object, if it is another one.
     pub(super) foreign_app: Option<String>,
 }

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::compared::Compared;
 use super::diff::{FieldChange, Masked};
-use super::fields::{self, Element, ManagerEntry, Owner};
 use super::takeover;
 use crate::cluster::FIELD_MANAGER;
 use crate::config::mask::{Cover, MaskNumbers, Masker};
+use crate::managed_fields::{self as fields, Element, ManagerEntry, Owner};
 
 /// What other managers of the live object lose by an update; nothing for any other change.
 pub(super) fn taken_from(compared: &Compared, masker: &Masker) -> Vec<TakenFrom> {

@@ -8,8 +8,8 @@ use pushback_preflight::ObjectExt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::fields::{self, ManagerEntry};
 use crate::cluster::FIELD_MANAGER;
+use crate::managed_fields::{self as fields, ManagerEntry};
 use pushback_preflight::hex;
 
 /// Whether this is a core Secret.

@@ -4,9 +4,9 @@
 use pushback_preflight::PathSegment;
 use serde_json::{Map, Value};
 
-use super::fields::{self, Element, FieldSet, ManagerEntry, canonical, element_matches};
 use crate::cluster::FIELD_MANAGER;
 use crate::config::path;
+use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, canonical, element_matches};
 
 /// The estimated result of applying the manifest: the manifest over the live object, without fields that only we own
 /// and the manifest no longer sets. Server defaults stay.

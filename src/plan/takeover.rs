@@ -11,9 +11,9 @@ use pushback_preflight::{ObjectExt, PathSegment};
 use serde_json::{Value, json};
 
 use super::diff::FieldChange;
-use super::fields::{self, Element, FieldSet, ManagerEntry, Owner};
 use crate::app::identity::ORIGINAL_ANNOTATIONS;
 use crate::cluster::{FIELD_MANAGER, Patch};
+use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner};
 
 pub use autoscaler::targets;
 pub use preview::{Answer, Autoscaled, Continued, Refused, Scene, continue_work};

@@ -28,6 +28,17 @@ pub(super) async fn check(setup: &Setup, plan: &Plan, warnings: &mut Vec<InputWa
         match definitions.iter().find(|planned| planned.change.object.name == name).map(|planned| &planned.change) {
             Some(change) => {
                 let live = change.live.as_deref();
+                let definitions: Vec<&Value> = live.into_iter().chain(change.desired.as_deref()).collect();
+                let gone = given.unknown_versions(&definitions);
+                // Once the objects are converted, the old version goes, and its plan may stay where it is.
+                if live.is_some() && !gone.is_empty() {
+                    let message = format!(
+                        "{name} has no version {} any more: its plan has nothing to do, unless it keeps the schema of it",
+                        gone.join(" and ")
+                    );
+                    warnings.push(warning(given, message));
+                    continue;
+                }
                 if let Some(wanted) = change.desired.as_deref().or(live) {
                     errors.extend(misfits(given, live, wanted));
                 }

@@ -1,12 +1,13 @@
 //! Runs preflight on a plan: the result is shown, reported, and kept to judge single changes again before their write.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use pushback_crd::definition::CarryOver;
+use pushback_crd::definition::{CONVERTING, CarryOver};
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::rule::Artefact;
-use pushback_preflight::{Answer, Facts, Finding, Waiver, registry};
+use pushback_preflight::{Answer, Facts, Finding, ObjectExt, Waiver, registry};
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -19,7 +20,7 @@ use crate::check::second_look::SecondLook;
 use crate::check::{self, RuleResults};
 use crate::config::Config;
 use crate::event::{Counts, DiagnosticCode, Event, RuleLine};
-use crate::plan::Plan;
+use crate::plan::{Plan, Planned};
 use crate::text::written_experiments;
 use crate::upgrade::suite_folder;
 
@@ -51,7 +52,8 @@ pub async fn judge(
     if let Some(own) = plan.observed.record.as_ref().and_then(|record| record.own.as_ref()) {
         setup.accept(&own.accepted);
     }
-    let waivers: Vec<Waiver> = setup.waivers.iter().cloned().chain(carried_over(plan)).collect();
+    let mut waivers: Vec<Waiver> = setup.waivers.iter().cloned().chain(carried_over(plan)).collect();
+    waivers.extend(converted(plan).filter(|(planned, _)| has_begun(planned)).map(|(_, waiver)| waiver));
     run.planning("running preflight");
     let RuleResults { report, facts, artefacts } = check::run(
         &*setup.cluster,
@@ -80,7 +82,7 @@ pub async fn judge(
         kinds: Arc::clone(&setup.kinds),
         selection: setup.selection_so_far(),
         facts,
-        waivers,
+        waivers: waivers.into_iter().chain(converted(plan).map(|(_, waiver)| waiver)).collect(),
         today: run.environment.today(),
     };
     Ok(PreflightResult { report, second_look: Arc::new(second_look) })
@@ -103,6 +105,27 @@ fn carried_over(plan: &Plan) -> impl Iterator<Item = Waiver> {
             ..Waiver::default()
         })
     })
+}
+
+/// While objects are converted by a plan, the live definition has no schema for their new version. What is new about the
+/// wanted one was judged before that.
+fn converted(plan: &Plan) -> impl Iterator<Item = (&Planned, Waiver)> {
+    let definitions = plan.objects.iter().filter(|planned| planned.conversion.is_some() || has_begun(planned));
+    let rules: BTreeSet<&str> = registry::answered_by_moving_objects().map(|(rule, _)| rule).collect();
+    definitions.flat_map(move |planned| {
+        let waiver = |rule: &str| Waiver {
+            rule: Some(rule.to_owned()),
+            object: Some(format!("{} {}", planned.change.object.kind, planned.change.object.name)),
+            reason: "its objects are being converted by a plan; it was judged before that began".to_owned(),
+            may_be_unused: true,
+            ..Waiver::default()
+        };
+        rules.iter().map(|rule| (planned, waiver(rule))).collect::<Vec<_>>()
+    })
+}
+
+fn has_begun(planned: &Planned) -> bool {
+    planned.change.live.as_deref().is_some_and(|live| live.annotation(CONVERTING).is_some())
 }
 
 /// Writes a rule's artefact, whether or not the plan is refused.

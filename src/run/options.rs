@@ -99,6 +99,8 @@ pub struct PlanOptions {
     pub override_allowed_apps: Vec<String>,
     /// What may be done about the stored objects of definitions.
     pub storage: StoragePolicy,
+    /// Folder for objects as they were before they are converted by a plan.
+    pub storage_backup: Option<PathBuf>,
 }
 
 impl Default for PlanOptions {
@@ -113,6 +115,7 @@ impl Default for PlanOptions {
             override_ownership: false,
             override_allowed_apps: Vec::new(),
             storage: StoragePolicy::default(),
+            storage_backup: None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Plans from manifests and the app's current state, and shows the plan.
 
+use std::sync::Arc;
+
 use super::conversion_plans;
 use super::error::CommandError;
 use super::look::label_value;
@@ -47,7 +49,11 @@ pub async fn plan_apply(
         override_ownership: !setup.is_named || options.override_ownership,
         override_allowed_apps: options.override_allowed_apps.clone(),
         default_label_scoping: options.default_label_scoping,
-        storage: options.storage,
+        storage: plan::StorageOptions {
+            policy: options.storage,
+            plans: Arc::clone(&setup.conversion_plans),
+            backup: options.storage_backup.clone(),
+        },
         nonce: run.environment.new_app_label(),
         tolerate_forbidden,
     };

@@ -4,14 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_crd::definition::{CarryOver, StoredState};
+use pushback_crd::definition::{Blocker, CONVERTING, CarryOver, StoredState};
 use pushback_crd::schema::pipeline::Server;
+use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::converting::Conversion;
 use super::definitions;
 use super::losses;
-use super::migrate::{Migrate, MigrateError, MigrateOptions, note};
+use super::migrate::{Migrate, MigrateError, MigrateOptions, note, settle};
 use super::pass::Pace;
 use crate::app::lease::Lease;
 use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, ListQuery};
@@ -35,6 +37,8 @@ pub struct CarryingOver<'a> {
     pub name: &'a str,
     /// Namespace of the record of progress.
     pub namespace: String,
+    /// How objects are converted, if their fields differ.
+    pub conversion: Option<&'a Conversion>,
 }
 
 impl CarryingOver<'_> {
@@ -53,13 +57,14 @@ impl CarryingOver<'_> {
             CarryOver::After | CarryOver::Done => Ok(()),
             CarryOver::Before => self.migrate(events).await,
             CarryOver::Bridge(bridge) => {
+                if let Some(conversion) = self.conversion {
+                    self.convert(conversion, lease, events).await?;
+                    return self.migrate(events).await;
+                }
                 let live = definitions::one(self.cluster, &self.definitions, self.name).await?;
                 if StoredState::of(&live).storage != StoredState::of(bridge).storage {
                     self.loses_nothing(&live, bridge).await?;
-                    if !lease.is_some_and(Lease::holds) {
-                        return Err(ClusterError::new(ErrorKind::TurnedAway, "the lock was lost"));
-                    }
-                    self.cluster.apply(&self.address(), &guarded(bridge, &live), self.options()).await?;
+                    self.write(bridge, &live, lease).await?;
                 }
                 self.migrate(events).await
             }
@@ -72,6 +77,43 @@ impl CarryingOver<'_> {
     /// As [`Self::before`].
     pub async fn after(&self, carry_over: &CarryOver, events: &Events) -> Result<(), ClusterError> {
         if *carry_over == CarryOver::After { self.migrate(events).await } else { Ok(()) }
+    }
+
+    /// Writes the definition that takes objects of both shapes, unless an earlier run did, and converts them.
+    async fn convert(
+        &self,
+        conversion: &Conversion,
+        lease: Option<&Lease>,
+        events: &Events,
+    ) -> Result<(), ClusterError> {
+        let mut live = definitions::one(self.cluster, &self.definitions, self.name).await?;
+        if live.annotation(CONVERTING).is_none() {
+            // Of an object that is stored in another version, nobody would know which one.
+            if !StoredState::of(&live).is_settled() {
+                self.migrate(events).await?;
+                live = definitions::one(self.cluster, &self.definitions, self.name).await?;
+            }
+            if let Some(message) = conversion.check(self.cluster, &live).await?.sentence() {
+                return Err(ClusterError::new(ErrorKind::Denied, message));
+            }
+            if let Some(bridge) = conversion.bridge(&live) {
+                self.write(&bridge, &live, lease).await?;
+            }
+            live = definitions::one(self.cluster, &self.definitions, self.name).await?;
+        }
+        self.await_served().await?;
+        self.await_unserved(conversion.from(), &live).await?;
+        settle(self.cluster, None, events).await;
+        let count = conversion.run(self.cluster, &live).await?;
+        note(events, format!("{}: {} converted from {}", self.name, objects(count), conversion.from()));
+        Ok(())
+    }
+
+    async fn write(&self, bridge: &Value, live: &Value, lease: Option<&Lease>) -> Result<(), ClusterError> {
+        if !lease.is_some_and(Lease::holds) {
+            return Err(ClusterError::new(ErrorKind::TurnedAway, "the lock was lost"));
+        }
+        self.cluster.apply(&self.address(), &guarded(bridge, live), self.options()).await.map(drop)
     }
 
     /// Refuses if an object would lose a field: without a conversion only `apiVersion` changes.
@@ -91,6 +133,7 @@ impl CarryingOver<'_> {
             shard: None,
             dry_run: false,
             verify_only: false,
+            are_converted: self.conversion.is_some(),
             namespace: self.namespace.clone(),
         };
         let migrate = Migrate {
@@ -107,7 +150,7 @@ impl CarryingOver<'_> {
         let rewritten: u64 = done.passes.iter().map(|pass| pass.rewritten).sum();
         if let Some(failure) = done.passes.iter().flat_map(|pass| &pass.failures).next() {
             let failed: u64 = done.passes.iter().map(|pass| pass.failed).sum();
-            let objects = counted(usize::try_from(failed).unwrap_or(usize::MAX), "object");
+            let objects = objects(failed);
             let message = format!("{objects} cannot be moved, such as {}: {}", failure.object, failure.message);
             return Err(ClusterError::new(ErrorKind::Denied, message));
         }
@@ -128,7 +171,7 @@ impl CarryingOver<'_> {
             let kind = definitions::object_kind(&state, &storage, false);
             let query = ListQuery { limit: 1, metadata_only: true, ..ListQuery::new(kind, None, "") };
             let answer = match state.is_served(&storage) {
-                Some(true) if state.blockers().is_empty() => self.cluster.list(&query).await.map(drop),
+                Some(true) if is_ready(&state) => self.cluster.list(&query).await.map(drop),
                 // The migration says what is in the way.
                 _ if Instant::now() >= deadline => return Ok(()),
                 _ => Err(ClusterError::new(ErrorKind::UnknownKind, "not served yet")),
@@ -145,6 +188,24 @@ impl CarryingOver<'_> {
         }
     }
 
+    /// Waits until the API server no longer serves the old version: then it no longer prunes by the old definition.
+    async fn await_unserved(&self, version: &str, live: &Value) -> Result<(), ClusterError> {
+        let deadline = Instant::now() + SERVING;
+        let kind = definitions::object_kind(&StoredState::of(live), version, false);
+        let query = ListQuery { limit: 1, metadata_only: true, ..ListQuery::new(kind, None, "") };
+        loop {
+            match self.cluster.list(&query).await {
+                Err(error) if matches!(error.kind, ErrorKind::UnknownKind | ErrorKind::NotFound) => return Ok(()),
+                Err(error) => return Err(error),
+                Ok(_) if Instant::now() >= deadline => {
+                    let message = format!("the API server still serves {version} of {}", self.name);
+                    return Err(ClusterError::new(ErrorKind::Conflict, message));
+                }
+                Ok(_) => tokio::time::sleep(POLL).await,
+            }
+        }
+    }
+
     fn address(&self) -> Address {
         definitions::address(&self.definitions, self.name)
     }
@@ -152,6 +213,14 @@ impl CarryingOver<'_> {
     fn options(&self) -> ApplyOptions {
         ApplyOptions { dry_run: false, force: true, strict: true }
     }
+}
+
+fn is_ready(state: &StoredState) -> bool {
+    state.blockers().iter().all(|blocker| matches!(blocker, Blocker::Converting(_)))
+}
+
+fn objects(count: u64) -> String {
+    counted(usize::try_from(count).unwrap_or(usize::MAX), "object")
 }
 
 /// The definition, to be refused if the live one has changed since.

@@ -45,6 +45,8 @@ pub struct MigrateOptions {
     pub dry_run: bool,
     /// Whether only the proof is asked for: the list of stored versions stays.
     pub verify_only: bool,
+    /// Whether objects that are converted by a plan have been converted.
+    pub are_converted: bool,
     /// Namespace of the record of progress.
     pub namespace: String,
 }
@@ -130,7 +132,8 @@ impl Migrate<'_> {
     /// See [`MigrateError`].
     pub async fn run(&self, events: &Events) -> Result<Migration, MigrateError> {
         let (state, has_status) = self.state().await?;
-        let blockers = state.blockers();
+        let mut blockers = state.blockers();
+        blockers.retain(|blocker| !(self.options.are_converted && matches!(blocker, Blocker::Converting(_))));
         let Some(storage) = state.storage.clone().filter(|_| blockers.is_empty()) else {
             return Err(MigrateError::Blocked { definition: self.name.to_owned(), blockers });
         };
@@ -288,17 +291,8 @@ impl Migrate<'_> {
 
     /// Waits until all API servers know the storage version. A single one knows it at once.
     async fn settle(&self, events: &Events) {
-        if self.options.dry_run {
-            return;
-        }
-        let wait = match self.options.settle {
-            Some(wait) => wait,
-            None if servers(self.cluster).await == Some(1) => Duration::ZERO,
-            None => SETTLE,
-        };
-        if !wait.is_zero() {
-            note(events, format!("waiting {} s until every API server knows the definition", wait.as_secs()));
-            tokio::time::sleep(wait).await;
+        if !self.options.dry_run {
+            settle(self.cluster, self.options.settle, events).await;
         }
     }
 
@@ -331,6 +325,19 @@ impl Migrate<'_> {
 /// The count of the pass that begins.
 fn pass_of(done: &mut Migration) -> &mut PassCount {
     done.passes.push_mut(PassCount::default())
+}
+
+/// Waits until all API servers know a definition; by default as long as their number needs.
+pub(super) async fn settle(cluster: &dyn Cluster, wait: Option<Duration>, events: &Events) {
+    let wait = match wait {
+        Some(wait) => wait,
+        None if servers(cluster).await == Some(1) => Duration::ZERO,
+        None => SETTLE,
+    };
+    if !wait.is_zero() {
+        note(events, format!("waiting {} s until every API server knows the definition", wait.as_secs()));
+        tokio::time::sleep(wait).await;
+    }
 }
 
 /// Whether a version has the status subresource.

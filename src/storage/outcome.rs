@@ -74,6 +74,7 @@ fn remedy(definition: &str, blocker: &Blocker) -> Option<String> {
         Blocker::Migrating => {
             "wait until the StorageVersionMigration has ended; it takes the old versions off the list itself".to_owned()
         }
+        Blocker::Converting(_) => "run that apply again: it goes on where it stopped".to_owned(),
         Blocker::NotEstablished => format!("see the conditions: kubectl get crd {definition} -o yaml"),
         Blocker::Terminating => return None,
         Blocker::NoStorageVersion => "mark exactly one version with `storage: true`".to_owned(),

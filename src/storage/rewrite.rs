@@ -4,13 +4,15 @@
 //! was measured: one JSON patch that moves the entries of `managedFields` to the storage version. An ordinary patch
 //! drops the entries if the new version has a default that the object lacks (kubernetes/kubernetes#111937).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pushback_preflight::ObjectExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, Patch, Written};
+use super::converting::Mark;
+use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, FIELD_MANAGER, Kind, Patch, Written};
 
 /// Most attempts for an object that others write too.
 const ATTEMPTS: u32 = 5;
@@ -115,7 +117,7 @@ async fn write(
     match way {
         Way::Patch => {
             let entries = moved_entries(seen, &address.kind).filter(|_| keep_owners);
-            cluster.patch(address, &patch(resource_version, entries), dry_run).await
+            cluster.patch(address, &patch(seen, entries), dry_run).await
         }
         // Without the uid, an apply would create an object that was deleted in between.
         Way::Apply => {
@@ -133,20 +135,41 @@ async fn write(
         }
         Way::Status => {
             let address = Address { subresource: "status".to_owned(), ..address.clone() };
-            cluster.patch(&address, &patch(resource_version, None), dry_run).await
+            let status = Patch::Merge(json!({"metadata": {"resourceVersion": resource_version}}));
+            cluster.patch(&address, &status, dry_run).await
         }
     }
 }
 
-/// A patch that changes nothing but the owners' entries, if any are given; refused if the object has changed since.
-fn patch(resource_version: &str, entries: Option<Value>) -> Patch {
-    match entries {
-        Some(entries) => Patch::Json(json!([
-            {"op": "replace", "path": "/metadata/managedFields", "value": entries},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version},
-        ])),
-        None => Patch::Merge(json!({"metadata": {"resourceVersion": resource_version}})),
+/// A patch that changes nothing but the owners' entries, if any are given, and takes off what a conversion has left;
+/// refused if the object has changed since.
+fn patch(seen: &Value, entries: Option<Value>) -> Patch {
+    let resource_version = seen.text("/metadata/resourceVersion");
+    let mark = Mark::of(seen);
+    let entries = mark.as_ref().map(|mark| of_converted(seen, mark)).or(entries);
+    let Some(entries) = entries else {
+        return Patch::Merge(json!({"metadata": {"resourceVersion": resource_version}}));
+    };
+    let mut operations = vec![
+        json!({"op": "replace", "path": "/metadata/managedFields", "value": entries}),
+        json!({"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}),
+    ];
+    if mark.is_some() {
+        operations.push(json!({"op": "remove", "path": Mark::path()}));
     }
+    Patch::Json(operations.into())
+}
+
+/// The field owners of a converted object: those of the conversion, and whoever has written it since.
+fn of_converted(seen: &Value, mark: &Mark) -> Value {
+    let list = |entries: Option<&Value>| entries.and_then(Value::as_array).cloned().unwrap_or_default();
+    let key = |entry: &Value| ["/manager", "/operation", "/subresource"].map(|key| entry.text(key).to_owned());
+    let mut entries = list(mark.managed_fields.as_ref());
+    let known: BTreeSet<_> = entries.iter().map(key).collect();
+    let is_ours = |entry: &Value| entry.text("/manager") == FIELD_MANAGER && entry.text("/operation") == "Update";
+    let later = list(seen.pointer("/metadata/managedFields")).into_iter();
+    entries.extend(later.filter(|entry| !is_ours(entry) && !known.contains(&key(entry))));
+    entries.into()
 }
 
 /// The entries of field owners with the API version of `kind`; `None` if all have it.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::place::{Place, Segment};
 use crate::cluster::FIELD_MANAGER;
-use crate::plan::fields::{self, Element, FieldSet, ManagerEntry, Owner};
+use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner};
 
 /// The `managedFields` entries that own these places, reduced to them. Entries of subresources are left to those who
 /// write them.

@@ -25,7 +25,7 @@ mod words;
 mod tests;
 
 pub use attribution::structural_changes;
-pub use carry_over::{CarryOver, StoragePolicy, carry_over, dropped_versions};
+pub use carry_over::{CONVERTING, CarryOver, StoragePolicy, carry_over, converting_bridge, dropped_versions};
 pub use change::{Blocked, CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Safety, keywords};
 pub use compare::{compare, refusals};
 pub use crd::{Crd, Strategy, Version};

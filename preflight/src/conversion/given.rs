@@ -87,6 +87,21 @@ impl GivenPlan {
         compile(&plan, &both)
     }
 
+    /// Versions that the plan speaks of, and that neither definition has any more.
+    #[must_use]
+    pub fn unknown_versions(&self, definitions: &[&Value]) -> Vec<String> {
+        let plan = self.plan();
+        let is_known = |name: &String| {
+            plan.schemas.iter().any(|placed| placed.value.0 == *name)
+                || definitions.iter().any(|definition| Crd::of(definition).version(name).is_some())
+        };
+        let mut names: Vec<String> = plan.steps.iter().flat_map(|step| [step.from.clone(), step.to.clone()]).collect();
+        names.sort();
+        names.dedup();
+        names.retain(|name| !is_known(name));
+        names
+    }
+
     /// What the plan says, whoever says it in whichever form.
     fn content(&self) -> Value {
         let mut content = self.document.value.clone();

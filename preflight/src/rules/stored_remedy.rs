@@ -73,6 +73,7 @@ fn first(state: &StoredState) -> String {
             Some(format!("serve \"{version}\": objects can only be rewritten at a served version"))
         }
         Blocker::Migrating => Some("wait until the cluster's own StorageVersionMigration has ended".to_owned()),
+        Blocker::Converting(_) => Some("run the apply again that converts its objects".to_owned()),
         Blocker::Terminating | Blocker::NotEstablished | Blocker::NoStorageVersion => None,
     });
     steps.map(|step| format!("{step}; then ")).collect()

@@ -16,7 +16,7 @@ impl Writer {
         self.allowed()?;
         self.pause_operators(planned).await?;
         let lease = self.session.as_ref().map(|session| session.lease());
-        let carrying = self.carrying(address);
+        let carrying = self.carrying(planned, address);
         carrying.before(carry_over, lease, &self.events).await.map_err(Failure::Cluster)?;
         self.cluster.get(address).await.map_err(Failure::Cluster)
     }
@@ -24,7 +24,7 @@ impl Writer {
     /// After a definition was written: moves its stored objects to the new storage version.
     pub(super) async fn carried_over(&self, planned: &Planned, address: &Address, done: Done) -> Result<Done, Failure> {
         let Some(carry_over) = &planned.carry_over else { return Ok(done) };
-        let moved = self.carrying(address).after(carry_over, &self.events).await;
+        let moved = self.carrying(planned, address).after(carry_over, &self.events).await;
         moved.map_err(|mut error| {
             error.message = format!("it was written, but its objects are not moved yet: {}", error.message);
             Failure::Cluster(error)
@@ -32,11 +32,12 @@ impl Writer {
         Ok(done)
     }
 
-    fn carrying<'a>(&'a self, address: &'a Address) -> CarryingOver<'a> {
+    fn carrying<'a>(&'a self, planned: &'a Planned, address: &'a Address) -> CarryingOver<'a> {
         CarryingOver {
             cluster: &*self.cluster,
             definitions: Arc::clone(&address.kind),
             name: &address.name,
+            conversion: planned.conversion.as_ref(),
             namespace: self.session.as_ref().map(|session| session.namespace().to_owned()).unwrap_or_default(),
         }
     }

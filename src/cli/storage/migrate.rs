@@ -97,6 +97,7 @@ impl PaceArgs {
             shard: None,
             dry_run: false,
             verify_only: false,
+            are_converted: false,
             namespace: String::new(),
         }
     }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use pushback_crd::definition::StoragePolicy;
 use pushback_preflight::ObjectKey;
 
 use crate::app::claims::Claims;
@@ -13,6 +12,7 @@ use crate::config::mask::Masker;
 use crate::plan::absent::Absent;
 use crate::plan::aggregated::Aggregated;
 use crate::plan::body::Stamp;
+use crate::plan::build::StorageOptions;
 
 /// Apps whose objects may be taken over.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub(in crate::plan) struct Context<'a> {
     /// Namespaces that the set creates and that do not exist yet.
     pub(in crate::plan) absent: &'a Absent,
     /// What may be done about the stored objects of definitions.
-    pub(in crate::plan) storage: StoragePolicy,
+    pub(in crate::plan) storage: &'a StorageOptions,
     /// Objects that the set's autoscalers scale.
     pub(in crate::plan) autoscaled: &'a BTreeSet<ObjectKey>,
 }

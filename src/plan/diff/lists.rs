@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::flow::plain_or_quoted;
-use crate::plan::fields::canonical;
+use crate::managed_fields::canonical;
 
 /// Key fields of list items in Kubernetes objects, the most specific first.
 const KEYS: &[&[&str]] = &[

@@ -9,7 +9,7 @@ use similar::{Algorithm, TextDiff};
 
 use super::mask::mask;
 use super::{DiffOptions, Masked};
-use crate::plan::fields::canonical;
+use crate::managed_fields::canonical;
 
 /// Up to this many lines the diff anchors at unique lines, which reads best; above it the cheapest algorithm runs.
 const FINE_LINES: usize = 50_000;

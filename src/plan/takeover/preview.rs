@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::{OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, named, plan, replicas};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Patch};
 use crate::config::path;
+use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
 use crate::plan::diff::{self, DiffOptions, FieldChange};
 use crate::plan::estimate;
-use crate::plan::fields::{self, Element, FieldSet, ManagerEntry};
 
 /// Maximum number of dry-runs to find the removals that the server refuses; the undecided rest stays.
 const PREVIEWS: u32 = 40;

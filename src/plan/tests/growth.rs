@@ -40,6 +40,7 @@ fn create(object: &Value) -> Planned {
         kind_changes: false,
         asked_again: false,
         carry_over: None,
+        conversion: None,
         operators: Vec::new(),
         resumes: false,
         strategies: Default::default(),

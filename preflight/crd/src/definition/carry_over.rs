@@ -1,7 +1,7 @@
 //! How the stored objects of a definition get through an update that drops the version which they are stored in, or that
 //! changes the storage version.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::crd::Crd;
 use super::stored::StoredState;
@@ -99,10 +99,37 @@ fn bridge(live: &Value, wanted: &Value, dropped: &[&str]) -> Value {
     bridge
 }
 
+/// The annotation of a definition whose objects are being converted by a plan: the version that they come from. Their new
+/// version has no schema then.
+pub const CONVERTING: &str = "pushback.dev/converting";
+
+/// The bridge for objects that are converted by a plan, from the live storage version to the wanted one: the new version
+/// takes objects of both shapes, and nobody writes them in the old one any more.
+#[must_use]
+pub fn converting_bridge(live: &Value, wanted: &Value) -> Option<Value> {
+    let (from, to) = (StoredState::of(live).storage?, StoredState::of(wanted).storage?);
+    let mut bridge = bridge(live, wanted, &dropped_versions(live, wanted));
+    let spec = bridge.get_mut("spec")?.as_object_mut()?;
+    spec.shift_remove("conversion");
+    for version in spec.get_mut("versions")?.as_array_mut()? {
+        let is_target = version.get("name").and_then(Value::as_str) == Some(&to);
+        version["served"] = is_target.into();
+        let Some(version) = version.as_object_mut().filter(|_| is_target) else { continue };
+        let has_status = version.get("subresources").is_some_and(|it| it.get("status").is_some());
+        let kept = ["name", "served", "storage"];
+        version.retain(|key, _| kept.contains(&key.as_str()));
+        let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        version.insert("schema".to_owned(), json!({"openAPIV3Schema": open}));
+        if has_status {
+            version.insert("subresources".to_owned(), json!({"status": {}}));
+        }
+    }
+    bridge["metadata"]["annotations"][CONVERTING] = from.into();
+    Some(bridge)
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn definition(versions: &[(&str, bool)], stored: &[&str]) -> Value {

@@ -7,6 +7,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::carry_over::CONVERTING;
 use super::crd::Crd;
 
 /// What a live definition says about the versions of its stored objects.
@@ -42,6 +43,8 @@ pub struct StoredState {
     /// Conditions that are `True`.
     #[serde(skip)]
     conditions: Vec<String>,
+    #[serde(skip)]
+    converting: Option<String>,
     is_being_deleted: bool,
 }
 
@@ -54,6 +57,8 @@ pub enum Blocker {
     NotEstablished,
     /// The cluster's own StorageVersionMigration is at work.
     Migrating,
+    /// An apply is converting its objects by a plan, from this version.
+    Converting(String),
     /// No version, or more than one, is the storage version.
     NoStorageVersion,
     /// Objects can only be written at the storage version, and it is not served.
@@ -86,6 +91,10 @@ impl StoredState {
                 .filter_map(|condition| condition.get("type").and_then(Value::as_str))
                 .map(str::to_owned)
                 .collect(),
+            converting: definition
+                .pointer("/metadata/annotations")
+                .and_then(|annotations| annotations.get(CONVERTING)?.as_str())
+                .map(str::to_owned),
             is_being_deleted: definition.pointer("/metadata/deletionTimestamp").is_some(),
         }
     }
@@ -140,6 +149,7 @@ impl StoredState {
         if has("StorageMigrating") {
             blockers.push(Blocker::Migrating);
         }
+        blockers.extend(self.converting.clone().map(Blocker::Converting));
         match &self.storage {
             None => blockers.push(Blocker::NoStorageVersion),
             Some(storage) if self.is_served(storage) == Some(false) => {
@@ -163,6 +173,9 @@ impl std::fmt::Display for Blocker {
             Self::Terminating => out.write_str("the definition is being deleted"),
             Self::NotEstablished => out.write_str("the API server has not established the definition"),
             Self::Migrating => out.write_str("a StorageVersionMigration of the cluster is running"),
+            Self::Converting(from) => {
+                write!(out, "its objects are being converted from {from} by an apply with a conversion plan")
+            }
             Self::NoStorageVersion => out.write_str("no single version is the storage version"),
             Self::NotServed(version) => write!(out, "the storage version {version} is not served"),
         }

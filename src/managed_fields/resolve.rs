@@ -31,7 +31,7 @@ pub fn resolve(path: &[Element], object: &Value) -> Option<Vec<PathSegment>> {
 }
 
 /// Whether an element of a list's set selects the item at `index`.
-pub(in crate::plan) fn element_matches(element: &Element, index: usize, item: &Value) -> bool {
+pub(crate) fn element_matches(element: &Element, index: usize, item: &Value) -> bool {
     match element {
         Element::Field(_) => false,
         // A field that the item lacks counts as null.

@@ -10,7 +10,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 pub use owners::{ManagerEntry, Owner, managers, owners_of};
-pub(in crate::plan) use resolve::element_matches;
+pub(crate) use resolve::element_matches;
 pub use resolve::{project, resolve};
 
 /// Maximum nesting of a set. Kubernetes objects stay far below it; deeper ones would only exhaust the stack.
