@@ -1,7 +1,8 @@
 //! What runs cost on a real control plane of their own, each beside what plain requests cost in the same run.
 //! `cargo bench --bench cluster -- [PART…] [--rounds N] [--quick]`; parts: `processor`, `releases` (the definitions
-//! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `mix`, `custom`, `storage`, `conversions`, `round-trips`, `curve`; none means all.
-//! `UPDATE_DOCS=1` writes the tables into the README and the drawing into `docs/`.
+//! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `mix`, `custom`, `migrate`, `definitions`,
+//! `conversions`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the tables into the README and the drawing
+//! into `docs/`.
 
 mod app;
 #[path = "../shared/chain.rs"]
@@ -49,8 +50,8 @@ use std::process::ExitCode;
 use self::parts::Bench;
 
 /// Everything that can be measured by itself, in the order in which it is.
-const PARTS: [&str; 9] =
-    ["processor", "releases", "apps", "mix", "custom", "storage", "conversions", "round-trips", "curve"];
+const PARTS: [&str; 10] =
+    ["processor", "releases", "apps", "mix", "custom", "migrate", "definitions", "conversions", "round-trips", "curve"];
 
 /// Where the README has the tables.
 const MARKS: (&str, &str) = ("<!-- cargo bench --bench cluster -->\n", "<!-- until here -->");
@@ -87,7 +88,8 @@ fn main() -> ExitCode {
             "apps" => bench.apps(),
             "mix" => bench.mix(),
             "custom" => bench.custom(),
-            "storage" => bench.storage(),
+            "migrate" => bench.migrate(),
+            "definitions" => bench.definitions(),
             "conversions" => conversions::table(if bench.quick { 200 } else { 2_000 }),
             "round-trips" => bench.round_trips(),
             _ => bench.curve(),

@@ -1,9 +1,11 @@
 //! References of objects to owners at a version that goes: the tool never rewrites them, and what the garbage collector
 //! makes of them.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::crd::{DEADLINE, TestCrd};
+use super::crd::TestCrd;
 use super::migrate::flip;
 use crate::support::case::show;
 use crate::support::{Options, TestCase, TestCluster, cases, wait_until};
@@ -13,6 +15,9 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Controllers: references_to_a_version_that_goes_are_kept_and_no_longer_followed,
     ]
 }
+
+/// What the garbage collector cannot resolve it tries again after twice as long each time.
+const DEADLINE: Duration = Duration::from_secs(180);
 
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
