@@ -104,7 +104,7 @@ mod tests {
     #[expect(clippy::print_stderr, reason = "the figures of a run by hand; the harness keeps them back otherwise")]
     fn what_generated_objects_lose_on_a_round_trip_is_named() {
         let is_full = std::env::var("PUSHBACK_ROUNDS").is_ok_and(|rounds| rounds == "full");
-        let (rounds, objects) = if is_full { (4, 10_000) } else { (number("PUSHBACK_ROUNDS", 60), 8) };
+        let (rounds, objects) = if is_full { (60, 10_000) } else { (number("PUSHBACK_ROUNDS", 60), 8) };
         let seed = number("PUSHBACK_SEED", 1);
         let (mut trips, mut lossy, mut kept_all, mut wrong) = (0, 0, 0, Vec::new());
         for round in 0..rounds {
