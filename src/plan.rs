@@ -44,7 +44,7 @@ use crate::cluster::{Address, ClusterError, Kind};
 use crate::manifest::InputError;
 use crate::storage::converting::Conversion;
 pub use annotations::{Strategies, UpdateStrategy};
-pub use build::{Options, Request, StorageOptions, build, build_delete};
+pub use build::{Options, Request, build, build_delete};
 pub use diff::FieldChange;
 pub use graph::Graph;
 pub use view::{View, planned_lines};

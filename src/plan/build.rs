@@ -2,12 +2,9 @@
 //! finds objects that are gone from the input, and orders all changes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use pushback_crd::definition::StoragePolicy;
-use pushback_preflight::conversion::ConversionPlans;
 use pushback_preflight::{Change, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
 use serde_json::Value;
 
@@ -31,23 +28,13 @@ use crate::cluster::{Cluster, ErrorKind, Kinds, ListQuery, list_all};
 use crate::config::Config;
 use crate::config::mask::Masker;
 use crate::manifest::InputError;
+use crate::storage::carry_over::StorageOptions;
 
 /// Objects compared concurrently; the cluster limits its own requests.
 const CONCURRENCY: usize = 64;
 
 /// Namespaces that every cluster needs; they are never deleted.
 const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-
-/// What may be done about stored objects, and how.
-#[derive(Clone, Debug, Default)]
-pub struct StorageOptions {
-    /// What may be done.
-    pub policy: StoragePolicy,
-    /// How objects are converted whose fields differ between versions.
-    pub plans: Arc<ConversionPlans>,
-    /// Folder for objects as they were before they are converted.
-    pub backup: Option<PathBuf>,
-}
 
 /// The user's options for planning.
 #[derive(Clone, Debug, Default)]

@@ -15,6 +15,7 @@ use crate::exit::ExitCode;
 use crate::manifest::{InputWarning, Manifest};
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, Plan};
+use crate::storage::carry_over::StorageOptions;
 use crate::text::counted;
 
 /// Plans an apply.
@@ -49,7 +50,7 @@ pub async fn plan_apply(
         override_ownership: !setup.is_named || options.override_ownership,
         override_allowed_apps: options.override_allowed_apps.clone(),
         default_label_scoping: options.default_label_scoping,
-        storage: plan::StorageOptions {
+        storage: StorageOptions {
             policy: options.storage,
             plans: Arc::clone(&setup.conversion_plans),
             backup: options.storage_backup.clone(),

@@ -1,12 +1,14 @@
 //! Carries the objects of a definition through its update: by a definition that has the old and the new versions, and by
 //! moving them to the storage version. Every step looks at what is live, so that a killed run goes on where it was.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_crd::definition::{Blocker, CONVERTING, CarryOver, StoredState};
+use pushback_crd::definition::{Blocker, CONVERTING, CarryOver, StoragePolicy, StoredState};
 use pushback_crd::schema::pipeline::Server;
 use pushback_preflight::ObjectExt;
+use pushback_preflight::conversion::ConversionPlans;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -25,6 +27,17 @@ const SERVING: Duration = Duration::from_secs(60);
 
 /// Interval between looks.
 const POLL: Duration = Duration::from_millis(250);
+
+/// What may be done about stored objects, and how.
+#[derive(Clone, Debug, Default)]
+pub struct StorageOptions {
+    /// What may be done.
+    pub policy: StoragePolicy,
+    /// How objects are converted whose fields differ between versions.
+    pub plans: Arc<ConversionPlans>,
+    /// Folder for objects as they were before they are converted.
+    pub backup: Option<PathBuf>,
+}
 
 /// Carries the objects of one definition over.
 #[derive(Debug)]

@@ -25,13 +25,13 @@ mod words;
 mod tests;
 
 pub use attribution::structural_changes;
-pub use carry_over::{CONVERTING, CarryOver, StoragePolicy, carry_over, converting_bridge, dropped_versions};
+pub use carry_over::{CarryOver, StoragePolicy, carry_over, converting_bridge, dropped_versions};
 pub use change::{Blocked, CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Safety, keywords};
 pub use compare::{compare, refusals};
 pub use crd::{Crd, Strategy, Version};
 pub use pair::{LossKind, PairLoss, converted_losses, pair_losses};
 pub use round_trip::{RoundTrip, not_kept, round_trip};
-pub use stored::{Blocker, StoredState};
+pub use stored::{Blocker, CONVERTING, StoredState};
 pub use structure::{Direction, Kind, Node, NodeChange, StructuralChange, What};
 pub use upgrade::{Schemas, Upgrade};
 pub use words::{cut, quoted, short};

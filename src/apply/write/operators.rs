@@ -53,6 +53,8 @@ impl Writer {
         let Some(pods) = kinds.find("", "v1", "Pod") else { return Ok(()) };
         let query = ListQuery {
             metadata_only: true,
+            // One that has ended, or was evicted, writes nothing any more.
+            field_selector: "status.phase!=Succeeded,status.phase!=Failed".to_owned(),
             ..ListQuery::new(Arc::clone(pods), Some(&address.namespace), &operators::pod_selector(&workload))
         };
         let grace = workload.pointer("/spec/template/spec/terminationGracePeriodSeconds").and_then(Value::as_u64);

@@ -12,7 +12,7 @@ use crate::config::mask::Masker;
 use crate::plan::absent::Absent;
 use crate::plan::aggregated::Aggregated;
 use crate::plan::body::Stamp;
-use crate::plan::build::StorageOptions;
+use crate::storage::carry_over::StorageOptions;
 
 /// Apps whose objects may be taken over.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::crd::Crd;
-use super::stored::StoredState;
+use super::stored::{CONVERTING, StoredState};
 
 /// What may be done about stored objects, the least first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,10 +98,6 @@ fn bridge(live: &Value, wanted: &Value, dropped: &[&str]) -> Value {
     }
     bridge
 }
-
-/// The annotation of a definition whose objects are being converted by a plan: the version that they come from. Their new
-/// version has no schema then.
-pub const CONVERTING: &str = "pushback.dev/converting";
 
 /// The bridge for objects that are converted by a plan, from the live storage version to the wanted one: the new version
 /// takes objects of both shapes, and nobody writes them in the old one any more.

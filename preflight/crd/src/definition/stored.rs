@@ -7,8 +7,11 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::carry_over::CONVERTING;
 use super::crd::Crd;
+
+/// The annotation of a definition whose objects are being converted by a plan: the version that they come from. Their new
+/// version has no schema then.
+pub const CONVERTING: &str = "pushback.dev/converting";
 
 /// What a live definition says about the versions of its stored objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
