@@ -15,3 +15,10 @@ pub mod rewrite;
 pub mod rights;
 pub mod status;
 pub mod versions;
+
+use crate::event::{DiagnosticCode, Event, Events};
+
+/// Tells something worth knowing about stored objects.
+pub(crate) fn note(events: &Events, message: String) {
+    events.send(Event::Diagnostic { code: DiagnosticCode::Storage, message });
+}

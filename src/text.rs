@@ -1,9 +1,11 @@
 //! Phrases that several modules share.
 
+use std::fmt::Display;
+
 /// `1 finding`, `2 findings`.
 #[must_use]
-pub(crate) fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
+pub(crate) fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, carry_over, dropped_versions};
+use pushback_crd::definition::{
+    CONVERTING, CarryOver, StoragePolicy, StoredState, carry_over, converting_bridge, dropped_versions,
+};
 use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
 use pushback_preflight::{ObjectExt, ObjectRef, Operation, Verification};
@@ -35,16 +37,23 @@ pub(super) async fn before(
         compared.refused = Some(refused);
         return Ok(true);
     }
-    let Some(way) = way(context, live, body) else { return Ok(false) };
+    let Some(mut way) = way(context, live, body) else { return Ok(false) };
     let dropped = dropped_versions(live, body).join(" and ");
     let storage = StoredState::of(body).storage.unwrap_or_default();
-    match &way {
+    match &mut way {
         CarryOver::After | CarryOver::Done => return Ok(false),
         CarryOver::Before => compared.notes.push(format!(
             "objects that are stored in {dropped} are moved to the storage version first, and that is proved"
         )),
         CarryOver::Bridge(bridge) => {
-            compared.conversion = conversion(context, live, body)?;
+            compared.conversion = conversion(context, live, body);
+            let has_begun = live.annotation(CONVERTING).is_some();
+            if compared.conversion.is_some()
+                && !has_begun
+                && let Some(converting) = converting_bridge(live, body)
+            {
+                *bridge = converting;
+            }
             let how = match &compared.conversion {
                 None => "carried over",
                 Some(_) => "converted by the plan and carried over",
@@ -72,8 +81,6 @@ async fn bridge_refusal(
     conversion: Option<&Conversion>,
 ) -> Result<Option<ClusterError>, ClusterError> {
     let has_begun = live.annotation(CONVERTING).is_some();
-    let converting = conversion.and_then(|conversion| conversion.bridge(live));
-    let bridge = converting.as_ref().unwrap_or(bridge);
     if !has_begun && let Err(error) = context.cluster.apply(address, &guard(bridge, live), ApplyOptions::DRY_RUN).await
     {
         return Ok(Some(prefixed(error, "a definition with the old and the new versions is refused")));
@@ -90,17 +97,12 @@ async fn bridge_refusal(
     }
 }
 
-/// How the objects of a definition are converted, if there is a plan for it.
-///
-/// # Errors
-/// The plan does not fit the definition.
-fn conversion(context: Context<'_>, live: &Value, body: &Arc<Value>) -> Result<Option<Conversion>, ClusterError> {
-    let Some(given) = context.storage.plans.for_definition(body.name()) else { return Ok(None) };
-    let converter = stack::with_room(|| given.converter(Some(live), body)).map_err(|errors| {
-        let message = errors.first().map(ToString::to_string).unwrap_or_default();
-        ClusterError::new(ErrorKind::Configuration, format!("the conversion plan does not fit: {message}"))
-    })?;
-    Ok(Conversion::new(converter, live, body, context.storage.backup.clone()))
+/// How the objects of a definition are converted, if there is a plan for it. One that does not fit is an error of the
+/// input, which is told with its position once everything is planned.
+fn conversion(context: Context<'_>, live: &Value, body: &Arc<Value>) -> Option<Conversion> {
+    let given = context.storage.plans.for_definition(body.name())?;
+    let converter = stack::with_room(|| given.converter(Some(live), body)).ok()?;
+    Conversion::new(converter, live, body, context.storage.backup.clone())
 }
 
 /// Why an update does not go on with a conversion that an earlier run has begun.

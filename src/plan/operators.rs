@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pushback_crd::definition::{CarryOver, StoredState, dropped_versions, pair_losses, path::field_path};
+use pushback_crd::definition::{
+    CarryOver, Crd, StoredState, Strategy, dropped_versions, pair_losses, path::field_path,
+};
 use pushback_crd::stack;
 use pushback_preflight::operator_workloads::{DefinedResource, operator_workloads};
 use pushback_preflight::{ObjectKey, Operation};
@@ -63,8 +65,8 @@ fn address(planned: &Planned) -> Address {
 /// The workloads of the old release that write objects of a definition.
 fn operators(objects: &[Planned], indexes: &BTreeMap<ObjectKey, usize>, definition: usize) -> Vec<usize> {
     let Some(live) = objects[definition].change.live.as_deref() else { return Vec::new() };
-    let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let resource = DefinedResource { group: text("/spec/group"), plural: text("/spec/names/plural") };
+    let definition = Crd::of(live);
+    let resource = DefinedResource { group: definition.group(), plural: definition.plural() };
     // The manifest may say for the first time whose operator it is.
     let known =
         objects.iter().filter_map(|planned| planned.change.desired.as_deref().or(planned.change.live.as_deref()));
@@ -81,7 +83,7 @@ fn operators(objects: &[Planned], indexes: &BTreeMap<ObjectKey, usize>, definiti
 fn reason(planned: &Planned) -> Option<String> {
     let (live, wanted) = (planned.change.live.as_deref()?, planned.change.desired.as_deref()?);
     // A conversion webhook converts instead, and may be served by the operator itself.
-    if live.pointer("/spec/conversion/strategy").and_then(Value::as_str) == Some("Webhook") {
+    if Crd::of(live).strategy() == Strategy::Webhook {
         return None;
     }
     let new = StoredState::of(wanted).storage?;

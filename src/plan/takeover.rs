@@ -6,6 +6,7 @@ mod preview;
 #[cfg(test)]
 mod tests;
 
+use pushback_crd::definition::listed;
 use pushback_preflight::source::display_path;
 use pushback_preflight::{ObjectExt, PathSegment};
 use serde_json::{Value, json};
@@ -191,17 +192,9 @@ impl Takeover {
             note.push_str("; spec.replicas stays, because it is autoscaled");
         }
         if !self.left.is_empty() {
-            note.push_str(&format!("; the server does not let go of {}", named(&self.left)));
+            note.push_str(&format!("; the server does not let go of {}", listed(&self.left, NAMED)));
         }
         note
-    }
-}
-
-fn named(places: &[String]) -> String {
-    let shown = places[..places.len().min(NAMED)].join(", ");
-    match places.len().saturating_sub(NAMED) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
     }
 }
 

@@ -57,7 +57,7 @@ pub fn consequence(finding: &Finding) -> Option<String> {
 /// `3 of 112 objects affected: team-a/w1, team-b/z, …`.
 #[must_use]
 pub fn live_objects(live: &LiveObjects, ellipsis: &str) -> String {
-    let examined = counted(usize::try_from(live.examined).unwrap_or(usize::MAX), "object");
+    let examined = counted(live.examined, "object");
     let mut text = format!("{} of {examined} affected", live.affected);
     if !live.names.is_empty() {
         text += &format!(": {}", live.names.join(", "));

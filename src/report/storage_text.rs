@@ -78,7 +78,7 @@ fn one_migration(migration: &Migration, dry_run: bool) -> String {
     let all = migration.passes.iter();
     let objects = all.clone().map(|pass| pass.objects).max().unwrap_or_default();
     let sum = |of: fn(&PassCount) -> u64| all.clone().map(of).sum::<u64>();
-    let objects = counted(usize::try_from(objects).unwrap_or(usize::MAX), "object");
+    let objects = counted(objects, "object");
     let mut text = format!("{name}: {objects}");
     let rewritten = sum(|pass| pass.rewritten);
     let _ = match dry_run {

@@ -28,23 +28,12 @@ pub(super) async fn check(setup: &Setup, plan: &Plan, warnings: &mut Vec<InputWa
         match definitions.iter().find(|planned| planned.change.object.name == name).map(|planned| &planned.change) {
             Some(change) => {
                 let live = change.live.as_deref();
-                let definitions: Vec<&Value> = live.into_iter().chain(change.desired.as_deref()).collect();
-                let gone = given.unknown_versions(&definitions);
-                // Once the objects are converted, the old version goes, and its plan may stay where it is.
-                if live.is_some() && !gone.is_empty() {
-                    let message = format!(
-                        "{name} has no version {} any more: its plan has nothing to do, unless it keeps the schema of it",
-                        gone.join(" and ")
-                    );
-                    warnings.push(warning(given, message));
-                    continue;
-                }
                 if let Some(wanted) = change.desired.as_deref().or(live) {
-                    errors.extend(misfits(given, live, wanted));
+                    fit(given, live, wanted, &mut errors, warnings);
                 }
             }
             None => match live(setup, name).await {
-                Ok(Some(live)) => errors.extend(misfits(given, None, &live)),
+                Ok(Some(live)) => fit(given, Some(&live), &live, &mut errors, warnings),
                 Ok(None) if given.source == PlanSource::Manifests => {
                     let known = definitions.iter().map(|planned| planned.change.object.name.as_str());
                     let nearest = suggest::nearest(name, known);
@@ -74,9 +63,24 @@ async fn live(setup: &Setup, name: &str) -> Result<Option<Arc<Value>>, ClusterEr
     setup.cluster.get(&definitions::address(&kind, name)).await
 }
 
-/// Everything in a plan that does not fit a definition.
-fn misfits(given: &GivenPlan, live: Option<&Value>, wanted: &Value) -> Vec<InputError> {
-    stack::with_room(|| given.converter(live, wanted).err().unwrap_or_default())
+/// Collects what in a plan does not fit a definition.
+fn fit(
+    given: &GivenPlan,
+    live: Option<&Value>,
+    wanted: &Value,
+    errors: &mut Vec<InputError>,
+    warnings: &mut Vec<InputWarning>,
+) {
+    let gone = given.unknown_versions(&[live.unwrap_or(wanted), wanted]);
+    // Once the objects are converted, the old version goes, and its plan may stay where it is.
+    if live.is_some() && !gone.is_empty() {
+        let (name, gone) = (&given.definition, gone.join(" and "));
+        let message = format!(
+            "{name} has no version {gone} any more: its plan has nothing to do, unless it keeps the schema of it"
+        );
+        return warnings.push(warning(given, message));
+    }
+    errors.extend(stack::with_room(|| given.converter(live, wanted).err().unwrap_or_default()));
 }
 
 fn warning(given: &GivenPlan, message: String) -> InputWarning {

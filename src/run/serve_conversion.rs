@@ -39,7 +39,7 @@ fn reviewer(files: &[SourceFile]) -> Result<Reviewer, Vec<InputError>> {
     for file in files {
         let loaded = yaml::load(&shown(&file.path), &file.bytes, &Limits::default()).map_err(|error| vec![error])?;
         for document in loaded.documents {
-            let document = Document { value: document.value, positions: Arc::new(document.positions) };
+            let document = Document::from(document);
             if is_plan(&document.value) {
                 match read(&document) {
                     Ok(plan) => plans.push(plan),
@@ -66,9 +66,8 @@ fn reviewer(files: &[SourceFile]) -> Result<Reviewer, Vec<InputError>> {
     }
     let mut converters: Vec<Converter> = Vec::new();
     for definition in &definitions {
-        let derived =
-            || ConversionPlan { position: definition.positions.start(), ..ConversionPlan::derived(&name(definition)) };
-        let plan = plans.iter().find(|plan| plan.name == name(definition)).cloned().unwrap_or_else(derived);
+        let plan = plans.iter().find(|plan| plan.name == name(definition)).cloned();
+        let plan = plan.unwrap_or_else(|| ConversionPlan::derived(definition));
         match compile(&plan, &definition.value) {
             Ok(converter) => converters.push(converter),
             Err(more) => errors.extend(more),

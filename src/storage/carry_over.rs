@@ -15,7 +15,8 @@ use tokio::time::Instant;
 use super::converting::Conversion;
 use super::definitions;
 use super::losses;
-use super::migrate::{Migrate, MigrateError, MigrateOptions, note, settle};
+use super::migrate::{Migrate, MigrateError, MigrateOptions, settle};
+use super::note;
 use super::pass::Pace;
 use crate::app::lease::Lease;
 use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, ListQuery};
@@ -70,14 +71,14 @@ impl CarryingOver<'_> {
             CarryOver::After | CarryOver::Done => Ok(()),
             CarryOver::Before => self.migrate(events).await,
             CarryOver::Bridge(bridge) => {
-                if let Some(conversion) = self.conversion {
-                    self.convert(conversion, lease, events).await?;
-                    return self.migrate(events).await;
-                }
                 let live = definitions::one(self.cluster, &self.definitions, self.name).await?;
-                if StoredState::of(&live).storage != StoredState::of(bridge).storage {
-                    self.loses_nothing(&live, bridge).await?;
-                    self.write(bridge, &live, lease).await?;
+                match self.conversion {
+                    Some(conversion) => self.convert(bridge, live, conversion, lease, events).await?,
+                    None if StoredState::of(&live).storage != StoredState::of(bridge).storage => {
+                        self.loses_nothing(&live, bridge).await?;
+                        self.write(bridge, &live, lease).await?;
+                    }
+                    None => {}
                 }
                 self.migrate(events).await
             }
@@ -95,11 +96,12 @@ impl CarryingOver<'_> {
     /// Writes the definition that takes objects of both shapes, unless an earlier run did, and converts them.
     async fn convert(
         &self,
+        bridge: &Value,
+        mut live: Arc<Value>,
         conversion: &Conversion,
         lease: Option<&Lease>,
         events: &Events,
     ) -> Result<(), ClusterError> {
-        let mut live = definitions::one(self.cluster, &self.definitions, self.name).await?;
         if live.annotation(CONVERTING).is_none() {
             // Of an object that is stored in another version, nobody would know which one.
             if !StoredState::of(&live).is_settled() {
@@ -109,16 +111,14 @@ impl CarryingOver<'_> {
             if let Some(message) = conversion.check(self.cluster, &live).await?.sentence() {
                 return Err(ClusterError::new(ErrorKind::Denied, message));
             }
-            if let Some(bridge) = conversion.bridge(&live) {
-                self.write(&bridge, &live, lease).await?;
-            }
+            self.write(bridge, &live, lease).await?;
             live = definitions::one(self.cluster, &self.definitions, self.name).await?;
         }
         self.await_served().await?;
         self.await_unserved(conversion.from(), &live).await?;
         settle(self.cluster, None, events).await;
         let count = conversion.run(self.cluster, &live).await?;
-        note(events, format!("{}: {} converted from {}", self.name, objects(count), conversion.from()));
+        note(events, format!("{}: {} converted from {}", self.name, counted(count, "object"), conversion.from()));
         Ok(())
     }
 
@@ -163,7 +163,7 @@ impl CarryingOver<'_> {
         let rewritten: u64 = done.passes.iter().map(|pass| pass.rewritten).sum();
         if let Some(failure) = done.passes.iter().flat_map(|pass| &pass.failures).next() {
             let failed: u64 = done.passes.iter().map(|pass| pass.failed).sum();
-            let objects = objects(failed);
+            let objects = counted(failed, "object");
             let message = format!("{objects} cannot be moved, such as {}: {}", failure.object, failure.message);
             return Err(ClusterError::new(ErrorKind::Denied, message));
         }
@@ -230,10 +230,6 @@ impl CarryingOver<'_> {
 
 fn is_ready(state: &StoredState) -> bool {
     state.blockers().iter().all(|blocker| matches!(blocker, Blocker::Converting(_)))
-}
-
-fn objects(count: u64) -> String {
-    counted(usize::try_from(count).unwrap_or(usize::MAX), "object")
 }
 
 /// The definition, to be refused if the live one has changed since.

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt, stream};
-use pushback_crd::definition::{CONVERTING, StoredState, Upgrade, converting_bridge};
-use pushback_crd::path::display_path;
+use pushback_crd::definition::{CONVERTING, StoredState, Upgrade};
+use pushback_crd::path::{display_path, pointer_key};
 use pushback_crd::schema::pipeline::{self, Server};
 use pushback_crd::stack;
 use pushback_preflight::ObjectExt;
@@ -52,7 +52,7 @@ pub(super) struct Mark {
 impl Mark {
     /// The path of the annotation in a JSON patch.
     pub(super) fn path() -> String {
-        format!("/metadata/annotations/{}", CONVERTED.replace('/', "~1"))
+        format!("/metadata/annotations/{}", pointer_key(CONVERTED))
     }
 
     /// The mark of an object; `None` if it is not marked.
@@ -108,12 +108,6 @@ impl Conversion {
         let from = live.annotation(CONVERTING).map(str::to_owned).or(StoredState::of(live).storage)?;
         let to = StoredState::of(wanted).storage?;
         Some(Self { converter: Arc::new(converter), from, to, wanted: Arc::clone(wanted), backup })
-    }
-
-    /// The definition under which objects are converted.
-    #[must_use]
-    pub fn bridge(&self, live: &Value) -> Option<Value> {
-        converting_bridge(live, &self.wanted)
     }
 
     /// The version that objects come from.
@@ -282,12 +276,11 @@ impl Conversion {
         let (old, new) = (seen.as_object().unwrap_or(&empty), converted.as_object().unwrap_or(&empty));
         let is_fixed = |key: &str| ["apiVersion", "kind", "metadata"].contains(&key) || (has_status && key == "status");
         let is_content = |key: &&String| !is_fixed(key);
-        let path = |key: &str| format!("/{}", key.replace('~', "~0").replace('/', "~1"));
         for key in old.keys().filter(is_content).filter(|key| !new.contains_key(*key)) {
-            operations.push(json!({"op": "remove", "path": path(key)}));
+            operations.push(json!({"op": "remove", "path": format!("/{}", pointer_key(key))}));
         }
         for (key, value) in new.iter().filter(|(key, _)| is_content(key)) {
-            operations.push(json!({"op": "add", "path": path(key), "value": value}));
+            operations.push(json!({"op": "add", "path": format!("/{}", pointer_key(key)), "value": value}));
         }
         Ok(Patch::Json(operations.into()))
     }

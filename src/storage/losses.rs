@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pushback_crd::definition::{StoredState, Upgrade};
+use pushback_crd::definition::{Crd, StoredState, Strategy, Upgrade, listed};
 use pushback_crd::path::display_path;
 use pushback_crd::schema::pipeline::{self, Resource, Server};
 use pushback_preflight::ObjectExt;
@@ -61,15 +61,10 @@ impl Losses {
     pub fn sentence(&self) -> String {
         let mut worst: Vec<_> = self.fields.iter().collect();
         worst.sort_by_key(|(field, (count, _))| (std::cmp::Reverse(*count), field.as_str()));
-        let named = worst.iter().take(SHOWN);
         let named: Vec<String> =
-            named.map(|(field, (count, object))| format!("{field} ({count}, such as {object})")).collect();
-        let more = match worst.len().saturating_sub(SHOWN) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+            worst.iter().map(|(field, (count, object))| format!("{field} ({count}, such as {object})")).collect();
         let Self { objects, affected, .. } = self;
-        format!("{affected} of {objects} objects would lose fields: {}{more}", named.join(", "))
+        format!("{affected} of {objects} objects would lose fields: {}", listed(&named, SHOWN))
     }
 }
 
@@ -82,7 +77,7 @@ pub async fn find(cluster: &dyn Cluster, live: &Value, wanted: &Value, server: S
     let (old, new) = (StoredState::of(live), StoredState::of(wanted));
     let upgrade = Upgrade::of(live, wanted, server);
     let mut losses = Losses::default();
-    if wanted.pointer("/spec/conversion/strategy").and_then(Value::as_str) == Some("Webhook") {
+    if Crd::of(wanted).strategy() == Strategy::Webhook {
         return Ok(losses);
     }
     let (Some(readable), Some(storage)) = (old.readable(), new.storage.as_deref()) else { return Ok(losses) };

@@ -10,13 +10,13 @@ use pushback_preflight::ObjectExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::definitions;
 use super::pass::{AfterPage, Pace, Pass, PassCount, Shard};
 use super::record::{Progress, ProgressRecord};
 use super::rewrite::RewriteOptions;
 use super::rights;
+use super::{definitions, note};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Patch};
-use crate::event::{DiagnosticCode, Event, Events};
+use crate::event::Events;
 
 /// Objects between two messages about progress.
 const BETWEEN_MESSAGES: u64 = 5_000;
@@ -105,11 +105,6 @@ pub enum MigrateError {
         /// What was done before it.
         done: Box<Option<Migration>>,
     },
-}
-
-/// Tells something worth knowing about stored objects.
-pub(super) fn note(events: &Events, message: String) {
-    events.send(Event::Diagnostic { code: DiagnosticCode::Storage, message });
 }
 
 /// A migration of one definition.

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use pushback_crd::path::pointer_key;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -153,7 +154,7 @@ impl Place {
                 }
                 (Segment::Key(key), None) => {
                     pointer.push('/');
-                    pointer.push_str(&escape(key));
+                    pointer.push_str(&pointer_key(key));
                     value = None;
                 }
                 (Segment::Named(_), None) => return None,
@@ -166,17 +167,13 @@ impl Place {
 /// One segment down: its name in a JSON pointer, and the value there.
 fn step<'a>(value: &'a Value, part: &Segment) -> Option<(String, &'a Value)> {
     match part {
-        Segment::Key(key) => Some((escape(key), value.as_object()?.get(key)?)),
+        Segment::Key(key) => Some((pointer_key(key), value.as_object()?.get(key)?)),
         Segment::Named(name) => {
             let named = |element: &Value| element.get("name").and_then(Value::as_str) == Some(name);
             let (index, found) = value.as_array()?.iter().enumerate().find(|(_, element)| named(element))?;
             Some((index.to_string(), found))
         }
     }
-}
-
-fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }
 
 impl fmt::Display for Place {

@@ -34,4 +34,4 @@ pub use round_trip::{RoundTrip, not_kept, round_trip};
 pub use stored::{Blocker, CONVERTING, StoredState};
 pub use structure::{Direction, Kind, Node, NodeChange, StructuralChange, What};
 pub use upgrade::{Schemas, Upgrade};
-pub use words::{cut, quoted, short};
+pub use words::{cut, listed, quoted, short};

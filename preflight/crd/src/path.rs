@@ -23,6 +23,12 @@ impl From<usize> for PathSegment {
     }
 }
 
+/// A key as a step of a JSON pointer (RFC 6901).
+#[must_use]
+pub fn pointer_key(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
 /// Formats a path as findings show it: `spec.versions[0].name`, `data["tls.key"]`.
 #[must_use]
 pub fn display_path(segments: &[PathSegment]) -> String {

@@ -15,7 +15,8 @@ use super::lineage::{self, Lineage};
 use super::path::FieldPath;
 use super::plan::{BagPlace, ConversionPlan, Placed, Side, StepPlan, Unassessed};
 use super::storage_schema::{self, add_bags, free_name, skeleton, with_enumerations, without_bags};
-use crate::source::{InputError, Position};
+use crate::object::ObjectExt;
+use crate::source::{Document, InputError, Position};
 
 /// Compiles a plan for its definition.
 ///
@@ -327,7 +328,13 @@ impl ConversionPlan {
     /// A plan for a definition that says nothing itself: conversions as they are derived, with fields that nobody has
     /// decided about kept in the bag.
     #[must_use]
-    pub fn derived(name: &str) -> Self {
-        Self { name: name.to_owned(), unassessed: Unassessed::Stash, bag: BagPlace::Property, ..Self::default() }
+    pub fn derived(definition: &Document) -> Self {
+        Self {
+            name: definition.value.name().to_owned(),
+            position: definition.positions.start(),
+            unassessed: Unassessed::Stash,
+            bag: BagPlace::Property,
+            ..Self::default()
+        }
     }
 }

@@ -321,7 +321,7 @@ impl Converter {
     }
 
     /// The versions from one to the hub.
-    fn way(&self, from: usize) -> Vec<usize> {
+    pub(super) fn way(&self, from: usize) -> Vec<usize> {
         std::iter::successors(Some(from), |here| self.next.get(here).copied()).collect()
     }
 

@@ -33,15 +33,7 @@ impl Converter {
             BagPlace::Property => self.versions[end].has_bags,
             BagPlace::Nowhere => false,
         };
-        let way = |mut here: usize| {
-            let mut way = vec![here];
-            while let Some(&next) = self.next.get(&here).filter(|_| way.len() <= self.versions.len()) {
-                way.push(next);
-                here = next;
-            }
-            way
-        };
-        let (mut up, mut down) = (way(start), way(end));
+        let (mut up, mut down) = (self.way(start), self.way(end));
         let steps = |up: &[usize], down: &[usize]| -> Vec<[usize; 2]> {
             let up = up.windows(2).map(|step| [step[0], step[1]]);
             up.chain(down.windows(2).rev().map(|step| [step[1], step[0]])).collect()

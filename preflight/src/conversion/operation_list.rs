@@ -1,4 +1,4 @@
-//! What a step does to which field, with its inverse and whether anything is lost: for people, rules and reports.
+//! What a step does to which field, and whether anything is lost: for rules. Nothing here is executed.
 
 use super::path::FieldPath;
 
@@ -33,46 +33,6 @@ pub enum OperationKind {
     Program,
 }
 
-impl OperationKind {
-    /// What happens in the other direction; `None` if nothing undoes it.
-    #[must_use]
-    pub fn inverse(self) -> Option<Self> {
-        Some(match self {
-            Self::Rename => Self::Rename,
-            Self::Move => Self::Move,
-            Self::Stash => Self::Unstash,
-            Self::Unstash => Self::Stash,
-            Self::Coerce => Self::Coerce,
-            Self::MapEnum => Self::MapEnum,
-            Self::WrapList => Self::UnwrapList,
-            Self::UnwrapList => Self::WrapList,
-            Self::ListToMap => Self::MapToList,
-            Self::MapToList => Self::ListToMap,
-            Self::Drop | Self::Set | Self::Program => return None,
-        })
-    }
-
-    /// The word for it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rename => "rename",
-            Self::Move => "move",
-            Self::Stash => "stash",
-            Self::Unstash => "unstash",
-            Self::Drop => "drop",
-            Self::Coerce => "coerce",
-            Self::MapEnum => "mapEnum",
-            Self::WrapList => "wrapList",
-            Self::UnwrapList => "unwrapList",
-            Self::ListToMap => "listToMap",
-            Self::MapToList => "mapToList",
-            Self::Set => "set",
-            Self::Program => "program",
-        }
-    }
-}
-
 /// Whether an operation loses anything on the way there and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Loss {
@@ -84,19 +44,6 @@ pub enum Loss {
     Unknown,
     /// Always.
     Lost,
-}
-
-impl Loss {
-    /// The word for it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "no",
-            Self::InBag => "without a bag",
-            Self::Unknown => "depends",
-            Self::Lost => "yes",
-        }
-    }
 }
 
 /// One operation of a step.

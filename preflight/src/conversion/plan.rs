@@ -100,8 +100,8 @@ pub struct StepPlan {
     pub lists: Vec<Entry<Reshaping>>,
     /// Fields of either version that share only the name with what other versions call so.
     pub separate: Vec<Entry<()>>,
-    /// Fields whose loss is accepted, with the reason.
-    pub acknowledge: Vec<Entry<String>>,
+    /// Fields whose loss is accepted.
+    pub acknowledge: Vec<Entry<()>>,
     /// After the derived conversion to the newer version.
     pub up: Vec<Hook>,
     /// After the derived conversion to the older version.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{
-    Crd, LossKind, PairLoss, Schemas, StoredState, Strategy, Upgrade, Version, converted_losses, round_trip,
+    Crd, LossKind, PairLoss, Schemas, StoredState, Strategy, Upgrade, Version, converted_losses, listed, round_trip,
 };
 use pushback_crd::schema::pipeline::{self, Server};
 use pushback_crd::stack;
@@ -252,7 +252,7 @@ impl<'a> Pairs<'a> {
 
     fn finding(&self, check: &str, version: &str, losses: &[PairLoss], risk: &Risk, message: String) -> Finding {
         let witness = losses.iter().find_map(|loss| loss.witness.clone());
-        let paths: Vec<String> = losses.iter().map(|loss| shown(&field_path(&loss.path))).collect();
+        let paths = paths(losses);
         let mut finding = self.concerning(check, risk, witness.is_some(), version, message);
         finding.witness = witness.filter(|witness| self.is_lost(check, version, witness)).map(Arc::new);
         let content = json!([self.losses.storage, version, paths]);
@@ -315,14 +315,12 @@ fn counted(counts: &Value, examined: u64) -> LiveObjects {
     }
 }
 
-/// The first of the fields, and how many more there are.
 fn fields(losses: &[PairLoss]) -> String {
-    let all: Vec<String> = losses.iter().map(|loss| shown(&field_path(&loss.path))).collect();
-    let more = match all.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", all.into_iter().take(SHOWN).collect::<Vec<_>>().join(", "))
+    listed(&paths(losses), SHOWN)
+}
+
+fn paths(losses: &[PairLoss]) -> Vec<String> {
+    losses.iter().map(|loss| shown(&field_path(&loss.path))).collect()
 }
 
 fn shown(path: &str) -> String {

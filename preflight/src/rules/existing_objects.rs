@@ -5,7 +5,7 @@ mod passage;
 
 use std::sync::{Arc, OnceLock};
 
-use pushback_crd::definition::{Crd, Schemas, StoredState, Strategy, Upgrade};
+use pushback_crd::definition::{Crd, Schemas, StoredState, Strategy, Upgrade, listed};
 use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
 use serde_json::{Value, json};
@@ -167,19 +167,12 @@ impl<'a> Subject<'a> {
             })
             .collect();
         by_number.sort_by_key(|(field, count, _)| (std::cmp::Reverse(*count), *field));
-        let more = match by_number.len().saturating_sub(SHOWN) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let named: Vec<String> = by_number
-            .iter()
-            .take(SHOWN)
-            .map(|(field, count, example)| format!("{field} ({count}, such as {example})"))
-            .collect();
+        let named: Vec<String> =
+            by_number.iter().map(|(field, count, example)| format!("{field} ({count}, such as {example})")).collect();
         let objects = if affected == 1 { "object" } else { "objects" };
         let kind = &self.live.kind;
         let message =
-            format!("{affected} {kind} {objects} {} at \"{version}\": {}{more}", fate.says(affected), named.join(", "));
+            format!("{affected} {kind} {objects} {} at \"{version}\": {}", fate.says(affected), listed(&named, SHOWN));
         let fields: Vec<&str> = by_number.iter().map(|(field, _, _)| *field).collect();
         let position = self.change.desired.as_deref().map(|manifest| Crd::of(manifest).path_of_schema(version));
         let mut finding = Finding::new(NAME, fate.check(), fate.verdict(), self.change.object.clone(), message)

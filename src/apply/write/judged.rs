@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pushback_crd::definition::listed;
 use pushback_preflight::judge::Refused;
 use pushback_preflight::{Change, ObjectExt, Operation, Verification};
 use serde_json::Value;
@@ -182,10 +183,6 @@ fn refusal(what: &str, refused: Refused) -> Failure {
 }
 
 fn differs(than: &str, places: &[String]) -> Failure {
-    let more = match places.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let places = places[..places.len().min(SHOWN)].join(", ");
-    Failure::Differs(format!("it was written, but the server stored something other than {than}: {places}{more}"))
+    let places = listed(places, SHOWN);
+    Failure::Differs(format!("it was written, but the server stored something other than {than}: {places}"))
 }

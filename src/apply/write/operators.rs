@@ -10,9 +10,8 @@ use tokio::time::Instant;
 
 use super::{CONFLICTS, Done, Failure, GONE_POLL, Writer, unchanged};
 use crate::cluster::{Address, ClusterError, ErrorKind, ListQuery, list_all};
-use crate::event::{DiagnosticCode, Event};
 use crate::plan::{Planned, UpdateStrategy};
-use crate::storage::operators;
+use crate::storage::{note, operators};
 
 /// How long the pods of a paused operator may take to end, beyond their own grace period.
 const PODS_GONE: Duration = Duration::from_secs(60);
@@ -37,7 +36,7 @@ impl Writer {
             self.allowed()?;
             match self.cluster.patch(address, &patch, false).await {
                 Ok(_) => {
-                    self.note(format!("{address} is paused: its definitions are carried over"));
+                    note(&self.events, format!("{address} is paused: its definitions are carried over"));
                     return Ok(());
                 }
                 Err(error) if error.kind == ErrorKind::Conflict && attempt < CONFLICTS => {}
@@ -80,7 +79,7 @@ impl Writer {
             self.allowed()?;
             match self.cluster.patch(address, &patch, false).await {
                 Ok(written) => {
-                    self.note(format!("{address} goes on"));
+                    note(&self.events, format!("{address} goes on"));
                     return Ok(written.object);
                 }
                 Err(error) if error.kind == ErrorKind::Conflict => {
@@ -119,9 +118,5 @@ impl Writer {
         let seen = self.cluster.get(&Address::new(Arc::clone(&planned.kind), "", &object.name)).await?;
         let generation = |object: Option<&Value>| object.and_then(|it| it.pointer("/metadata/generation").cloned());
         Ok(generation(seen.as_deref()) == generation(planned.change.live.as_deref()))
-    }
-
-    fn note(&self, message: String) {
-        self.events.send(Event::Diagnostic { code: DiagnosticCode::Storage, message });
     }
 }

@@ -1,7 +1,9 @@
 //! The content of a file: documents with the position of every node.
 //! The result of parsing, for either format.
 
-use pushback_preflight::Positions;
+use std::sync::Arc;
+
+use pushback_preflight::{Positions, source};
 use serde_json::Value;
 
 use crate::manifest::input::InputWarning;
@@ -13,6 +15,12 @@ pub struct Document {
     pub value: Value,
     /// Position of every node; a map entry has the position of its key.
     pub positions: Positions,
+}
+
+impl From<Document> for source::Document {
+    fn from(Document { value, positions }: Document) -> Self {
+        Self { value, positions: Arc::new(positions) }
+    }
 }
 
 /// The content of a file.

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_crd::definition::listed;
 use pushback_preflight::object::is_custom_group;
 use pushback_preflight::{ObjectExt, ObjectKey, PathSegment};
 use serde_json::{Value, json};
 
-use super::{OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, named, plan, replicas};
+use super::{NAMED, OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, plan, replicas};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Patch};
 use crate::config::path;
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
@@ -134,7 +135,7 @@ async fn explain(cluster: &dyn Cluster, address: &Address, other: &OtherVersion)
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let kinds = cluster.kinds().await;
     let served = kinds.is_ok_and(|kinds| kinds.find(group, version, &address.kind.kind).is_some());
-    let what = if stays.is_empty() { String::new() } else { format!(" ({})", named(stays)) };
+    let what = if stays.is_empty() { String::new() } else { format!(" ({})", listed(stays, NAMED)) };
     let start = format!("does not continue the work of {manager} in {api_version}");
     if served {
         return format!(

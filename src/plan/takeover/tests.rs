@@ -141,13 +141,6 @@ fn hands_are_not_predecessors_and_entries_in_other_versions_are_left_alone() {
 }
 
 #[test]
-fn a_note_names_few_of_many_fields() {
-    let places: Vec<String> = ["a", "b", "c", "d", "e"].map(str::to_owned).into();
-    assert_eq!(named(&places), "a, b, c and 2 more");
-    assert_eq!(named(&places[..3]), "a, b, c");
-}
-
-#[test]
 fn what_names_an_item_stays_as_long_as_the_item() {
     let item = r#"k:{"port":80,"protocol":"TCP"}"#;
     let fields = json!({"f:ports": {item: {".": {}, "f:port": {}, "f:protocol": {}, "f:name": {}}}});

@@ -22,7 +22,7 @@ pub fn table(directory: &str, checks: &[Check]) -> String {
             }
         }
     }
-    text + "\n" + &counted(checks.iter().map(|check| check.problems.len()).sum(), "problem") + "\n"
+    text + "\n" + &counted(checks.iter().map(|check| check.problems.len()).sum::<usize>(), "problem") + "\n"
 }
 
 /// The same as Markdown for a pull request comment.

@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use pushback_crd::definition::crd::KIND as DEFINITION;
 use pushback_preflight::conversion::plan::Unassessed;
@@ -59,10 +58,7 @@ impl ConversionFiles {
         });
         let what = plan.as_ref().map_or_else(|| DEFINITION.to_owned(), |plan| format!("definition {}", plan.name));
         let definition = only(definitions, &self.definition, &what)?;
-        let plan = plan.unwrap_or_else(|| ConversionPlan {
-            position: definition.positions.start(),
-            ..ConversionPlan::derived(&name(&definition))
-        });
+        let plan = plan.unwrap_or_else(|| ConversionPlan::derived(&definition));
         Ok((plan, definition.value))
     }
 }
@@ -82,11 +78,7 @@ fn place(path: &Path) -> Position {
 fn documents(path: &Path) -> Result<Vec<Document>, CommandError> {
     let text = text(path)?;
     let loaded = load(&files::shown(path), text.as_bytes(), &Limits::default()).map_err(|error| vec![error])?;
-    let document = |document: crate::manifest::yaml::Document| Document {
-        value: document.value,
-        positions: Arc::new(document.positions),
-    };
-    Ok(loaded.documents.into_iter().map(document).collect())
+    Ok(loaded.documents.into_iter().map(Document::from).collect())
 }
 
 /// The text of a file, or of standard input (`-`).

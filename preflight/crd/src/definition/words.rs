@@ -287,6 +287,23 @@ fn plain_list(names: &Value) -> String {
     format!("[{}]", names.join(", "))
 }
 
+/// The first of the names, and how many more there are.
+///
+/// ```
+/// use pushback_crd::definition::listed;
+///
+/// assert_eq!(listed(&["a", "b", "c"], 2), "a, b and 1 more");
+/// assert_eq!(listed(&["a", "b", "c"], 3), "a, b, c");
+/// ```
+#[must_use]
+pub fn listed(names: &[impl AsRef<str>], most: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(most) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
 /// The text in quotes, on one line.
 #[must_use]
 pub fn quoted(text: &str) -> String {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pushback_crd::definition::not_kept;
-use pushback_crd::display_path;
+use pushback_crd::definition::{listed, not_kept};
+use pushback_crd::path::{display_path, pointer_key};
 use serde_json::{Value, json};
 
 use super::{PLANNED, Pairs, Risk, SHOWN, WEBHOOK};
@@ -37,13 +37,9 @@ pub(super) fn check(pairs: &Pairs<'_>, plan: Option<&GivenPlan>, risk: &Risk) ->
                 self::lost(&converter, [from, through, &pairs.losses.storage], object.clone())
                     .is_ok_and(|lost| !lost.is_empty())
             });
-            let more = match lost.len().saturating_sub(SHOWN) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
             let message = format!(
-                "by its plan, an object of \"{from}\" that is written back unchanged at \"{through}\" does not keep {}{more}{}",
-                lost.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", "),
+                "by its plan, an object of \"{from}\" that is written back unchanged at \"{through}\" does not keep {}{}",
+                listed(&lost, SHOWN),
                 risk.sentence()
             );
             let mut finding = pairs.concerning(PLANNED, risk, true, through, message);
@@ -99,7 +95,7 @@ fn list(at: &str, value: &Value, pointers: &mut Vec<String>) {
         if at.is_empty() && ["apiVersion", "kind", "metadata"].contains(&key.as_str()) {
             continue;
         }
-        let pointer = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+        let pointer = format!("{at}/{}", pointer_key(key));
         pointers.push(pointer.clone());
         list(&pointer, value, pointers);
     }
