@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
 pub use kinds::{Kind, Kinds};
@@ -234,6 +235,18 @@ pub struct ApplyOptions {
 impl ApplyOptions {
     /// Asks what an apply would do: nothing is stored, the manifest wins, and unknown fields are errors.
     pub const DRY_RUN: Self = Self { dry_run: true, force: true, strict: true };
+}
+
+/// The body with the uid and resourceVersion that it was examined with: an apply of it is refused if the object has
+/// changed since.
+#[must_use]
+pub fn guarded(body: &Value, live: &Value) -> Value {
+    let mut guarded = body.clone();
+    if let Some(metadata) = guarded.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("uid".to_owned(), live.uid().into());
+        metadata.insert("resourceVersion".to_owned(), live.resource_version().into());
+    }
+    guarded
 }
 
 /// A patch other than an apply.

@@ -14,6 +14,7 @@ pub mod list_text;
 pub mod live;
 pub mod markdown;
 pub mod output;
+pub mod preview_text;
 pub mod release;
 pub mod serve_text;
 pub mod storage_text;

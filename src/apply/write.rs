@@ -25,6 +25,7 @@ use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
 use crate::cluster::{
     Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, NAMESPACE_TERMINATING, Patch, Written,
+    guarded,
 };
 use crate::config::mask::Masker;
 use crate::event::{Awaited, Event, Events, WaitOutcome};
@@ -257,7 +258,7 @@ impl Writer {
                 }
                 // It is ours: an earlier attempt succeeded and its response was lost.
                 self.allowed()?;
-                self.cluster.apply(address, &guard::guard(body, &seen), options(planned)).await
+                self.cluster.apply(address, &guarded(body, &seen), options(planned)).await
             }
             other => other,
         };
@@ -304,7 +305,7 @@ impl Writer {
             self.seen_intent(planned, address, body, &written.object, Compare::Places).await?;
             (state.live, state.takeover) = (Some(written.object), None);
         }
-        let guarded = state.live.as_deref().map_or_else(|| body.clone(), |live| guard::guard(body, live));
+        let guarded = state.live.as_deref().map_or_else(|| body.clone(), |live| guarded(body, live));
         let expected = self.expected(planned, address, &guarded, state.live.as_ref()).await?;
         self.allowed()?;
         let mut written = self.cluster.apply(address, &guarded, options(planned)).await.map_err(Failure::Cluster)?;

@@ -19,10 +19,10 @@ use super::desired::Desired;
 use super::diff::{self, DiffOptions};
 use super::digest::{BodyDigest, digest, is_secret, own_entry};
 use super::estimate;
-use super::guard::{guard, refusal_as_new};
+use super::guard::refusal_as_new;
 use super::takeover;
 use crate::app::identity::APP_LABEL;
-use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER};
+use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, guarded};
 use crate::managed_fields as fields;
 use crate::storage::operators;
 
@@ -207,7 +207,7 @@ async fn with_state(
     }
     let options = ApplyOptions::DRY_RUN;
     // In a folder nothing changes between read and answer, and the body need not be copied.
-    let guarded = context.cluster.capabilities().server.then(|| guard(&body, &live));
+    let guarded = context.cluster.capabilities().server.then(|| guarded(&body, &live));
     let answer = context.cluster.apply(address, guarded.as_ref().unwrap_or(&body), options).await;
     if continued::continue_work(context, address, &live, &body, &answer, desired.strategies.update, &mut compared)
         .await?
@@ -228,7 +228,7 @@ async fn with_state(
                 compared.verification = Verification::Server;
             }
             compared.result = Some(written.object);
-            carried::after(context, &live, &body, &mut compared).await?;
+            carried::after(context, address, &live, &body, &mut compared).await?;
         }
         Err(error)
             if error.kind == ErrorKind::Invalid

@@ -1,7 +1,6 @@
-//! Bodies that the server accepts only for the object that was examined, only as a new object, or under an unused name.
+//! Bodies that the server accepts only as a new object, or under an unused name.
 //! They keep a request from affecting any other object.
 
-use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
 use super::digest::digest;
@@ -38,17 +37,6 @@ pub(super) fn is_of_a_free_name(cause: &Cause) -> bool {
     cause.field == "metadata.name"
         || cause.message.contains("provided port is already allocated")
         || cause.message.contains("provided IP is already allocated")
-}
-
-/// The body with the uid and resourceVersion that it was planned against.
-#[must_use]
-pub fn guard(body: &Value, live: &Value) -> Value {
-    let mut guarded = body.clone();
-    if let Some(metadata) = guarded.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("uid".to_owned(), live.uid().into());
-        metadata.insert("resourceVersion".to_owned(), live.resource_version().into());
-    }
-    guarded
 }
 
 /// The body for an object that must not exist yet. An apply with a resourceVersion creates a missing object and is

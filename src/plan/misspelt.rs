@@ -8,9 +8,8 @@ use serde_json::Value;
 use super::absent;
 use super::compared::Compared;
 use super::desired::Desired;
-use super::guard::guard;
 use super::refusal;
-use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind};
+use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, guarded};
 use crate::config::path;
 
 /// An object with more misspelt fields than this has the wrong kind.
@@ -20,7 +19,7 @@ const QUESTIONS: usize = 20;
 pub(super) async fn further(cluster: &dyn Cluster, desired: &Desired, compared: &Compared) -> Vec<Finding> {
     let (Some(refused), Some(body)) = (&compared.refused, &compared.body) else { return Vec::new() };
     let mut body = match &compared.live {
-        Some(live) => guard(body, live),
+        Some(live) => guarded(body, live),
         None => Value::clone(body),
     };
     let own = || Address::new(Arc::clone(&desired.kind), &desired.object.namespace, &desired.object.name);

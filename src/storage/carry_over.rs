@@ -9,7 +9,7 @@ use pushback_crd::definition::{Blocker, CONVERTING, CarryOver, StoragePolicy, St
 use pushback_crd::schema::pipeline::Server;
 use pushback_preflight::ObjectExt;
 use pushback_preflight::conversion::ConversionPlans;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::converting::Conversion;
@@ -19,7 +19,7 @@ use super::migrate::{Migrate, MigrateError, MigrateOptions, settle};
 use super::note;
 use super::pass::Pace;
 use crate::app::lease::Lease;
-use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, ListQuery};
+use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, ListQuery, guarded};
 use crate::event::Events;
 use crate::text::counted;
 
@@ -53,30 +53,26 @@ pub struct CarryingOver<'a> {
     pub namespace: String,
     /// How objects are converted, if their fields differ.
     pub conversion: Option<&'a Conversion>,
+    /// The lock that must hold for a definition to be written; without one, only that nobody else has written it since.
+    pub lock: Option<&'a Lease>,
 }
 
 impl CarryingOver<'_> {
-    /// What is to be done before the definition is written. The lease must hold for the one write that is
-    /// not a rewrite of an unchanged object.
+    /// What is to be done before the definition is written.
     ///
     /// # Errors
     /// The objects could not be carried over; they are all readable in their old version then.
-    pub async fn before(
-        &self,
-        carry_over: &CarryOver,
-        lease: Option<&Lease>,
-        events: &Events,
-    ) -> Result<(), ClusterError> {
+    pub async fn before(&self, carry_over: &CarryOver, events: &Events) -> Result<(), ClusterError> {
         match carry_over {
             CarryOver::After | CarryOver::Done => Ok(()),
             CarryOver::Before => self.migrate(events).await,
             CarryOver::Bridge(bridge) => {
                 let live = definitions::one(self.cluster, &self.definitions, self.name).await?;
                 match self.conversion {
-                    Some(conversion) => self.convert(bridge, live, conversion, lease, events).await?,
+                    Some(conversion) => self.convert(bridge, live, conversion, events).await?,
                     None if StoredState::of(&live).storage != StoredState::of(bridge).storage => {
                         self.loses_nothing(&live, bridge).await?;
-                        self.write(bridge, &live, lease).await?;
+                        self.write(bridge, &live).await?;
                     }
                     None => {}
                 }
@@ -99,7 +95,6 @@ impl CarryingOver<'_> {
         bridge: &Value,
         mut live: Arc<Value>,
         conversion: &Conversion,
-        lease: Option<&Lease>,
         events: &Events,
     ) -> Result<(), ClusterError> {
         if live.annotation(CONVERTING).is_none() {
@@ -111,7 +106,7 @@ impl CarryingOver<'_> {
             if let Some(message) = conversion.check(self.cluster, &live).await?.sentence() {
                 return Err(ClusterError::new(ErrorKind::Denied, message));
             }
-            self.write(bridge, &live, lease).await?;
+            self.write(bridge, &live).await?;
             live = definitions::one(self.cluster, &self.definitions, self.name).await?;
         }
         self.await_served().await?;
@@ -122,8 +117,8 @@ impl CarryingOver<'_> {
         Ok(())
     }
 
-    async fn write(&self, bridge: &Value, live: &Value, lease: Option<&Lease>) -> Result<(), ClusterError> {
-        if !lease.is_some_and(Lease::holds) {
+    async fn write(&self, bridge: &Value, live: &Value) -> Result<(), ClusterError> {
+        if self.lock.is_some_and(|lock| !lock.holds()) {
             return Err(ClusterError::new(ErrorKind::TurnedAway, "the lock was lost"));
         }
         self.cluster.apply(&self.address(), &guarded(bridge, live), self.options()).await.map(drop)
@@ -230,15 +225,4 @@ impl CarryingOver<'_> {
 
 fn is_ready(state: &StoredState) -> bool {
     state.blockers().iter().all(|blocker| matches!(blocker, Blocker::Converting(_)))
-}
-
-/// The definition, to be refused if the live one has changed since.
-fn guarded(definition: &Value, live: &Value) -> Value {
-    let mut guarded = definition.clone();
-    for key in ["uid", "resourceVersion"] {
-        if let Some(value) = live.pointer(&format!("/metadata/{key}")) {
-            guarded["metadata"][key] = json!(value);
-        }
-    }
-    guarded
 }

@@ -11,6 +11,7 @@ mod job;
 mod migrate;
 mod owners;
 mod plans;
+mod rollback;
 mod roundtrip;
 mod rules;
 mod statements;
@@ -32,6 +33,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         migrate::tests(),
         owners::tests(),
         plans::tests(),
+        rollback::tests(),
         roundtrip::tests(),
         rules::tests(),
         statements::tests(),

@@ -1,4 +1,4 @@
-//! What a step does to which field, and whether anything is lost: for rules. Nothing here is executed.
+//! What a step does to which field, and whether anything is lost: for people and rules. Nothing here is executed.
 
 use super::path::FieldPath;
 
@@ -31,6 +31,28 @@ pub enum OperationKind {
     Set,
     /// A program converts the object.
     Program,
+}
+
+impl OperationKind {
+    /// What happens to the field, in a few words.
+    #[must_use]
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Rename => "another name",
+            Self::Move => "another object",
+            Self::Stash => "into the property bag",
+            Self::Unstash => "out of the property bag",
+            Self::Drop => "dropped, and lost",
+            Self::Coerce => "another type",
+            Self::MapEnum => "other values",
+            Self::WrapList => "becomes a list of one item",
+            Self::UnwrapList => "the only item of the list",
+            Self::ListToMap => "becomes a map",
+            Self::MapToList => "becomes a list",
+            Self::Set => "set by an expression",
+            Self::Program => "converted by a program",
+        }
+    }
 }
 
 /// Whether an operation loses anything on the way there and back.

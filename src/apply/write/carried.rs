@@ -15,9 +15,8 @@ impl Writer {
         let Some(carry_over) = &planned.carry_over else { return Ok(None) };
         self.allowed()?;
         self.pause_operators(planned).await?;
-        let lease = self.session.as_ref().map(|session| session.lease());
         let carrying = self.carrying(planned, address);
-        carrying.before(carry_over, lease, &self.events).await.map_err(Failure::Cluster)?;
+        carrying.before(carry_over, &self.events).await.map_err(Failure::Cluster)?;
         self.cluster.get(address).await.map_err(Failure::Cluster)
     }
 
@@ -38,6 +37,7 @@ impl Writer {
             definitions: Arc::clone(&address.kind),
             name: &address.name,
             conversion: planned.conversion.as_ref(),
+            lock: self.session.as_ref().map(|session| session.lease()),
             namespace: self.session.as_ref().map(|session| session.namespace().to_owned()).unwrap_or_default(),
         }
     }

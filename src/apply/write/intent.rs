@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::{Failure, Writer};
 use crate::app::identity::APP_LABEL;
-use crate::cluster::{Address, ApplyOptions, ErrorKind};
+use crate::cluster::{Address, ApplyOptions, ErrorKind, guarded};
 use crate::plan::takeover::{self, Takeover};
-use crate::plan::{FieldChange, Planned, diff, guard};
+use crate::plan::{FieldChange, Planned, diff};
 use crate::storage::operators;
 
 /// When two changes count as the same.
@@ -49,7 +49,7 @@ impl Writer {
         compare: Compare,
     ) -> Result<Option<Takeover>, Failure> {
         let dry_run = ApplyOptions::DRY_RUN;
-        let answer = self.cluster.apply(address, &guard::guard(body, seen), dry_run).await;
+        let answer = self.cluster.apply(address, &guarded(body, seen), dry_run).await;
         let told = match &answer {
             Ok(written) => Some(takeover::Answer::Object(&written.object)),
             Err(error) if error.kind == ErrorKind::Invalid => Some(takeover::Answer::Invalid),

@@ -75,7 +75,7 @@ fn place(path: &Path) -> Position {
     Position { file: files::shown(path), ..Position::default() }
 }
 
-fn documents(path: &Path) -> Result<Vec<Document>, CommandError> {
+pub(super) fn documents(path: &Path) -> Result<Vec<Document>, CommandError> {
     let text = text(path)?;
     let loaded = load(&files::shown(path), text.as_bytes(), &Limits::default()).map_err(|error| vec![error])?;
     Ok(loaded.documents.into_iter().map(Document::from).collect())

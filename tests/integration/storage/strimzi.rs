@@ -1,7 +1,7 @@
 //! A real release that removes the version which its objects are stored in: Strimzi 0.48.0 to 1.0.0, with the objects of
 //! a busy cluster.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use flate2::read::GzDecoder;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::api::ApiClient;
 use crate::support::apply::TestApp;
-use crate::support::{Options, Pushback, TestCase, TestCluster, cases, etcd, wait_until};
+use crate::support::{Options, Pushback, Ran, TestCase, TestCluster, cases, etcd, wait_until};
 
 use super::crd::DEADLINE;
 
@@ -82,6 +82,18 @@ fn one_command_carries_a_release_over_that_removes_its_storage_version() {
     let before = ["kafkas", "kafkatopics"].map(|plural| contents(api, "v1beta2", plural));
     assert_eq!(before.each_ref().map(Vec::len), [KAFKAS, TOPICS]);
 
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |version: &str| {
+        let path = folder.path().join(format!("{version}.yaml"));
+        std::fs::write(&path, definitions(version)).expect("a file");
+        path.to_str().expect("a path").to_owned()
+    };
+    let plan = app.pushback.run(&["storage", "plan", "-f", &file("1.0.0"), "--exit-status"]);
+    show("plan", &plan);
+    assert_eq!(plan.code, 3, "{}{}", plan.stdout, plan.stderr);
+    let topics = "kafkatopics.kafka.strimzi.io: 200 objects; stored in v1beta2, afterwards in v1\n";
+    assert!(plan.stdout.contains(topics), "{}", plan.stdout);
+
     let ran = app.apply(&definitions("1.0.0"), &[]);
     assert_eq!(ran.code, 10, "{}{}", ran.stdout, ran.stderr);
     let ran = app.apply(&definitions("1.0.0"), &["--storage", "bridge"]);
@@ -94,4 +106,19 @@ fn one_command_carries_a_release_over_that_removes_its_storage_version() {
     }
     let ran = app.pushback.run(&["storage", "status", "--exit-status"]);
     assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
+
+    // The release before, after all.
+    let back = app.pushback.run(&["storage", "rollback", "-f", &file("0.48.0"), "--yes"]);
+    show("rollback", &back);
+    assert_eq!(back.code, 0, "{}{}", back.stdout, back.stderr);
+    assert_eq!(["kafkas", "kafkatopics"].map(|plural| contents(api, "v1beta2", plural)), before);
+    let stored = etcd::stored_versions(&cluster, "kafka.strimzi.io", "kafkatopics");
+    assert_eq!(stored.into_iter().collect::<Vec<_>>(), [("v1beta2".to_owned(), TOPICS)]);
+}
+
+/// With `PUSHBACK_SHOW`, what people see.
+fn show(what: &str, ran: &Ran) {
+    if std::env::var_os("PUSHBACK_SHOW").is_some() {
+        let _ = writeln!(std::io::stderr(), "--- {what}: exit {}\n{}{}", ran.code, ran.stderr, ran.stdout);
+    }
 }

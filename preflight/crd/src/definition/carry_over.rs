@@ -24,6 +24,12 @@ impl StoragePolicy {
     /// The names of all policies, the least first.
     pub const NAMES: [&str; 4] = ["refuse", "defer", "migrate", "bridge"];
 
+    /// The name of the policy.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
     /// The policy with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

@@ -29,6 +29,21 @@ words! {
     }
 }
 
+impl LossKind {
+    /// Why it is lost, in a few words.
+    #[must_use]
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Field => "no such field",
+            Self::Unknown => "fields without a name in the schema",
+            Self::Keys => "free keys",
+            Self::Declared => "what it holds is pruned by its schema",
+            Self::Null => "null",
+            Self::Unjudged => "cannot be judged",
+        }
+    }
+}
+
 /// A place at which an object may lose something. An object that is valid in its version loses nothing elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairLoss {
