@@ -338,6 +338,20 @@ impl Counts {
         self.create + self.update + self.replace + self.delete + self.deleting
     }
 
+    /// The changes of two rounds of a run. What the first one left unchanged stays that.
+    #[must_use]
+    pub fn and_then(self, next: Self) -> Self {
+        Self {
+            create: self.create + next.create,
+            update: self.update + next.update,
+            replace: self.replace + next.replace,
+            delete: self.delete + next.delete,
+            deleting: self.deleting + next.deleting,
+            noop: self.noop,
+            exists: self.exists,
+        }
+    }
+
     /// Counts an object as deleted whose deletion had been requested.
     pub fn gone(&mut self) {
         self.deleting = self.deleting.saturating_sub(1);

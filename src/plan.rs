@@ -28,6 +28,7 @@ pub mod refusal;
 mod rivals;
 pub mod takeover;
 mod view;
+mod webhook_first;
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use pushback_crd::definition::CarryOver;
 use pushback_preflight::{ObjectExt, Operation, Verification};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -273,6 +274,9 @@ impl Writer {
     async fn update(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
         let mut state =
             State { live: planned.change.live.clone(), takeover: planned.takeover.clone(), has_moved: false };
+        if let Some(CarryOver::WebhookFirst(first)) = &planned.carry_over {
+            return self.write_first(planned, address, first).await;
+        }
         if let Some(seen) = self.carry_over(planned, address).await? {
             (state.live, state.has_moved) = (Some(seen), true);
         }

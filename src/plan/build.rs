@@ -19,7 +19,7 @@ use super::live::{self, Live};
 use super::providers::Providers;
 use super::{
     Plan, PlanError, PlanWarning, Planned, Retained, missing, misspelt, operators, ordering, quota, refusal, rivals,
-    takeover,
+    takeover, webhook_first,
 };
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
 use crate::app::inventory::Entry;
@@ -181,6 +181,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         objects.push(Planned { kind_changes, asked_again, ..planned(wanted, compared) });
     }
     objects.extend(prunes);
+    webhook_first::assign(&mut objects);
     operators::assign(&mut objects);
     refusal::merge_missing_namespaces(&mut refusals);
     if is_server {

@@ -35,7 +35,7 @@ pub(super) async fn before(
     let dropped = dropped_versions(live, body).join(" and ");
     let storage = StoredState::of(body).storage.unwrap_or_default();
     compared.notes.push(match &replacement.way {
-        None | Some(CarryOver::After | CarryOver::Done) => return Ok(false),
+        None | Some(CarryOver::After | CarryOver::Done | CarryOver::WebhookFirst(_)) => return Ok(false),
         Some(CarryOver::Before) => {
             format!("objects that are stored in {dropped} are moved to the storage version first, and that is proved")
         }

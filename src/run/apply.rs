@@ -1,5 +1,7 @@
 //! Applying: look, plan, judge, ask, write; repeated if somebody else has changed what the plan is based on.
 
+use pushback_crd::definition::CarryOver;
+
 use super::error::CommandError;
 use super::options::{InputOptions, PlanOptions, RunOptions, WriteOptions};
 use super::outcome::End;
@@ -13,6 +15,7 @@ use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;
 use crate::plan::Plan;
+use crate::storage::note;
 
 const ANOTHER_RUN: &str = "another run was at work on the app; planning again";
 
@@ -42,6 +45,11 @@ pub enum StopAfter {
     End,
 }
 
+/// Whether another round is needed to change a storage version.
+fn webhook_came_first(plan: &Plan) -> bool {
+    plan.objects.iter().any(|planned| matches!(planned.carry_over, Some(CarryOver::WebhookFirst(_))))
+}
+
 impl Apply {
     /// Applies up to this point.
     ///
@@ -53,6 +61,7 @@ impl Apply {
         setup.require_writable()?;
         run.warn_input(&given.input.warnings);
         let run = &*run;
+        let mut done = None;
         let mut rounds = Rounds::new(run, &setup, &self.write, Phase::Applying);
         for round in 1..=ROUNDS {
             rounds.begin().await?;
@@ -81,7 +90,14 @@ impl Apply {
             rounds.agree(news.filter(|_| plan.has_changes()), question).await?;
             let again = match rounds.carry_out(&plan, &judged).await? {
                 RoundResult::Done(outcome) => {
-                    let end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status);
+                    let mut end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status);
+                    end.done = done.map_or(end.done, |before: Counts| before.and_then(end.done));
+                    let is_done = matches!(end.code, ExitCode::Success | ExitCode::Changes | ExitCode::NoChanges);
+                    if is_done && round < ROUNDS && webhook_came_first(&plan) {
+                        done = Some(end.done);
+                        note(&run.events, "conversion webhooks are ready: storage versions change now".to_owned());
+                        continue;
+                    }
                     // The process ends now: freeing thousands of objects takes a tenth of a run without changes.
                     std::mem::forget(plan);
                     return Ok(end);

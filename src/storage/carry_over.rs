@@ -64,7 +64,7 @@ impl CarryingOver<'_> {
     /// The objects could not be carried over; they are all readable in their old version then.
     pub async fn before(&self, carry_over: &CarryOver, events: &Events) -> Result<(), ClusterError> {
         match carry_over {
-            CarryOver::After | CarryOver::Done => Ok(()),
+            CarryOver::After | CarryOver::Done | CarryOver::WebhookFirst(_) => Ok(()),
             CarryOver::Before => self.migrate(events).await,
             CarryOver::Bridge(bridge) => {
                 let live = definitions::one(self.cluster, &self.definitions, self.name).await?;

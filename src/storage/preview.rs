@@ -214,7 +214,9 @@ impl Preview {
             None | Some(CarryOver::Done) if !writes => Vec::new(),
             None | Some(CarryOver::Done) => vec![written()],
             Some(CarryOver::Before) => moved().into_iter().chain([written()]).collect(),
-            Some(CarryOver::After) => writes.then(written).into_iter().chain(moved()).collect(),
+            Some(CarryOver::After | CarryOver::WebhookFirst(_)) => {
+                writes.then(written).into_iter().chain(moved()).collect()
+            }
             Some(CarryOver::Bridge(_)) => {
                 let is_converted = replacement.conversion.is_some();
                 let bridge = match is_converted {

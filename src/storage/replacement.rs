@@ -77,7 +77,7 @@ impl Replacement {
         wanted: &Value,
     ) -> Result<Option<ClusterError>, ClusterError> {
         let target = match &self.way {
-            None | Some(CarryOver::Before | CarryOver::Done) => return Ok(None),
+            None | Some(CarryOver::Before | CarryOver::Done | CarryOver::WebhookFirst(_)) => return Ok(None),
             Some(CarryOver::After) => wanted,
             Some(CarryOver::Bridge(bridge)) => {
                 if !has_begun(live)

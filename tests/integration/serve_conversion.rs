@@ -1,6 +1,7 @@
 //! `pushback serve-conversion`: as a server by itself, and behind a real definition.
 
 mod behind;
+mod first;
 mod person;
 mod reload;
 mod requests;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::TestCase;
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    [behind::tests(), person::tests(), reload::tests(), requests::tests(), start::tests()].concat()
+    [behind::tests(), first::tests(), person::tests(), reload::tests(), requests::tests(), start::tests()].concat()
 }
 
 /// A definition for tests without a cluster: v1 and v2 of Test have a field in common, and one of their own.

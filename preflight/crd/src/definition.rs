@@ -25,7 +25,9 @@ mod words;
 mod tests;
 
 pub use attribution::structural_changes;
-pub use carry_over::{CarryOver, StoragePolicy, carry_over, converting_bridge, dropped_versions};
+pub use carry_over::{
+    CarryOver, StoragePolicy, carry_over, conversion_service, converting_bridge, dropped_versions, webhook_first,
+};
 pub use change::{Blocked, CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Safety, keywords};
 pub use compare::{compare, refusals};
 pub use crd::{Crd, Strategy, Version};

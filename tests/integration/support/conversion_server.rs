@@ -29,9 +29,15 @@ impl ConversionServer {
 
     /// The same with more arguments.
     pub(crate) fn start_with(definition: &Value, plan: &Value, more: &[&str]) -> Self {
+        Self::start_named(definition, plan, more, &[])
+    }
+
+    /// The same under further names, such as those of a Service.
+    pub(crate) fn start_named(definition: &Value, plan: &Value, more: &[&str], names: &[&str]) -> Self {
         let (place, authority) = (Pushback::new(), Authority::new().expect("an authority"));
         place.write("crd.yaml", definition.to_string()).write("plan.yaml", plan.to_string());
-        certify(&place, &authority);
+        let identity = authority.server_named(names).expect("a certificate");
+        place.write("tls.crt", identity.certificate).write("tls.key", identity.key);
         place.write("ca.crt", authority.certificate());
         Self::started(place, authority, 0, more)
     }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::crd::Crd;
+use super::crd::{Crd, Strategy};
 use super::stored::{CONVERTING, StoredState};
 
 /// What may be done about stored objects, the least first.
@@ -48,6 +48,9 @@ pub enum CarryOver {
     Bridge(Value),
     /// The definition is written; then they are moved to its storage version.
     After,
+    /// This definition is written, which stores objects as before: the webhook that converts them comes in the same run.
+    /// Once it is ready, the wanted definition is written, and they are moved.
+    WebhookFirst(Value),
     /// They have been moved already, by this run or one that was stopped: the definition is written.
     Done,
 }
@@ -80,6 +83,36 @@ pub fn carry_over(live: &Value, wanted: &Value, policy: StoragePolicy) -> Option
         return Some(CarryOver::Before);
     }
     (policy == StoragePolicy::Bridge).then(|| CarryOver::Bridge(bridge(live, wanted, &dropped)))
+}
+
+/// The Service that converts between versions, as namespace and name.
+#[must_use]
+pub fn conversion_service(definition: &Value) -> Option<(&str, &str)> {
+    if Crd::of(definition).strategy() != Strategy::Webhook {
+        return None;
+    }
+    let service = definition.pointer("/spec/conversion/webhook/clientConfig/service")?;
+    let text = |key: &str| service.get(key).and_then(Value::as_str);
+    Some((text("namespace")?, text("name")?))
+}
+
+/// The wanted definition with the storage version of the live one, for a webhook that is to know all versions before
+/// objects are stored in a new one. `None` if the live definition has these versions and this webhook already.
+#[must_use]
+pub fn webhook_first(live: &Value, wanted: &Value) -> Option<Value> {
+    let service = conversion_service(wanted)?;
+    let storage = StoredState::of(live).storage?;
+    let (old, new) = (Crd::of(live), Crd::of(wanted));
+    new.version(&storage)?;
+    let is_known = new.versions.iter().all(|version| old.version(version.name).is_some());
+    if is_known && conversion_service(live) == Some(service) {
+        return None;
+    }
+    let mut first = wanted.clone();
+    for version in first.pointer_mut("/spec/versions")?.as_array_mut()? {
+        version["storage"] = (version.get("name").and_then(Value::as_str) == Some(&storage)).into();
+    }
+    Some(first)
 }
 
 /// The wanted definition with the dropped versions of the live one. Objects are converted between them as the live
@@ -190,5 +223,23 @@ mod tests {
         assert_eq!(conversion(&live, &wanted), Value::Null);
         live["spec"]["conversion"] = json!({"strategy": "None"});
         assert_eq!(conversion(&live, &wanted), json!({"strategy": "None"}));
+    }
+
+    #[test]
+    fn a_webhook_of_the_same_run_comes_before_the_storage_version_changes() {
+        let service = json!({"namespace": "ops", "name": "converter"});
+        let webhook = json!({"strategy": "Webhook", "webhook": {"clientConfig": {"service": service}}});
+        let live = definition(&[("v1", true)], &["v1"]);
+        let mut wanted = definition(&[("v1", false), ("v2", true)], &[]);
+        assert_eq!(webhook_first(&live, &wanted), None, "no webhook");
+        wanted["spec"]["conversion"] = webhook;
+        let first = webhook_first(&live, &wanted).expect("the webhook is new");
+        assert_eq!(StoredState::of(&first).storage.as_deref(), Some("v1"));
+        assert_eq!(first["spec"]["conversion"], wanted["spec"]["conversion"]);
+        assert_eq!(webhook_first(&first, &wanted), None, "it is there");
+        wanted["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["name"] = json!("another");
+        assert!(webhook_first(&first, &wanted).is_some(), "another one is not");
+        let gone = definition(&[("v2", true)], &[]);
+        assert_eq!(webhook_first(&live, &gone), None, "the old version goes");
     }
 }
