@@ -80,7 +80,10 @@ fn fit(
         );
         return warnings.push(warning(given, message));
     }
-    errors.extend(stack::with_room(|| given.converter(live, wanted).err().unwrap_or_default()));
+    match stack::with_room(|| given.converter(live, wanted)) {
+        Ok(converter) => errors.extend(converter.without_programs(&given.document.positions.start()).err()),
+        Err(more) => errors.extend(more),
+    }
 }
 
 fn warning(given: &GivenPlan, message: String) -> InputWarning {

@@ -68,7 +68,8 @@ fn reviewer(files: &[SourceFile]) -> Result<Reviewer, Vec<InputError>> {
     for definition in &definitions {
         let plan = plans.iter().find(|plan| plan.name == name(definition)).cloned();
         let plan = plan.unwrap_or_else(|| ConversionPlan::derived(definition));
-        match compile(&plan, &definition.value) {
+        let compiled = compile(&plan, &definition.value);
+        match compiled.and_then(|converter| converter.without_programs(&plan.position).map_err(|error| vec![error])) {
             Ok(converter) => converters.push(converter),
             Err(more) => errors.extend(more),
         }

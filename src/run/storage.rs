@@ -4,6 +4,7 @@ pub mod conversion;
 pub mod convert;
 pub mod golden;
 pub mod migrate;
+pub mod programs;
 pub mod replace;
 pub mod role;
 pub mod status;

@@ -14,9 +14,9 @@ use super::plan::BagPlace;
 use super::prune::Pruned;
 use super::step::Convert;
 use crate::object::{ObjectExt, join_api_version, split_api_version};
-use crate::source::PathSegment;
+use crate::source::{InputError, PathSegment, Position};
 
-/// Runs the programs that a plan names. Only a policy source says which programs these are.
+/// Runs the programs that a plan names. Who runs the conversion says which programs these are.
 pub trait Programs {
     /// Converts an object: `before` is as it was, `after` as the derived conversion left it.
     ///
@@ -44,7 +44,7 @@ pub struct NoPrograms;
 
 impl Programs for NoPrograms {
     fn run(&self, program: &str, _: &ProgramRequest<'_>) -> Result<Value, String> {
-        Err(format!("no policy source names the program {program:?}"))
+        Err(format!("the program {program:?} is not started here"))
     }
 }
 
@@ -249,6 +249,18 @@ impl Converter {
     pub fn programs(&self) -> impl Iterator<Item = &str> {
         let of_versions = self.versions.iter().flat_map(|version| [&version.assign_to, &version.assign_from]);
         self.edges.values().chain(of_versions).flat_map(|edge| &edge.programs).map(String::as_str)
+    }
+
+    /// The same, where no program is started.
+    ///
+    /// # Errors
+    /// The plan, which begins at this position, hands objects to programs.
+    pub fn without_programs(self, plan: &Position) -> Result<Self, InputError> {
+        let Some(program) = self.programs().next() else { return Ok(self) };
+        let message = format!("the plan hands objects to the program {program:?}, which is not started here");
+        let hints =
+            vec!["`pushback storage convert --program NAME=PATH` starts it; an expression works everywhere".to_owned()];
+        Err(InputError { message, position: plan.clone(), hints })
     }
 
     /// The storage schema of a version.

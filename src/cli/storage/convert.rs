@@ -11,6 +11,7 @@ use crate::report::conversion_text;
 use crate::report::output::Output;
 use crate::run::storage::conversion::ConversionFiles;
 use crate::run::storage::convert::Convert;
+use crate::run::storage::programs::NamedPrograms;
 
 /// The definition and the plan.
 #[derive(Clone, Debug, Args)]
@@ -27,6 +28,26 @@ impl PlanArgs {
     pub(super) fn files(&self) -> ConversionFiles {
         ConversionFiles { definition: self.crd.clone(), plan: self.plan.clone() }
     }
+}
+
+/// Programs that a plan names.
+#[derive(Clone, Debug, Args)]
+pub struct ProgramArgs {
+    /// A program that the plan may hand objects to; it gets {"from", "to", "before", "after"} and prints the object
+    #[arg(long = "program", value_name = "NAME=PATH", value_parser = named_program)]
+    programs: Vec<(String, PathBuf)>,
+}
+
+impl ProgramArgs {
+    pub(super) fn named(&self) -> NamedPrograms {
+        NamedPrograms::of(&self.programs)
+    }
+}
+
+fn named_program(text: &str) -> Result<(String, PathBuf), String> {
+    let named = text.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty());
+    let (name, path) = named.ok_or_else(|| format!("{text:?} is not NAME=PATH"))?;
+    Ok((name.to_owned(), PathBuf::from(path)))
 }
 
 /// Convert manifests to another version.
@@ -50,6 +71,8 @@ pub struct ConvertArgs {
     to: String,
     #[command(flatten)]
     plan: PlanArgs,
+    #[command(flatten)]
+    programs: ProgramArgs,
     /// Write the files instead of printing them
     #[arg(long)]
     in_place: bool,
@@ -62,6 +85,7 @@ pub struct ConvertArgs {
 pub fn run(global: &GlobalArgs, arguments: &ConvertArgs) -> ExitCode {
     let convert = Convert {
         files: arguments.plan.files(),
+        programs: arguments.programs.named(),
         paths: arguments.paths.clone(),
         to: arguments.to.clone(),
         allow_loss: arguments.allow_loss,

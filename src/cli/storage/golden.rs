@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::convert::PlanArgs;
+use super::convert::{PlanArgs, ProgramArgs};
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::{fail, simple};
 use crate::exit::ExitCode;
@@ -29,6 +29,8 @@ pub struct GoldenArgs {
     folder: PathBuf,
     #[command(flatten)]
     plan: PlanArgs,
+    #[command(flatten)]
+    programs: ProgramArgs,
     /// Write the files
     #[arg(long)]
     update: bool,
@@ -36,8 +38,12 @@ pub struct GoldenArgs {
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, arguments: &GoldenArgs) -> ExitCode {
-    let golden =
-        GoldenRun { files: arguments.plan.files(), folder: arguments.folder.clone(), update: arguments.update };
+    let golden = GoldenRun {
+        files: arguments.plan.files(),
+        programs: arguments.programs.named(),
+        folder: arguments.folder.clone(),
+        update: arguments.update,
+    };
     match golden.run(conversion_text::documents) {
         Err(error) => fail(global, &error),
         Ok(report) if report.different.is_empty() => simple(global, Ok(conversion_text::goldens(&report))),

@@ -4,11 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::conversion::{Converter, NoPrograms, Why};
+use pushback_preflight::conversion::{Converter, Why};
 use pushback_preflight::{ObjectExt, Position};
 use serde_json::Value;
 
 use super::conversion::{ConversionFiles, text};
+use super::programs::NamedPrograms;
 use crate::atomic_file;
 use crate::cluster::ClusterError;
 use crate::cluster::directory::rewrite;
@@ -25,6 +26,8 @@ const MAX_DEPTH: usize = 32;
 pub struct Convert {
     /// Definition and plan.
     pub files: ConversionFiles,
+    /// Programs that the plan may hand objects to.
+    pub programs: NamedPrograms,
     /// Files, folders, or `-`.
     pub paths: Vec<PathBuf>,
     /// The wanted version.
@@ -54,6 +57,7 @@ impl Convert {
     /// An input cannot be read or converted, or something would be lost.
     pub fn run(&self) -> Result<ConvertReport, CommandError> {
         let converter = self.files.converter()?;
+        self.programs.check(&converter)?;
         if converter.lineage().index(&self.to).is_none() {
             let known = converter.lineage().versions.join(", ");
             let message = format!("--to: {} has no version {:?}", converter.name(), self.to);
@@ -142,7 +146,7 @@ impl Convert {
             namespace => format!("{namespace}/{}", value.text("/metadata/name")),
         };
         let object = format!("{} {name}", converter.kind());
-        let converted = converter.convert(value.clone(), &self.to, &NoPrograms).map_err(|error| {
+        let converted = converter.convert(value.clone(), &self.to, &self.programs).map_err(|error| {
             let message = format!("{object}: {error}");
             Failure::Input(InputError { message, position: position.clone(), hints: Vec::new() })
         })?;

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::conversion::{NoPrograms, goldens};
+use pushback_preflight::conversion::goldens;
 
 use super::conversion::ConversionFiles;
+use super::programs::NamedPrograms;
 use crate::environment::reason;
 use crate::manifest::files;
 use crate::run::error::CommandError;
@@ -16,6 +17,8 @@ use crate::storage::conversion::GoldenReport;
 pub struct GoldenRun {
     /// Definition and plan.
     pub files: ConversionFiles,
+    /// Programs that the plan may hand objects to.
+    pub programs: NamedPrograms,
     /// The folder with a file for each conversion.
     pub folder: PathBuf,
     /// Whether files are written instead of compared.
@@ -29,7 +32,8 @@ impl GoldenRun {
     /// The plan is wrong, a conversion fails, or the folder cannot be read or written.
     pub fn run(&self, render: impl Fn(&[&serde_json::Value]) -> String) -> Result<GoldenReport, CommandError> {
         let converter = self.files.converter()?;
-        let goldens = goldens(&converter, &NoPrograms).map_err(|error| CommandError::usage(error.to_string()))?;
+        self.programs.check(&converter)?;
+        let goldens = goldens(&converter, &self.programs).map_err(|error| CommandError::usage(error.to_string()))?;
         let mut report = GoldenReport::default();
         let mut known = Vec::new();
         for golden in &goldens {

@@ -126,7 +126,8 @@ impl Replace {
             };
             let given = plans.for_definition(name);
             if let Some(given) = given {
-                pushback_crd::stack::with_room(|| given.converter(Some(&live), &wanted))?;
+                let converter = pushback_crd::stack::with_room(|| given.converter(Some(&live), &wanted))?;
+                converter.without_programs(&given.document.positions.start()).map_err(|error| vec![error])?;
             }
             let backup = self.backup.as_deref();
             let (preview, replacement) = Preview::of(cluster, &address, &live, &wanted, given, backup).await?;

@@ -391,7 +391,7 @@ fn a_program_converts_an_object_only_if_a_policy_source_names_it() {
     assert_eq!(converted.object["spec"]["a"], "split v1 v2 \"x\"");
     assert!(converter.convert(old.clone(), "v2", &Marker(true)).is_err());
     let error = converter.convert(old, "v2", &NoPrograms).expect_err("an error");
-    assert_eq!(error.to_string(), "program \"split\": no policy source names the program \"split\"");
+    assert_eq!(error.to_string(), "program \"split\": the program \"split\" is not started here");
 }
 
 #[test]
