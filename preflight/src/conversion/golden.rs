@@ -108,4 +108,21 @@ mod tests {
         let derived = converter(&[("v1", json!({})), ("v2", json!({}))], json!({}));
         assert_eq!(super::goldens(&derived, &NoPrograms), Ok(Vec::new()));
     }
+
+    #[test]
+    fn hooks_of_a_version_make_goldens_of_its_side_alone() {
+        let text = || json!({"type": "string"});
+        let versions = [("v1", json!({"a": text()})), ("v2", json!({"a": text()}))];
+        let names = |hook: Value| -> Vec<String> {
+            let found = goldens(&converter(&versions, json!({"hooks": [hook]})), &NoPrograms).expect("conversions");
+            found.into_iter().map(|golden| golden.name).collect()
+        };
+        let set = json!([{"set": "spec.a", "cel": "'set'", "when": "always"}]);
+        let hook = |version: &str, key: &str| json!({"version": version, "side": "api", key: set});
+        // To the hub: what the old side assigns to storage, or the hub from it; and mirrored.
+        assert_eq!(names(hook("v1", "assignTo")), ["v1-to-v2"]);
+        assert_eq!(names(hook("v2", "assignFrom")), ["v1-to-v2"]);
+        assert_eq!(names(hook("v1", "assignFrom")), ["v2-to-v1"]);
+        assert_eq!(names(hook("v2", "assignTo")), ["v2-to-v1"]);
+    }
 }
