@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod conversion_text;
+pub mod decided_text;
 pub mod defect;
 pub mod error_text;
 pub mod escape;

@@ -54,6 +54,55 @@ pub struct LiveObjects {
     pub names: Vec<String>,
 }
 
+/// What decided the severity of a finding instead of its verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// What decided.
+    pub by: Decider,
+    /// The verdict that it overrode.
+    pub was: Verdict,
+}
+
+/// What can decide instead of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Decider {
+    /// The objects that are there, none of which is affected.
+    LiveObjects,
+}
+
+/// Evidence of use of a version: what `managedFields` says about who writes in it, and what the definition says about
+/// what is stored in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionUse {
+    /// Number of objects that a manager has written in the version.
+    pub objects: u64,
+    /// Number of examined objects.
+    pub examined: u64,
+    /// The managers with the most objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writers: Vec<VersionWriter>,
+    /// Whether there are more managers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more_writers: bool,
+    /// The versions that objects may be stored in, as the definition lists them.
+    pub stored_versions: Vec<String>,
+}
+
+/// A field manager that writes in a version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionWriter {
+    /// Name of the manager.
+    pub manager: String,
+    /// Number of objects that it has written in the version.
+    pub objects: u64,
+    /// Time of its last write in the version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_write: Option<String>,
+}
+
 /// One problem, or one noteworthy change, that a rule found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -97,6 +146,12 @@ pub struct Finding {
     /// How many stored objects are affected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_objects: Option<LiveObjects>,
+    /// What decided the severity instead of the verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Decided>,
+    /// Who still uses the version that the finding is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version_use: Option<VersionUse>,
     /// What the user can do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
@@ -111,6 +166,9 @@ pub struct Finding {
     /// Findings that report the same fact; this one is omitted if any of them is present.
     #[serde(skip)]
     pub repeats: Vec<FindingRef>,
+    /// Value of `liveObjects` under which it would be a warning, as no object on the API server is affected.
+    #[serde(skip)]
+    pub passes_under: Option<&'static str>,
     /// Digest of what the finding depends on beyond the old and new value, such as both whole subschemas.
     #[serde(skip)]
     pub(crate) content: Option<[u8; 32]>,

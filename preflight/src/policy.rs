@@ -218,12 +218,18 @@ impl Resolving<'_> {
         // A rule that runs only because of the manifests is theirs alone.
         let added = !expected && self.named.is_none();
         let mut values = of_source.map_or_else(|| settings::defaults(rule.meta()), |source| source.values.clone());
+        // What the manifests name runs with the defaults, and is compared with what would run without them.
+        let of_itself = if expected && of_source.is_none() && self.named.is_none() { rule.unasked() } else { &[] };
+        let asked: Vec<_> = of_itself.iter().map(|(name, _)| (*name, values[*name].clone())).collect();
+        values.extend(of_itself.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
         if let Some(wanted) = wanted {
             let looser = if self.source.is_none() || added { Looser::Followed } else { Looser::NotFollowed };
             let empty = Map::new();
             let written = wanted.written.as_object().unwrap_or(&empty);
             let declared = settings::declared(rule.meta());
             let differences = strictness::meet(&declared, &mut values, written, &wanted.values, looser);
+            let unwritten = asked.into_iter().filter(|(name, _)| !written.contains_key(*name));
+            values.extend(unwritten.map(|(name, value)| (name.to_owned(), value)));
             let told = differences.into_iter().filter(|difference| !added || difference.names_outside);
             loosened.extend(told.map(|difference| looser_setting(name, wanted.index, difference)));
         }

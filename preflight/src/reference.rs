@@ -2,7 +2,7 @@
 //! `docs/rules.md`. A test compares the checked-in page with it, so that it cannot go stale.
 
 use crate::registry;
-use crate::rule::{RuleMeta, Setting, SettingKind};
+use crate::rule::{Rule, RuleMeta, Setting, SettingKind};
 use crate::settings;
 
 /// Maximum number of settings in a map that are listed one by one.
@@ -20,22 +20,42 @@ pub fn reference_markdown() -> String {
         page.push_str(&format!("| [{name}](#{}) | {summary} | {default} | {directory} |\n", name.to_lowercase()));
     }
     page.push_str("\n## Settings of every rule\n\n");
-    settings_table(&[settings::COMMON], &mut page);
+    settings_table(&[settings::COMMON], &[], &mut page);
     page.push_str(include_str!("reference/common.md"));
-    for meta in registry::metas() {
+    for rule in registry::RULES {
         page.push('\n');
-        page.push_str(&rule_section(meta, &[meta.settings]));
+        page.push_str(&rule_section(*rule, &[rule.meta().settings]));
     }
     page
 }
 
 /// The reference of one rule, in Markdown, including the settings that every rule has.
 #[must_use]
-pub fn rule_markdown(meta: &RuleMeta) -> String {
-    rule_section(meta, &[settings::COMMON, meta.settings])
+pub fn rule_markdown(rule: &dyn Rule) -> String {
+    rule_section(rule, &[settings::COMMON, rule.meta().settings])
 }
 
-fn rule_section(meta: &RuleMeta, settings: &[&[Setting]]) -> String {
+/// A line for each setting with another default where nobody asks for the rule, for `pushback rules`.
+#[must_use]
+pub fn unasked_lines() -> Vec<String> {
+    let line = |rule: &&dyn Rule, name: &str, value: &str| {
+        let rule = rule.meta();
+        let asked = settings::defaults(rule)[name].clone();
+        let asked = asked.as_str().unwrap_or_default();
+        format!(
+            "{} runs with `{name}: {value}`; named in preflightRules or --preflight, with `{name}: {asked}` unless its \
+             config says otherwise",
+            rule.name
+        )
+    };
+    let of_rule = |rule: &&'static dyn Rule| -> Vec<String> {
+        rule.unasked().iter().map(|(name, value)| line(rule, name, value)).collect()
+    };
+    registry::RULES.iter().flat_map(of_rule).collect()
+}
+
+fn rule_section(rule: &dyn Rule, settings: &[&[Setting]]) -> String {
+    let meta = rule.meta();
     let mut page = format!("## {}\n\n{}.\n\n{}\n", meta.name, capital(meta.summary), meta.docs.trim());
     page.push_str("\n### Checks\n\n| check | reported when |\n|---|---|\n");
     for (name, doc) in meta.checks {
@@ -43,18 +63,23 @@ fn rule_section(meta: &RuleMeta, settings: &[&[Setting]]) -> String {
     }
     if settings.iter().any(|settings| !settings.is_empty()) {
         page.push_str("\n### Settings\n\n");
-        settings_table(settings, &mut page);
+        settings_table(settings, rule.unasked(), &mut page);
     }
     page.push_str(&format!("\n### What it needs from the cluster\n\n{}.\n", capital(meta.needs)));
     page
 }
 
-fn settings_table(settings: &[&[Setting]], page: &mut String) {
-    fn rows(settings: &[Setting], prefix: &str, page: &mut String) {
+fn settings_table(settings: &[&[Setting]], unasked: &[(&str, &str)], page: &mut String) {
+    fn rows(settings: &[Setting], unasked: &[(&str, &str)], prefix: &str, page: &mut String) {
         let all = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         for Setting { name, doc, kind, .. } in settings {
             let (values, default) = match kind {
-                SettingKind::Choice(words) => (all(words), format!("`{}`", words.first().copied().unwrap_or_default())),
+                SettingKind::Choice(words) => {
+                    let asked = words.first().copied().unwrap_or_default();
+                    let otherwise = unasked.iter().find(|(of, _)| prefix.is_empty() && of == name);
+                    let otherwise = otherwise.map(|(_, value)| format!("; `{value}` where the rule is not named"));
+                    (all(words), format!("`{asked}`{}", otherwise.unwrap_or_default()))
+                }
                 SettingKind::Required(words) => (all(words), "must be given".to_owned()),
                 SettingKind::Number { default, least, most } => (format!("{least} to {most}"), format!("`{default}`")),
                 SettingKind::InputPath(_) | SettingKind::OutputFolder => ("text".to_owned(), "none".to_owned()),
@@ -62,7 +87,7 @@ fn settings_table(settings: &[&[Setting]], page: &mut String) {
                 SettingKind::Texts(words) => (format!("list of {}", all(words)), "any".to_owned()),
                 SettingKind::List(inner) => {
                     page.push_str(&format!("| `{prefix}{name}` | list | `[]` | {doc} |\n"));
-                    rows(inner, &format!("{prefix}{name}[]."), page);
+                    rows(inner, unasked, &format!("{prefix}{name}[]."), page);
                     continue;
                 }
                 SettingKind::Map(inner) if inner.len() > FEW => {
@@ -70,7 +95,7 @@ fn settings_table(settings: &[&[Setting]], page: &mut String) {
                     continue;
                 }
                 SettingKind::Map(inner) => {
-                    rows(inner, &format!("{prefix}{name}."), page);
+                    rows(inner, unasked, &format!("{prefix}{name}."), page);
                     continue;
                 }
             };
@@ -78,7 +103,7 @@ fn settings_table(settings: &[&[Setting]], page: &mut String) {
         }
     }
     page.push_str("| setting | values | default | meaning |\n|---|---|---|---|\n");
-    settings.iter().for_each(|settings| rows(settings, "", page));
+    settings.iter().for_each(|settings| rows(settings, unasked, "", page));
 }
 
 /// The rows of a map with many equal settings: one row per default.
@@ -124,12 +149,19 @@ mod tests {
 
     #[test]
     fn one_rule_is_explained_with_all_settings_that_it_takes() {
-        for meta in registry::metas() {
-            let page = rule_markdown(meta);
+        for rule in registry::RULES {
+            let (page, meta) = (rule_markdown(*rule), rule.meta());
             for setting in settings::COMMON.iter().chain(meta.settings) {
                 assert!(page.contains(&format!("| `{}", setting.name)), "{}: {}", meta.name, setting.name);
             }
         }
+    }
+
+    #[test]
+    fn a_default_that_depends_on_who_asks_is_told_in_both_forms() {
+        let rule = registry::find("CRDUpgradeSafety").expect("it is registered");
+        assert!(rule_markdown(rule).contains("| `report`; `auto` where the rule is not named |"));
+        insta::assert_snapshot!(unasked_lines().join("\n"), @"CRDUpgradeSafety runs with `liveObjects: auto`; named in preflightRules or --preflight, with `liveObjects: report` unless its config says otherwise");
     }
 
     #[test]

@@ -216,6 +216,12 @@ pub trait Rule: Debug + Sync {
     /// Static metadata of the rule.
     fn meta(&self) -> &'static RuleMeta;
 
+    /// Settings with another default where nobody asked for the rule: it is in the default set, and neither
+    /// `preflightRules` nor `--preflight` names it.
+    fn unasked(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// The facts that the rule needs for these changes.
     fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs;
 

@@ -11,6 +11,7 @@ mod permission_validation;
 mod stored_remedy;
 mod stored_versions;
 mod upgrade_diff;
+mod writers;
 
 pub(crate) use conversion_round_trip::ConversionRoundTrip;
 pub(crate) use crd_upgrade_safety::CrdUpgradeSafety;

@@ -59,8 +59,11 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
             };
             access(cluster, attributes).await
         }
-        Need::Objects { group, version, kind, limit, .. } => {
-            stream(cluster, kinds, session, need, (group, version, kind), *limit).await
+        Need::Objects { group, version, kind, resource, limit } => {
+            let Some(kind) = objects_kind(cluster, kinds, (group, version, kind, resource))? else {
+                return Ok(Answer::Folded { state: Value::Null, examined: 0, cut: false });
+            };
+            stream(cluster, kinds, session, need, kind, *limit).await
         }
         Need::ObjectCount { group, version, kind, .. } => count(cluster, kinds, (group, version, kind)).await,
         Need::Models { path } => Err(format!("{path} is read with the input, and was not")),
@@ -115,25 +118,46 @@ async fn access(cluster: &dyn Cluster, attributes: ResourceAttributes) -> Result
     Ok(Answer::Allowed { allowed, reason })
 }
 
+/// The kind to list objects of; `None` if there are none. That a server serves it in this version is not taken from the
+/// discovery of a while ago: the server is asked.
+fn objects_kind(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    (group, version, kind, resource): (&str, &str, &str, &str),
+) -> Result<Option<Arc<Kind>>, String> {
+    let found = kinds.find(group, version, kind);
+    if let Some(reason) = kinds.broken_group(group).filter(|_| found.is_none()) {
+        return Err(format!("group {group} could not be read: {reason}"));
+    }
+    if found.is_some() || !cluster.capabilities().server {
+        return Ok(found.or_else(|| kinds.preferred(group, kind)).cloned());
+    }
+    Ok(Some(Arc::new(Kind {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        plural: resource.to_owned(),
+        singular: String::new(),
+        short_names: Vec::new(),
+        namespaced: true,
+        verbs: vec!["list".to_owned()],
+        subresources: Vec::new(),
+    })))
+}
+
 async fn stream(
     cluster: &dyn Cluster,
     kinds: &Kinds,
     session: &Session,
     need: &Need,
-    (group, version, kind): (&str, &str, &str),
+    served: Arc<Kind>,
     limit: u64,
 ) -> Result<Answer, String> {
-    let fail = |error: ClusterError| format!("failed to list {kind}: {error}");
+    let fail = |error: ClusterError| format!("failed to list {}: {error}", served.kind);
     let mut state = Value::Null;
     let mut examined = 0_u64;
-    let served = kinds.find(group, version, kind).or_else(|| kinds.preferred(group, kind));
-    let Some(served) = served else {
-        return match kinds.broken_group(group) {
-            Some(reason) => Err(format!("group {group} could not be read: {reason}")),
-            None => Ok(Answer::Folded { state, examined, cut: false }),
-        };
-    };
-    let query = ListQuery { limit: PAGE, ..ListQuery::new(Arc::clone(served), None, "") };
+    let is_served_otherwise = !kinds.versions(&served.group, &served.kind).is_empty();
+    let query = ListQuery { limit: PAGE, ..ListQuery::new(Arc::clone(&served), None, "") };
     let mut pages = Pages::of(cluster, query);
     loop {
         let page = match pages.next().await {
@@ -144,7 +168,8 @@ async fn stream(
                 continue;
             }
             Ok(None) => break,
-            Err(error) if matches!(error.kind, ErrorKind::UnknownKind) => break,
+            // There are no objects of a kind that no version of is served; else they only cannot be read in this one.
+            Err(error) if error.kind == ErrorKind::UnknownKind && !is_served_otherwise => break,
             Err(error) => return Err(fail(error)),
         };
         let items: Vec<Value> = page.items.iter().map(|item| (**item).clone()).collect();

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use pushback_preflight::registry;
-use serde_json::json;
+use pushback_preflight::rule::{Rule, RuleMeta};
+use serde_json::{Map, Value, json};
 
 use super::arguments::{GlobalArgs, OutputFormat};
 use crate::report::table::Table;
@@ -27,24 +28,32 @@ pub struct RulesArgs {
 pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String> {
     if let Some(name) = &arguments.name {
         let rule = registry::find(name)?;
-        let explanation = pushback_preflight::reference::rule_markdown(rule.meta());
+        let explanation = pushback_preflight::reference::rule_markdown(rule);
         if global.output_format() == Some(OutputFormat::Json) {
             let meta = rule.meta();
             let rule = json!({"schemaVersion": 1, "name": meta.name, "summary": meta.summary, "default": meta.default,
-                "explanation": explanation});
+                "unasked": unasked(rule), "explanation": explanation});
             return Ok(serde_json::to_string_pretty(&rule)? + "\n");
         }
         return Ok(explanation);
     }
     if global.output_format() == Some(OutputFormat::Json) {
-        let rules: Vec<_> = registry::metas()
-            .map(|meta| json!({"name": meta.name, "summary": meta.summary, "default": meta.default}))
-            .collect();
+        let entry = |rule: &&'static dyn Rule| {
+            let RuleMeta { name, summary, default, .. } = rule.meta();
+            json!({"name": name, "summary": summary, "default": default, "unasked": unasked(*rule)})
+        };
+        let rules: Vec<_> = registry::RULES.iter().map(entry).collect();
         return Ok(serde_json::to_string_pretty(&json!({"schemaVersion": 1, "rules": rules}))? + "\n");
     }
     let mut table = Table::new(&["NAME", "DEFAULT", "WHAT IT CHECKS"]);
     for meta in registry::metas() {
         table.row(&[meta.name, if meta.default { "on" } else { "off" }, meta.summary]);
     }
-    Ok(table.text())
+    let unasked = pushback_preflight::reference::unasked_lines();
+    Ok(unasked.into_iter().fold(table.text() + "\n", |text, line| text + &line + "\n"))
+}
+
+/// The settings with another default where nobody asks for the rule.
+fn unasked(rule: &dyn Rule) -> Map<String, Value> {
+    rule.unasked().iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect()
 }

@@ -72,8 +72,10 @@ impl End {
         } else {
             "remove what keeps the rule from its facts, or name the rules to run without it (--preflight)"
         };
+        let mut hints = vec![hint.to_owned()];
+        hints.extend(decidable(report.findings.iter().filter(refusing)));
         Self {
-            hints: vec![hint.to_owned()],
+            hints,
             refusals: report.findings.iter().filter(refusing).cloned().collect(),
             ..Self::new(ExitCode::Refused, RunOutcome::Refused, Counts::default())
         }
@@ -187,4 +189,25 @@ fn held_by_finalizers(outcome: &Outcome) -> Vec<String> {
         hints.push("`pushback inspect` shows what is still there; the same command again waits for it".to_owned());
     }
     hints
+}
+/// What would let changes through that affect no object that is there: the setting, and what it accepts.
+fn decidable<'f>(refusing: impl Iterator<Item = &'f Finding>) -> Option<String> {
+    let refusing: Vec<&Finding> = refusing.collect();
+    let under = |word: &str| refusing.iter().filter(|finding| finding.passes_under == Some(word)).count();
+    let (loud, quiet) = (under("auto"), under("decide"));
+    let of_all =
+        |count: usize| if count == refusing.len() { "all of them".to_owned() } else { format!("{count} of them") };
+    match (loud, quiet) {
+        (0, 0) => None,
+        (loud, 0) => Some(format!(
+            "no object that is there is affected by {}, and writers would see an error: `liveObjects: auto` for \
+             CRDUpgradeSafety in preflightRules makes warnings of them",
+            of_all(loud)
+        )),
+        (loud, quiet) => Some(format!(
+            "no object that is there is affected by {}: `liveObjects: decide` for CRDUpgradeSafety in preflightRules makes \
+             warnings of them, and accepts that values written later are dropped or changed without an error",
+            of_all(loud + quiet)
+        )),
+    }
 }

@@ -11,6 +11,7 @@ mod command_reference;
 mod config;
 mod conversion;
 mod crd_pairs;
+mod decided;
 mod derived_models;
 mod destructive_change;
 mod diff_crds;
@@ -82,6 +83,7 @@ fn all_tests() -> Vec<TestCase> {
         config::tests(),
         conversion::tests(),
         crd_pairs::tests(),
+        decided::tests(),
         derived_models::tests(),
         destructive_change::tests(),
         diff_crds::tests(),

@@ -141,3 +141,73 @@ fn of_a_source_that_many_apps_share_the_strictest_settings_count() {
     let errors = resolve(None, Some(source), Side::default(), &[]).expect_err("one of them is a mistake");
     assert!(matches!(errors[0], (true, SelectionError::RepeatedInConfig { .. })));
 }
+
+/// The value of `liveObjects` in effect, and what is reported about the manifests.
+fn live_objects(flag: Option<&[&str]>, source: Option<Option<Value>>, manifests: Option<Value>) -> String {
+    fn entries(config: &Option<Value>) -> Option<Vec<ConfigRule<'_>>> {
+        config.as_ref().map(|config| vec![ConfigRule { name: "CRDUpgradeSafety", config, positions: None }])
+    }
+    let flag: Option<Vec<String>> = flag.map(|names| names.iter().map(ToString::to_string).collect());
+    let of_source = source.as_ref().map(entries);
+    let of_manifests = entries(&manifests);
+    let source = of_source.as_ref().map(|rules| Side { rules: rules.as_deref(), ..Side::default() });
+    let among = Side { rules: of_manifests.as_deref(), ..Side::default() };
+    let policy = resolve(flag.as_deref(), source, among, &[]).expect("valid");
+    let selected = &policy.selection.rules[0];
+    let told = policy.selection.loosened.iter().filter(|loosened| loosened.kind == LoosenedKind::LooserSetting);
+    let told: Vec<String> = told.map(|it| it.finding(Loosening::default()).message).collect();
+    [selected.settings.values["liveObjects"].as_str().unwrap_or_default().to_owned()]
+        .into_iter()
+        .chain(told)
+        .collect::<Vec<_>>()
+        .join(" | ")
+}
+
+#[test]
+fn objects_decide_where_nobody_asks_for_the_rule_and_else_only_where_the_settings_say_so() {
+    let of = |word: &str| Some(json!({"liveObjects": word}));
+    let bare = || Some(json!({}));
+    let named: Option<&[&str]> = Some(&["CRDUpgradeSafety"]);
+    let cases = [
+        ("nobody", None, None, None),
+        ("a policy without a list", None, Some(None), None),
+        ("--preflight alone", Some(&[""][..]), None, None),
+        ("--preflight=NAME", named, None, None),
+        ("--preflight=NAME, a policy", named, Some(None), None),
+        ("the policy", None, Some(bare()), None),
+        ("the policy: auto", None, Some(of("auto")), None),
+        ("the policy: published", None, Some(Some(json!({"profile": "published"}))), None),
+        ("the manifests", None, None, bare()),
+        ("the manifests: auto", None, None, of("auto")),
+        ("the manifests: report", None, None, of("report")),
+        ("the manifests: decide", None, None, of("decide")),
+        ("a policy without a list, the manifests", None, Some(None), bare()),
+        ("a policy without a list, the manifests: decide", None, Some(None), of("decide")),
+        ("the policy, the manifests: auto", None, Some(bare()), of("auto")),
+        ("the policy: decide, the manifests: auto", None, Some(of("decide")), of("auto")),
+        ("--preflight=NAME, the manifests: auto", named, None, of("auto")),
+    ];
+    let mut table = String::new();
+    for (who, flag, source, manifests) in cases {
+        table.push_str(&format!("{who:<46} | {}\n", live_objects(flag, source, manifests)));
+    }
+    insta::assert_snapshot!(table, @r#"
+    nobody                                         | auto
+    a policy without a list                        | auto
+    --preflight alone                              | auto
+    --preflight=NAME                               | report
+    --preflight=NAME, a policy                     | report
+    the policy                                     | report
+    the policy: auto                               | auto
+    the policy: published                          | report
+    the manifests                                  | report
+    the manifests: auto                            | auto
+    the manifests: report                          | report
+    the manifests: decide                          | decide | CRDUpgradeSafety liveObjects is "decide", and without the manifests' Config "auto"
+    a policy without a list, the manifests         | report
+    a policy without a list, the manifests: decide | auto | CRDUpgradeSafety liveObjects stays "auto": "decide" is not stricter
+    the policy, the manifests: auto                | report | CRDUpgradeSafety liveObjects stays "report": "auto" is not stricter
+    the policy: decide, the manifests: auto        | auto
+    --preflight=NAME, the manifests: auto          | auto | CRDUpgradeSafety liveObjects is "auto", and without the manifests' Config "report"
+    "#);
+}

@@ -5,12 +5,14 @@ mod checks;
 pub(super) mod deletion;
 mod invalid;
 mod live;
+mod loud;
 mod missing;
 mod profile;
 mod projection;
 mod readers;
 mod remedy;
 mod subject;
+mod usage;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -26,7 +28,7 @@ use crate::finding::{Finding, FindingRef, Severity, Verdict};
 use crate::object::ObjectRef;
 use crate::parallel;
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
-use checks::{Check, Refused, Versions};
+use checks::{Check, OnlyRejects, Refused, Versions};
 use profile::Profile;
 pub(super) use subject::NAME;
 use subject::{Subject, is_crd, sides};
@@ -55,10 +57,10 @@ static META: RuleMeta = RuleMeta {
         },
         Setting {
             name: "liveObjects",
-            doc: "what live objects count for: `report` says how many are affected, `decide` also turns a breaking change that affects none of them into a warning, `off` does not list them",
-            kind: SettingKind::Choice(&["report", "decide", "off"]),
+            doc: "what live objects count for: `report` says how many are affected; `auto` also makes a warning of a change that only rejects writes and affects none of the objects on an API server; `decide` does so with every breaking change, on a folder too; `off` does not list them",
+            kind: SettingKind::Choice(&["report", "auto", "decide", "off"]),
             // Without a listing, no finding becomes a warning, and no objects are counted.
-            order: Order::Words(&["report", "off", "decide"]),
+            order: Order::Words(&["report", "off", "auto", "decide"]),
         },
         Setting {
             name: "versions",
@@ -87,8 +89,8 @@ static META: RuleMeta = RuleMeta {
             order: Order::Each,
         },
     ],
-    needs: "the live definition with its status; the objects of its kind where a finding is about them, or where it is \
-            deleted or replaced",
+    needs: "the live definition with its status; the objects of its kind where a finding is about them or about a \
+            version that goes, or where it is deleted or replaced",
     default: true,
     on_directory: true,
 };
@@ -106,6 +108,10 @@ struct OwnSettings {
 impl Rule for CrdUpgradeSafety {
     fn meta(&self) -> &'static RuleMeta {
         &META
+    }
+
+    fn unasked(&self) -> &'static [(&'static str, &'static str)] {
+        &[("liveObjects", "auto")]
     }
 
     fn plan(&self, changes: &ChangeSet, _settings: &Settings) -> Needs {
@@ -170,7 +176,7 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
         memory.keep(|| Analyses(parallel::map_heaviest_first(changes, size, stack::SIZE, analysis)));
     // Objects are listed only if a finding depends on them.
     let needs: BTreeSet<&Need> =
-        analyses.iter().flat_map(|analysis| &analysis.findings).filter_map(|(_, need)| need.as_ref()).collect();
+        analyses.iter().flat_map(|analysis| &analysis.findings).filter_map(|found| found.objects.as_ref()).collect();
     if needs.iter().any(|need| !facts.answers.contains_key(need)) {
         return Checked::More(needs.into_iter().cloned().collect());
     }
@@ -183,11 +189,8 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
         }
         judgement.unable.extend(analysis.unable);
         let mut said = BTreeSet::new();
-        for (mut finding, need) in analysis.findings {
-            if let Some(need) = &need {
-                live::annotate(facts, settings.live_objects, need, &mut finding, &mut said);
-            }
-            judgement.findings.push(finding);
+        for found in analysis.findings {
+            judgement.findings.push(live::annotated(facts, settings.live_objects, change, found, &mut said));
         }
     }
     missing::check(facts, &mut judgement.findings);
@@ -210,7 +213,10 @@ fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[
             let Some((old, new)) = sides(change) else { return };
             let read = || Arc::new(Schemas::of(&Crd::of(old), &Crd::of(new)));
             let schemas = analysis.unwrap_or(&unanalysed).schemas.get_or_init(read);
-            live::fold(&Upgrade::with_schemas(old, new, server(facts), schemas.clone()), version, state, page);
+            let upgrade = Upgrade::with_schemas(old, new, server(facts), schemas.clone());
+            let findings = analysis.unwrap_or(&unanalysed).findings.iter();
+            let asked: Vec<&Found> = findings.filter(|found| found.objects.as_ref() == Some(need)).collect();
+            live::fold(&upgrade, version, &asked, state, page);
         }
         Some((_, change)) if !deletion::concerns(change) => {}
         _ => deletion::fold(state, page),
@@ -221,11 +227,19 @@ fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[
 #[derive(Default)]
 struct Analyses(Vec<Analysis>);
 
+/// A finding before any objects are read.
+struct Found {
+    finding: Finding,
+    /// Whether all that it can do is to have writes rejected.
+    only_rejects: OnlyRejects,
+    /// The need for its objects, if those matter.
+    objects: Option<Need>,
+}
+
 /// What is known about a change before any objects are read.
 #[derive(Default)]
 struct Analysis {
-    /// Findings, each with the need for its objects if those matter.
-    findings: Vec<(Finding, Option<Need>)>,
+    findings: Vec<Found>,
     /// Why the change cannot be judged.
     unable: Option<String>,
     /// Compiled schemas, built when the first objects are judged.
@@ -241,7 +255,8 @@ impl Analysis {
         }
         let mut invalid = Vec::new();
         invalid::check(change, facts.cluster.side, &mut invalid);
-        analysis.findings.extend(invalid.into_iter().map(|finding| (finding, None)));
+        let without_objects = |finding| Found { finding, only_rejects: OnlyRejects::Never, objects: None };
+        analysis.findings.extend(invalid.into_iter().map(without_objects));
         // If it is unknown whether the deletion removes objects, the replacement must accept them.
         let is_replaced = change.operation == Operation::Replace && facts.cluster.side == ClusterSide::Directory;
         let stays = change.operation == Operation::Update;
@@ -254,25 +269,31 @@ impl Analysis {
         };
         let subject = Subject { change, upgrade: Upgrade::of(old, new, server(facts)) };
         let with_objects = stays && settings.live_objects != live::Mode::Off;
-        analysis.findings.extend(changed(&subject, settings).into_iter().map(|finding| {
-            let need = live::need(&subject.upgrade, &finding).filter(|_| with_objects);
-            (finding, need)
+        let side = facts.cluster.side;
+        analysis.findings.extend(changed(&subject, settings).into_iter().map(|(finding, only_rejects)| {
+            let need = || live::need(&subject.upgrade, &finding).or_else(|| usage::need(&subject, &finding, side));
+            Found { objects: with_objects.then(need).flatten(), finding, only_rejects }
         }));
         analysis
     }
 }
 
-/// The findings about a definition that changes in place.
-fn changed(subject: &Subject<'_>, settings: &OwnSettings) -> Vec<Finding> {
+/// The findings about a definition that changes in place, each with whether all that it can do is to have writes
+/// rejected.
+fn changed(subject: &Subject<'_>, settings: &OwnSettings) -> Vec<(Finding, OnlyRejects)> {
     let changes = definition::compare(&subject.upgrade);
     let of_readers = match settings.profile {
         Profile::Strict => readers::surprised(subject, &changes),
         Profile::Data | Profile::Published => Vec::new(),
     };
-    let findings = changes.into_iter().filter_map(|change| projection::finding(subject, change, settings));
-    let mut findings: Vec<Finding> = findings.chain(of_readers).collect();
+    let findings = changes.into_iter().filter_map(|change| {
+        let only_rejects = loud::only_rejects(&change);
+        Some((projection::finding(subject, change, settings)?, only_rejects))
+    });
+    let other = |finding| (finding, OnlyRejects::Never);
+    let mut findings: Vec<_> = findings.chain(of_readers.into_iter().map(other)).collect();
     if settings.checks.of(checks::DESCRIPTION) != Level::Off {
-        findings.extend(readers::descriptions(subject));
+        findings.extend(readers::descriptions(subject).into_iter().map(other));
     }
     findings
 }

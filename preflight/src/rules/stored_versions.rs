@@ -11,7 +11,7 @@ use crate::facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, FindingRef, LiveObjects, Severity, Verdict};
 use crate::object::ObjectRef;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
-use crate::rules::{crd_upgrade_safety, stored_remedy};
+use crate::rules::{crd_upgrade_safety, stored_remedy, writers};
 
 const NAME: &str = "StoredVersions";
 const REMOVAL: &str = "storedVersionRemoval";
@@ -86,7 +86,7 @@ impl Rule for StoredVersions {
 
     fn fold(&self, _facts: &Facts, need: &Need, _memory: &Memory, state: &mut Value, page: &[Value]) {
         if let Need::Objects { group, .. } = need {
-            owners::fold(group, state, page);
+            writers::fold(group, state, page);
         }
     }
 

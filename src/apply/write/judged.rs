@@ -38,11 +38,15 @@ impl Writer {
         let now = self.cluster.apply(address, body, dry_run).await.map_err(Failure::Cluster)?.object;
         let now = operators::resumed(&now).map_or(now, Arc::new);
         let change = &planned.change;
-        let stands = is_same_upgrade(change, live, &now) && !second_look.rests_on_what_goes_with(change);
-        if !stands {
+        let is_same = is_same_upgrade(change, live, &now);
+        if !is_same || second_look.rests_on_what_goes_with(change) {
             let judged = second_look.judge(self.as_it_has_become(change, live, &now)).await;
             judged.map_err(|refused| {
-                refusal("not written: preflight refuses what the server would store now", refused)
+                let what = match is_same {
+                    true => "not written: preflight refuses it with the objects that are there now",
+                    false => "not written: preflight refuses what the server would store now",
+                };
+                refusal(what, refused)
             })?;
         }
         Ok(Some(now))

@@ -9,7 +9,9 @@ use crate::check::report::CheckReport;
 use crate::event::RuleLine;
 use crate::report::escape::terminal_safe_lines;
 use crate::report::finding_text::no_rule_ran;
-use crate::report::finding_words::{also, consequence, live_objects, rule_and_check, waivable, weight, witness_yaml};
+use crate::report::finding_words::{
+    also, consequence, live_objects, rule_and_check, used, waivable, weight, witness_yaml,
+};
 use crate::report::markdown::{LIMIT, code, escaped};
 use crate::report::words::{counts_to_do, shorten};
 use crate::text::counted;
@@ -145,6 +147,9 @@ fn block(finding: &Finding) -> String {
     }
     if let Some(live) = &finding.live_objects {
         line("stored objects", escaped(&live_objects(live, "…"), MESSAGE));
+    }
+    if let Some(used) = used(finding, "…") {
+        line("used", escaped(&used, MESSAGE));
     }
     if let Some(also) = also(finding) {
         line("also", escaped(also, MESSAGE));

@@ -129,7 +129,9 @@ impl Renderer for PlainRenderer {
                     false => format!("{} {}", outcome.as_str(), counted(rules.len(), "rule")),
                 };
                 self.line(now, &["preflight", &words, &took(*elapsed)]);
-                self.output.data(&preflight_text(*outcome, rules, *elapsed, self.options.data_theme));
+                let decided = self.progress.decided_text(&self.options);
+                let summary = preflight_text(*outcome, rules, *elapsed, self.options.data_theme);
+                self.output.data(&(decided + &summary));
             }
             Event::ChangeStart { object, operation } => {
                 if self.options.verbose {

@@ -270,7 +270,8 @@ impl TtyRenderer {
             }
             Event::Preflight { outcome, rules, elapsed } => {
                 self.stand_still();
-                self.data(&preflight_text(*outcome, rules, *elapsed, self.options.data_theme));
+                let decided = self.progress.decided_text(&self.options);
+                self.data(&(decided + &preflight_text(*outcome, rules, *elapsed, self.options.data_theme)));
                 self.stay("\n");
             }
             Event::ChangeStart { .. } | Event::WaitProgress { .. } => {

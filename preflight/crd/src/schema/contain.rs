@@ -41,6 +41,6 @@ pub(crate) use branches::branches_of;
 #[cfg(feature = "testing")]
 pub use compare::count_differences;
 pub use compare::{compare, compare_and_count, harmed_value, object_with};
-pub use confirm::{Damage, Effect, Sufferer, suffering};
+pub use confirm::{DISAGREEMENT, Damage, Effect, Sufferer, suffering};
 pub use difference::{Difference, SchemaProof, Spent};
 pub use step::SchemaStep;

@@ -23,6 +23,8 @@ pub(super) struct Check {
     /// Whether it affects only objects that fail at the node itself, not below. The server may name any keyword for
     /// such a failure, as for those inside `allOf`: the path decides, not the keyword.
     pub(super) is_of_the_node_alone: bool,
+    /// Whether it can do nothing to an object but have it rejected.
+    pub(super) only_rejects: OnlyRejects,
     /// What the published lists say about it.
     pub(super) listing: Listing,
     /// Whether it matters only in profile `strict`.
@@ -57,6 +59,19 @@ pub(super) enum Listing {
     LowerBound,
     /// Like `LowerBound`.
     UpperBound,
+}
+
+/// Whether a change can do nothing but have the server reject what somebody writes: an error that the writer sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnlyRejects {
+    /// No: it may drop, change or hide something.
+    Never,
+    /// Only between scalar types: what is in an object or a list may be dropped.
+    BetweenScalars,
+    /// Only where there is no object: it also changes who owns what in objects that were applied.
+    WithoutObjects,
+    /// Yes.
+    Always,
 }
 
 /// The levels for giving up a version that is not a stored version.
@@ -101,6 +116,7 @@ const fn row(name: &'static str, doc: &'static str) -> Check {
         words: REFUSES,
         is_of_a_schema: false,
         is_of_the_node_alone: false,
+        only_rejects: OnlyRejects::Never,
         listing: Listing::Unlisted,
         is_strict_only: false,
         readers_pass_over_it: false,
@@ -120,9 +136,14 @@ const fn field(name: &'static str, doc: &'static str) -> Check {
     Check { validator: "ChangeValidator", is_of_a_schema: true, remedy, ..row(name, doc) }
 }
 
+/// A check of what values are valid, at the node or below.
+const fn validation(name: &'static str, doc: &'static str) -> Check {
+    Check { only_rejects: OnlyRejects::Always, ..field(name, doc) }
+}
+
 /// A check of values that are compared at their node.
 const fn constraint(name: &'static str, doc: &'static str) -> Check {
-    Check { is_of_the_node_alone: true, ..field(name, doc) }
+    Check { is_of_the_node_alone: true, ..validation(name, doc) }
 }
 
 const fn lower_bound(name: &'static str, doc: &'static str) -> Check {
@@ -254,7 +275,12 @@ const ROWS: [Check; 59] = [
         remedy: Remedy::Text("keep the default, or serve a new version with another one"),
         ..field("default", "a default of an existing field is added, changed or removed")
     },
-    Check { listing: Listing::Prohibited, remedy: Remedy::Of(remedy::retyped), ..field("type", "the type changes") },
+    Check {
+        listing: Listing::Prohibited,
+        only_rejects: OnlyRejects::BetweenScalars,
+        remedy: Remedy::Of(remedy::retyped),
+        ..field("type", "the type changes")
+    },
     Check {
         remedy: Remedy::Text("keep `nullable: true`"),
         ..field("nullable", "null is no longer allowed, and is dropped")
@@ -264,7 +290,7 @@ const ROWS: [Check; 59] = [
         remedy: Remedy::Text("keep the values that are in use, or serve a new version without them"),
         ..constraint("enum", "values are no longer allowed")
     },
-    field("format", "the format changes"),
+    validation("format", "the format changes"),
     constraint("pattern", "the pattern changes"),
     lower_bound("minimum", "the least number changes"),
     constraint("exclusiveMinimum", "the minimum itself is no longer allowed"),
@@ -280,22 +306,30 @@ const ROWS: [Check; 59] = [
     upper_bound("maxProperties", "the maximum number of fields changes"),
     field("items", "items get a schema, or lose it"),
     field("additionalProperties", "the schema of values under free keys changes"),
-    field("allOf", "`allOf` changes"),
-    field("anyOf", "`anyOf` changes"),
-    field("oneOf", "`oneOf` changes"),
-    field("not", "`not` changes"),
+    validation("allOf", "`allOf` changes"),
+    validation("anyOf", "`anyOf` changes"),
+    validation("oneOf", "`oneOf` changes"),
+    validation("not", "`not` changes"),
     Check {
         readers_pass_over_it: true,
         remedy: KEEP_UNKNOWN,
         ..field("x-kubernetes-preserve-unknown-fields", "unknown fields are dropped from now on")
     },
-    field("x-kubernetes-int-or-string", "the type changes from or to int-or-string"),
+    Check {
+        only_rejects: OnlyRejects::BetweenScalars,
+        ..field("x-kubernetes-int-or-string", "the type changes from or to int-or-string")
+    },
     field("x-kubernetes-embedded-resource", "a field becomes an embedded resource, or stops being one"),
     Check {
+        only_rejects: OnlyRejects::WithoutObjects,
         remedy: MERGE,
         ..constraint("x-kubernetes-list-type", "equal items, or who owns them in server-side apply")
     },
-    Check { remedy: MERGE, ..constraint("x-kubernetes-list-map-keys", "the keys that identify items") },
+    Check {
+        only_rejects: OnlyRejects::WithoutObjects,
+        remedy: MERGE,
+        ..constraint("x-kubernetes-list-map-keys", "the keys that identify items")
+    },
     Check { remedy: MERGE, ..field("x-kubernetes-map-type", "who owns fields in server-side apply") },
     Check {
         readers_pass_over_it: true,

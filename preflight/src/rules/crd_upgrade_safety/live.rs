@@ -1,7 +1,7 @@
 //! Stored objects: streamed page by page through the pipeline of the new definition, and counted by the schema node at
 //! which they fail. This turns "an object could" into "these three do", and never proves more than that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{Blocked, CROSS_VERSION_LOSS, Upgrade};
@@ -9,16 +9,22 @@ use pushback_crd::schema::contain::suffering;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::checks;
+use super::checks::{self, OnlyRejects};
 use super::subject::NAME;
-use crate::facts::{ClusterSide, Facts, Folded, Need};
-use crate::finding::{Finding, LiveObjects, Severity, Verdict};
+use super::{Found, usage};
+use crate::facts::{Change, ClusterSide, Facts, Folded, Need};
+use crate::finding::{Decided, Decider, Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
+use crate::rules::writers;
 
 /// Objects that fail at the node itself, or lack something in it.
 const AT: &str = "at";
 /// Objects that fail at the node or anywhere below.
 const AT_OR_BELOW: &str = "atOrBelow";
+/// Part of the state: counts by version that objects meet, and in it by node.
+const TARGETS: &str = "targets";
+/// Part of the state: who writes in which version.
+const WRITERS: &str = "writers";
 /// Maximum number of names kept for each node.
 const SHOWN: usize = 5;
 
@@ -27,6 +33,7 @@ const SHOWN: usize = 5;
 #[serde(rename_all = "lowercase")]
 pub(super) enum Mode {
     Report,
+    Auto,
     Decide,
     Off,
 }
@@ -49,14 +56,25 @@ pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
     })
 }
 
-/// Adds a page to the state: for each node, the number of objects that fail there or below, and some of their names.
-pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, state: &mut Value, page: &[Value]) {
-    let targets = upgrade.targets(version);
-    let Some(old) = upgrade.old_resource(version) else { return };
+/// Adds a page to the state: who writes in which version; and for each node that a finding is about, the number of objects
+/// that fail there or below, with some of their names. Other nodes are not counted: there may be as many as objects.
+pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, asked: &[&Found], state: &mut Value, page: &[Value]) {
+    if asked.iter().any(|found| usage::concerns(&found.finding)) {
+        writers::fold(upgrade.old.group(), entry(state, WRITERS), page);
+    }
+    let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for Found { finding, .. } in asked.iter().filter(|found| !usage::concerns(&found.finding)) {
+        let nodes = wanted.entry(finding.version.as_deref().unwrap_or_default()).or_default();
+        nodes.insert(finding.path.as_deref().unwrap_or_default());
+    }
+    let mut targets = upgrade.targets(version);
+    targets.retain(|target, _| wanted.contains_key(target));
+    let Some(old) = upgrade.old_resource(version).filter(|_| !targets.is_empty()) else { return };
+    let by_target = entry(state, TARGETS);
     for object in page {
         for (target, resource) in &targets {
             let suffers = suffering(&old, resource, upgrade.server, object);
-            let counts = entry(state, target);
+            let counts = entry(by_target, target);
             if !suffers.is_decided {
                 bump(entry(counts, "undecided"), object);
             }
@@ -69,6 +87,7 @@ pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, state: &mut Value, page
                 nodes.extend((0..=node.len()).map(|length| (field_path(&node[..length]), AT_OR_BELOW)));
                 nodes.insert((field_path(&node), AT));
             }
+            nodes.retain(|(node, _)| wanted[*target].contains(node.as_str()));
             let by_node = entry(counts, "nodes");
             for (node, extent) in nodes {
                 bump(entry(entry(by_node, &node), extent), object);
@@ -94,25 +113,47 @@ fn bump(counter: &mut Value, object: &Value) {
     }
 }
 
-/// Adds the number of affected objects to a finding; a finding that affects none is a warning if the setting says so.
+/// A finding with what the objects say about it; one that affects none of them is a warning if the setting says so.
 /// `said` holds the reasons already reported for this definition: they apply to the kind, not to one finding.
-pub(super) fn annotate(facts: &Facts, mode: Mode, need: &Need, finding: &mut Finding, said: &mut BTreeSet<String>) {
-    match facts.folded(NAME, need) {
-        Some(Folded::State { state, examined, cut }) => {
-            count(facts, mode, finding, state, (examined, cut));
+pub(super) fn annotated(
+    facts: &Facts,
+    mode: Mode,
+    change: &Change,
+    found: Found,
+    said: &mut BTreeSet<String>,
+) -> Finding {
+    let Found { mut finding, only_rejects, objects: Some(need) } = found else { return found.finding };
+    match (facts.folded(NAME, &need), change.live.as_deref()) {
+        (Some(Folded::State { state, examined, .. }), Some(live)) if usage::concerns(&finding) => {
+            let version = finding.version.as_deref().unwrap_or_default();
+            finding.version_use = Some(usage::of(version, live, &state[WRITERS], examined));
         }
-        Some(Folded::Unable(reason)) if said.insert(reason.to_owned()) => {
+        (Some(Folded::State { state, examined, cut }), _) => {
+            let seen = Seen { is_of_server: facts.cluster.side == ClusterSide::Server, examined, cut };
+            count(&seen, mode, only_rejects, &mut finding, &state[TARGETS]);
+        }
+        // The verdict on a version that goes does not depend on its objects.
+        (Some(Folded::Unable(_)), _) if usage::concerns(&finding) => {}
+        (Some(Folded::Unable(reason)), _) if said.insert(reason.to_owned()) => {
             finding.message.push_str(&format!(" (its objects could not be listed: {reason})"));
         }
-        Some(Folded::Unable(_)) | None => {}
+        (Some(Folded::Unable(_)) | None, _) => {}
     }
+    finding
 }
 
-fn count(facts: &Facts, mode: Mode, finding: &mut Finding, state: &Value, (examined, cut): (u64, bool)) {
-    let of_server = facts.cluster.side == ClusterSide::Server;
-    let decides = mode == Mode::Decide && finding.verdict == Verdict::Breaking;
-    if examined == 0 && !of_server {
-        if decides {
+/// What was looked at.
+struct Seen {
+    is_of_server: bool,
+    examined: u64,
+    cut: bool,
+}
+
+fn count(seen: &Seen, mode: Mode, only_rejects: OnlyRejects, finding: &mut Finding, state: &Value) {
+    let examined = seen.examined;
+    let is_breaking = finding.verdict == Verdict::Breaking;
+    if examined == 0 && !seen.is_of_server {
+        if mode == Mode::Decide && is_breaking {
             finding.message.push_str(" (there are no objects of the kind here to decide)");
         }
         return;
@@ -124,12 +165,37 @@ fn count(facts: &Facts, mode: Mode, finding: &mut Finding, state: &Value, (exami
     let affected = node["count"].as_u64().unwrap_or(0);
     let names = node["names"].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned);
     finding.live_objects = Some(LiveObjects { affected, examined, names: names.collect() });
-    let is_none = |counter: &str| counts[counter]["count"].as_u64().unwrap_or(0) == 0;
-    let of_rules = finding.check == "x-kubernetes-validations";
-    let all_judged = !cut && is_none("undecided") && (!of_rules || is_none("withoutRules"));
-    if decides && affected == 0 && all_judged {
-        finding.verdict = Verdict::Change;
-        finding.severity = Severity::Warning;
-        finding.message.push_str(" (no live object is affected)");
+    let is_loud = match only_rejects {
+        OnlyRejects::Always => true,
+        OnlyRejects::WithoutObjects => examined == 0,
+        OnlyRejects::Never | OnlyRejects::BetweenScalars => false,
+    };
+    let (by_auto, by_decide) = (is_loud && seen.is_of_server, is_loud || is_breaking);
+    let decides = match mode {
+        Mode::Auto => by_auto,
+        Mode::Decide => by_decide,
+        Mode::Report | Mode::Off => false,
+    };
+    if affected > 0 {
+        return;
+    }
+    let open = |counter: &str| counts[counter]["count"].as_u64().unwrap_or(0);
+    let of_rules = if finding.check == "x-kubernetes-validations" { open("withoutRules") } else { 0 };
+    match open("undecided").max(of_rules) {
+        0 if seen.cut => {}
+        0 if decides => {
+            finding.decided = Some(Decided { by: Decider::LiveObjects, was: finding.verdict });
+            finding.verdict = Verdict::Change;
+            finding.severity = Severity::Warning;
+            finding.message.push_str(" (no live object is affected)");
+        }
+        // The objects of a folder are rarely those of the cluster.
+        0 if by_auto => finding.passes_under = Some("auto"),
+        0 if by_decide && seen.is_of_server => finding.passes_under = Some("decide"),
+        0 => {}
+        open if decides => {
+            finding.message.push_str(&format!(" (not decided by live objects: {open} of them cannot be judged)"));
+        }
+        _ => {}
     }
 }

@@ -28,6 +28,9 @@ words! {
     }
 }
 
+/// The reason given when the search and the pipeline contradict each other: neither can be relied on then.
+pub const DISAGREEMENT: &str = "the two ways in which it is checked disagree";
+
 /// What happens to a witness, and where.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Damage {
@@ -57,7 +60,7 @@ impl Confirmed {
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Damaged(damage) => damage.message.clone(),
-            Self::Unharmed => "the two ways in which it is checked disagree".to_owned(),
+            Self::Unharmed => DISAGREEMENT.to_owned(),
             Self::NotAccepted(path, keyword) => {
                 format!("no example was found that also meets {keyword} of {}", shown(path))
             }

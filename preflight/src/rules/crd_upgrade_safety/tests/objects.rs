@@ -125,7 +125,7 @@ fn no_count_of_objects_makes_an_unknown_safe() {
     assert_eq!((report.outcome, report.findings[0].verdict), (Outcome::Refused, Verdict::Unknown));
 }
 
-fn foo(name: &str) -> Value {
+pub(super) fn foo(name: &str) -> Value {
     json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"namespace": "shop", "name": name}})
 }
 
