@@ -211,3 +211,23 @@ fn decidable<'f>(refusing: impl Iterator<Item = &'f Finding>) -> Option<String> 
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pushback_preflight::{ObjectRef, Verdict};
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_setting_that_lets_pass_what_affects_no_object() {
+        let finding = |passes_under| {
+            let mut finding = Finding::new("CRDUpgradeSafety", "c", Verdict::Breaking, ObjectRef::default(), "m");
+            finding.passes_under = passes_under;
+            finding
+        };
+        let (auto, decide, none) = (finding(Some("auto")), finding(Some("decide")), finding(None));
+        assert_eq!(decidable([&none, &none].into_iter()), None);
+        insta::assert_snapshot!(decidable([&auto, &none, &auto].into_iter()).unwrap_or_default(), @"no object that is there is affected by 2 of them, and writers would see an error: `liveObjects: auto` for CRDUpgradeSafety in preflightRules makes warnings of them");
+        insta::assert_snapshot!(decidable([&auto, &decide].into_iter()).unwrap_or_default(), @"no object that is there is affected by all of them: `liveObjects: decide` for CRDUpgradeSafety in preflightRules makes warnings of them, and accepts that values written later are dropped or changed without an error");
+    }
+}

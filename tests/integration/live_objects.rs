@@ -23,6 +23,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: objects_that_cannot_be_listed_leave_the_verdict,
         ApiServer: a_list_that_expires_under_way_is_counted_from_the_start,
         ApiServer: objects_count_in_every_version_that_is_served,
+        ApiServer: objects_of_a_kind_that_discovery_does_not_show_decide_all_the_same,
     ]
 }
 
@@ -174,6 +175,8 @@ fn objects_that_suffer_are_named_page_by_page() {
         ("report", 10, 3, "error"),
         ("decide", 10, 3, "error"),
         ("report", 15, 0, "error"),
+        ("auto", 10, 3, "error"),
+        ("auto", 15, 0, "warning"),
         ("decide", 15, 0, "warning"),
     ] {
         let before = notes.proxy.counts();
@@ -195,7 +198,7 @@ fn objects_that_suffer_are_named_page_by_page() {
 
 fn objects_that_cannot_be_listed_leave_the_verdict() {
     let notes = Notes::of(&[version("v1", 20)], FEW);
-    for mode in ["report", "decide"] {
+    for mode in ["report", "auto", "decide"] {
         // Nothing that is there suffers: where it could be seen, `decide` would warn only.
         for (meant, status) in [(matching(Verb::List, "notes"), 403), (later_pages("notes"), 403)] {
             notes.tighten_where(meant, status, mode, 15).claims_nothing("403");
@@ -217,6 +220,16 @@ fn a_list_that_expires_under_way_is_counted_from_the_start() {
     let found = notes.tighten_where(later_pages("notes"), 410, "decide", 15);
     found.claims_nothing("410");
     assert_eq!(found.requests, 8, "{}", found.finding);
+}
+
+fn objects_of_a_kind_that_discovery_does_not_show_decide_all_the_same() {
+    let notes = Notes::of(&[version("v1", 20)], 9);
+    // The discovery of a while ago does not have the kind: that is no proof that there are no objects.
+    notes.proxy.hide_group(&notes.group);
+    for (most, code, counts) in [(10, 10, Some((3, 9))), (15, 0, Some((0, 9)))] {
+        let found = notes.tighten("auto", most);
+        assert_eq!((found.code, found.counts()), (code, counts), "{}", found.finding);
+    }
 }
 
 fn objects_count_in_every_version_that_is_served() {

@@ -220,6 +220,32 @@ fn what_is_unknown_is_decided_only_where_all_that_it_can_do_is_to_reject() {
 }
 
 #[test]
+fn what_is_in_the_status_counts_too_where_it_is_a_subresource() {
+    let with_status = |most: Option<u64>| {
+        edited(|crd| {
+            let mut text = json!({"type": "string"});
+            if let Some(most) = most {
+                text["maxLength"] = most.into();
+            }
+            let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+            schema["status"] = fields(json!({"phase": text}));
+        })
+    };
+    let judge = |phase: &str| {
+        let mut old = with_status(None);
+        old["status"] = json!({"storedVersions": ["v1"]});
+        let mut object = foo("a");
+        object["status"] = json!({"phase": phase});
+        let change = update(old, with_status(Some(3)));
+        let report = run_with(vec![change], &json!({"liveObjects": "auto"}), Ok(vec![object]));
+        let tightened = report.findings.iter().find(|it| it.check == "maxLength").expect("a finding");
+        (tightened.severity, tightened.live_objects.as_ref().map(|live| live.affected))
+    };
+    assert_eq!(judge("up"), (Severity::Warning, Some(0)));
+    assert_eq!(judge("Failed"), (Severity::Error, Some(1)));
+}
+
+#[test]
 fn an_object_that_cannot_be_judged_decides_nothing_and_that_is_said() {
     let given = json!({"f": {"type": "string"}, "g": {"type": "integer"}});
     let mut old = with_spec(fields(given.clone()));
